@@ -18,6 +18,7 @@ from plait.ext.trace import (
     GROUND,
     Stage,
     Value,
+    admitted,
     current,
     is_recorded,
     is_unplaced,
@@ -29,9 +30,6 @@ from plait.ext.tree import (
 )
 from plait.ext.types import (
     INTEGER,
-)
-from plait.ext.values import (
-    as_value,
 )
 
 from .adable import adables
@@ -84,7 +82,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     primals = adables.opened(tuple(primals))
     leaves, tree = flatten(primals)
     given = matching(primals, tuple(tangents), tree, "primals and tangents of jvp")
-    xs = [as_value(x) for x in leaves]
+    xs = [admitted(x) for x in leaves]
     ts = [tangent(t, x.aval, "jvp was given a tangent of another type")
           for t, x in zip(given, xs)]  # fmt: skip
     if current() is GROUND and is_recorded(fun, "jvp") and all(map(is_unplaced, [*xs, *ts])):
@@ -94,7 +92,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         out = fun(*tree.unflatten([j.dual(x, t) for x, t in zip(xs, ts)]))
         out, aux = pair_of(out, "jvp") if has_aux else (out, None)
         outs, out_tree = flatten(adables.opened(out))
-        outs = [as_value(o) for o in outs]
+        outs = [admitted(o) for o in outs]
     values, dots = pushed(j, outs)
     result = out_tree.unflatten(values), out_tree.unflatten(dots)
     return (*result, without_tangents(j, aux)) if has_aux else result
@@ -170,7 +168,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     with opened(s):
         out = adables.opened(fun(*tree.unflatten([s.input(a) for a in avals])))
         outs, out_tree = flatten(out)
-        outs = [as_value(o) for o in outs]
+        outs = [admitted(o) for o in outs]
     s.closed = False
     for o in outs:
         if integers and o.aval.category != INTEGER:

@@ -5,6 +5,7 @@ tangents.  A tangent has the type of its value, and is checked where it is made.
 loops, branches and calls comes from the carrier mechanism.
 """
 
+from types import MappingProxyType
 from typing import Any
 
 from plait.ext.errors import (
@@ -69,6 +70,7 @@ class JVP(Carrier):
 
     rules = jvp_rules
     does = "jvp"
+    heeds = MappingProxyType({"derivative": "differentiated"})
     noting: tuple[Any, ...] | None = None
     """Its `recorders`, once they are asked for."""
 

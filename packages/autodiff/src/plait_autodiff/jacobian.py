@@ -34,6 +34,7 @@ from plait.ext.sizes import (
     is_symbolic,
 )
 from plait.ext.trace import (
+    admitted,
     wraps,
 )
 from plait.ext.tree import (
@@ -141,7 +142,7 @@ def jacfwd(
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "jacfwd", holomorphic)
         leaves, tree = flatten(adables.opened(chosen))
         out_tree: Any = None
-        xs = [as_value(x) for x in leaves]
+        xs = [admitted(x) for x in leaves]
         function = (lambda *ys: pair_of(of(*ys), "jacfwd")[0]) if has_aux else of
 
         def push(*ts: Any) -> list:

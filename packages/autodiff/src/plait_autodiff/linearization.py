@@ -21,6 +21,7 @@ from plait.ext.ops.shape import (
 from plait.ext.trace import (
     Stage,
     Value,
+    admitted,
     current,
     opened,
 )
@@ -34,7 +35,6 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Literal,
-    as_value,
 )
 
 from .adable import adables
@@ -82,7 +82,7 @@ def linearized(
 ) -> Linearized:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [as_value(x) for x in leaves]
+    xs = [admitted(x) for x in leaves]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     levels = levels_over(current(), does, of)
     j, t = levels.jvp, levels.tangents
@@ -93,7 +93,7 @@ def linearized(
             if has_aux:
                 out, r.aux = pair_of(out, does)
             outs, r.tree = flatten(adables.opened(out))
-            outs = [as_value(o) for o in outs]
+            outs = [admitted(o) for o in outs]
         return finished(r, levels, outs, has_aux)
     finally:
         t.abandon()

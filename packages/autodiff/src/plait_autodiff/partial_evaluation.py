@@ -27,6 +27,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.trace import (
     Stage,
+    admitted,
     current,
     opened,
     staged,
@@ -257,7 +258,7 @@ def partial_trace(
     try:
         with opened(split):
             args = [p.get_known() if p.is_known() else stage.input(p.get_aval()) for p in pvals]
-            outs = [as_value(o) for o in f(*args)]
+            outs = [admitted(o) for o in f(*args)]
         force = _marks(instantiate, len(outs), "instantiate", "results")
         late = [split.unknown(o) or w for o, w in zip(outs, force)]
         made, captured = stage.close(part(outs, late), getattr(f, "__name__", "f"), prune=True)

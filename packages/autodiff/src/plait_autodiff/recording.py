@@ -14,15 +14,13 @@ from plait.ext.ops.shape import (
 from plait.ext.trace import (
     GROUND,
     Recording,
+    admitted,
     is_unplaced,
     opened,
 )
 from plait.ext.tree import (
     TreeDef,
     flatten,
-)
-from plait.ext.values import (
-    as_value,
 )
 
 from .adable import adables
@@ -72,7 +70,7 @@ class _Recorded:
             if has_aux:
                 out, aux = pair_of(out, recording.does)
             outs, self.tree = flatten(adables.opened(out))
-            self.outs = [as_value(o) for o in outs]
+            self.outs = [admitted(o) for o in outs]
         self.aux, self.aux_tree = flatten(adables.opened(aux))
 
     def run(self, operands: Sequence[list], key: Any, transformed: Callable[..., Any]) -> Any:
@@ -199,7 +197,7 @@ def recorded_linearization(
 def _begun(primals: tuple, of: Callable[..., Any]) -> tuple[Linearized, list]:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [as_value(x) for x in leaves]
+    xs = [admitted(x) for x in leaves]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     return r, xs
 

@@ -18,6 +18,8 @@ from plait.ext.errors import (
 )
 from plait.ext.trace import (
     Handle,
+    Value,
+    admitted,
 )
 from plait.ext.tree import (
     difference,
@@ -75,7 +77,7 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
             f"{what}; {_RULE}, and this is float0 of {of!r}",
             fix=f"pass zeros of dtype {want.dtype.name}",
         )
-    t = as_value(t)
+    t = admitted(t)
     if t.aval.shape != of.shape:
         raise ShapeError(
             f"{what}: the primal has shape {of.shape} and its tangent {t.aval.shape}",
@@ -95,7 +97,7 @@ def given_cotangent(ct: Any, of: Aval, what: str) -> Any:
     """A cotangent of a result of type `of`, as users give it.  One of an integer or boolean result
     is zero whatever it is, also if it has the result's own dtype or is a Python integer."""
     if not of.varies and of.category <= INTEGER and getattr(ct, "dtype", None) != float0:
-        given = as_value(ct).aval
+        given = admitted(ct).aval
         weak = given.weak_type and given.category <= INTEGER
         if given.shape == of.shape and (weak or given.dtype == of.dtype):
             return ZERO
@@ -104,7 +106,7 @@ def given_cotangent(ct: Any, of: Aval, what: str) -> Any:
 
 def whole(t: Any, of: Aval, what: str) -> Any:
     """A cotangent among integers, of a value of type `of`: integers of its shape and dtype."""
-    t = as_value(t)
+    t = admitted(t)
     fits = t.aval.dtype == of.dtype or (t.aval.weak_type and t.aval.category <= of.category)
     if t.aval.shape != of.shape or not fits:
         raise OperandTypeError(
@@ -127,11 +129,19 @@ def matching(want: Any, got: Any, kind: Any, what: str) -> list:
 
 
 def pair_of(out: Any, what: str) -> tuple:
+    """Return (out, aux), the result of a function under `what`; the current interpreter is that in
+    which the function ran.
+
+    Raises ArgumentError for another result, UnexpectedTracerError for an escaped value in aux.
+    """
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise ArgumentError(
             f"{what} with has_aux=True needs a function that returns a pair (out, aux)",
             fix="return (out, aux)",
         )
+    for x in flatten(adables.opened(out[1]))[0]:
+        if isinstance(x, Value):
+            admitted(x)
     return tuple(out)
 
 
@@ -191,7 +201,7 @@ _INTEGERS = ("grad", "jacrev")
 def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
     chosen = adables.opened(chosen)
     for i, x in enumerate(flatten(chosen)[0]):
-        v = as_value(x)
+        v = admitted(x)
         a = v.aval
         if isinstance(v, Handle):
             raise v.refused(f"what {what} is with respect to (argument {key_paths(chosen)[i]})")

@@ -26,6 +26,7 @@ from plait.ext.trace import (
     GROUND,
     Handle,
     Lending,
+    admitted,
     current,
     enter,
     handle_among,
@@ -41,9 +42,6 @@ from plait.ext.tree import (
     flatten,
     key_paths,
     spread,
-)
-from plait.ext.values import (
-    as_value,
 )
 
 from .axes import (
@@ -373,7 +371,7 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
 
     Raises NotAnArrayError, naming it, if it is."""
     try:
-        return x if kind_of(axis) is not None else as_value(x)
+        return x if kind_of(axis) is not None else admitted(x)
     except NotAnArrayError as e:
         if axis is None:
             return x

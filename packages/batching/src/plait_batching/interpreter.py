@@ -6,6 +6,7 @@ kept.
 """
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,7 @@ class Batch(Carrier):
     rules = batching_rules
     copies = True
     does = "vmap"
+    heeds = MappingProxyType({"mapping": "mapped"})
     fields = ("size", "axis_name", "spmd_axis_name")
     commutes = frozenset(("derivative",))
     size: Any

@@ -45,6 +45,7 @@ from plait.ext.trace import (
     Function,
     Slots,
     Wiring,
+    enclosed,
     rule_thunk,
     settled,
     stage,
@@ -176,11 +177,9 @@ def _(batch, args, params):
     program, rule, consts = params["program"], params["rule"], params["consts"]
     halves = [batch.split(a) for a in args]
     flags = tuple([dim is not None for dim, _ in halves])
-    if any(flags[:consts]):
-        raise MissingRule(
-            f"the custom_vmap function {program.name} closes over a value that is being mapped",
-            fix="pass that value as an argument of the function",
-        )
+    for x, flag in zip(args[:consts], flags):
+        if flag:
+            raise enclosed(x, f"the custom_vmap function {program.name}", batch.heeds["mapping"])
     xs = [batch.move(parts[0], dim, 0) if f else parts[0] for (dim, parts), f in zip(halves, flags)]
     if not any(flags):
         return custom_vmap_call.bind(*xs, **params)

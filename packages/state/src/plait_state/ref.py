@@ -36,6 +36,7 @@ from plait.ext.trace import (
     Stage,
     Tracer,
     Value,
+    admitted,
     current,
     escaped,
     is_above,
@@ -303,7 +304,7 @@ def made(value: Any) -> Ref:
         )
     home = _home()
     with use(home):
-        held = materialise_at_ground(as_value(value))
+        held = materialise_at_ground(admitted(value))
     ref = _bare(home, ref_type(held.aval))
     Handle.of_dtype.setdefault(ref.aval.dtype, _of_variable)
     ref._held = held
@@ -383,7 +384,7 @@ def _expect_once(ref: Ref, stage: Stage | None, does: str) -> None:
 def _settled(ref: Ref, value: Any, home: Interpreter) -> Any:
     """Return a value that is written as one of the reference's type, at home there."""
     want = ref.content_type
-    value = as_value(value)
+    value = admitted(value)
     if isinstance(value, Ref):
         raise value.refused("what is written into a reference")
     if value.aval.shape != want.shape:

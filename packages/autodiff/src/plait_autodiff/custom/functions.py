@@ -10,7 +10,6 @@ from typing import Any
 from plait import config
 from plait.ext.errors import (
     ArgumentError,
-    MissingRule,
 )
 from plait.ext.ir import (
     Eqn,
@@ -32,6 +31,7 @@ from plait.ext.trace import (
     Ends,
     Slots,
     Wiring,
+    enclosed,
     staged,
     width,
 )
@@ -104,18 +104,18 @@ def applied(args: Sequence[Any], params: dict) -> list | None:
     return [materialise_at_ground(o) for o in program.f(*args)]
 
 
-def closed_over(ts: Sequence[Any], consts: int, program: Any, rules: Sequence[Any]) -> None:
-    """What a custom function or rule closes over can not be differentiated: MissingRule.
+def closed_over(
+    args: Sequence[Any], ts: Sequence[Any], consts: int, program: Any, rules: Sequence[Any]
+) -> None:
+    """Raise ClosedOver if a custom function or rule reads a value that it closes over, and that is
+    being differentiated: one of the first `consts` of `args`, whose tangents are `ts`.
 
     It may close over a value for its type alone, or over an object that has one somewhere; so
     those that the programs do not read are of no account.  Rules are made only to find that out.
     """
     moving = [i for i, t in enumerate(ts[:consts]) if t is not ZERO]
     if moving and any(_reads(p, moving) for p in (program, *(r.get() for r in rules))):
-        raise MissingRule(
-            "a custom derivative closes over a value that is being differentiated",
-            fix="pass that value as an argument of the function, and give its derivative",
-        )
+        raise enclosed(args[moving[0]], "a custom derivative", JVP.heeds[DERIVATIVE])
 
 
 def _reads(program: Program, inputs: Sequence[int]) -> bool:

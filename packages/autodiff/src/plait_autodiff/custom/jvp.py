@@ -118,7 +118,7 @@ def _(jvp, args, params):
         key = (tuple([t is not ZERO for t, _ in given]),)
         given = [(t, x) for t, x in given if t is not ZERO]
         made = rule.on(key) if isinstance(rule, Variants) else rule
-    closed_over(ts, consts, program, [made])
+    closed_over(args, ts, consts, program, [made])
     results = run(made, [*xs, *(instantiate(t, x) for t, x in given)], key)
     m = _count(program, results)
     outs, dots = results[:m], iter(results[m:])

@@ -14,6 +14,9 @@ from plait.ext.errors import (
 from plait.ext.ops.collective import (
     varied,
 )
+from plait.ext.trace import (
+    admitted,
+)
 from plait.ext.types import (
     INTEGER,
     Aval,
@@ -21,7 +24,6 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Literal,
-    as_value,
 )
 
 from ..tangents import no_tangent
@@ -113,7 +115,7 @@ def _value(who: str, d: Any, aval: Aval, what: str) -> Any:
     if d.__class__ is SymbolicZero or getattr(d, "dtype", None) == float0:
         return Literal(0, Aval(d.shape, aval.dtype if d.dtype == float0 else d.dtype))
     try:
-        return as_value(d)
+        return admitted(d)
     except TypeRule:
         raise TreeMismatch(
             f"{who} returned {type(d).__name__} as the {what} of a value of type {aval!r}",

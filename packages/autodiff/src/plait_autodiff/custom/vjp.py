@@ -38,6 +38,7 @@ from plait.ext.trace import (
     Function,
     Slots,
     Wiring,
+    admitted,
     rule_thunk,
     settled,
     use,
@@ -232,7 +233,7 @@ def _(jvp, args, params):
     if isinstance(fwd, Deferred):
         outs, residuals, bwd = _in_python(params, xs, perturbed)
     else:
-        closed_over(ts, consts, program, _all_present(params, perturbed))
+        closed_over(args, ts, consts, program, _all_present(params, perturbed))
         outs, residuals, bwd = _as_program(params, xs, perturbed)
     given = zip(ts[consts:], xs[consts:], strict=True)
     tangents = [instantiate(t, x) for t, x in given if x.aval.varies]
@@ -375,7 +376,7 @@ class _UserRules:
         leaves, tree = flatten(pair[1])
         # A Python number stays one: rules branch on what they kept, and index with it.
         kept = [r if type(r) in (bool, int, float, complex) else None for r in leaves]
-        residuals = [as_value(r) for r, number in zip(leaves, kept) if number is None]
+        residuals = [admitted(r) for r, number in zip(leaves, kept) if number is None]
         parts, first = kept_parts(pair[0], self.call.out), len(residuals)
         residuals += [outs[i] for i in parts]
         in_avals, out_avals = [x.aval for x in xs], [o.aval for o in outs]

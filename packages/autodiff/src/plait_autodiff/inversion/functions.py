@@ -42,6 +42,7 @@ from plait.ext.trace import (
     Function,
     Slots,
     Wiring,
+    admitted,
     rule_thunk,
     settled,
     stage,
@@ -266,7 +267,7 @@ def _(jvp, args, params):
         args, params = prim.higher.settle(params, args)  # type: ignore[union-attr]
         xs, ts = jvp.halves(args)
     if prim is custom_ivjp_call:
-        closed_over(ts, params["consts"], params["program"], [params["rule"]])
+        closed_over(args, ts, params["consts"], params["program"], [params["rule"]])
     f = params["program"]
     active = tuple([t is not ZERO for t in ts])
     outs = invertible_jvp.bind(
@@ -454,5 +455,5 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
                 f"{who} returned arguments of structure {tree}, where the function takes {c.tree}",
                 fix="return a tuple of all arguments, as they were",
             )
-        xs = [typed(as_value(x), a, who, "argument") for x, a in zip(leaves, c.avals, strict=True)]
+        xs = [typed(admitted(x), a, who, "argument") for x, a in zip(leaves, c.avals, strict=True)]
         return [*xs, *flat_cotangents(who, c.tree, got[1], c.avals)]

@@ -36,6 +36,7 @@ from plait.ext.rules import (
 )
 from plait.ext.trace import (
     Carrier,
+    admitted,
     as_list,
     current,
     opened,
@@ -201,7 +202,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
     def derivatives(*args: Any, **kwargs: Any) -> tuple:
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)
         leaves, tree = flatten(chosen)
-        xs = [as_value(x) for x in leaves]
+        xs = [admitted(x) for x in leaves]
         units = [moveaxis(as_value(e), 0, -1) for e in basis(xs)]
         if not xs:
             raise OperandTypeError("fwd_laplacian: the arguments have no arrays")
@@ -209,7 +210,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
         with opened(by):
             given = [by.carried((x, e, Literal(0, x.aval))) for x, e in zip(xs, units)]
             outs, out_tree = flatten(of(*tree.unflatten(given)))
-            outs = [as_value(o) for o in outs]
+            outs = [admitted(o) for o in outs]
         parts = [by.to_form(o, LAPLACIAN) for o in outs]
         value, jacobian, laplacian = (
             [materialise_at_ground(p[i]) for p in parts] for i in range(3)

@@ -27,6 +27,7 @@ from plait.ext.rules import (
 )
 from plait.ext.trace import (
     Carrier,
+    admitted,
     current,
     enter,
     leave,
@@ -40,7 +41,6 @@ from plait.ext.types import (
 )
 from plait.ext.values import (
     Literal,
-    as_value,
     is_literal_zero,
 )
 
@@ -171,7 +171,7 @@ Array(12., dtype=float32, weak_type=True)])
     if order == 0:
         return fun(*primals), []
     leaves, tree = flatten(tuple(primals))
-    xs = [as_value(x) for x in leaves]
+    xs = [admitted(x) for x in leaves]
     columns = []
     for k in range(order):
         kth = tuple([s[k] for s in series])
@@ -187,7 +187,7 @@ Array(12., dtype=float32, weak_type=True)])
     j = Jet(current(), order, of=fun)
     with opened(j):
         outs, out_tree = flatten(fun(*tree.unflatten(list(map(j.series, zip(xs, *columns))))))
-        outs = [as_value(o) for o in outs]
+        outs = [admitted(o) for o in outs]
     parts = [j.to_form(o, SERIES) for o in outs]
     value = out_tree.unflatten([materialise_at_ground(p[0]) for p in parts])
     return value, [out_tree.unflatten([_derivative(p, k + 1) for p in parts]) for k in range(order)]

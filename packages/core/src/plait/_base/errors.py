@@ -15,6 +15,7 @@ __all__ = [
     "ArgumentError",
     "AxisError",
     "CacheWarning",
+    "ClosedOver",
     "ConcretizationError",
     "ConcretizationTypeError",
     "CopyError",
@@ -132,6 +133,10 @@ class CacheWarning(UserWarning):
 
 class UnexpectedTracerError(PlaitError):
     """A traced value was used outside the transformation it belongs to."""
+
+
+class ClosedOver(UnexpectedTracerError, MissingRule):
+    """A function with a rule of its own closes over a value that the rule does not take."""
 
 
 class ConcretizationError(PlaitError, TypeError):

@@ -25,6 +25,7 @@ from .._core.interpreter import Tracer, Value
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
+from .._core.staging import admitted
 from .._jit.tracing import Traced, trace
 from .._jit.tracing import kept as traces_of
 from .._ops.collective import varied
@@ -73,7 +74,7 @@ def while_loop(
         if out is not NotImplemented:
             return out
     leaves, tree = flatten(init_val)
-    carry = [as_value(x) for x in leaves]
+    carry = [admitted(x) for x in leaves]
     body: Any = None
     one: Any = ()
 
@@ -196,13 +197,13 @@ def scan(
     lending = lending_rows(rows_flat, rows_tree)
     if lending is not None:
         return _scan_parts(lending, f, init, length, reverse, unroll)
-    rows = [as_value(x) for x in rows_flat]
+    rows = [admitted(x) for x in rows_flat]
     length = _length(rows, length)
     if not config.jit:
         out = stepping.scan(f, init, xs, length, reverse)
         if out is not NotImplemented:
             return out
-    carry = [as_value(x) for x in leaves]
+    carry = [admitted(x) for x in leaves]
     n = len(carry)
     for i, r in enumerate(rows):
         said = r.aval.sharding
@@ -400,7 +401,7 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
     lending = lending_rows(leaves, tree)
     if lending is not None:
         return _map_parts(lending, f, batch_size)
-    rows = [as_value(x) for x in leaves]
+    rows = [admitted(x) for x in leaves]
     n = _length(rows, None)
     if not count or decide_ge(count, n):
         return map_axes(f, parallel=True)(xs)
@@ -454,7 +455,7 @@ def map_axes(
 
     def mapped(*args: Any) -> Any:
         leaves, tree = flatten(args)
-        xs = [as_value(x) for x in leaves]
+        xs = [admitted(x) for x in leaves]
         is_axis = lambda a: a is None or isinstance(a, int)  # noqa: E731
         wanted = spread(in_axes, args, "in_axes", is_axis, "an axis or None")
         axes = [a if a is None else normal_axis(a, x.aval.ndim) for a, x in zip(wanted, xs)]

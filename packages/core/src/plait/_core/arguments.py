@@ -14,7 +14,7 @@ from .._base.errors import (
     UndefinedRule,
 )
 from ..tree import flatten
-from .array import as_value
+from .staging import admitted
 
 
 class Call:
@@ -23,7 +23,7 @@ class Call:
     def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
         self.user, self.static = user, static
         leaves, self.tree = flatten(args)
-        self.leaves = [as_value(x) for x in leaves]
+        self.leaves = [admitted(x) for x in leaves]
         self.avals = [x.aval for x in self.leaves]
         self.out: Any = None
 
@@ -40,7 +40,7 @@ class Call:
         It belongs to this call: a function that branches on values may return another tree then.
         """
         outs, self.out = flatten(out)
-        return [as_value(o) for o in outs]
+        return [admitted(o) for o in outs]
 
 
 class Function:

@@ -10,7 +10,8 @@ Invariant: one rule set serves both ways of running.  Applied while Python runs,
 parent's values; applied to a Program, the parent is a Stage and the result a Program.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .._base.config import config
@@ -29,7 +30,7 @@ from .deferred import Deferred
 from .divided import lie_as, released
 from .handles import apply_through, handle_among
 from .higher_order import Part
-from .interpreter import Interpreter, Tracer, as_list, enter, leave, open_under, stray
+from .interpreter import Interpreter, Tracer, as_list, enclosed, enter, leave, open_under, stray
 from .ir import Program, Var, ambient_of, speaks_of
 from .lift_higher_order import Form, Forms, lift_program, rewired
 from .primitive import Primitive
@@ -52,6 +53,14 @@ class Lifted(Tracer):
     parts: tuple[Any, ...]
 
 
+def components(xs: Iterable[Any]) -> Iterator[Any]:
+    """Yield values, and the components of those that are lifted, at all levels."""
+    for x in xs:
+        yield x
+        if x.__class__ is Lifted:
+            yield from components(x.parts)
+
+
 class Carrier(Interpreter):
     """A transformation that lifts values.
 
@@ -72,6 +81,9 @@ class Carrier(Interpreter):
     commutes: frozenset[str] = frozenset()
     """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
     the derivative of the mapped function is the mapped derivative.  Others are erased."""
+    heeds: Mapping[str, str] = MappingProxyType({})
+    """Kinds of custom rules that are for this transformation, and what errors call a value that it
+    lifts: {"derivative": "differentiated"}."""
     dims: frozenset[str] = frozenset()
     """Variables of symbolic sizes that it gives values to: it sees every operation that speaks of
     one of them, whatever its operands (the number of elements of a mean, an iota)."""
@@ -358,7 +370,24 @@ class Carrier(Interpreter):
                 if handle is not None:
                     return apply_through(self, handle, prim, args, params)
                 return self.apply(prim, args, params)
-        return self.parent.apply(prim, args, params)
+        out = self.parent.apply(prim, args, params)
+        if higher is not None and higher.custom in self.heeds:
+            self.refuse_enclosed(higher.custom, params, as_list(out))
+        return out
+
+    def refuse_enclosed(self, custom: str, params: dict[str, Any], outs: Sequence[Any]) -> None:
+        """Raise ClosedOver if results of an operation without lifted operands, with rules of a kind
+        that it `heeds`, carry what this transformation adds.
+
+        The operation is then a function of the user's that was run as it is, and closes over lifted
+        values: its rule was not asked, and what comes out is not what the rule says.
+        """
+        users = [p for p in params.values() if p.__class__ is Deferred]  # the function, its rules
+        if len(users) < 2:
+            return
+        for x in components(outs):
+            if isinstance(x, Tracer) and x.by is self:
+                raise enclosed(x, f"{users[0].name}, a function with a rule,", self.heeds[custom])
 
     def _reached_by(self, args: Sequence[Any], params: dict[str, Any]) -> bool:
         """Return whether functions that are not staged yet close over lifted values of ours.

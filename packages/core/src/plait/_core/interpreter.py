@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .._base.errors import (
     AxisError,
+    ClosedOver,
     ConcretizationError,
     MissingRule,
     NoArray,
@@ -468,6 +469,21 @@ def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
         f"  It was created on line {user_line(x.where)}; a rule or function closes over a value "
         "of the transformation that it serves",
         fix="pass it as an argument",
+    )
+
+
+def enclosed(x: Value, function: str, how: str) -> ClosedOver:
+    """Return the error for a value that is being transformed, and comes into a function with a rule
+    for that transformation from outside: the rule would not take it along.
+
+    Args:
+      function: names the function.
+      how: a participle, such as "differentiated".
+    """
+    return ClosedOver(
+        f"{function} closes over a value that is being {how}, {x!r}, and its rule is for its "
+        f"arguments alone.\n  It was created on line {user_line(getattr(x, 'where', None))}",
+        fix="pass that value as an argument of the function, and let the rule take it",
     )
 
 

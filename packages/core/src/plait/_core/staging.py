@@ -8,6 +8,7 @@ ever dropped silently.
 
 import gc
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, ClassVar
 
 from .._base.config import config
@@ -235,6 +236,31 @@ def entered(x: Tracer, start: Interpreter | None) -> Var | None:
             return hit[0]
         start = start.parent
     return None
+
+
+def admitted(x: Any) -> Any:
+    """Return what a user's function was given, or returned, as a value that may be used here.
+
+    Primitives refuse a tracer that has outlived its transformation or is used below it.  A value
+    that is handed on meets no primitive, so transformations check what they receive by this.
+    Raises UnexpectedTracerError, and NotAnArrayError for what is not an array.
+    """
+    value = as_value(x)
+    if isinstance(value, Tracer):
+        here = current()
+        if (value.by is not here or value.by.closed) and not _is_usable(value, here):
+            if value.by.closed:
+                raise escaped(value, here.title(), None)
+            raise inverted(value, "a transformation", here.title())
+    return value
+
+
+def _is_usable(x: Tracer, start: Interpreter) -> bool:
+    if isinstance(x, Handle):  # a reference says by itself where it may be used
+        return True
+    if not x.by.closed and (is_above(x.by, start) or x.by.thread != get_ident()):
+        return True
+    return entered(x, start) is not None
 
 
 def collector_paused() -> "_Paused":

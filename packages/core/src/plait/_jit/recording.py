@@ -18,10 +18,11 @@ from typing import Any
 
 from .._base.config import config
 from .._core.array import Array, Literal
+from .._core.carrier import Carrier, components
 from .._core.closures import tracers_of
 from .._core.deferred import Deferred
 from .._core.handles import apply_through, handle_among
-from .._core.interpreter import GROUND, Interpreter, Tracer, use
+from .._core.interpreter import GROUND, Interpreter, Tracer, as_list, use
 from .._core.ir import Program, Var, evaluate, programs_in
 from .._core.staging import Stage, staged
 from .._core.structures import structure
@@ -97,19 +98,34 @@ class Recording(Stage):
                 return self.apply(prim, args, params)
         # What is made of numbers alone would be a launch of its own at each call.
         if not own and (known or not args or self.interpreter is not None):
-            return GROUND.apply(prim, args, params)
+            out = GROUND.apply(prim, args, params)
+            if prim.higher is not None and prim.higher.custom:
+                self._refuse_enclosed(prim, params, out)
+            return out
         interpreter = self.interpreter
         if interpreter is None:
             if (prim.effect is None and prim.higher is None) or not _acts(prim, params):
                 return Stage.apply(self, prim, args, params)
             interpreter = self.resume()
         out = interpreter.apply(prim, [self.value(a) for a in args], params)
+        if not own and prim.higher is not None and prim.higher.custom:
+            self._refuse_enclosed(prim, params, out)
         return [self._variable(o) for o in out] if prim.many else self._variable(out)
 
     def _is_closed_over(self, params: dict[str, Any]) -> bool:
         """Return whether functions that are not staged yet close over values of ours."""
         users = [p.user for p in params.values() if p.__class__ is Deferred]
         return any(x.by is self for x in tracers_of(*users))
+
+    def _refuse_enclosed(self, prim: Any, params: dict[str, Any], out: Any) -> None:
+        """Refuse results of a function with a rule that was run as it is, and closes over values of
+        ours, as the transformation does; see `Carrier.refuse_enclosed`."""
+        outs = [o for o in components(as_list(out)) if self.owns(o)]
+        if outs:
+            interpreter = self.resume()
+            kind = prim.higher.custom
+            if isinstance(interpreter, Carrier) and kind in interpreter.heeds:
+                interpreter.refuse_enclosed(kind, params, [self.value(o) for o in outs])
 
     def concrete(self, x: Tracer) -> Any:
         interpreter = self.resume()
@@ -203,7 +219,7 @@ class Recording(Stage):
         return found(full, does, self.eqns, make, [consts, *given])
 
     def _variable(self, value: Any) -> Any:
-        if not isinstance(value, Tracer):
+        if not isinstance(value, Tracer) or self.owns(value):
             return value
         v = self.var(value.aval, value.where)
         self.values[v] = value

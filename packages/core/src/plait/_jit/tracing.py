@@ -26,7 +26,7 @@ from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, bound_axes, current
 from .._core.ir import Program
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
-from .._core.staging import Stage, stage
+from .._core.staging import Stage, admitted, stage
 from .._types.avals import OPAQUE, Aval, Placed, Placement, canonical
 from ..tree import TreeDef, exact_key, flatten, key_paths
 from .jittable import jittables
@@ -163,7 +163,7 @@ def checked_argument(
     """Return leaf `i` of the arguments as a value; raise NotAnArrayError, naming it,
     if it is no array."""
     try:
-        return as_value(x)
+        return admitted(x)
     except NotAnArrayError as e:
         shape = of_shape_only(x)
         if shape is not None:
@@ -179,7 +179,7 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
     """Return leaf `i` of the results `out` of a transformed function as a value; raise TypeRule,
     naming leaf and function, if it is no array."""
     try:
-        value = as_value(x)
+        value = admitted(x)
     except TypeRule:
         shape = of_shape_only(x)
         if shape is not None:
