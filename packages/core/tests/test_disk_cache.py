@@ -360,6 +360,73 @@ def test_damaged_entries_are_compiled_anew(folder, damage):
     assert run()[:2] == (0, 1)  # what was compiled took its place
 
 
+def test_an_entry_says_what_it_is_of(folder):
+    """Whole entries under one another's names are compiled anew, and put right."""
+    for k in (1.0, 2.0, 3.0):
+        run(k)
+    whole = {entry: entry.read_bytes() for entry in entries(folder)}
+    names = [*whole]
+    for name, other in zip(names, [*names[1:], names[0]], strict=True):
+        name.write_bytes(whole[other])
+    for k in (1.0, 2.0, 3.0):
+        with pytest.warns(CacheWarning, match="of another program"):
+            compiled, found, y = run(k)
+        assert (compiled, found) == (1, 0)
+        np.testing.assert_allclose(y, wanted(k), rtol=1e-6)
+        assert run(k)[:2] == (0, 1)
+
+
+def _sparse(entry, outside):
+    with open(entry, "wb") as file:
+        file.write(b"plait executable 2\n")
+        file.truncate(1 << 42)
+
+
+ODD = {
+    "pipe": lambda entry, outside: os.mkfifo(entry),
+    "folder": lambda entry, outside: entry.mkdir(),
+    "device": lambda entry, outside: entry.symlink_to("/dev/zero"),
+    "loop": lambda entry, outside: entry.symlink_to(entry),
+    "link to a pipe": lambda entry, outside: (os.mkfifo(outside), entry.symlink_to(outside)),
+    "link to a text": lambda entry, outside: (
+        outside.write_text("text"),
+        entry.symlink_to(outside),
+    ),
+    "huge": _sparse,
+    "socket": lambda entry, outside: _socket(entry),
+}
+
+
+def _socket(entry):
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as made:
+        before = os.getcwd()
+        os.chdir(entry.parent)  # names of sockets are short
+        try:
+            made.bind(entry.name[:90])
+            os.rename(entry.name[:90], entry.name)
+        finally:
+            os.chdir(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in folders are a matter of POSIX")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_entry_is_not_waited_for(folder, tmp_path, kind):
+    """Nor is it read in whole; what is compiled takes its place, if that can be."""
+    run()
+    (entry,) = entries(folder)
+    entry.unlink()
+    ODD[kind](entry, tmp_path / "outside")
+    with pytest.warns(CacheWarning):
+        compiled, found, y = run()
+    assert (compiled, found) == (1, 0)
+    np.testing.assert_allclose(y, wanted(), rtol=1e-6)
+    if kind != "folder":
+        assert run()[:2] == (0, 1)
+
+
 def test_what_the_runtime_refuses_is_compiled_anew(folder, monkeypatch):
     """An entry whose checksum is right, and which the runtime can not read."""
     from plait._xla import disk_cache

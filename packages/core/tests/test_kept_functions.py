@@ -3,6 +3,7 @@
 Invariant: a module has the same text whether its functions were written or read.
 """
 
+import random
 import re
 
 import numpy as np
@@ -27,6 +28,7 @@ INNER = {
     "branches": lambda x: lax.cond(x.sum() > 0, pnp.sin, pnp.cos, x),
     "sorted": lambda x: pnp.sort(-x),
     "calls another": lambda x: helper(x) + helper(x + 1),
+    "a composite": lambda x: lax.composite(lambda x: pnp.tanh(x) * 3, "test.it")(x) + x,
     "with a constant": lambda x: x * TABLE[:6],
     "with a callback": lambda x: (plait.debug.callback(noted, x, ordered=True), x * 2)[1],
     "random": lambda x: x + plait.random.normal(plait.random.key(1), x.shape),
@@ -86,3 +88,28 @@ def test_locations_are_written():
     for _ in range(3):
         plait.jit(lambda x: inner(x)).lower(X).as_text()
     assert __file__ in plait.jit(lambda x: inner(x)).lower(X).as_text(debug_info=True)
+
+
+def session(seed):
+    """Return pairs (jitted function, the same in numpy), of one name; some call others."""
+    draw = random.Random(seed)
+    made = [
+        (plait.jit(lambda x, k=k: x * k + 1), lambda x, k=k: x * np.float32(k) + 1)
+        for k in (0.5, 0.25, -0.5)
+    ]
+    for _ in range(4):
+        (f, f_), (g, g_) = draw.choices(made, k=2)
+        made.append(
+            (plait.jit(lambda x, f=f, g=g: f(x) + g(f(x))), lambda x, f=f_, g=g_: f(x) + g(f(x)))
+        )
+    return made
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_functions_that_call_functions_in_any_order(seed):
+    """Programs that call some of seven functions of one name, which call each other."""
+    draw, made = random.Random(seed), session(seed)
+    for _ in range(8):
+        (f, f_), (g, g_), (h, h_) = draw.choices(made, k=3)
+        whole = plait.jit(lambda x, f=f, g=g, h=h: f(g(x)) - h(x))
+        np.testing.assert_allclose(whole(X), f_(g_(X)) - h_(X), 1e-5, 1e-5)

@@ -6,8 +6,9 @@ the module, the devices, all flags of the compiler as it reads them, the version
 this format, and the processor.
 
 The runtime trusts what it is given to load: it refuses files that were cut, but runs most of those
-with a wrong bit.  Hence a checksum in every entry; and as a checksum proves nothing about who wrote
-a file, entries are taken only from a folder, and in files, of this user that nobody else can write.
+with a wrong bit, and any other program's.  Hence every entry says by that digest what it is of, and
+has a checksum; and as a checksum proves nothing about who wrote a file, entries are taken only from
+a folder, and in files, of this user that nobody else can write.
 
 Invariant: no entry is the cause of an error, or of another result: one that is missing, damaged or
 foreign means a compilation.  Entries appear whole (they are renamed into place), so that processes
@@ -15,6 +16,7 @@ that read, write and evict at the same time need no lock.
 """
 
 import os
+import stat
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -27,9 +29,12 @@ from .._base.errors import CacheWarning
 from .._base.source import warn
 from .._core.buffers import client, devices, platform
 
-_FORMAT = b"plait executable 1\n"
+_FORMAT = b"plait executable 2\n"
 """What an entry begins with; another number when the meaning of entries changes."""
 _DIGEST = 32
+_HEAD = len(_FORMAT) + 2 * _DIGEST
+"""The bytes before those of the executable: the format, what the entry is of, and a checksum of
+that and of the executable."""
 _SUFFIX, _UNFINISHED = ".xla", ".tmp"
 _NAME = 2 * _DIGEST
 _ABANDONED = 3600.0
@@ -102,7 +107,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
     except (jaxlib_api.RuntimeFailure, ValueError):  # of some the runtime can not
         return
     limit = config.cache_size
-    size = len(_FORMAT) + _DIGEST + len(data)
+    size = _HEAD + len(data)
     if size > limit:
         return
     folder = os.path.dirname(path)
@@ -208,34 +213,56 @@ def _foreign(found: os.stat_result, others: int = 0o077) -> bool:
 def _read(path: str) -> bytes | None:
     """Return the bytes of an executable; None if there is no entry.
 
-    Raises ValueError if it is damaged, or somebody else may have written it.
+    Raises ValueError if it is damaged or that of another program, or another user may have written
+    it.
     """
-    from hashlib import sha256
-
     try:
-        with open(path, "rb") as file:
-            if _foreign(os.fstat(file.fileno()), 0o022):
-                raise ValueError("others may have written it")
-            whole = file.read()
+        # What is no file must not be waited for, as a pipe that nobody writes would be.
+        descriptor = os.open(path, os.O_RDONLY | _flags("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
     except FileNotFoundError:
         return None
-    start = len(_FORMAT)
-    data = whole[start + _DIGEST :]
-    if whole[:start] != _FORMAT or sha256(data).digest() != whole[start : start + _DIGEST]:
-        raise ValueError("it is damaged")
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("it is no file")
+        if _foreign(found, 0o022):
+            raise ValueError("others may have written it")
+        if found.st_size > config.cache_size:  # none of ours: reading it could take all memory
+            raise ValueError("it is larger than all entries may be")
+        head, data = file.read(_HEAD), file.read()
+    if head != _head(path, data):
+        of = head[len(_FORMAT) :][:_DIGEST]
+        raise ValueError("it is damaged" if of == _digest_in(path) else "it is of another program")
     return data
+
+
+def _head(path: str, data: bytes) -> bytes:
+    """Return what the entry at a path begins with."""
+    from hashlib import sha256
+
+    of = _digest_in(path)
+    return _FORMAT + of + sha256(of + data).digest()
+
+
+def _digest_in(path: str) -> bytes:
+    """Return the digest of what the entry at a path is of."""
+    return bytes.fromhex(os.path.basename(path)[:_NAME])
+
+
+def _flags(*names: str) -> int:
+    """Return flags of `os.open`, of those that the platform has."""
+    return sum(getattr(os, name, 0) for name in names)
 
 
 def _write(path: str, data: bytes) -> None:
     """Write an entry so that it is there wholly or not at all, whoever else writes or reads it."""
-    from hashlib import sha256
-
     unfinished = f"{path}.{os.getpid()}-{os.urandom(6).hex()}{_UNFINISHED}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(unfinished, flags, 0o600)
+    descriptor = os.open(
+        unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_BINARY"), 0o600
+    )
     try:
         with open(descriptor, "wb") as file:
-            file.write(_FORMAT + sha256(data).digest())
+            file.write(_head(path, data))
             file.write(data)
         os.replace(unfinished, path)
     except BaseException:

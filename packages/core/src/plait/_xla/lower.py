@@ -58,17 +58,17 @@ class Unit:
     default device), `placements` how values lie that are known to (by MLIR value), `questions`
     (where values come to lie) with the operations that ask them, `acting` the operations that act
     on the world once, `platforms` what it is lowered for, `said` the expansions of equations with
-    programs, `made` the operations that are copied and `attributes` those of constants, by what
-    they are; `instead(equation, platforms)`, if there is one, may give a function of values that
-    is to be lowered rather than the equation; `named(equation)`, if there is one, may give a
-    program of that equation alone and its text: the operation is then a function of the module,
-    which carries the text.
+    programs, `references` how often functions were made or called, `made` the operations that are
+    copied and `attributes` those of constants, by what they are; `instead(equation, platforms)`, if
+    there is one, may give a function of values that is to be lowered rather than the equation;
+    `named(equation)`, if there is one, may give a program of that equation alone and its text: the
+    operation is then a function of the module, which carries the text.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
-        "attributes", "instead", "named", "tier", "_needed", "_ruled",
+        "attributes", "instead", "named", "tier", "references", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Unit:
     ):
         self.module = mlir.new_module()
         self.functions: dict[Any, str] = {}
+        self.references = 0
         self.names: dict[str, int] = {"main": 0}
         self.symbols: dict[Any, str] = {}
         self.callbacks: list[Callable] = []
@@ -527,6 +528,7 @@ class Emitter:
         front = [*self.dims.values(), *map(self.array, self.unit.needs(p).values())]
         operands = [*front, *self.tokens_of(order), *args]
         callee = {"callee": mlir.symbol(name)}
+        self.unit.references += 1
         r = self.create("func.call", types, operands, callee, None, 0, self.where, self.ip)
         results = list(r.results)
         self.tokens.update(zip(order, results))
@@ -536,9 +538,11 @@ class Emitter:
         """Make a private function of sizes, constants, tokens and arguments, which returns tokens
         and results; return its name.
 
-        One that needs nothing but its arguments, and comes in module after module (tables, inner
-        functions that are jitted), is kept by its program as code, and read again.
+        One that needs nothing but its arguments, refers to no other, and comes in module after
+        module (tables, inner functions that are jitted), is kept by its program as code, and read
+        again.  (Another module may have a function of the other's name that does something else.)
         """
+        self.unit.references += 1
         alone = not (self.dims or p.axes or p.effects or self.unit.needs(p)) and self.unit.is_plain
         if not alone:
             self._function(p, name)
@@ -548,11 +552,11 @@ class Emitter:
         if kept and kept[-1] is not None:
             mlir.add_function(self.unit.module, kept[-1], name)
             return name
-        others = len(self.unit.functions)
+        before = self.unit.references
         made = self._function(p, name)
         if not kept:
             kept.append(None)  # what comes once is not worth it
-        elif self.unit.is_plain and len(self.unit.functions) == others:
+        elif self.unit.is_plain and self.unit.references == before:
             kept.append(mlir.code_of(made))
         return name
 
