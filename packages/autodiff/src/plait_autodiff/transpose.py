@@ -55,6 +55,7 @@ from plait.ext.values import (
 )
 
 from .split import part, split_program
+from .sums import is_narrow, rounded, widened
 
 transpose_rules = RuleTable(
     "transpose",
@@ -147,6 +148,8 @@ def pull_back(
     shares: dict[Any, dict[frozenset, Any]] = {}
     """By the axes along which a value itself does not vary: sums of what its cotangent is the sum
     of over the devices along them."""
+    often: set[Any] = set()
+    """The values of narrow floats with two cotangents or more, which may be sums in float32."""
 
     def give(a: Any, ct: Any, by: Any) -> None:
         # integers have cotangents in `linear_transpose` alone, and these are integers
@@ -162,14 +165,24 @@ def pull_back(
         if ct.aval.vma is not a.aval.vma and (over := ct.aval.vma - a.aval.vma):
             kept, key = shares.setdefault(a, {}), over
         have = kept.get(key)
-        kept[key] = ct if have is None else add.bind(have, ct)
+        if have is not None:
+            if a in often:
+                have, ct = widened(have), widened(ct)
+            elif is_narrow(ct.aval):
+                often.add(a)
+            ct = add.bind(have, ct)
+        kept[key] = ct
+
+    def settled(a: Any, ct: Any) -> Any:
+        """A sum of cotangents of `a`, in its dtype."""
+        return ct if ct is None or a not in often else rounded([ct], [a.aval.tangent_type])[0]
 
     def taken(a: Any) -> Any:
         """The cotangent of `a`, which varies as `a` does."""
-        ct = total.pop(a, None)
+        ct = settled(a, total.pop(a, None))
         if shares:
             for over, share in shares.pop(a, {}).items():
-                whole = sum_over_devices(share, over)
+                whole = sum_over_devices(settled(a, share), over)
                 ct = whole if ct is None else add.bind(ct, whole)
         return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
 
@@ -180,7 +193,10 @@ def pull_back(
         for e, ins, rule in reversed(steps):
             given: Sequence[Any]
             if e.prim.many:
-                ct = [taken(o) if shares or o.aval.vma else total.pop(o, None) for o in e.outputs]
+                plain = not shares and not often
+                ct = [
+                    total.pop(o, None) if plain and not o.aval.vma else taken(o) for o in e.outputs
+                ]
                 for c in ct:
                     if c is not None:
                         break
@@ -190,9 +206,10 @@ def pull_back(
             else:
                 o = e.outputs[0]
                 if o in shares and _is_summed_after(e, ins, o not in total and len(shares[o]) == 1):
-                    given = (*shares.pop(o).values(), total.pop(o, None))
+                    found = (*shares.pop(o).values(), total.pop(o, None))
+                    given = [settled(o, c) for c in found]
                 else:
-                    ct = taken(o) if shares or o.aval.vma else total.pop(o, None)
+                    ct = taken(o) if shares or often or o.aval.vma else total.pop(o, None)
                     if ct is None:
                         continue
                     given = (ct,)
@@ -218,6 +235,8 @@ def pull_back(
             (total[a],) = shares.pop(a).values()
         else:
             total[a] = taken(a)
+    for a in often & total.keys():
+        total[a] = settled(a, total[a])
     return total
 
 

@@ -23,9 +23,6 @@ from plait.ext.ops.control_flow import (
     scan,
     while_,
 )
-from plait.ext.ops.elementwise import (
-    add,
-)
 from plait.ext.trace import (
     staged,
 )
@@ -44,6 +41,7 @@ from ..split import (
     split_rules,
     steady,
 )
+from ..sums import added, rounded, summed_in
 from ..transpose import (
     Linear,
     backward,
@@ -242,7 +240,8 @@ def _(cts, *args, body, consts, carry, length, reverse, unroll):
     )
     ys = [a.with_shape((length, *a.shape)) for a in body.out_avals[carry:]]
     cts = [solid_ct(c, a) for c, a in zip(cts, [*body.out_avals[:carry], *ys], strict=True)]
-    zeros = [Literal(0, a) for a in part(body.in_avals[:consts], cl)]
+    wanted = part(body.in_avals[:consts], cl)
+    zeros = [Literal(0, summed_in(a)) for a in wanted]
     operands = [*part(args[:consts], cl, False), *cts[:carry], *zeros, *cts[carry:]]
     outs = scan.bind(
         *operands,
@@ -254,7 +253,8 @@ def _(cts, *args, body, consts, carry, length, reverse, unroll):
         reverse=not reverse,
         unroll=unroll,
     )
-    got_carry, got_consts = outs[:carry], iter(outs[carry : carry + len(zeros)])
+    got_carry, sums = outs[:carry], outs[carry : carry + len(zeros)]
+    got_consts = iter(rounded(sums, wanted))
     got_xs = iter(outs[carry + len(zeros) :])
     return [
         *(next(got_consts) if flag else None for flag in cl),
@@ -281,7 +281,7 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
         # What is no carry is summed over devices once, after all turns.
         later = [i for i in range(len(args)) if not consts <= i < n]
         got = backward(body, args, [*ct_carry, *ct_ys], later)
-        totals = [s if g is None else add.bind(s, g) for s, g in zip(sums, part(got[:consts], cl))]
+        totals = [added(s, g) for s, g in zip(sums, part(got[:consts], cl))]
         cts = [solid_ct(g, a) for g, a in zip(got, avals)]
         return [*cts[consts:n], *totals, *part(cts[n:], xl)]
 
@@ -289,7 +289,7 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
     types = [
         *part(avals[:consts], cl, False),
         *outs[:carry],
-        *part(avals[:consts], cl),
+        *map(summed_in, part(avals[:consts], cl)),
         *outs[carry:],
         *part(avals[n:], xl, False),
     ]

@@ -70,6 +70,7 @@ from ..inversion.recovery import Reverse, inverse_rules, is_unknown, reverse
 from ..rematerialisation.policies import name_
 from ..rematerialisation.residuals import move_
 from ..split import part
+from ..sums import added, rounded, summed_in
 
 # ---- of one operand ------------------------------------------------------------------------
 
@@ -254,12 +255,12 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
         got = evaluate(r.program, [*held, *row, *carry, *y, *d_carry, *d_y])[lost:]
         m = len(got) - len(moving)
         values, cts = got[:m], got[m:]
-        sums = [add.bind(s, g) for s, g in zip(sums, cts[:k_cts])]
+        sums = [added(s, g) for s, g in zip(sums, cts[:k_cts])]
         ahead = cts[k_cts : k_cts + c_cts]
         return [*values[:c], *ahead, *sums, *values[c:], *cts[k_cts + c_cts :]]
 
     totals = [a for a in ins[:k] if a.inexact]
-    types = [*consts, *ends, *c_ends, *totals, *xs, *ys, *y_cts]
+    types = [*consts, *ends, *c_ends, *map(summed_in, totals), *xs, *ys, *y_cts]
     program = staged(step, types, body.name + "_inverse", prune=True)
 
     def whole(*vs: Any) -> list:
@@ -268,7 +269,7 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
         take = lambda m: [next(it) for _ in range(m)]  # noqa: E731
         held, row, carry, y = take(len(consts)), take(len(xs)), take(c), take(len(ys))
         d_carry, d_y = take(len(c_ends)), take(len(y_cts))
-        zeros = [Literal(0, a) for a in totals]
+        zeros = [Literal(0, summed_in(a)) for a in totals]
         got = scan.bind(
             *[*held, *carry, *d_carry, *zeros, *row, *y, *d_y],
             body=program,
@@ -280,8 +281,8 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
         )
         first, more = got[:c], got[c + c_cts + k_cts :]
         m = back[k + c :].count(True)
-        d_first, d_consts = got[c : c + c_cts], got[c + c_cts : c + c_cts + k_cts]
-        return [*first, *more[:m], *d_consts, *d_first, *more[m:]]
+        d_first, sums = got[c : c + c_cts], got[c + c_cts : c + c_cts + k_cts]
+        return [*first, *more[:m], *rounded(sums, totals), *d_first, *more[m:]]
 
     types = [*consts, *rows(xs), *ends, *rows(ys), *c_ends, *rows(y_cts)]
     return Reverse(saved, back, staged(whole, types, body.name + "_inverse"))

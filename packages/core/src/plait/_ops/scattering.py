@@ -1,9 +1,11 @@
 """Scattering: writing windows at indices, and combining them with what is there.
 
 Invariant: what lies outside is clamped or dropped as the `mode` says, and a window is written as
-a whole or not at all; the primitives are one definition, by what they combine with.
+a whole or not at all; the primitives are one definition, by what they combine with.  Many updates
+of floats narrower than float32 are added and multiplied in float32.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._base.errors import (
@@ -13,8 +15,8 @@ from .._base.errors import (
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
-from .._types.avals import BOOL, OPAQUE, Aval, no_number
-from .._types.dims import is_symbolic
+from .._types.avals import BOOL, FLOAT32, FLOATING, OPAQUE, Aval, no_number
+from .._types.dims import is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
 from .elementwise import neg
@@ -110,10 +112,18 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
     p = Primitive("core." + name, rule, (Indexing,))
 
     @lower_rules.rule(p)
-    def _(e, xs, ins, outs, dimension_numbers, mode, indices_are_sorted, unique_indices):
-        n, (x, indices, updates) = dimension_numbers, xs
+    def _(e, xs, ins, outs, **how):
         if no_index(ins[1]):
-            return x
+            return xs[0]
+        if hlo in ("add", "multiply") and not how["unique_indices"] and _rounds_often(ins):
+            types = [_single(ins[0]), ins[1], _single(ins[2])]
+            wide = [e.op("stablehlo.convert", [xs[i]], types[i]) for i in (0, 2)]
+            out = emit(e, [wide[0], xs[1], wide[1]], types, types[:1], **how)
+            return e.op("stablehlo.convert", [out], outs[0])
+        return emit(e, xs, ins, outs, **how)
+
+    def emit(e, xs, ins, outs, dimension_numbers, mode, indices_are_sorted, unique_indices):
+        n, (x, indices, updates) = dimension_numbers, xs
         sizes, wide = window_sizes(ins[0], ins[2], n), ins[0]
         if is_symbolic(ins[0].shape) or is_symbolic(sizes):
             wide = with_room(ins[0], sizes)
@@ -148,6 +158,25 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
         return take_back(e, out, wide, outs[0])
 
     return p
+
+
+_FEW = 8
+"""So many updates round seldom enough, and are written in place where the operand is donated."""
+
+
+def _rounds_often(ins: Sequence[Aval]) -> bool:
+    """Whether many updates may be combined at one position of an array of narrow floats.
+
+    Each would be rounded: a sum of ones ends at 256 in bfloat16.
+    """
+    if ins[0].category != FLOATING or ins[0].dtype.itemsize >= 4:
+        return False
+    count = product(ins[1].shape[:-1])
+    return count.__class__ is not int or count > _FEW
+
+
+def _single(x: Aval) -> Aval:
+    return x.with_dtype(FLOAT32)
 
 
 def _fitting_only(e: Any, indices: Any, ins: Any, axes: Ints, sizes: Any) -> Any:

@@ -15,7 +15,7 @@ from .._base.errors import (
 )
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
-from .._types.avals import FLOATING, INTEGER, Aval
+from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import i64s, matrix
@@ -60,14 +60,14 @@ select_and_scatter_add_ = Primitive("core.select_and_scatter_add", _select_and_s
 def _(e, xs, ins, outs, select, window, strides, padding):
     """What surrounds the array is worse than all of its elements, so that none is chosen there."""
     source, x = xs
-    aval, cell = ins[1], Aval((), ins[1].dtype)
+    aval = ins[1]
     worst = (lowest if select == "max" else highest)(aval.dtype)
     if 0 in ins[0].shape or 0 in aval.shape:
         return e.constant(0, outs[0])
     zeros = (0,) * aval.ndim
     low, high = ([p[i] for p in padding] for i in (0, 1))
     wide = aval.with_shape([d + a + b for d, a, b in zip(aval.shape, low, high)])
-    edge = e.constant(worst, cell)
+    edge = e.constant(worst, Aval((), aval.dtype))
     padded = e.op("stablehlo.pad", [x, edge], wide, edge_padding_low=i64s(*low),
                   edge_padding_high=i64s(*high), interior_padding=i64s(*zeros))  # fmt: skip
     first = "GE" if select == "max" else "LE"
@@ -80,12 +80,20 @@ def _(e, xs, ins, outs, select, window, strides, padding):
     def total(r, pair):
         return [r.op("stablehlo.add", pair, cell)]
 
+    # Sums of narrow floats are made in float32, where elements compare as they do themselves.
+    narrow = aval.category == FLOATING and aval.dtype.itemsize < 4
+    inner = Aval(wide.shape, FLOAT32) if narrow else wide
+    cell = Aval((), inner.dtype)
+    if narrow:
+        padded = e.op("stablehlo.convert", [padded], inner)
+        source = e.op("stablehlo.convert", [source], Aval(ins[0].shape, FLOAT32))
     out = e.op(
-        "stablehlo.select_and_scatter", [padded, source, e.constant(0, cell)], wide,
+        "stablehlo.select_and_scatter", [padded, source, e.constant(0, cell)], inner,
         window_dimensions=i64s(*window), window_strides=i64s(*strides),
         padding=matrix(((0, 0),) * aval.ndim),
         regions=[((cell, cell), chosen), ((cell, cell), total)],
     )  # fmt: skip
+    out = e.op("stablehlo.convert", [out], wide) if narrow else out
     limits = [a + d for a, d in zip(low, aval.shape)]
     return e.op("stablehlo.slice", [out], outs[0], start_indices=i64s(*low),
                 limit_indices=i64s(*limits), strides=i64s(*[1] * aval.ndim))  # fmt: skip

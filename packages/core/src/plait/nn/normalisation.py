@@ -15,7 +15,7 @@ from .._core.array import canonical
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
-from .._types.avals import FLOATING, INTEGER, default_dtype, dtype_of
+from .._types.avals import FLOAT32, FLOATING, INTEGER, default_dtype, dtype_of
 
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:
@@ -27,9 +27,12 @@ def _standardize(
     x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
 ) -> Any:
     (x,) = el.floating((x,))
-    axes, dtype = _axes(axis, x), x.aval.dtype
-    if dtype.itemsize < 4:  # squares of its numbers may be none of them
-        x = convert(x, np.float32)
+    dtype, narrow = x.aval.dtype, x.aval.category == FLOATING and x.aval.dtype.itemsize < 4
+    if narrow:  # whose squares overflow, or differ by rounding alone
+        given = [v for v in (mean, variance) if v is not None]
+        dtype = el.promoted([x, *given])[0].aval.dtype
+        x = convert(x, FLOAT32)
+    axes = _axes(axis, x)
     if mean is None:
         mean = reduction.mean(x, axes, keepdims=True, where=where)
     if variance is None:
@@ -39,7 +42,8 @@ def _standardize(
         else:
             rest = el.square(el.sub(x, mean))
             variance = reduction.mean(rest, axes, keepdims=True, where=where)
-    return convert(el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon))), dtype)
+    out = el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
+    return convert(out, dtype) if narrow else out
 
 
 def standardize(

@@ -35,7 +35,7 @@ from .._ops.shape import (
     slice_in_dim,
 )
 from .._ops.subscript import At, getitem
-from .._types.avals import asked_dtype, dtype_of
+from .._types.avals import FLOAT32, FLOATING, asked_dtype, dtype_of
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
 from .masking import unwritten
@@ -85,6 +85,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
         self.__name__ = name or getattr(func, "__name__", "ufunc")
         self._call = vectorize(func) if call is None else call
+        self._of_numpy = call is not None
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
 
     def __repr__(self) -> str:
@@ -97,6 +98,15 @@ class ufunc(metaclass=_Functions):  # noqa: N801
                 f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
             )
         return masking.kept(self._call(*args), where, out)
+
+    def _in_single(self, fold: Callable, x: Any) -> Any:
+        """`fold(x)`; of narrow floats in float32, rounded once, if the function is numpy's: others
+        may look at the dtype."""
+        narrow = x.aval.category == FLOATING and x.aval.dtype.itemsize < 4
+        if not (narrow and self._of_numpy):
+            return fold(x)
+        out = fold(convert(x, FLOAT32))
+        return convert(out, x.aval.dtype) if out.aval.dtype == FLOAT32 else out
 
     def _binary(self, does: str) -> None:
         if (self.nin, self.nout) != (2, 1):
@@ -130,9 +140,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
                 options["where"] = where
             return self._reduce(x, axis=axis, keepdims=keepdims, **options)
         axes = normal_axes(axis, x.aval.ndim)
-        rows = _rows(x, axes)
         kept = None if where is None else _rows(broadcast_to(value(where), x.aval.shape), axes)
-        result = self._folded(rows, kept, initial)
+        result = self._in_single(lambda x: self._folded(_rows(x, axes), kept, initial), x)
         return _with_axes(result, axes) if keepdims else result
 
     def _folded(self, rows: Any, kept: Any, initial: Any) -> Any:
@@ -166,6 +175,9 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis)
         at = normal_axis(axis, x.aval.ndim)
+        return self._in_single(lambda x: self._accumulated(x, at), x)
+
+    def _accumulated(self, x: Any, at: int) -> Any:
         rows = moveaxis(x, at, 0)
         n = rows.aval.shape[0]
         if n == 0:
@@ -229,10 +241,13 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         x = x if dtype is None else convert(x, asked_dtype(dtype))
         if self._reduceat is not None:
             return self._reduceat(x, indices, axis=axis)
-        at = normal_axis(axis, x.aval.ndim)
-        rows, first = moveaxis(x, at, 0), value(indices)
+        at, first = normal_axis(axis, x.aval.ndim), value(indices)
         if first.aval.ndim != 1:
             raise AxisError(f"reduceat: the indices are {first.aval!r}", fix="give a vector")
+        return self._in_single(lambda x: self._pieces(x, first, at), x)
+
+    def _pieces(self, x: Any, first: Any, at: int) -> Any:
+        rows = moveaxis(x, at, 0)
         n = rows.aval.shape[0]
         last = concatenate([slice_in_dim(first, 1, first.aval.shape[0]),
                             broadcast_to(convert(value(n), first.aval.dtype), (1,))])  # fmt: skip

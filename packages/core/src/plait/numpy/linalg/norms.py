@@ -4,7 +4,9 @@ Invariant: norms are real; along axes without elements they are zero, except whe
 asked for.  At zero, where the Euclidean norm has no derivative, the one given is nan.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..._base.errors import (
 from ..._ops import elementwise as el
 from ..._ops.reduction import any_, max_, min_, sum_
 from ..._ops.shape import convert, expand_dims, moveaxis, normal_axes
+from ..._types.avals import FLOAT32, FLOATING
 from .equations import inv
 from .factors import matrices, svdvals
 
@@ -32,7 +35,21 @@ def _squares(x: Any) -> Any:
     return el.add(el.mul(re, re), el.mul(im, im))
 
 
+def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `f`, computed in float32 of narrower floats: their powers overflow, and their roots
+    are those of rounded sums."""
+
+    @functools.wraps(f)
+    def computed(x: Any, **how: Any) -> Any:
+        if x.aval.category != FLOATING or x.aval.dtype.itemsize >= 4:
+            return f(x, **how)
+        return convert(f(convert(x, FLOAT32), **how), x.aval.dtype)
+
+    return computed
+
+
 @fused
+@_in_single
 def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
     dtype = x.aval.dtype
     if dtype.itemsize >= 4:
@@ -57,6 +74,7 @@ def _norm(x: Any, ord: Any, axes: tuple, how: dict) -> Any:
 
 
 @fused
+@_in_single
 def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
     row, column = axes
     if ord in ("fro", None):
