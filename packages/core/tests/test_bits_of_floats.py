@@ -36,7 +36,8 @@ def test_mantissas_and_exponents(dtype):
         mantissa, exponent = (np.asarray(v) for v in frexp(x))
         assert mantissa.dtype == dtype
         finite = np.isfinite(want)
-        np.testing.assert_array_equal(mantissa.astype(np.float64), want.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # there are signalling nans
+            np.testing.assert_array_equal(mantissa.astype(np.float64), want.astype(np.float64))
         np.testing.assert_array_equal(exponent[finite], power[finite])
         assert (exponent[~finite] == 0).all()
 
