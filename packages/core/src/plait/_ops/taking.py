@@ -69,7 +69,8 @@ def take_along_axis(
       x: an array.
       indices: integers, of a shape that agrees with that of `x` (or broadcasts) elsewhere.
       axis: the axis; None takes from the array in row-major order.
-      mode, fill_value: as `take`.
+      mode, fill_value: as `take`, but that negative numbers count from the end with "clip", too:
+        only those before the first element are clipped.
 
     >>> import plait
     >>> x = plait.numpy.array([[3, 1, 2], [6, 5, 4]])
@@ -92,7 +93,7 @@ def take_along_axis(
     x, i = broadcast_to(x, tuple(own)), broadcast_to(i, tuple(asked))
     if mode == "wrap":
         i, mode = el.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
-    i = el.maximum(i, 0) if mode == "clip" else from_front(i, own[at])
+    i = from_front(i, own[at])
     rest_axes = tuple([a for a in range(len(own)) if a != at])
     return gather_.bind(
         x,

@@ -4,6 +4,7 @@ Invariant: operands are promoted and broadcast as numpy's, with weak Python scal
 by one primitive costs no more than it.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -186,17 +187,15 @@ absolute = abs = unary(
 
 @fused
 def sign(x: Any, /) -> Any:
-    """-1, 0 or 1, nan of nan; x / |x| if complex.  A zero is positive.
+    """Return -1, 0 or 1; nan of nan; x / |x| if complex.  A zero keeps its sign, as in JAX.
 
-    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign.
+    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, but for -0.0.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
-    [-1.0, 0.0, 1.0]
+    [-1.0, -0.0, 1.0]
     """
-    x = value(x)
-    out = el.sign(x)
-    return el.select(el.eq(x, 0), 0, out) if x.aval.inexact else out
+    return el.sign(value(x))
 
 
 def fabs(x: Any, /) -> Any:
@@ -542,20 +541,35 @@ def frexp(x: Any) -> Any:
     [0.5, 4]
     """
     x = _inexact(value(x))
+    dtype = x.aval.dtype
+    bits, field, rest = _parts(x)
+    whole, mantissa, bias = _layout(dtype)
+    number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
+    # A subnormal number, which arithmetic may take for 0: its first bit is brought to the front.
+    tiny = el.and_(el.eq(field, 0), el.ne(rest, 0))
+    moved = el.sub(el.clz(rest), number(8 * dtype.itemsize - 1 - mantissa))
+    small = el.and_(el.shift_left(rest, el.select(tiny, moved, 0)), number((1 << mantissa) - 1))
+    half = number((bias - 1) << mantissa)
+    minus = el.and_(bits, number(np.iinfo(whole).min))
+    small = bitcast(el.or_(el.or_(minus, half), small), dtype)
+    exponent = el.sub(convert(el.select(tiny, el.sub(number(1), moved), field), np.int32), bias - 1)
+    same = el.or_(el.and_(el.eq(field, 0), el.not_(tiny)), el.not_(el.is_finite(x)))
+    power = el.select(el.or_(same, tiny), 0, el.neg(exponent))
+    halves = el.shift_right_arithmetic(power, 1)  # 2 ** power alone may not be a normal number
+    scaled = x
+    for n in (halves, el.sub(power, halves)):
+        scaled = el.mul(scaled, _power_of_two(n, dtype))
+    out = el.select(tiny, small, el.select(same, x, scaled))
+    return out, el.select(same, np.int32(0), exponent)
+
+
+def _parts(x: Any) -> tuple[Any, Any, Any]:
+    """Return all bits of floats as integers, those of the exponent, and those of the mantissa."""
     whole, mantissa, bias = _layout(x.aval.dtype)
-    tiny = el.lt(el.abs_(x), float(ml_dtypes.finfo(x.aval.dtype).tiny))
-    y = el.select(tiny, el.mul(x, 2.0**mantissa), x)
-    bits = bitcast(y, whole)
-    field = el.and_(el.shift_right_arithmetic(bits, np.asarray(mantissa, whole)[()]),
-                    2 * bias + 1)  # fmt: skip
-    exponent = el.sub(convert(field, np.int32), bias - 1)
-    same = el.or_(el.eq(x, 0), el.not_(el.is_finite(x)))
-    power = el.select(same, 0, el.neg(exponent))
-    half = el.shift_right_arithmetic(power, 1)  # 2 ** power alone may not be a normal number
-    parts = [_power_of_two(n, x.aval.dtype) for n in (half, el.sub(power, half))]
-    exponent = el.sub(exponent, el.select(tiny, np.int32(mantissa), np.int32(0)))
-    scaled = el.mul(el.mul(y, parts[0]), parts[1])
-    return el.select(same, x, scaled), el.select(same, np.int32(0), exponent)
+    bits = bitcast(x, whole)
+    number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
+    field = el.and_(el.shift_right_logical(bits, number(mantissa)), number(2 * bias + 1))
+    return bits, field, el.and_(bits, number((1 << mantissa) - 1))
 
 
 _FAR = 1 << 20
@@ -597,7 +611,7 @@ def ldexp(x1: Any, x2: Any) -> Any:
 
 @fused
 def spacing(x: Any) -> Any:
-    """The distance to the next float away from zero, with x's sign.
+    """Return the distance to the next float away from zero, with the sign of x; of zeros positive.
 
     x: real, any shape; integers become the default float.  As numpy.spacing.
 
@@ -606,8 +620,19 @@ def spacing(x: Any) -> Any:
     2.220446049250313e-16
     """
     x = _inexact(value(x))
-    size = el.abs_(x)
-    return copysign(el.sub(el.nextafter(size, np.inf), size), x)
+    bits, field, rest = _parts(x)
+    whole, mantissa, _ = _layout(x.aval.dtype)
+    number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
+    # by bits, since arithmetic may take subnormal numbers for 0
+    above = el.sub(field, number(mantissa))
+    normal = el.shift_left(el.maximum(above, number(1)), number(mantissa))
+    subnormal = el.shift_left(number(1), el.clamp(number(0), el.sub(field, number(1)),
+                                                  number(mantissa)))  # fmt: skip
+    unit = el.select(el.ge(above, number(1)), normal, subnormal)
+    zero = el.eq(el.or_(field, rest), 0)  # of both zeros it is positive
+    minus = el.select(zero, 0, el.and_(bits, number(np.iinfo(whole).min)))
+    out = bitcast(el.or_(minus, unit), x.aval.dtype)
+    return el.select(el.is_finite(x), out, math.nan)
 
 
 @fused(numbers=("nan", "posinf", "neginf"))

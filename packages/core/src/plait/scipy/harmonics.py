@@ -243,7 +243,8 @@ def sph_harm_y(
     Args:
       n: degrees, integers from 0 on.
       m: orders, integers; where |m| > n the result is 0.
-      theta: angles from the pole, in [0, pi].
+      theta: angles from the pole; outside of [0, pi] the associated Legendre functions are those
+        of cos(theta), as in scipy.
       phi: angles around it.
       diff_n: None; derivatives are those of transformations.
       n_max: the highest degree, a Python integer; needed where `n` is traced.
@@ -292,7 +293,8 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
     whole = [convert(v, dtype) for v in (n, m)]
     k, j, theta, phi = el.promoted([*whole, theta, phi])
     size = el.abs_(j)
-    s, c = el.sin(theta), el.cos(theta)
+    # of polar angles outside of [0, pi], too, the factor is the root of 1 - c ** 2
+    s, c = el.abs_(el.sin(theta)), el.cos(theta)
 
     def raised(i: Any, p: Any) -> Any:
         """The function of degree and order i from that of i - 1."""

@@ -41,10 +41,33 @@ def _folded(i: Any, n: Any, mode: str) -> Any:
     return i
 
 
+def _folded_place(x: Any, n: Any, mode: str) -> Any:
+    """Return places outside as places inside, or less than one half outside.
+
+    They are folded before they are rounded to the nearest element, as in scipy: a half that is
+    mirrored is rounded to the other side.
+    """
+    if mode == "nearest":
+        return el.clamp(convert(0, x.aval.dtype), x, convert(n - 1, x.aval.dtype))
+    if mode == "wrap":
+        return el.modulo(x, n)
+    if mode == "mirror" and n != 1:
+        y = el.modulo(el.abs_(x), 2 * n - 2)
+        back = el.select(el.lt(x, 0), el.ge(y, n - 1), el.ge(y, n))
+        return el.select(back, el.sub(2 * n - 2, y), y)
+    if mode == "reflect":
+        y = el.modulo(el.select(el.lt(x, 0), el.sub(-1, x), x), 2 * n)
+        return el.select(el.ge(y, n), el.sub(2 * n - 1, y), y)
+    return x
+
+
 def _around(x: Any, n: Any, order: int, mode: str) -> list[tuple]:
     """(index, whether it is inside, weight; None: one) of the elements around places of an axis."""
     if order == 0:
-        i = convert(el.round_even(x), np.int32)
+        x = _folded_place(x, n, mode)
+        low = el.floor(x)  # halves are rounded up; x + 0.5 may itself be rounded
+        up = el.ge(el.sub(x, low), 0.5)
+        i = convert(el.add(low, el.select(up, 1, 0)), np.int32)
         return [(_folded(i, n, mode), _inside(i, n), None)]
     low = el.floor(x)
     part, i = el.sub(x, low), convert(low, np.int32)
@@ -74,7 +97,7 @@ def _mapped(x: Any, places: Any, cval: Any, *, order: int, mode: str) -> Any:
         total = v if total is None else el.add(total, v)
     if x.aval.inexact or order == 0:
         return convert(total, x.aval.dtype)
-    return convert(el.round_even(total), x.aval.dtype)
+    return convert(el.round_away(total), x.aval.dtype)
 
 
 def map_coordinates(
@@ -86,7 +109,8 @@ def map_coordinates(
     Args:
       input: an array.
       coordinates: for each axis the places along it, arrays of one shape.
-      order: 0 (the nearest element) or 1 (linear between elements).
+      order: 0 (the nearest element; of two the later one) or 1 (linear between elements; of
+        integers rounded to the nearest one, halves away from zero).
       mode: what is outside: "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect".
       cval: what is outside, for "constant".
 
