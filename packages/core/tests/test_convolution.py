@@ -125,6 +125,29 @@ def test_against_scipy():
     np.testing.assert_allclose(got, signal.correlate(x, y, "valid"), rtol=1e-10)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("low, high", [(-1, 1), (1, -1), (-1, 2), (-2, 0), (-4, 3)])
+@pytest.mark.parametrize("window", [1, 3])
+def test_cut_off_at_one_end(window, low, high, steps):
+    """XLA for CPUs takes padding by -1 and 1 for none."""
+    x = rng.standard_normal((2, 3, 6)).astype(np.float32)
+    y = rng.standard_normal((4, 3, window)).astype(np.float32)
+    for stride in (1, 2):
+        got = conv_general_dilated(x, y, (stride,), [(low, high)], (steps,))
+        want = by_definition(x, y, (stride,), [(low, high)], (steps,))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_dilated_input_with_a_stride_and_a_kernel_larger_than_the_input():
+    """XLA exchanges input and kernel, forgets the axis with both, and ends the process."""
+    x = rng.standard_normal((2, 8, 16, 6)).astype(np.float32)
+    y = rng.standard_normal((3, 8, 3, 8)).astype(np.float32)
+    how = (2, 1), [(0, 0), (7, 7)], (3, 1), (1, 2)
+    want = by_definition(x, y, *how)
+    got = conv_general_dilated(x, y, *how)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_numbers_of_axes(count):
     x = rng.normal(size=(2, 3, *(5, 4, 4)[:count]))

@@ -161,9 +161,15 @@ def _numbers(dims: ConvDims):
     return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
-def emit_convolution(e, xs, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
+def emit_convolution(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
                      feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
-    """Emit the convolution of `xs`, a value of type `out`, as the backend does it."""
+    """Emit the convolution of `xs`, of types `ins`, as a value of type `out`."""
+    flat = [p for pair in padding for p in pair]
+    if not is_symbolic((*flat, *ins[0].shape)):
+        x, padding, lhs_dilation = _apart(
+            e, xs[0], ins[0], dims.lhs_spec[2:], window_strides, padding, lhs_dilation
+        )
+        xs = [x, xs[1]]
     attributes = dict(
         window_strides=i64s(*window_strides),
         lhs_dilation=i64s(*lhs_dilation),
@@ -173,7 +179,6 @@ def emit_convolution(e, xs, out, window_strides, padding, lhs_dilation, rhs_dila
         batch_group_count=i64(batch_group_count),
         **precision_config(precision),
     )
-    flat = [p for pair in padding for p in pair]
     if is_symbolic(flat):
         table = Aval((len(padding), 2), INT32)
         pads = e.op("stablehlo.reshape", [e.shape(flat)], table)
@@ -199,6 +204,41 @@ def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
     shape = list(x.aval.shape)
     shape[to : to + 2] = [shape[to] * shape[to + 1]]
     return reshape(x, tuple(shape))
+
+
+def _apart(
+    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: Sequence, dilation: Ints
+) -> tuple[Any, tuple, Ints]:
+    """Do what the compiler does wrong within a convolution by an operation of its own: return the
+    input after it, with the padding and dilation that are left.
+
+    XLA's CPU compiler pads by -1 and 1 as if it were not at all, and ends the process for some
+    convolutions of which one axis has both a dilated input and a stride.
+    """
+    edges = [[0, 0, 0] for _ in aval.shape]
+    left, steps = list(padding), list(dilation)
+    for k, (axis, (low, high), step, stride) in enumerate(zip(axes, padding, dilation, strides)):
+        if step > 1 and (stride > 1 or min(low, high) < 0):
+            edges[axis] = [low, high, step - 1]
+            left[k], steps[k] = (0, 0), 1
+        elif min(low, high) < 0:
+            edges[axis] = [min(low, 0), min(high, 0), 0]
+            left[k] = max(low, 0), max(high, 0)
+    if not any(map(any, edges)):
+        return x, padding, dilation
+    shape = [low + dilated(n, gap + 1) + high for n, (low, high, gap) in zip(aval.shape, edges)]
+    low, high, interior = (i64s(*column) for column in zip(*edges))
+    if min(shape) < 0:  # less than nothing is left, and padded again
+        return x, padding, dilation
+    zero = e.constant(0, Aval((), aval.dtype))
+    out = aval.with_shape(shape)
+    x = e.op(
+        "stablehlo.pad", [x, zero], out,
+        edge_padding_low=low, edge_padding_high=high, interior_padding=interior,
+    )  # fmt: skip
+    if any(gap for *_, gap in edges):  # else it is made a part of the convolution again
+        x = e.op("stablehlo.optimization_barrier", [x], out)
+    return x, tuple(left), tuple(steps)
 
 
 # ---- as users say it -----------------------------------------------------------------------

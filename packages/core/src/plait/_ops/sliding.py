@@ -62,7 +62,7 @@ def _(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: A
     single = params["feature_group_count"] == params["batch_group_count"] == 1
     visits = not (cpu and single and ins[0].dtype.itemsize == 8)
     if not exact or ins[0].category != FLOATING or not visits or not _overlaps(params):
-        return emit_convolution(e, xs, outs[0], **params)
+        return emit_convolution(e, xs, ins, outs[0], **params)
     careful = _in_double if cpu and single else _counted
     return e.program(staged(lambda x, y: [_checked(x, y, careful, params)], ins), xs)[0]
 
