@@ -302,10 +302,10 @@ def _(xs, ts):
 
 
 def _by_denominator(x: Any, y: Any, out: Any) -> Any:
-    """-x / y**2; of a number by y as a power of y, whose derivatives are powers again."""
-    if x.__class__ is Literal:
-        square = integer_pow.bind(y, exponent=-2)
-        return neg.bind(square) if x.value == 1 else mul.bind(const(-x.value, y), square)
+    """-x / y**2; of 1 as a power of y, whose derivatives are powers again.  Of other numbers the
+    power may leave the range where the quotient does not."""
+    if x.__class__ is Literal and x.value == 1:
+        return neg.bind(integer_pow.bind(y, exponent=-2))
     return neg.bind(div.bind(out, y))
 
 
