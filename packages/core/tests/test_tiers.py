@@ -106,10 +106,12 @@ def _flags(tier, flags=()):
 
 
 def test_flags_of_the_fast_tier():
-    assert _flags("full") == {}
+    assert _flags("full") == {"xla_allow_excess_precision": False}
     assert _flags("fast")["xla_backend_optimization_level"] == 0
     mine = (("xla_backend_optimization_level", 2),)  # what a user asks for is so in every tier
     assert _flags("fast", mine)["xla_backend_optimization_level"] == 2
+    loose = (("xla_allow_excess_precision", True),)
+    assert _flags("full", loose) == {"xla_allow_excess_precision": True}
 
 
 def test_a_flag_that_the_release_lacks_is_left_out(monkeypatch):

@@ -396,6 +396,9 @@ def copy_to(buf, devices, layout_):
     )[0]
 
 
+_EXACT = {"xla_allow_excess_precision": False}
+
+
 def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), without: str = ""):
     """Return the options for compiling one program.
 
@@ -407,7 +410,8 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), with
       without: names of passes to leave out, by commas.
     """
     options = xla_client.CompileOptions()
-    options.env_option_overrides = list(overrides)
+    # Else what is float16 or bfloat16 stays, unrounded, in the float32 that it is computed in.
+    options.env_option_overrides = list((_EXACT | dict(overrides)).items())
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
     options.num_partitions = build.num_partitions = len(device_ids)

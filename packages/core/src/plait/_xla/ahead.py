@@ -11,6 +11,7 @@ from .._base import jaxlib_api
 from .._base.errors import ArgumentError, PlaitError, RuntimeFailure
 from .._core.ir import Program, programs_in
 from .._core.topologies import Topology, topology_of
+from .apart import kept_apart
 from .executables import Loaded
 from .module import Module
 from .tiers import Options
@@ -63,7 +64,7 @@ def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded
         [d.id for d in devices], len(devices) > 1, sorted(flags.items()), module.chosen
     )
     try:
-        code = jaxlib_api.compile_for(devices, module.code, made)
+        code = jaxlib_api.compile_for(devices, kept_apart(module.code), made)
     except jaxlib_api.RuntimeFailure as e:
         raise _refused(e, topology, options) from e
     if len(devices) == 1:

@@ -28,6 +28,7 @@ from .._base.config import config, user_cache
 from .._base.errors import CacheWarning
 from .._base.source import warn
 from .._core.buffers import client, devices, platform
+from . import apart
 
 _FORMAT = b"plait executable 2\n"
 """What an entry begins with; another number when the meaning of entries changes."""
@@ -71,7 +72,7 @@ def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str 
     for part in (
         _FORMAT,
         _process(),
-        repr((ids, asked)).encode(),
+        repr((ids, asked, apart.VERSION)).encode(),
         jaxlib_api.options_bytes(options),
         code,
     ):

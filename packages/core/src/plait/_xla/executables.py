@@ -43,6 +43,7 @@ from .._core.processes import (
 from .._core.topologies import expect_here
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
+from .apart import kept_apart
 from .inspection import placement_of
 from .key_reuse import guarded
 from .module import SMALL, Module, is_chosen, module_of
@@ -242,7 +243,8 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         )
     if made is None:
         try:
-            made = jaxlib_api.load(client(), module.code, where, options, module.callbacks)
+            code = kept_apart(module.code)
+            made = jaxlib_api.load(client(), code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:
             if jaxlib_api.lacks_fast_flag(e, fast):
                 return _compiled(module, ids, asked)

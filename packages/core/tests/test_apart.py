@@ -1,0 +1,135 @@
+"""Compiled programs return what their operations return: the patterns of the compiler's.
+
+Invariant: results are compared with numpy's, operation by operation.
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import plait
+from plait import lax
+from plait._xla import apart, mlir
+
+pnp = plait.numpy
+F16, F32, F64 = np.float16, np.float32, np.float64
+BF16 = ml_dtypes.bfloat16
+
+SAME = {
+    "quotient of quotient": (lambda m, x, y, z: x / y / z, F16, (60000, 300, 300)),
+    "by a quotient": (lambda m, x, y, z: x / (y / z), F16, (500, 300, 200)),
+    "quotients": (lambda m, x, y, z, w: (x / y) / (z / w), F16, (500, 400, 300, 200)),
+    "reciprocals": (lambda m, x: 1 / (1 / x), F32, (1e39,)),
+    "in float32": (lambda m, x, y: x / y / y, F32, (1e30, 1e20)),
+    "in float64": (lambda m, x, y: x / y / y, F64, (1e300, 1e200)),
+    "in bfloat16": (lambda m, x, y: x / y / y, BF16, (1e30, 1e20)),
+    "by a root": (lambda m, x, y: x / m.sqrt(y), F32, (1.0, np.inf)),
+    "by the greatest": (lambda m, x: x / F32(3e38), F32, (3e38,)),
+    "by a number": (lambda m, x: m.floor(x / F32(49)), F32, (49.0,)),
+    "of products": (lambda m, x: x * F16(300) * F16(300), F16, (1e-3,)),
+    "product of small": (lambda m, x: x * F32(1e-30) * F32(1e-30), F32, (1e30,)),
+    "by numbers": (lambda m, x: x / F32(1e25) / F32(1e25), F32, (1e30,)),
+    "to whole numbers": (lambda m, x: (x + F32(12582912)) - F32(12582912), F32, (1.4,)),
+    "means": (lambda m, x, y: x * F32(0.5) + y * F32(0.5), F32, (3e38, 3e38)),
+    "zero": (lambda m, x: 1 / (x + F32(0)), F32, (-0.0,)),
+    "abs and nan": (lambda m, x: m.where(abs(x) >= 0, F32(1), F32(2)), F32, (np.nan,)),
+    "square and nan": (lambda m, x: m.where(x * x >= 0, F32(1), F32(2)), F32, (np.nan,)),
+    "greater and nan": (lambda m, x: m.maximum(abs(x), F32(1)) >= 0, F32, (np.nan,)),
+    "root of a square": (lambda m, x: m.sqrt(x * x), F32, (1e30,)),
+    "mask of infinity": (lambda m, x: x * (x < 0).astype(F32), F32, (np.inf,)),
+    "log of a power": (lambda m, x, y: m.log(m.power(x, y)), F32, (-2, 3)),
+    "log of a power of 1": (lambda m, x, y: m.log(m.power(x, y)), F32, (1, np.nan)),
+    "log of exp": (lambda m, x: m.log(m.exp(x)), F32, (200,)),
+    "quotient of exp": (lambda m, x, y: m.exp(x) / m.exp(y), F32, (100, 99)),
+    "product of exp": (lambda m, x, y: m.exp(x) * m.exp(y), F32, (90, -80)),
+    "rounded between": (lambda m, x, y: (x * y) * y, F16, (300, 300)),
+    "square": (lambda m, x: abs(x * x), np.int32, (50000,)),
+    "square of int8": (lambda m, x: abs(x * x), np.int8, (12,)),
+    "sign of a square": (lambda m, x: m.where(x * x < 0, -1, 1), np.int32, (50000,)),
+    "half of a square": (lambda m, x: x * x // 2, np.int32, (50000,)),
+    "half of the least": (lambda m, x: abs(x) // 2, np.int32, (-(2**31),)),
+}
+
+
+def compared(f, dtype, values, way):
+    """Compare a function of numpy's or ours, applied in one way, with numpy's."""
+    given = [np.full(3, v, dtype) for v in values]
+    with np.errstate(all="ignore"):
+        want = np.asarray(f(np, *given))
+    got = np.asarray(way(lambda *xs: f(pnp, *xs))(*given))
+    np.testing.assert_allclose(got.astype(F64), want.astype(F64), rtol=2e-3, atol=0)
+
+
+def branch(f):
+    return plait.jit(lambda *xs: lax.cond(xs[0].sum() != 12345, f, f, *xs))
+
+
+def inner(f):
+    return plait.jit(lambda *xs: plait.jit(f)(*xs))
+
+
+def loop(f):
+    return plait.jit(lambda *xs: lax.scan(lambda c, _: (c, f(*xs)), 0, None, length=2)[1][1])
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_jit(name):
+    with np.errstate(all="ignore"):
+        compared(*SAME[name], plait.jit)
+
+
+@pytest.mark.parametrize("way", [branch, inner, loop], ids=lambda w: w.__name__)
+@pytest.mark.parametrize("name", ["quotient of quotient", "abs and nan", "sign of a square"])
+def test_inside(name, way):
+    compared(*SAME[name], way)
+
+
+def test_patterns_that_functions_make_once_they_are_inlined():
+    divided = plait.jit(lambda x, y: x / y)
+    plus = plait.jit(lambda x, y: x + y)
+    passes = plait.jit(lambda x, y: x >= y)
+    f = plait.jit(lambda x, y: divided(divided(x, y), y))
+    assert f(F32(1e30), F32(1e20)).item() == pytest.approx(1e-10)
+    g = plait.jit(lambda x: plus(plus(x, 12582912.0), -12582912.0))
+    assert g(F32(1.4)).item() == 1
+    assert not plait.jit(lambda x: passes(abs(x), 0.0))(F32(np.nan)).item()
+
+
+@pytest.mark.parametrize("tier", ["full", "fast"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pnp.exp(x * np.nan),
+        lambda x: plait.nn.softmax(x * np.nan),
+        lambda x: lax.logistic(x * np.nan),
+        lambda x: pnp.exp(x / 0 * 0),
+        lambda x: pnp.tanh(x * np.nan) + pnp.expm1(x * np.nan) + lax.erf(x * np.nan),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_functions_of_what_is_known_to_be_nan(f, dtype, tier):
+    assert np.isnan(np.asarray(plait.jit(f, tier=tier)(pnp.ones(3, dtype))).astype(F64)).all()
+
+
+def test_float16_is_rounded_after_each_operation():
+    f = lambda x, y: (x + y) - x  # noqa: E731
+    for dtype, values in ((F16, (2048, 1)), (BF16, (256, 1))):
+        x, y = (np.asarray(v, dtype) for v in values)
+        assert float(plait.jit(f)(x, y)) == float((x + y) - x) == 0
+
+
+def test_complex_differences_are_not_undone():
+    x, y = np.complex64(1), np.complex64(1e30)
+    assert plait.jit(lambda x, y: (x - y) + y)(x, y).item() == 0
+
+
+def test_what_has_no_pattern_is_left_as_it_is():
+    code = plait.jit(lambda x: pnp.sin(x).reshape(3, 2).T).lower(np.ones(6, F32)).module().code
+    assert apart.kept_apart(code) == code
+
+
+def test_reducers_are_left_as_they_are():
+    """The compiler takes a reduction for a sum, or for the place of the greatest, by its region."""
+    lowered = plait.jit(lambda x: (pnp.sum(x), pnp.argmax(x))).lower(np.ones(6, F32))
+    text = mlir.text(apart.kept_apart(lowered.module().code))
+    assert "reduce_precision" not in text

@@ -1,0 +1,427 @@
+"""Random small expressions at extreme values: compiled as one program, and operation by operation.
+
+An expression is one to five operations on a few arrays and numbers of one dtype, with whatever
+comparisons and conversions lead to.  Its arrays hold what arithmetic is bad at: infinities, nan,
+zeros of both signs, the least and the greatest numbers, and those about the roots of these.  The
+compiled program must return what its operations return one after the other: the same bits, but
+that one nan is as good as another.
+
+That holds where the processor multiplies and adds in two roundings, so the expressions are run by
+processes for which the compiler keeps to such instructions (`ENVIRONMENT`).
+
+Run as a script, `python -m tests.fuzz.random_expressions`, it goes on for `--minutes` or
+`--count` expressions, from a seed that it prints, and says what differs.
+
+Invariant: a batch of expressions follows from its seed alone.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import plait
+import plait.numpy as pnp
+from plait import lax
+
+ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}
+SIZE = 40
+BATCH = 100
+FLOATS = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
+SIGNED = ("int32", "int8", "int64", "int16")
+UNSIGNED = ("uint32", "uint8", "uint64", "uint16")
+COMPLEX = ("complex64", "complex128")
+DTYPES = (*FLOATS, *SIGNED, *UNSIGNED, *COMPLEX)
+WEIGHTS = [6, 5, 4, 3, 1, 1, 5, 3, 2, 1, 2, 2, 1, 1, 2, 1]
+NUMBERS = ("float32", "float16", "bfloat16", "float64", "int32", "int8", "int64", "uint8", "uint32")
+
+# ---- what there is ---------------------------------------------------------------------------
+
+_FLOAT_UNARY = """neg abs sign floor ceil exp exp2 expm1 log log1p sin cos tan asin acos atan sinh
+cosh tanh asinh acosh atanh sqrt rsqrt cbrt logistic erf erfc erf_inv lgamma digamma square
+reciprocal round stop_gradient"""
+_OFTEN = "neg abs sqrt rsqrt exp log square reciprocal tanh logistic"
+_FLOAT_BINARY = "add sub mul div rem pow max min atan2 nextafter"
+_COMPARISONS = "eq ne lt le gt ge"
+_WHOLE_UNARY = "neg abs sign square bitwise_not population_count clz stop_gradient"
+_WHOLE_BINARY = """add sub mul div rem max min bitwise_and bitwise_or bitwise_xor shift_left
+shift_right_arithmetic shift_right_logical"""
+_COMPLEX_UNARY = "neg conj exp log sqrt sin tanh sign square reciprocal rsqrt"
+_COMPLEX_BINARY = "add sub mul div"
+_MOVES = {
+    "rev": lambda x: lax.rev(x, (0,)),
+    "halves": lambda x: pnp.concatenate([x[SIZE // 2 :], x[: SIZE // 2]]),
+    "square_of_rows": lambda x: x.reshape(4, SIZE // 4).T.reshape(SIZE),
+    "first": lambda x: pnp.broadcast_to(x[0], (SIZE,)),
+}
+_POWERS = (-3, -2, -1, 0, 1, 2, 3, 4, 5)
+
+
+def kind_of(dtype: str) -> str:
+    """Return the letter of a kind of dtypes: f, i, u, c, b."""
+    return (
+        "b" if dtype == "bool" else "u" if dtype[0] == "u" else "f" if dtype[0] == "b" else dtype[0]
+    )
+
+
+def parts(dtype: str) -> str:
+    """Return the dtype of the parts of a complex one."""
+    return {"complex64": "float32", "complex128": "float64"}[dtype]
+
+
+class Node(NamedTuple):
+    """One operation: its name, its operands (numbers of values, or `Number`), its dtype, and what
+    else it is given."""
+
+    name: str
+    args: tuple[Any, ...]
+    dtype: str
+    extra: Any = None
+
+
+class Number(NamedTuple):
+    """A number that is written into the expression: a Python scalar, or an array that it fills."""
+
+    value: Any
+    filled: bool
+
+
+class Expression(NamedTuple):
+    """The dtypes of its arguments, and its operations, the last of which is its result."""
+
+    arguments: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def rounded(self) -> bool:
+        """Whether one of its operations is rounded in more than one way."""
+        return any(n.name in ROUNDED for n in self.nodes)
+
+    def text(self) -> str:
+        """Return the expression as lines of Python."""
+        lines = [f"v{i}: argument {d}" for i, d in enumerate(self.arguments)]
+        for i, n in enumerate(self.nodes, len(self.arguments)):
+            args = [f"v{a}" if isinstance(a, int) else _written(a) for a in n.args]
+            extra = "" if n.extra is None else f", {n.extra}"
+            lines.append(f"v{i} = {n.name}({', '.join(args)}{extra})  # {n.dtype}")
+        return "\n".join(lines)
+
+
+def _written(n: Number) -> str:
+    return f"full({n.value})" if n.filled else repr(n.value)
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+def extremes(dtype: str) -> list[Any]:
+    """Return the values that arithmetic of a dtype is bad at."""
+    kind = kind_of(dtype)
+    if kind == "b":
+        return [False, True]
+    info = plait.numpy.iinfo(dtype) if kind in "iu" else plait.numpy.finfo(dtype)
+    if kind in "iu":
+        low, high = int(info.min), int(info.max)
+        root = int(high**0.5)
+        found = [0, 1, 2, 3, 5, 7, 10, root, root + 1, high // 2, high // 2 + 1, high - 1, high]
+        return found + [-v for v in found if low < 0] + ([low, low + 1, low // 2] if low else [])
+    high, tiny, eps = float(info.max), float(info.tiny), float(info.eps)
+    half, third = high**0.5, high ** (1 / 3)
+    sizes = [0.0, 0.5, 1.0, 2.0, 3.0, 1 + eps, 1 - eps / 2, 0.1, 10.0, 0.75, high, high / 2]
+    sizes += [half, 2 * half, third, 1 / half, 1 / third, tiny, 2 * tiny, 4 / high, 300.0, 1e-3]
+    found = [s for v in sizes if v >= tiny or not v for s in (v, -v)]
+    return [*found, float("inf"), -float("inf"), float("nan")]
+
+
+def array(rng: np.random.RandomState, dtype: str) -> np.ndarray:
+    """Return an argument: extreme values in random order among numbers of all sizes."""
+    kind = kind_of(dtype)
+    if kind == "c":
+        re, im = array(rng, parts(dtype)), array(rng, parts(dtype))
+        out = np.empty(SIZE, dtype)
+        out.real, out.imag = re, im
+        return out
+    known = np.array(extremes(dtype), dtype=object)
+    some = list(rng.choice(known, SIZE))
+    if kind == "f":
+        high = float(plait.numpy.finfo(dtype).max)
+        for i in range(0, SIZE, 3):
+            size = np.exp(rng.uniform(-0.9, 0.9) * np.log(high)) if i % 2 else rng.uniform(0, 4)
+            size = max(size, float(plait.numpy.finfo(dtype).tiny))
+            some[i] = float(size * rng.choice([-1.0, 1.0]))
+    with np.errstate(all="ignore"):
+        return np.asarray(some, np.float64 if kind == "f" else None).astype(np.dtype(dtype))
+
+
+# ---- expressions -----------------------------------------------------------------------------
+
+
+class Maker:
+    """Draws one expression."""
+
+    def __init__(self, rng: random.Random):
+        self.rng = rng
+        self.main = rng.choices(DTYPES, WEIGHTS)[0]
+        self.dtypes = [self.main] * rng.choice([1, 2, 2, 3])
+        self.arguments = tuple(self.dtypes)
+        self.nodes: list[Node] = []
+
+    def expression(self) -> Expression:
+        """Return it."""
+        for _ in range(self.rng.choice([1, 2, 2, 3, 3, 4, 5])):
+            node = self.node()
+            self.nodes.append(node)
+            self.dtypes.append(node.dtype)
+        return Expression(self.arguments, tuple(self.nodes))
+
+    def value(self, dtype: str) -> int | None:
+        """Return the number of a value of that dtype: mostly one of the last."""
+        those = [i for i, d in enumerate(self.dtypes) if d == dtype]
+        if not those:
+            return None
+        return those[-1] if self.rng.random() < 0.5 else self.rng.choice(those)
+
+    def operand(self, dtype: str) -> Any:
+        """Return a value of that dtype, or a number."""
+        if self.rng.random() < 0.25 and kind_of(dtype) != "c":
+            value = self.rng.choice(extremes(dtype))
+            return Number(value, self.rng.random() < 0.4)
+        found = self.value(dtype)
+        return Number(self.rng.choice(extremes(dtype)), True) if found is None else found
+
+    def node(self) -> Node:
+        """Return an operation on what there is so far, of the kind of the last value mostly."""
+        dtype = self.dtypes[-1] if self.rng.random() < 0.8 else self.rng.choice(self.dtypes)
+        if self.rng.random() < 0.06:
+            return Node(self.rng.choice(list(_MOVES)), (self.value(dtype),), dtype)
+        return {"b": self.logical, "f": self.floating, "c": self.complex}.get(
+            kind_of(dtype), self.whole
+        )(dtype)
+
+    def logical(self, dtype: str) -> Node:
+        choice = self.rng.random()
+        if choice < 0.5:
+            of = self.rng.choice([d for d in self.dtypes if d != "bool"] or [self.main])
+            return Node("where", (self.value("bool"), self.operand(of), self.operand(of)), of)
+        if choice < 0.75:
+            return self.converted("bool")
+        name = self.rng.choice(["bitwise_and", "bitwise_or", "bitwise_xor", "eq", "ne"])
+        return Node(name, (self.value("bool"), self.value("bool")), "bool")
+
+    def converted(self, dtype: str) -> Node:
+        to = self.rng.choice([self.main, *NUMBERS])
+        if kind_of(to) == "c":
+            to = parts(to)
+        if kind_of(dtype) == "f" and kind_of(to) in "iu":
+            to = self.rng.choice([d for d in FLOATS if d != dtype])
+        return Node("convert_element_type", (self.value(dtype),), to, to)
+
+    def pair(self, dtype: str) -> tuple[Any, Any]:
+        """Return two operands, one of which at least is no number."""
+        x, y = self.value(dtype), self.operand(dtype)
+        return (x, y) if self.rng.random() < 0.6 else (y, x)
+
+    def common(self, dtype: str, choice: float) -> Node:
+        """Return a comparison, a selection, a clamp, or a conversion."""
+        if choice < 0.4:
+            return Node(self.rng.choice(_COMPARISONS.split()), self.pair(dtype), "bool")
+        if choice < 0.6:
+            return Node(
+                "clamp", (self.operand(dtype), self.value(dtype), self.operand(dtype)), dtype
+            )
+        if choice < 0.8 and "bool" in self.dtypes:
+            return Node("where", (self.value("bool"), *self.pair(dtype)), dtype)
+        return self.converted(dtype)
+
+    def floating(self, dtype: str) -> Node:
+        choice = self.rng.random()
+        if choice < 0.42:
+            names = ["div", "mul", "add", "sub"] * 3 + _FLOAT_BINARY.split()
+            return Node(self.rng.choice(names), self.pair(dtype), dtype)
+        if choice < 0.7:
+            every = self.rng.random() < 0.4 and not dtype.startswith("float8")
+            names = _FLOAT_UNARY if every else _OFTEN
+            return Node(self.rng.choice(names.split()), (self.value(dtype),), dtype)
+        if choice < 0.78:
+            exponent = self.rng.choice(_POWERS)
+            return Node("integer_pow", (self.value(dtype),), dtype, exponent)
+        if choice < 0.8:
+            return Node("is_finite", (self.value(dtype),), "bool")
+        return self.common(dtype, self.rng.random())
+
+    def whole(self, dtype: str) -> Node:
+        choice = self.rng.random()
+        if choice < 0.4:
+            names = ["div", "mul", "add", "sub", "rem"] * 2 + _WHOLE_BINARY.split()
+            return Node(self.rng.choice(names), self.pair(dtype), dtype)
+        if choice < 0.65:
+            return Node(self.rng.choice(_WHOLE_UNARY.split()), (self.value(dtype),), dtype)
+        if choice < 0.72:
+            return Node("integer_pow", (self.value(dtype),), dtype, self.rng.choice(_POWERS[3:]))
+        return self.common(dtype, self.rng.random())
+
+    def complex(self, dtype: str) -> Node:
+        choice = self.rng.random()
+        if choice < 0.4:
+            name = self.rng.choice(_COMPLEX_BINARY.split())
+            return Node(name, (self.value(dtype), self.value(dtype)), dtype)
+        if choice < 0.65:
+            return Node(self.rng.choice(_COMPLEX_UNARY.split()), (self.value(dtype),), dtype)
+        if choice < 0.75:
+            return Node(self.rng.choice(["eq", "ne"]), (self.value(dtype),) * 2, "bool")
+        return Node(self.rng.choice(["real", "imag", "abs"]), (self.value(dtype),), parts(dtype))
+
+
+def applied(node: Node, values: list[Any]) -> Any:
+    """Return what an operation makes of values: arrays, or tracers."""
+    args = [values[a] if isinstance(a, int) else _number(a, values, node) for a in node.args]
+    if node.name in _MOVES:
+        return _MOVES[node.name](*args)
+    if node.name == "where":
+        return lax.select(*args)
+    if node.name == "round":
+        return lax.round(args[0], lax.RoundingMethod.TO_NEAREST_EVEN)
+    operation = getattr(lax, node.name)
+    return operation(*args) if node.extra is None else operation(*args, node.extra)
+
+
+def _number(n: Number, values: list[Any], node: Node) -> Any:
+    dtype = node.dtype
+    if dtype == "bool":  # of a comparison it is that of the operand beside
+        dtype = next(values[a].dtype for a in node.args if isinstance(a, int))
+    if n.filled or node.name in ("where", "clamp"):
+        return pnp.full(SIZE, n.value, dtype)
+    return np.dtype(dtype).type(n.value)
+
+
+def evaluated(expression: Expression, arguments: list[Any]) -> list[Any]:
+    """Return all values of an expression."""
+    values = list(arguments)
+    for node in expression.nodes:
+        values.append(applied(node, values))
+    return values
+
+
+# ---- the comparison --------------------------------------------------------------------------
+
+
+def bits(x: Any) -> np.ndarray:
+    """Return a result as numbers that are equal where it is as good as equal."""
+    x = np.asarray(x)
+    if x.dtype.kind == "c":
+        return np.stack([bits(x.real), bits(x.imag)])
+    if kind_of(x.dtype.name) != "f":
+        return x
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        wide = np.where(np.isnan(wide), np.float64("nan"), wide)
+        small = np.abs(wide) < float(plait.numpy.finfo(x.dtype.name).tiny)
+        return np.where(small, np.copysign(0.0, wide), wide).view(np.uint64)
+
+
+_ALIKE = "neg abs sign floor ceil round stop_gradient square sqrt reciprocal"
+ROUNDED = {*_FLOAT_UNARY.split(), *_COMPLEX_UNARY.split(), "pow", "atan2"} - {*_ALIKE.split()}
+"""Operations that the compiler writes with others or looks up in a library: how they are rounded
+may depend on what is computed beside them."""
+_NEAR = 16
+
+
+def differs(got: Any, want: Any, rounded: bool = False) -> np.ndarray:
+    """Return of which elements two results differ; `rounded`: by more than the last bits."""
+    found = bits(got) != bits(want)
+    if rounded and kind_of(np.asarray(want).dtype.name) in "fc":
+        found &= ~near(np.asarray(got), np.asarray(want))
+    return found.any(0) if found.ndim > 1 else found
+
+
+def near(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return of which elements two results are equal but for the last bits, part by part."""
+    if got.dtype.kind == "c":
+        return np.stack([near(got.real, want.real), near(got.imag, want.imag)])
+    info = plait.numpy.finfo(want.dtype.name)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return np.abs(a - b) <= _NEAR * float(info.eps) * np.abs(b)
+
+
+class Batch:
+    """The expressions of one seed, with their arguments."""
+
+    def __init__(self, seed: int, size: int = BATCH):
+        rng, numbers = random.Random(seed), np.random.RandomState(seed % 2**32)
+        self.seed = seed
+        self.arrays = {d: [pnp.asarray(array(numbers, d)) for _ in range(3)] for d in DTYPES}
+        self.expressions = [Maker(rng).expression() for _ in range(size)]
+
+    def arguments(self, e: Expression) -> list[Any]:
+        """Return the arguments of an expression."""
+        return [self.arrays[d][i] for i, d in enumerate(e.arguments)]
+
+    def wrong(self) -> Iterator[str]:
+        """Yield what differs, each time with the least part of the expression that does."""
+        want = [evaluated(e, self.arguments(e)) for e in self.expressions]
+        used = sorted({d for e in self.expressions for d in e.arguments})
+
+        def every(arrays: dict[str, list[Any]]) -> list[Any]:
+            return [evaluated(e, [arrays[d][i] for i, d in enumerate(e.arguments)])[-1]
+                    for e in self.expressions]  # fmt: skip
+
+        got = plait.jit(every)({d: self.arrays[d] for d in used})
+        for e, g, w in zip(self.expressions, got, want, strict=True):
+            if differs(g, w[-1], e.rounded).any():
+                yield self.shown(e, w)
+
+    def shown(self, e: Expression, want: list[Any]) -> str:
+        """Return the difference of an expression in words."""
+        arguments = self.arguments(e)
+        for n in range(1, len(e.nodes) + 1):
+            part = Expression(e.arguments, e.nodes[:n])
+            got = plait.jit(lambda *xs, part=part: evaluated(part, list(xs))[-1])(*arguments)
+            value = want[len(arguments) + n - 1]
+            found = differs(got, value, e.rounded)
+            if found.any():
+                i = int(np.flatnonzero(found)[0])
+                at = [str(np.asarray(v)[i]) for v in want[: len(arguments) + n]]
+                rest = f"values {at}, compiled {np.asarray(got)[i]}"
+                return f"seed {self.seed}, {found.sum()} elements\n{part.text()}\n{rest}"
+        return f"seed {self.seed}, only in the batch:\n{e.text()}"
+
+
+# ---- as a script -----------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Run expressions for some minutes, and return whether any differs."""
+    parser = argparse.ArgumentParser(description="run random expressions for some minutes")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=None, help="where to begin")
+    parser.add_argument("--count", type=int, default=None, help="how many expressions")
+    parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
+    options = parser.parse_args()
+    needed = ENVIRONMENT | {"PLAIT_TIER": options.tier}
+    if not all(v in os.environ.get(k, "") for k, v in needed.items()):
+        command = [sys.executable, "-m", "tests.fuzz.random_expressions", *sys.argv[1:]]
+        return subprocess.run(command, env={**os.environ, **needed}, check=False).returncode
+    warnings.simplefilter("error")
+    first = random.randrange(10**6, 2**31) if options.seed is None else options.seed
+    end, seed, found, done = time.monotonic() + 60 * options.minutes, first, 0, 0
+    while time.monotonic() < end and (options.count is None or done < options.count):
+        for text in Batch(seed).wrong():
+            found += 1
+            print(text, flush=True)
+        seed, done = seed + 1, done + BATCH
+        if (seed - first) % 50 == 0:
+            print(f"{done} expressions from seed {first}, {found} differ", flush=True)
+    print(f"{done} expressions from seed {first}: {found} differ")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
