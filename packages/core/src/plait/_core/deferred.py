@@ -12,7 +12,7 @@ from typing import Any
 
 from .._types.avals import Aval
 from .closures import tracers_of
-from .interpreter import GROUND, named_axes
+from .interpreter import GROUND, current, named_axes
 from .ir import Program, Thunk, Var
 from .staging import Stage, stage
 
@@ -51,10 +51,11 @@ def rule_thunk(
       check: is given the types of the results.
     """
     axes = named_axes()  # of the call: they may be unbound, or others, when the rule is staged
+    maps = current().maps
 
     def make() -> Program:
         s = Stage(None, "rule", f.user)
-        s.sizes = axes  # type: ignore[misc]
+        s.sizes, s.maps = axes, maps  # type: ignore[misc]
         # The stage has no parent, so nothing can be captured any more.  What the call captured is
         # entered beforehand, in order: the program then takes it as the call passes it.
         for x in captured:
