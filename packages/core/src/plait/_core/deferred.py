@@ -24,16 +24,26 @@ class Deferred:
 
     symbolic: it is a rule whose first argument says which of its values are known to be zero, and
     are therefore left out.
+    static: arguments that the user's function is given and that are no values of `f`; they may be
+    traced, or hold what is.
     """
 
-    __slots__ = ("f", "name", "user", "symbolic")
+    __slots__ = ("f", "name", "user", "symbolic", "static")
 
-    def __init__(self, f: Callable[..., Any], user: Any, symbolic: bool = False):
-        self.f, self.user, self.symbolic = f, user, symbolic
+    def __init__(
+        self, f: Callable[..., Any], user: Any, symbolic: bool = False, static: Sequence[Any] = ()
+    ):
+        self.f, self.user, self.symbolic, self.static = f, user, symbolic, tuple(static)
         self.name = getattr(user, "__name__", "f")
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"
+
+    def tracers(self) -> list[Any]:
+        """Return the traced values that it closes over, or has among its static arguments, as far
+        as they may be used here."""
+        held = [getattr(x, "__dict__", None) for x in self.static]  # an object that is no tree
+        return tracers_of(self.user, *self.static, *held)
 
 
 def rule_thunk(
@@ -78,7 +88,8 @@ def settled(
     """
     made, captured = stage(program.f, [a.aval for a in args], program.name)
     known = {id(c) for c in captured}
-    extra = [t for t in tracers_of(*(r.user for r in rules)) if id(t) not in known]
+    reached = {id(t): t for r in rules for t in r.tracers()}
+    extra = [t for i, t in reached.items() if i not in known]
     if extra:
         # Captured by rules alone.  The program takes them too, as inputs that it does not read, so
         # that it and all its rules take the same operands.
