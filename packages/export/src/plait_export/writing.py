@@ -37,6 +37,9 @@ from plait.ext.lower import (
 from plait.ext.ops.callbacks import (
     host,
 )
+from plait.ext.ops.checks import (
+    check_p,
+)
 from plait.ext.trace import (
     Handle,
 )
@@ -174,7 +177,7 @@ def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None =
     _check_closed(staged)
     _check_pure(program, name)
     scope = scope_of(program.in_avals)
-    instead = where_libraries_lack if libraries else without_libraries
+    instead = _without_checks(where_libraries_lack if libraries else without_libraries)
     embed = True if weighing is None else weighing.is_inside
     placed = [k for k in keys if k.placement is not None and is_several(k.placement.place)]
     module = module_of(
@@ -296,12 +299,28 @@ def _check_closed(staged: Any) -> None:
         )
 
 
+def _without_checks(instead: Callable) -> Callable:
+    """Return what gives functions instead of equations: as `instead`, and nothing for checks that
+    may be left out."""
+
+    def given(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
+        return _nothing if e.prim is check_p else instead(e, platforms)
+
+    return given
+
+
+def _nothing(*_: Any, **params: Any) -> list:
+    return []
+
+
 def _check_pure(program: Program, name: str) -> None:
     """Raise, with a list, if it acts on the world or calls Python."""
     found = []
     for e in _equations(program):
         if e.prim is host:
             found.append(f"a call of Python at {user_line(e.where)}")
+        elif e.prim is check_p and e.params["optional"]:
+            continue
         elif e.prim.effect is not None and effects_of(e.prim, e.params):
             found.append(f"{e.prim.name} at {user_line(e.where)}")
     if found:

@@ -93,7 +93,7 @@ class _Jvp(CustomWiring):
 
         def staged(key: tuple[Present]) -> Thunk:
             types = [*avals, *(a for a, there in zip(dots, key[-1]) if there)]
-            f = Deferred(lambda *flat: rule.f(*key, *flat), rule.user)
+            f = Deferred(lambda *flat: rule.f(*key, *flat), rule.user, static=rule.static)
             return rule_thunk(f, captured, lambda: types, check)
 
         made: Any = Variants(staged, rule.name)
@@ -247,7 +247,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         outs = custom_jvp_call.bind(
             *c.leaves,
             program=Deferred(function, self.fun),
-            rule=Deferred(told if symbolic else rule, jvp, symbolic),
+            rule=Deferred(told if symbolic else rule, jvp, symbolic, static),
             consts=0,
         )
         return c.out.unflatten(outs)

@@ -38,7 +38,6 @@ from plait.ext.trace import (
     current,
     rule_thunk,
     staged,
-    tracers_of,
     use,
     width,
 )
@@ -71,11 +70,11 @@ class _Lin(Wiring):
         args = [as_value(a) for a in args]
         residuals, bwd = args[: params["residuals"]], params["bwd"]
         avals, outs = [r.aval for r in residuals], params["outs"]
-        captured = tracers_of(bwd.user)
+        captured = bwd.tracers()
 
         def staged_for(key: tuple[Present]) -> Thunk:
             types = [*avals, *(a for a, there in zip(outs, key[-1]) if there)]
-            f = Deferred(lambda *vs: bwd.f(*key, *vs), bwd.user)
+            f = Deferred(lambda *vs: bwd.f(*key, *vs), bwd.user, static=bwd.static)
             return rule_thunk(f, captured, lambda: types)
 
         rule: Any = Variants(staged_for, bwd.name)

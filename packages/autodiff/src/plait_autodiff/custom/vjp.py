@@ -131,7 +131,7 @@ class _Rules:
                 as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
                 return [*outs, *residuals]
 
-            f = Deferred(forward, fwd.user)
+            f = Deferred(forward, fwd.user, static=fwd.static)
             self.made[perturbed] = rule_thunk(f, self.captured, lambda: self.avals), found
         return self.made[perturbed]
 
@@ -152,7 +152,8 @@ class _Rules:
             key = () if present is None else (present,)
             return found["bwd"].f(*key, *vs)
 
-        return rule_thunk(Deferred(backward, self.bwd.user), self.captured, types)
+        f = Deferred(backward, self.bwd.user, static=self.bwd.static)
+        return rule_thunk(f, self.captured, types)
 
 
 custom_vjp_call = Primitive("autodiff.custom_vjp_call", body, many=True, higher=_Vjp())
@@ -340,8 +341,9 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
         outs = custom_vjp_call.bind(
             *c.leaves,
             program=Deferred(function, self.fun),
-            fwd=Deferred(fwd, self.fwd, self.symbolic_zeros),
-            bwd=Deferred(fwd, self.bwd),  # made by fwd, whose residuals it takes
+            fwd=Deferred(fwd, self.fwd, self.symbolic_zeros, rules.static),
+            # made by the forward rule, whose residuals it takes
+            bwd=Deferred(fwd, self.bwd, static=rules.static),
             consts=0,
         )
         return c.out.unflatten(outs)
@@ -393,7 +395,7 @@ class _UserRules:
             return self._cotangents(bwd(*self.static, given, cts), in_avals)
 
         back = told if symbolic else lambda *vs: told(None, *vs)
-        return outs, residuals, Deferred(back, bwd, symbolic)
+        return outs, residuals, Deferred(back, bwd, symbolic, self.static)
 
     def _cotangents(self, got: Any, avals: list[Aval]) -> list:
         """Flat cotangents of the inexact arguments; None stands for zeros of a whole argument."""

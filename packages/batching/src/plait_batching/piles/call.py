@@ -22,6 +22,7 @@ from plait.ext.errors import (
     PlaitError,
     ShapeError,
     UndecidedDim,
+    here,
 )
 from plait.ext.ir import (
     Program,
@@ -49,6 +50,7 @@ from plait.ext.sizes import (
     max_dim,
 )
 from plait.ext.trace import (
+    Interpreter,
     Stage,
     Tracer,
     current,
@@ -253,7 +255,8 @@ class _Argument:
     def given(self, variables: Any, sizes: dict[str, int] | None = None) -> Any:
         """What f gets, from the variables of its program; `sizes` are numbers of named ones."""
         if self.size is not None:
-            return self.size if sizes is None else self.size.substitute(sizes)
+            own = self.size.owned((current(), here()))
+            return own if sizes is None else self.size.substitute(sizes)
         if is_pile(self.x) and self.values:
             x = self.x._tree.unflatten([next(variables) for _ in self.values])
             if self.x._tree is LEAF:
@@ -504,14 +507,20 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
 class _PileStage(Stage):
     """Stages one example's program; how many of them are open gives sizes their names."""
 
+    def __init__(self, parent: Interpreter, does: str, of: Callable | None = None):
+        super().__init__(parent, does, of)
+        self.depth_of_piles = len(parent.maps)
+        self.maps = (*parent.maps, self)
+        self.sizes_read = {}
+
+    def names_size(self, name: str) -> bool:
+        d = self.depth_of_piles
+        return name.startswith(f"n{d}_") or name.endswith(f"_m{d}")
+
 
 def depth_of_piles() -> int:
     """How many programs of examples are being staged."""
-    by, count = current(), 0
-    while by is not None:
-        count += isinstance(by, _PileStage)
-        by = by.parent  # type: ignore[assignment]
-    return count
+    return len(current().maps)
 
 
 def _is_integers(x: Any) -> bool:

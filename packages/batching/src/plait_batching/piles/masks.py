@@ -45,6 +45,7 @@ from .call import depth_of_piles, staged_example, varying_as
 from .capacities import Size, capacities_of, ragged_axes
 from .carrier import Ragged
 from .layouts import fit
+from .length_checks import hold_size
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map
 from .pile import SCOPE, named
 from .tables import I32
@@ -299,4 +300,5 @@ def _length(n: Any, size: Size) -> Any:
             f"mask: {name} is {n}, and the padded arguments have {size.longest}",
             fix=f"give 0 <= {name} <= {size.longest}",
         )
+    hold_size(v, size.longest, name)
     return v.astype(I32)[None]

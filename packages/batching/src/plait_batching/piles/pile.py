@@ -65,6 +65,7 @@ from .capacities import (
 )
 from .carrier import Ragged
 from .layouts import fit
+from .length_checks import hold_lengths, hold_rows
 from .operation import FLAT, PADDED, TILES, layout, place
 from .row_access import chosen
 
@@ -151,6 +152,7 @@ class Pile:
             )
         have: Any = rows.pop()
         size = _size("n0", n, have, have)
+        hold_rows(n, have)
         if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
             raise ShapeError(
                 f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
@@ -246,6 +248,7 @@ class Pile:
                 fix="give lengths that fit",
             )
         size = _size("n0", n, width * count, width)
+        hold_lengths(n, width)
         r = Ragged(current(), count, None, (size,), False, ambient=(n,))
         types, made = [], []
         for v, a in zip(xs, at):

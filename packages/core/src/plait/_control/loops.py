@@ -21,7 +21,7 @@ from .._base.errors import (
 from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.array import as_value
-from .._core.interpreter import Tracer, Value
+from .._core.interpreter import Tracer, Value, admitted_sizes
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
@@ -271,7 +271,8 @@ def _length(rows: list, length: Any) -> Any:
             )
     sizes = [r.aval.shape[0] for r in rows]
     if length is not None:
-        length = length if length.__class__ is Dim else fixed("scan", "length", length)
+        is_size = length.__class__ is Dim
+        length = admitted_sizes(length) if is_size else fixed("scan", "length", length)
         sizes.append(length)
     if not sizes:
         raise AxisError("scan has neither xs nor length", fix="pass length=n")
@@ -341,7 +342,8 @@ def fori_loop(
             f"fori_loop: {body_fun!r} is no function", fix="pass what can be called"
         )
     if static:
-        lo, hi = (b if b.__class__ is Dim else b.__index__() for b in (lower, upper))
+        ends = lower, upper
+        lo, hi = (admitted_sizes(b) if b.__class__ is Dim else b.__index__() for b in ends)
         turns = max_dim(hi - lo, 0)
         turns = turns if max_steps is None else min_dim(turns, max_steps)
 

@@ -25,7 +25,6 @@ from .._base.source import here
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
-from .closures import tracers_of
 from .deferred import Deferred
 from .divided import lie_as, released
 from .handles import apply_through, handle_among
@@ -397,8 +396,8 @@ class Carrier(Interpreter):
         """
         if not any(isinstance(a, Tracer) for a in args):
             return False
-        users = [p.user for p in params.values() if p.__class__ is Deferred]
-        return any(x.by is self for x in tracers_of(*users))
+        users = [p for p in params.values() if p.__class__ is Deferred]
+        return any(x.by is self for p in users for x in p.tracers())
 
     def through(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Lift any operation with programs by its wiring."""

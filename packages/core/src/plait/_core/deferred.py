@@ -12,7 +12,7 @@ from typing import Any
 
 from .._types.avals import Aval
 from .closures import tracers_of
-from .interpreter import GROUND, Binding, bound_axes
+from .interpreter import GROUND, Binding, bound_axes, current
 from .ir import Program, Thunk, Var
 from .staging import Stage, stage
 
@@ -24,16 +24,26 @@ class Deferred:
 
     symbolic: it is a rule whose first argument says which of its values are known to be zero, and
     are therefore left out.
+    static: arguments that the user's function is given and that are no values of `f`; they may be
+    traced, or hold what is.
     """
 
-    __slots__ = ("f", "name", "user", "symbolic")
+    __slots__ = ("f", "name", "user", "symbolic", "static")
 
-    def __init__(self, f: Callable[..., Any], user: Any, symbolic: bool = False):
-        self.f, self.user, self.symbolic = f, user, symbolic
+    def __init__(
+        self, f: Callable[..., Any], user: Any, symbolic: bool = False, static: Sequence[Any] = ()
+    ):
+        self.f, self.user, self.symbolic, self.static = f, user, symbolic, tuple(static)
         self.name = getattr(user, "__name__", "f")
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"
+
+    def tracers(self) -> list[Any]:
+        """Return the traced values that it closes over, or has among its static arguments, as far
+        as they may be used here."""
+        held = [getattr(x, "__dict__", None) for x in self.static]  # an object that is no tree
+        return tracers_of(self.user, *self.static, *held)
 
 
 class _Rule(Stage):
@@ -64,9 +74,11 @@ def rule_thunk(
       check: is given the types of the results.
     """
     axes = bound_axes()  # of the call: they may be unbound, or others, when the rule is staged
+    maps = current().maps
 
     def make() -> Program:
         s = _Rule(f.user, axes)
+        s.maps = maps  # type: ignore[misc]
         # The stage has no parent, so nothing can be captured any more.  What the call captured is
         # entered beforehand, in order: the program then takes it as the call passes it.
         for x in captured:
@@ -89,7 +101,8 @@ def settled(
     """
     made, captured = stage(program.f, [a.aval for a in args], program.name)
     known = {id(c) for c in captured}
-    extra = [t for t in tracers_of(*(r.user for r in rules)) if id(t) not in known]
+    reached = {id(t): t for r in rules for t in r.tracers()}
+    extra = [t for i, t in reached.items() if i not in known]
     if extra:
         # Captured by rules alone.  The program takes them too, as inputs that it does not read, so
         # that it and all its rules take the same operands.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -26,10 +27,11 @@ from .._base.errors import (
     PlaitError,
     UnexpectedTracerError,
 )
-from .._base.source import Named, here, user_line, where_defined
+from .._base.source import Named, asked_by_us, here, user_line, where_defined
 from .._base.tracebacks import leaving
 from .._plugins.traits import Trait
 from .._types.avals import Aval
+from .._types.dims import Dim, refuse_ended
 from .higher_order import Wiring
 
 Params = dict[str, Any]
@@ -144,6 +146,10 @@ class Interpreter:
     """The name of the transformation, as users know it."""
     of: Callable[..., Any] | None = None
     """The function it transforms."""
+    maps: "tuple[Interpreter, ...]" = ()
+    """The interpreters around it, and itself, that name sizes, outermost first."""
+    sizes_read: dict[str, Dim]
+    """Of one that names sizes: those that users have read."""
 
     @property
     def kind(self) -> type["Interpreter"]:
@@ -161,6 +167,10 @@ class Interpreter:
         """Return what a named axis that it binds is an axis of, if one collective can be along
         several axes of that; None if each is bound alone."""
         return None
+
+    def names_size(self, name: str) -> bool:
+        """Return whether it, one of the `maps`, gave a size its name."""
+        return False
 
     def outside(self, x: "Tracer") -> Any:
         """Return what a value of this interpreter is outside of it; the value itself if it is
@@ -202,6 +212,34 @@ class Tracer(Value):
     by: Interpreter
     where: Location
     __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the axes: a tuple of ints, or of symbolic sizes."""
+        shape = self.aval.shape
+        if self.by.maps and self.aval.dims and not asked_by_us(_getframe(1)):
+            return tuple([self._owned(d) if d.__class__ is Dim else d for d in shape])
+        return shape
+
+    @property
+    def size(self) -> Any:
+        """The number of elements: the product of the sizes of the axes."""
+        size = self.aval.size
+        if self.by.maps and size.__class__ is Dim and not asked_by_us(_getframe(1)):
+            return self._owned(size)
+        return size
+
+    def _owned(self, d: Any) -> Any:
+        """Return a size as users read it: it belongs to the maps that named it, and is one object
+        in all of a map."""
+        maps = [m for m in self.by.maps if any(map(m.names_size, d.variables))]
+        if not maps:
+            return d
+        key = repr(d)
+        found = maps[-1].sizes_read.get(key)
+        if found is None:
+            found = maps[-1].sizes_read[key] = d.owned(*[(m, self.where) for m in maps])
+        return found
 
     def __repr__(self) -> str:
         return f"<{self.by.kind.__name__} {self.aval!r}>"
@@ -410,6 +448,7 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
     interpreter.parent = parent
     interpreter.depth = parent.depth + 1 if parent is not None else 1
     interpreter.staging = parent is not None and parent.staging
+    interpreter.maps = () if parent is None else parent.maps
     interpreter.thread = get_ident()
 
 
@@ -502,6 +541,21 @@ def stray(prim: object, args: Iterable[Any], by: Interpreter) -> Interpreter:
     if x.by.thread == get_ident():
         raise inverted(x, repr(prim), by.title())
     return x.by
+
+
+def admitted_sizes(x: Any) -> Any:
+    """Return a size, or a tuple of anything, whose sizes have no owners, from a user's.
+
+    Raises UnexpectedTracerError for the size of a map that has ended.
+    """
+    if x.__class__ is Dim and x.owners:
+        refuse_ended(x, x.owners, current().maps)
+        return x.owned()
+    if x.__class__ is tuple:
+        for d in x:
+            if d.__class__ is tuple or (d.__class__ is Dim and d.owners):
+                return tuple([admitted_sizes(d) for d in x])
+    return x
 
 
 def is_above(by: Interpreter, start: Interpreter | None) -> bool:

@@ -23,6 +23,7 @@ from .interpreter import (
     Operation,
     Params,
     Tracer,
+    admitted_sizes,
     current,
     enter,
     escaped,
@@ -107,6 +108,8 @@ class Stage(Interpreter):
         self, prim: Operation, inputs: Sequence[Any], params: Params, where: Location
     ) -> Any:
         """Append an equation on atoms of this stage; return its variables."""
+        if params and self.maps:
+            params = {k: admitted_sizes(v) for k, v in params.items()}
         if self.closed:
             raise escaped(self.var(inputs[0].aval if inputs else Aval((), bool)), repr(prim), None)
         higher = prim.higher

@@ -19,7 +19,6 @@ from typing import Any
 from .._base.config import config
 from .._core.array import Array, Literal
 from .._core.carrier import Carrier, components
-from .._core.closures import tracers_of
 from .._core.deferred import Deferred
 from .._core.handles import apply_through, handle_among
 from .._core.interpreter import GROUND, Interpreter, Tracer, as_list, use
@@ -114,8 +113,8 @@ class Recording(Stage):
 
     def _is_closed_over(self, params: dict[str, Any]) -> bool:
         """Return whether functions that are not staged yet close over values of ours."""
-        users = [p.user for p in params.values() if p.__class__ is Deferred]
-        return any(x.by is self for x in tracers_of(*users))
+        users = [p for p in params.values() if p.__class__ is Deferred]
+        return any(x.by is self for p in users for x in p.tracers())
 
     def _refuse_enclosed(self, prim: Any, params: dict[str, Any], out: Any) -> None:
         """Refuse results of a function with a rule that was run as it is, and closes over values of

@@ -1,17 +1,25 @@
 """A condition that must hold: what `plait.checks.check` records.
 
 Invariant: it has no results, and says nothing where the condition holds; compiled, it is refused,
-unless somebody collected it before or it may be left out (`optional`).
+unless it was collected before, may be left out (`optional`), or calls Python where it does not hold
+(`Said.enforced`).
 """
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from .._base.errors import ArgumentError
-from .._core.ir import Effect
+from .._core.ir import Effect, Program
 from .._core.primitive import Primitive
+from .._core.staging import staged
 from .._plugins.rules import RuleTable
-from .._types.avals import BOOL, Aval
+from .._types.avals import BOOL, INT32, Aval
 from .._xla.lower import eager_rules, lower_rules
+from .callbacks import DEBUG, host
+from .control_flow import cond
+from .reduction import reduce_and
+from .shape import convert
 
 CHECK = Effect("check", repeatable=True)
 
@@ -27,6 +35,11 @@ checks_rules = RuleTable(
 
 class Said(Protocol):
     """What is said where a condition does not hold."""
+
+    enforced: bool
+    """Whether compiled code calls Python to raise the error, if nobody collects it; for conditions
+    that are `optional`, since where Python is not called (in artifacts and in the pieces of
+    `shard_map`) they are left out."""
 
     def error(self, ok: Any, payload: Any) -> Exception:
         """Return the error for a condition, and what goes with it, as numpy arrays."""
@@ -55,8 +68,30 @@ def _(args, params):
     return []
 
 
+def _refusal(said: Said, avals: tuple[Aval, ...]) -> Program:
+    """Return a program that calls Python if a condition does not hold, and only then."""
+
+    def refuse(*given: Any) -> tuple[()]:
+        ok, *payload = map(np.asarray, given)
+        if not ok.all():
+            raise said.error(ok, payload)
+        return ()
+
+    def call(*given: Any) -> list[Any]:
+        return host.bind(*given, f=refuse, outs=(), effect=DEBUG, whole="")
+
+    def choose(ok: Any, *payload: Any) -> list[Any]:
+        holds = reduce_and.bind(ok, axes=tuple(range(ok.aval.ndim)))
+        branches = staged(call, avals, "refuse"), staged(lambda *_: [], avals, "held")
+        return cond.bind(convert(holds, INT32), ok, *payload, branches=branches)
+
+    return staged(choose, avals, "check")
+
+
 @lower_rules.rule(check_p)
 def _(e, xs, ins, outs, said, optional):
+    if optional and said.enforced and not e.bound:  # the pieces of `shard_map` call no Python
+        return e.call(_refusal(said, tuple(ins)), xs)
     if optional:
         return []
     raise ArgumentError(

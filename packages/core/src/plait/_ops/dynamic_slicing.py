@@ -16,7 +16,7 @@ from .._base.errors import (
     SubscriptError,
 )
 from .._core.array import Literal, as_value
-from .._core.interpreter import Value
+from .._core.interpreter import Value, admitted_sizes
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Indexing
 from .._types.avals import INT32, INTEGER, Aval
@@ -280,7 +280,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     at = normal_axis(axis, x.aval.ndim)
     try:
         n = x.aval.shape[at]
-        i: Any = index if index.__class__ is Dim else index.__index__()
+        i: Any = admitted_sizes(index) if index.__class__ is Dim else index.__index__()
     except (AttributeError, TypeError):
         raise OperandTypeError(
             f"index_in_dim: the index must be an integer, not {index!r}",

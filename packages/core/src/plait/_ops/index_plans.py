@@ -23,7 +23,7 @@ from .._base.errors import (
     UnknownSlice,
 )
 from .._core.array import Literal, as_value, unmasked
-from .._core.interpreter import Value
+from .._core.interpreter import Value, admitted_sizes
 from .._types.avals import BOOL, INTEGER, Aval, default_dtype
 from .._types.dims import Dim, decide_eq, decide_ge, is_symbolic, max_dim, min_dim
 from .shape import broadcast_in_dim, stack
@@ -84,7 +84,9 @@ def items_of(index: Any) -> tuple:
 def _item(i: Any) -> Any:
     """An item as None, Ellipsis, a slice, an int, a Dim, a bool, a numpy array or a Value."""
     kind = i.__class__
-    if kind is int or kind is slice or i is None or i is Ellipsis or kind is bool or kind is Dim:
+    if kind is Dim:
+        return admitted_sizes(i)
+    if kind is int or kind is slice or i is None or i is Ellipsis or kind is bool:
         return i
     if kind is Literal and is_symbolic(i.aval.shape):
         cell = Literal(i.value, i.aval.with_shape(()))
@@ -410,7 +412,7 @@ def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
 def _bound(v: Any) -> Any:
     """The end of a slice as None, an int or a Dim."""
     if v is None or v.__class__ is int or v.__class__ is Dim:
-        return v
+        return admitted_sizes(v)
     try:
         return v.__index__()
     except (AttributeError, TypeError) as e:

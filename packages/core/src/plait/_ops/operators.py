@@ -20,7 +20,7 @@ from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal
 from .._core.buffers import first
 from .._core.dispatch import dispatched
-from .._core.interpreter import Value, current
+from .._core.interpreter import Value, admitted_sizes, current
 from .._plugins.metadata import resolve
 from .._types.avals import (
     BOOLEAN,
@@ -492,7 +492,7 @@ def _methods() -> dict[str, Any]:
 def _number(size: Dim) -> Any:
     """Return a symbolic size as a value among arrays: a weak integer, as a Python int is."""
     dtype = default_dtype(INTEGER)
-    return shape.convert(sizes.size_value(size, dtype), dtype, True)
+    return shape.convert(sizes.size_value(admitted_sizes(size), dtype), dtype, True)
 
 
 Value.receive(_arithmetic() | _methods())

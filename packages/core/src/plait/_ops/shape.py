@@ -20,7 +20,7 @@ from .._base.errors import (
 )
 from .._core.array import Literal, as_value, asarray, fits, solid, wrap
 from .._core.buffers import put
-from .._core.interpreter import Value, current
+from .._core.interpreter import Value, admitted_sizes, current
 from .._core.primitive import Ints, Sizes, primitive
 from .._plugins.traits import AnyElement, Increasing, Linear, Structural
 from .._types.avals import (
@@ -79,9 +79,9 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
     if shape.__class__ is tuple and all(d.__class__ is int for d in shape):
         return shape
     if shape.__class__ is Dim or (hasattr(shape, "__index__") and not getattr(shape, "ndim", 0)):
-        return (shape if shape.__class__ is Dim else shape.__index__(),)
+        return (admitted_sizes(shape) if shape.__class__ is Dim else shape.__index__(),)
     try:
-        return tuple([d if d.__class__ is Dim else d.__index__() for d in shape])
+        return tuple([admitted_sizes(d) if d.__class__ is Dim else d.__index__() for d in shape])
     except ConcretizationError:
         raise  # a size that is a traced integer: that is no mistake in the form of the shape
     except (AttributeError, TypeError):

@@ -126,7 +126,7 @@ class Aval:
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
-        shape = tuple([d if d.__class__ is Dim else _size(d) for d in shape])
+        shape = tuple([_unowned(d) if d.__class__ is Dim else _size(d) for d in shape])
         dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
         key = shape, dtype, bool(weak_type)
         self = cls._all.get(key)
@@ -284,6 +284,10 @@ def _again(
 ) -> Aval:
     """Make the type that was pickled."""
     return Aval(shape, dtype, weak_type).with_vma(vma).with_sharding(sharding)
+
+
+def _unowned(d: Dim) -> Dim:
+    return d.owned() if d.owners else d
 
 
 def _size(d: Any) -> int:

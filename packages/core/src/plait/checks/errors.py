@@ -57,9 +57,10 @@ class Place:
       text: makes the message, from what goes with it.
       count: how many arrays go with it.
       where: the location of the line.
+      enforced: whether compiled code that nobody checks calls Python to raise the error.
     """
 
-    __slots__ = ("kind", "text", "count", "where")
+    __slots__ = ("kind", "text", "count", "where", "enforced")
 
     def __init__(
         self,
@@ -67,8 +68,10 @@ class Place:
         text: Callable[[Sequence[Any]], str],
         count: int,
         where: Any,
+        enforced: bool = False,
     ):
         self.kind, self.text, self.count, self.where = kind, text, count, where
+        self.enforced = enforced
 
     def at(self, words: Callable[[int], str]) -> "Place":
         """Return the place that reports from one of several runs, and says which.
@@ -79,7 +82,7 @@ class Place:
         def text(payload: Sequence[Any]) -> str:
             return f"{self.text(payload[:-1])}, {words(int(payload[-1]))}"
 
-        return Place(self.kind, text, self.count + 1, self.where)
+        return Place(self.kind, text, self.count + 1, self.where, self.enforced)
 
     def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
         """Return the error of the first example that failed."""

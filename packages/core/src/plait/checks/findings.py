@@ -24,6 +24,7 @@ class Rethrown(NamedTuple):
     """What is said where an Error is given to `check_error`: its own places."""
 
     places: tuple[Place, ...]
+    enforced = False
 
     def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
         """Return the first error."""

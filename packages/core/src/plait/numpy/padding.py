@@ -16,6 +16,7 @@ from .._base.errors import (
     OperandTypeError,
     ShapeError,
 )
+from .._core.interpreter import admitted_sizes
 from .._ops import elementwise as el
 from .._ops import shape as sh
 from .._ops.dynamic_slicing import index_in_dim
@@ -83,7 +84,7 @@ def _whole(widths: list[tuple]) -> list[tuple]:
     for w in [w for pair in widths for w in pair]:
         if isinstance(w, bool) or not (w.__class__ is Dim or hasattr(w, "__index__")):
             raise OperandTypeError(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
-    return widths
+    return [admitted_sizes(pair) for pair in widths]
 
 
 def _pair(w: Any) -> tuple:

@@ -8,6 +8,7 @@ three values, and an error that shows the question where it has two.
 """
 
 from .expression import Dim, max_dim, min_dim, symbolic_dims
+from .owners import refuse_ended
 from .questions import decide_eq, decide_ge, divide_exact, require_eq
 from .scope import Scope
 from .shapes import broadcast_dims, is_symbolic, product, same_dims
@@ -25,6 +26,7 @@ __all__ = [
     "measure_dims",
     "min_dim",
     "product",
+    "refuse_ended",
     "require_eq",
     "same_dims",
     "solve_dims",

@@ -20,6 +20,7 @@ from ..._base.errors import (
 from ..._base.source import asked_by_us
 from . import polynomial as poly
 from .language import read_sizes
+from .owners import Owner, Owners, refuse_ended
 from .polynomial import ONE, Algebra, Terms
 from .scope import Scope, same_scope
 
@@ -43,12 +44,14 @@ class Dim:
       (2*a + b, a, True, False)
     """
 
-    __slots__ = ("_hash", "_names", "_scope", "_terms", "_text")
+    __slots__ = ("_hash", "_names", "_owners", "_scope", "_terms", "_text")
     _terms: Terms
     _scope: Scope
     _hash: int
     _text: str
     _names: frozenset[str] | None
+    _owners: "Owners"
+    """Of sizes that a user reads in a map, the map; see `owners`.  Equal sizes may have others."""
 
     __array_ufunc__ = None  # numpy's numbers leave arithmetic to this class
     _number: ClassVar[Any]
@@ -87,12 +90,12 @@ class Dim:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.add, self, other)
-        return of_terms(poly.add(self._terms, terms), self._scope)
+        return _beside(self, other, poly.add(self._terms, terms))
 
     __radd__ = __add__
 
     def __neg__(self) -> "Dim | int":
-        return of_terms(poly.scale(self._terms, -1), self._scope)
+        return _beside(self, None, poly.scale(self._terms, -1))
 
     def __pos__(self) -> "Dim":
         return self
@@ -101,19 +104,19 @@ class Dim:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.sub, self, other)
-        return of_terms(poly.subtract(self._terms, terms), self._scope)
+        return _beside(self, other, poly.subtract(self._terms, terms))
 
     def __rsub__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.sub, other, self)
-        return of_terms(poly.subtract(terms, self._terms), self._scope)
+        return _beside(self, other, poly.subtract(terms, self._terms))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.mul, self, other)
-        return of_terms(poly.multiply(self._terms, terms), self._scope)
+        return _beside(self, other, poly.multiply(self._terms, terms))
 
     __rmul__ = __mul__
 
@@ -135,25 +138,25 @@ class Dim:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.floordiv, self, other)
-        return of_terms(self._scope.canonical.floordiv(self._terms, terms), self._scope)
+        return _beside(self, other, self._scope.canonical.floordiv(self._terms, terms))
 
     def __rfloordiv__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.floordiv, other, self)
-        return of_terms(self._scope.canonical.floordiv(terms, self._terms), self._scope)
+        return _beside(self, other, self._scope.canonical.floordiv(terms, self._terms))
 
     def __mod__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.mod, self, other)
-        return of_terms(self._scope.canonical.mod(self._terms, terms), self._scope)
+        return _beside(self, other, self._scope.canonical.mod(self._terms, terms))
 
     def __rmod__(self, other: Any) -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.mod, other, self)
-        return of_terms(self._scope.canonical.mod(terms, self._terms), self._scope)
+        return _beside(self, other, self._scope.canonical.mod(terms, self._terms))
 
     def __divmod__(self, other: Any) -> Any:
         if _operand(self, other) is None:
@@ -171,6 +174,9 @@ class Dim:
         if self is other:
             return True
         if other.__class__ is Dim:
+            if self._owners and other._owners and self._owners != other._owners:  # type: ignore
+                if not asked_by_us(_getframe(1)):  # tables of jitted functions keep sizes
+                    _refuse_mixed(self, other)  # type: ignore
             if self._terms == other._terms and self._scope is other._scope:  # type: ignore
                 return True
         elif other.__class__ is not int and not isinstance(other, Integral):
@@ -182,6 +188,7 @@ class Dim:
             return False
         answer = _equal(self, other)
         if answer is None:
+            refuse_ended(self, self._owners)
             self._scope.doubted = self, other
             difference = poly.subtract(self._terms, terms_beside(self, other))
             raise self._scope.undecided(f"{self} == {other}", difference, "==")
@@ -208,10 +215,12 @@ class Dim:
     def __bool__(self) -> bool:
         zero = self._scope.is_zero(self._terms)
         if zero is None:
+            refuse_ended(self, self._owners)
             raise self._scope.undecided(f"{self} >= 1", poly.subtract(self._terms, ONE))
         return not zero
 
     def __index__(self) -> NoReturn:
+        refuse_ended(self, self._owners)
         raise UndecidedDim(
             f"the size {self} is not known here",
             fix="compute with the size as it is, or leave it out of what needs a number "
@@ -221,6 +230,17 @@ class Dim:
     __int__ = __index__
 
     # Structure
+
+    @property
+    def owners(self) -> "Owners":
+        """The maps in which a user read it; none if code of ours did."""
+        return self._owners
+
+    def owned(self, *owners: "Owner") -> "Dim":
+        """The same size with these owners."""
+        self = of_terms(self._terms, self._scope)
+        self._owners = owners
+        return self
 
     def substitute(self, sizes: "Mapping[str, int | Dim]") -> "int | Dim":
         """The size with ints or dims in place of names; names that are not given stay.
@@ -281,7 +301,27 @@ def of_terms(terms: Terms, scope: Scope) -> Any:
         return terms[()]
     self = _new(Dim)
     self._terms, self._scope, self._hash, self._text, self._names = terms, scope, -1, "", None
+    self._owners = ()
     return self
+
+
+def _beside(self: Dim, other: Any, terms: Terms) -> Any:
+    """The size of these terms, made of a size and another operand; it has the owners of both."""
+    out = of_terms(terms, self._scope)
+    owners = self._owners
+    if other.__class__ is Dim and other._owners != owners:
+        owners = tuple(dict.fromkeys(owners + other._owners))
+    if owners and out.__class__ is Dim:
+        out._owners = owners
+    return out
+
+
+def _refuse_mixed(self: Dim, other: Dim) -> None:
+    """Raise UnexpectedTracerError where a size of a map that has ended is compared with one of a
+    map that has not."""
+    for a, b in ((self, other), (other, self)):
+        if not any(by.closed for by, _ in a._owners):
+            refuse_ended(b, b._owners)
 
 
 def _operand(self: Dim, other: Any) -> Terms | None:
@@ -326,9 +366,12 @@ def _ordered(self: Dim, relation: str, other: Any) -> bool:
     terms = _operand(self, other)
     if terms is None:
         return NotImplemented
+    if other.__class__ is Dim and self._owners and other._owners and self._owners != other._owners:
+        _refuse_mixed(self, other)
     difference = _DIFFERENCES[relation](self._terms, terms)
     answer = self._scope.at_least_zero(difference)
     if answer is None:
+        refuse_ended(self, self._owners)
         raise self._scope.undecided(f"{self} {relation} {other}", difference)
     return answer
 
@@ -374,7 +417,9 @@ def _extreme(first: Any, others: tuple, of_ints: Callable, method: Callable) -> 
     if not dims:
         return of_ints(operator.index(d) for d in sizes)
     scope = dims[0]._scope
-    return of_terms(method(scope.canonical)([terms_beside(dims[0], d) for d in sizes]), scope)
+    out = of_terms(method(scope.canonical)([terms_beside(dims[0], d) for d in sizes]), scope)
+    owners = tuple(dict.fromkeys([o for d in dims for o in d._owners]))
+    return out.owned(*owners) if owners and out.__class__ is Dim else out
 
 
 def terms_beside(self: Dim, other: Any) -> Terms:

@@ -1,0 +1,63 @@
+"""Lengths that are traced are checked when the program runs.
+
+They are compared where the pile is made, once, on the device; Python is called if they do not fit.
+`checkify` returns that as an error; in artifacts, which can not call Python, it is left out.
+
+Invariant: known lengths are not looked at here; whoever makes a pile of them has refused them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import plait.numpy as pnp
+from plait.checks import FailedCheckError
+from plait.checks.errors import Place
+from plait.ext.errors import here
+from plait.ext.ops.checks import check_p
+from plait.ext.trace import Tracer
+
+__all__ = ["hold_lengths", "hold_rows", "hold_size"]
+
+
+def hold_lengths(lengths: Any, width: Any) -> None:
+    """Check that each length is from 0 to `width`, if they are traced."""
+    _hold(lengths, width, lambda n: (n >= 0) & (n <= width), _told_length)
+
+
+def hold_rows(lengths: Any, have: Any) -> None:
+    """Check that no length is negative, and that they are `have` rows or fewer together."""
+    _hold(lengths, have, lambda n: (n >= 0) & (n.sum() <= have), _told_rows)
+
+
+def hold_size(size: Any, longest: Any, name: str) -> None:
+    """Check that a size of `mask` is from 0 to `longest`."""
+
+    def told(n: Any, have: Any) -> str:
+        return f"mask: {name} is {n}, and the padded arguments have {have}"
+
+    _hold(size, longest, lambda n: (n >= 0) & (n <= longest), told)
+
+
+def _told_length(n: Any, have: Any) -> str:
+    if n.min(initial=0) < 0:
+        return "a length is negative"
+    return f"a length of {n.max()}, and there are {have} rows"
+
+
+def _told_rows(n: Any, have: Any) -> str:
+    if n.min(initial=0) < 0:
+        return "a length is negative"
+    return f"lengths of {n.sum()} rows in all, and there are {have}"
+
+
+def _hold(n: Any, have: Any, fits: Callable[[Any], Any], told: Callable[[Any, Any], str]) -> None:
+    if not isinstance(n, Tracer):
+        return
+
+    def text(payload: Sequence[Any]) -> str:
+        return told(*map(np.asarray, payload))
+
+    place = Place(FailedCheckError, text, 2, here(), enforced=True)
+    check_p.bind(fits(n).all(), n, pnp.asarray(have), said=place, optional=True)

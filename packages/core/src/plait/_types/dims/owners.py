@@ -1,0 +1,41 @@
+"""Owners of sizes: the map, or the mask, in which a user read a size.
+
+Names of sizes are the same in equal maps, so that equal maps are one program.  A size that is kept
+would therefore mean the size of that name wherever it is used next.  What a user reads in a map
+has that map for its owner, and is refused when it is used after that has ended.
+
+Invariant: owners are no part of a size: sizes that differ by owners alone are equal, and neither
+types nor recorded operations have sizes with owners.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Any, Protocol
+
+from ..._base.errors import UnexpectedTracerError
+from ..._base.source import user_line
+
+
+class Map(Protocol):
+    """The part of an interpreter that sizes use."""
+
+    closed: bool
+
+    def title(self) -> str: ...
+
+
+Owner = tuple[Map, Any]
+"""A map, and the location of the value whose size was read."""
+Owners = tuple[Owner, ...]
+
+
+def refuse_ended(size: Any, owners: Iterable[Owner], inside: Collection[Map] = ()) -> None:
+    """Raise UnexpectedTracerError if a map that owns a size has ended, unless it is among `inside`:
+    what is staged late belongs to the maps around its call."""
+    for by, where in owners:
+        if by.closed and by not in inside:
+            raise UnexpectedTracerError(
+                f"the size {size} was used, and it is a size in {by.title()}, which has ended.\n"
+                f"  It was read from a value that was created on line {user_line(where)}",
+                fix="use the sizes of the arguments that the function has now; to keep one, return "
+                "it as a number: plait.numpy.asarray(x.shape[0])",
+            )
