@@ -227,3 +227,55 @@ def test_there_is_no_distribution_whose_scale_is_not_positive(name, what):
         want = getattr(getattr(ss, name), what)(x, scale=scale)
     got = getattr(getattr(stats, name), what)(x, scale=scale)
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+# ---- outside of the domain ---------------------------------------------------------------------
+
+OUTSIDE = {"truncnorm": [(2.0, -1.0), (1.0, 1.0), (np.nan, 1.0)], "wrapcauchy": [(1.0,), (1.5,)],
+           "bernoulli": [(1.5,)], "binom": [(7, 1.5), (2.5, 0.4)], "geom": [(1.5,)],
+           "nbinom": [(3.5, 1.5)], "betabinom": [(2.5, 1.2, 2.0)]}  # fmt: skip
+EDGES = {"bernoulli": [(0.0,), (1.0,)], "binom": [(0, 0.3), (7, 0.0), (7, 1.0)], "geom": [(1.0,)],
+         "nbinom": [(3.5, 1.0)], "poisson": [(0.0,)], "beta": [(1.0, 1.0), (0.5, 1.0)],
+         "gamma": [(1.0,), (0.5,)], "chi2": [(2.0,), (1.0,)], "vonmises": [(0.0,)],
+         "t": [(np.inf,), (1e12,), (1e-3,)]}  # fmt: skip
+
+
+def around(good):
+    """Parameters one of which is negative, 0 or nan."""
+    return [
+        (*good[:i], bad, *good[i + 1 :]) for i in range(len(good)) for bad in (-1.5, 0.0, np.nan)
+    ]
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_parameters_at_and_outside_of_the_domain(name):
+    """nan where there is no such distribution, at points of the support and at others."""
+    good = CONTINUOUS.get(name, DISCRETE.get(name))
+    at = X if name in CONTINUOUS else K
+    bad = [] if name == "truncnorm" else around(good)  # its bounds may have either sign
+    for shapes in [*bad, *OUTSIDE.get(name, []), *EDGES.get(name, [])]:
+        compare(name, shapes, {}, at)
+    if name in CONTINUOUS:
+        for given in ({"scale": 0.0}, {"scale": -2.0}, {"scale": np.nan}, {"loc": np.nan}):
+            compare(name, good, given, at)
+
+
+def test_points_far_out():
+    for x in (1e25, -3e30, 1e38):
+        x = np.float32(x)
+        for f, g in (
+            (lambda v: stats.cauchy.logpdf(v), lambda v: ss.cauchy.logpdf(v)),
+            (lambda v: stats.t.logpdf(v, 3.5), lambda v: ss.t.logpdf(v, 3.5)),
+        ):
+            assert float(f(x)) == pytest.approx(float(g(np.float64(x))), rel=1e-6)
+            slope = float(grad(f)(x))
+            assert np.isfinite(slope)
+            wide = np.float64(x)
+            want = (g(wide * (1 + 1e-6)) - g(wide * (1 - 1e-6))) / (2e-6 * wide)
+            assert slope == pytest.approx(want, rel=1e-4)
+    assert float(stats.binom.logpmf(0, 0, 0.3)) == 0.0
+    got = grad(lambda df: stats.t.logpdf(np.float64(1.0), df))(np.float64(np.inf))
+    assert np.isfinite(float(got))
+    for df in (1e9, 1e100, 1e300):
+        far = float(stats.t.logpdf(np.float64(1.5), np.float64(df)))
+        assert far == pytest.approx(ss.norm.logpdf(1.5), rel=1e-8)

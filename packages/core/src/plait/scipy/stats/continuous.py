@@ -92,9 +92,21 @@ def _lognormal(z: Any, s: Any) -> Any:
     return el.select(zero, -math.inf, out)
 
 
+def _log1p_square(z: Any) -> Any:
+    """Return log(1 + z^2), also where the square is infinite."""
+    far = el.gt(el.abs_(z), 1e9)
+    near = el.select(far, 0.0, z)
+    return el.select(far, 2.0 * el.log(el.abs_(el.select(far, z, 1.0))), el.log1p(near * near))
+
+
 def _t_logpdf(z: Any, df: Any) -> Any:
+    """Of infinitely many degrees of freedom it is the normal one."""
+    normal = el.eq(df, math.inf)
+    df = el.select(normal, 1.0, df)
     half = 0.5 * df
-    return -0.5 * el.log(df) - sp.lbeta(half, 0.5) - (half + 0.5) * el.log1p(z * z / df)
+    tail = (half + 0.5) * _log1p_square(z / el.sqrt(df))
+    out = -0.5 * el.log(df) - sp.lbeta(half, 0.5) - tail
+    return el.select(normal, -0.5 * z * z - _LOG_ROOT, out)
 
 
 t = continuous("t", "Student's t with `df` degrees of freedom.", "df", logpdf=_t_logpdf)
@@ -212,7 +224,7 @@ gumbel_l = continuous(
 
 cauchy = continuous(
     "cauchy", "The Cauchy distribution.",
-    logpdf=lambda z: -math.log(math.pi) - el.log1p(z * z),
+    logpdf=lambda z: -math.log(math.pi) - _log1p_square(z),
     cdf=lambda z: el.atan2(1.0, el.neg(z)) * (1 / math.pi),
     sf=lambda z: el.atan2(1.0, z) * (1 / math.pi),
     ppf=lambda q: el.neg(_cotan(q)),
@@ -249,6 +261,7 @@ uniform = continuous(
 
 vonmises = continuous(
     "vonmises", "Von Mises's distribution of angles, of concentration `kappa`.", "kappa",
+    valid=lambda kappa: el.ge(kappa, 0.0),
     logpdf=lambda z, kappa: (
         kappa * (el.cos(z) - 1.0) - el.log(2 * math.pi * sp.bessel_i0e(kappa))
     ),
@@ -257,6 +270,7 @@ vonmises = continuous(
 wrapcauchy = continuous(
     "wrapcauchy", "The wrapped Cauchy distribution of angles in [0, 2 pi].", "c",
     support=lambda c: (0.0, 2 * math.pi),
+    valid=lambda c: el.and_(el.gt(c, 0.0), el.lt(c, 1.0)),
     logpdf=lambda z, c: (
         el.log((1.0 - c) * (1.0 + c)) - math.log(2 * math.pi)
         - el.log(1.0 + c * c - 2.0 * c * el.cos(z))

@@ -13,7 +13,7 @@ from ..._ops import special as sp
 from ..._ops.reduction import reduce_sum
 from ..._ops.shape import broadcast_to, expand_dims, iota_
 from ..special import xlog1py, xlogy
-from .family import discrete
+from .family import all_positive, discrete
 
 
 def _counts(*shapes: Any) -> tuple[Any, Any]:
@@ -24,22 +24,36 @@ def _up_to_n(n: Any, *shapes: Any) -> tuple[Any, Any]:
     return 0.0, n
 
 
+def _chance(p: Any) -> Any:
+    """Return where p is in [0, 1]."""
+    return el.and_(el.ge(p, 0.0), el.le(p, 1.0))
+
+
+def _count(n: Any) -> Any:
+    """Return where n is a whole number from 0 on."""
+    return el.and_(el.ge(n, 0.0), el.eq(n, el.floor(n)))
+
+
 def _log_comb(n: Any, k: Any) -> Any:
     """Logarithm of the number of ways to choose k of n."""
-    return el.neg(el.log1p(n)) - sp.lbeta(n - k + 1.0, k + 1.0)
+    one = el.or_(el.eq(k, 0.0), el.eq(k, n))
+    return el.select(one, 0.0, el.neg(el.log1p(n)) - sp.lbeta(n - k + 1.0, k + 1.0))
 
 
 bernoulli = discrete(
     "bernoulli", "1 with probability `p`, else 0.", "p",
     support=lambda p: (0.0, 1.0),
+    valid=_chance,
     logpmf=lambda k, p: xlogy(k, p) + xlog1py(1.0 - k, el.neg(p)),
     cdf=lambda k, p: 1.0 - p + 0.0 * k,
-    ppf=lambda q, p: el.select(el.eq(q, 0.0), -1.0, el.select(el.gt(q, 1.0 - p), 1.0, 0.0 * q)),
+    ppf=lambda q, p: el.select(el.eq(q, 0.0), -1.0, el.select(
+        el.or_(el.gt(q, 1.0 - p), el.eq(q, 1.0)), 1.0, 0.0 * q)),
 )  # fmt: skip
 
 binom = discrete(
     "binom", "Successes in `n` trials of probability `p`.", "n p",
     support=_up_to_n,
+    valid=lambda n, p: el.and_(_count(n), _chance(p)),
     logpmf=lambda k, n, p: _log_comb(n, k) + xlogy(k, p) + xlog1py(n - k, el.neg(p)),
 )  # fmt: skip
 
@@ -47,6 +61,7 @@ betabinom = discrete(
     "betabinom", "Successes in `n` trials, of a probability with distribution beta(a, b).",
     "n a b",
     support=_up_to_n,
+    valid=lambda n, a, b: el.and_(_count(n), all_positive(a, b)),
     logpmf=lambda k, n, a, b: (
         _log_comb(n, k) + sp.lbeta(k + a, n - k + b) - sp.lbeta(a, b)
     ),
@@ -55,12 +70,14 @@ betabinom = discrete(
 geom = discrete(
     "geom", "Trials of probability `p` up to the first success.", "p",
     support=lambda p: (1.0, None),
+    valid=lambda p: el.and_(el.gt(p, 0.0), el.le(p, 1.0)),
     logpmf=lambda k, p: el.log(p) + xlog1py(k - 1.0, el.neg(p)),
 )  # fmt: skip
 
 nbinom = discrete(
     "nbinom", "Failures before `n` successes, in trials of probability `p`.", "n p",
     support=_counts,
+    valid=lambda n, p: el.and_(all_positive(n, p), el.le(p, 1.0)),
     logpmf=lambda k, n, p: (
         xlogy(n, p) + xlog1py(k, el.neg(p)) - el.log(n + k) - sp.lbeta(n, k + 1.0)
     ),
@@ -88,6 +105,7 @@ def _poisson_entropy(mu: Any) -> Any:
 poisson = discrete(
     "poisson", "Events of which `mu` are expected.", "mu",
     support=_counts,
+    valid=lambda mu: el.ge(mu, 0.0),
     logpmf=lambda k, mu: xlogy(k, mu) - mu - el.lgamma(k + 1.0),
     cdf=lambda k, mu: inc.igammac(k + 1.0, mu),
     entropy=_poisson_entropy,

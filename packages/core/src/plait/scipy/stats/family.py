@@ -125,8 +125,8 @@ def continuous(
       shapes: names of the shape parameters.
       support: shapes -> (least z or None, greatest z or None); None: all numbers.
       inner: shapes -> a z in the interior of the support; 0.5 by default.
-      valid: shapes -> where there is such a distribution; everywhere by default.  Elsewhere, and
-        where the scale is not positive, all results are nan.
+      valid: shapes -> where there is such a distribution; by default where all shapes are positive.
+        Elsewhere, and where the scale is not positive, all results are nan.
       formulas: `logpdf(z, *shapes)`, and others; what is missing of logcdf and logsf is the
         logarithm of cdf and sf.
     """
@@ -142,7 +142,7 @@ def continuous(
 
     def add(key: str, first: str, body: Formula) -> None:
         text = f"{_WHAT[key]}\n\n{doc}"
-        body = _where_there_is_one(body, valid)
+        body = _where_there_is_one(body, valid or all_positive)
         setattr(made, key, method(f"{name}.{key}", first, names, defaults, body, text))
 
     logpdf = _density(has["logpdf"], ends, at)
@@ -159,11 +159,20 @@ def continuous(
     return made
 
 
-def _where_there_is_one(f: Formula, valid: Formula | None) -> Formula:
+def all_positive(*shapes: Any) -> Any:
+    """Return where all of these are positive; True without any."""
+    found: Any = True
+    for s in shapes:
+        one = el.gt(s, 0.0)
+        found = one if found is True else el.and_(found, one)
+    return found
+
+
+def _where_there_is_one(f: Formula, valid: Formula) -> Formula:
     def body(x: Any, *rest: Any) -> Any:
         *shapes, _, scale = rest
         out = f(x, *rest)
-        if valid is not None:
+        if shapes:
             out = el.select(valid(*shapes), out, math.nan)
         return out if scale is None else el.select(el.gt(scale, 0.0), out, math.nan)
 
@@ -231,6 +240,7 @@ def discrete(
     doc: str,
     shapes: str,
     support: Formula,
+    valid: Formula,
     **formulas: Formula,
 ) -> Family:
     """A family on whole numbers, with a location.
@@ -239,6 +249,7 @@ def discrete(
       name, doc: of the family.
       shapes: names of the shape parameters.
       support: shapes -> (least k, greatest k or None).
+      valid: shapes -> where there is such a distribution; elsewhere all results are nan.
       formulas: `logpmf(k, *shapes)`, and perhaps `cdf(k, *shapes)`, of whole numbers in the
         support, and `ppf(q, *shapes)`, `entropy(*shapes)`.
     """
@@ -248,6 +259,9 @@ def discrete(
     def add(key: str, first: str, rest: list[str], body: Formula) -> None:
         text = f"{_WHAT[key]}\n\n{doc}"
         setattr(made, key, method(f"{name}.{key}", first, rest, {"loc": 0}, body, text))
+
+    def checked(f: Formula) -> Formula:
+        return lambda x, *rest: el.select(valid(*rest[:-1]), f(x, *rest), math.nan)
 
     def logpmf(k: Any, *rest: Any) -> Any:
         *s, loc = rest
@@ -273,12 +287,12 @@ def discrete(
         k = el.select(bad, math.nan, formulas["ppf"](q, *s))
         return k if loc is None else k + loc
 
-    add("logpmf", "k", names, logpmf)
-    add("pmf", "k", names, exp_of(logpmf))
+    add("logpmf", "k", names, checked(logpmf))
+    add("pmf", "k", names, checked(exp_of(logpmf)))
     if "cdf" in formulas:
-        add("cdf", "k", names, cdf)
+        add("cdf", "k", names, checked(cdf))
     if "ppf" in formulas:
-        add("ppf", "q", names, ppf)
+        add("ppf", "q", names, checked(ppf))
     if "entropy" in formulas:
         add("entropy", names[0], names[1:], lambda *s: formulas["entropy"](*s[:-1]))
     return made

@@ -48,7 +48,7 @@ def _lbeta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     with mpmath.workdps(40):
         rows = zip(a.ravel().tolist(), b.ravel().tolist())
-        out = [float(mpmath.log(mpmath.beta(*row))) for row in rows]
+        out = [float(mpmath.log(abs(mpmath.beta(*row)))) for row in rows]
     return np.array(out, np.float64).reshape(a.shape)
 
 
