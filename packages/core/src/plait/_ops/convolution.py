@@ -22,6 +22,7 @@ from .._types.dims import is_symbolic, max_dim
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
+from .divided_convolution import by_products, lowered_by_products, whole_axes
 from .layout import free, placed
 from .shape import normal_shape, rev, transpose
 from .static_arguments import fixed, fixed_each
@@ -158,8 +159,21 @@ def _numbers(dims: ConvDims):
 
 
 @lower_rules.rule(conv_general)
-def _(e, xs, ins, outs, window_strides, padding, lhs_dilation, rhs_dilation, dims,
-      feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
+def _(e, xs, ins, outs, **params):
+    if not e.is_divided:
+        return _lowered(e, xs, ins, outs, **params)
+    products = by_products(params, ins[0], ins[1], outs[0])
+    *taken, given = whole_axes(params, products)
+    xs = [e.whole_along(x, a, axes) for x, a, axes in zip(xs, ins, taken, strict=True)]
+    if products:
+        out = lowered_by_products(e, xs, ins, params)
+    else:
+        out = _lowered(e, xs, ins, outs, **params)
+    return e.whole_along(out, outs[0], given)
+
+
+def _lowered(e, xs, ins, outs, window_strides, padding, lhs_dilation, rhs_dilation, dims,
+             feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
     flat = [p for pair in padding for p in pair]
     if not is_symbolic((*flat, *ins[0].shape)):
         x, padding, lhs_dilation = _apart(
@@ -185,7 +199,7 @@ def _(e, xs, ins, outs, window_strides, padding, lhs_dilation, rhs_dilation, dim
 
 
 def _apart(
-    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: Sequence, dilation: Ints
+    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: tuple, dilation: Ints
 ) -> tuple[Any, tuple, Ints]:
     """Do what the compiler does wrong within a convolution by an operation of its own: return the
     input after it, with the padding and dilation that are left.
