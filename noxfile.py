@@ -416,11 +416,13 @@ def libraries(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Random programs under random stacks of transformations, against numpy, and artifacts with
-    changed bytes; others each time: `-- --minutes N`, `-- --seed S --count 1` for one again."""
+    """Random programs under random stacks of transformations, and random operations divided over
+    devices, against numpy, and artifacts with changed bytes; others each time: `-- --minutes N`,
+    `-- --seed S --count 1` for one again."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "scipy")
     session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", *session.posargs)
+    session.run("python", "-m", "tests.fuzz.random_divisions", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
 

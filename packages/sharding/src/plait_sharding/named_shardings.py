@@ -5,7 +5,7 @@ alike; what they tell is decoded to the spec with the fewest axes.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +31,14 @@ from .contexts import MissingMesh, concrete, mesh_here
 from .explicit_types import divided_results
 from .mesh import AbstractMesh, Mesh, PartitionSpec, in_words
 from .placement import Sharding, inside_shard_map, release
-from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one
+from .tilings import (
+    DeviceOrder,
+    GSPMDSharding,
+    quoted,
+    spec_text,
+    told_by_one,
+    whole_along,
+)
 
 __all__ = ["Grid", "NamedSharding"]
 
@@ -78,6 +85,14 @@ class Grid(NamedTuple):
     def once(self, unit: Any, operation: Any) -> None:
         """The first device does it, and tells the others the results."""
         told_by_one(unit, operation, self.symbol(unit))
+
+    def is_left(self, bound: Mapping[str, Any]) -> bool:
+        """Return whether an axis of the mesh is none of those that `shard_map` bound."""
+        return any(k > 1 and n not in bound for n, k in self.mesh.shape.items())
+
+    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+        """Constrain a value to be whole along these axes; leave the others open."""
+        return whole_along(e, self.symbol(e.unit), x, aval, axes)
 
     def symbol(self, unit: Any) -> str:
         """Its name in a module."""

@@ -7,7 +7,7 @@ they were given; the compiler is told of them as of any sharding, over a mesh wi
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.devices import (
@@ -29,7 +29,7 @@ from plait.ext.types import (
 from .mesh import in_words
 from .placement import Sharding, inside_shard_map
 
-__all__ = ["DeviceOrder", "GSPMDSharding", "quoted", "spec_text", "told_by_one"]
+__all__ = ["DeviceOrder", "GSPMDSharding", "quoted", "spec_text", "told_by_one", "whole_along"]
 
 
 def quoted(name: str) -> str:
@@ -42,6 +42,14 @@ def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
     that are None."""
     each = [[*map(quoted, p or ()), *(["?"] if open_ or p is None else [])] for p in parts]
     return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
+
+
+def whole_along(e: Any, symbol: str, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+    """Constrain a value in a module to be whole along these axes, and leave the others open; that
+    is said over the mesh `symbol`."""
+    parts = tuple([() if i in axes else None for i in range(aval.physical.ndim)])
+    how = attr("#sdy.sharding" + spec_text(symbol, parts))
+    return e.op("sdy.sharding_constraint", [x], aval, sharding=how)
 
 
 def told_by_one(unit: Any, operation: Any, symbol: str) -> None:
@@ -88,6 +96,14 @@ class DeviceOrder(NamedTuple):
     def once(self, unit: Any, operation: Any) -> None:
         """The first device does it, and tells the others the results."""
         told_by_one(unit, operation, self.everywhere().symbol(unit))
+
+    def is_left(self, bound: Mapping[str, Any]) -> bool:
+        """Return whether values here are those of all devices, outside of `shard_map`."""
+        return not bound
+
+    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+        """Constrain a value to be whole along these axes; leave the others open."""
+        return whole_along(e, self.everywhere().symbol(e.unit), x, aval, axes)
 
 
 class GSPMDSharding(Sharding):

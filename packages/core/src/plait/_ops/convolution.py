@@ -22,6 +22,7 @@ from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
+from .divided_convolution import by_products, lowered_by_products, whole_axes
 from .layout import free, placed
 from .shape import moveaxis, normal_shape, reshape, rev, transpose
 from .static_arguments import fixed, fixed_each
@@ -161,9 +162,23 @@ def _numbers(dims: ConvDims):
     return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
-def emit_convolution(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
-                     feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
-    """Emit the convolution of `xs`, of types `ins`, as a value of type `out`."""
+def emit_convolution(e, xs, ins, out, **params):
+    """Emit the convolution of `xs`, of types `ins`, as a value of type `out`; in a module for
+    several devices in a form that the compiler divides rightly."""
+    if not e.is_divided:
+        return _emitted(e, xs, ins, out, **params)
+    products = by_products(params, *ins, out)
+    *taken, given = whole_axes(params, products)
+    xs = [e.whole_along(x, a, axes) for x, a, axes in zip(xs, ins, taken, strict=True)]
+    if products:
+        made = lowered_by_products(e, xs, ins, params)
+    else:
+        made = _emitted(e, xs, ins, out, **params)
+    return e.whole_along(made, out, given)
+
+
+def _emitted(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
+             feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
     flat = [p for pair in padding for p in pair]
     if not is_symbolic((*flat, *ins[0].shape)):
         x, padding, lhs_dilation = _apart(
@@ -207,7 +222,7 @@ def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
 
 
 def _apart(
-    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: Sequence, dilation: Ints
+    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: tuple, dilation: Ints
 ) -> tuple[Any, tuple, Ints]:
     """Do what the compiler does wrong within a convolution by an operation of its own: return the
     input after it, with the padding and dilation that are left.

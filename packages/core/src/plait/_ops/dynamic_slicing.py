@@ -71,6 +71,7 @@ def _(e, xs, ins, outs, sizes):
     wide = with_room(ins[0], sizes)
     xs = [make_room(e, xs[0], ins[0], wide), *xs[1:]]
     if not is_symbolic(sizes):
+        xs = [xs[0], *_within(e, xs[1:], ins[1:], wide.shape, sizes)]
         return e.op("stablehlo.dynamic_slice", xs, outs[0], slice_sizes=i64s(*sizes))
     n = len(sizes)
     vector = Aval((n,), INT32)
@@ -81,6 +82,19 @@ def _(e, xs, ins, outs, sizes):
     limits = e.op("stablehlo.add", [starts, e.shape(sizes)], vector)
     box = [xs[0], starts, limits, e.constant(1, vector)]
     return e.op("stablehlo.real_dynamic_slice", box, outs[0])
+
+
+def _within(e, starts, avals, shape, sizes):
+    """Positions where the box is within the array, as the operation itself understands them; on
+    axes that are divided over devices the compiler forgets to."""
+    if not e.is_divided or is_symbolic((*shape, *sizes)):
+        return starts
+    found = []
+    for x, a, n, size in zip(starts, avals, shape, sizes, strict=True):
+        last = min(n - size, int(jaxlib_api.limits(a.dtype)[1]))
+        ends = e.constant(0, a), e.constant(last, a)
+        found.append(e.op("stablehlo.clamp", [ends[0], x, ends[1]], a))
+    return found
 
 
 def _narrow(e, x, aval):
@@ -116,7 +130,8 @@ def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
 def _(e, xs, ins, outs):
     wide = with_room(ins[0], ins[1].shape)
     x = make_room(e, xs[0], ins[0], wide)
-    out = e.op("stablehlo.dynamic_update_slice", [x, *xs[1:]], wide)
+    starts = _within(e, xs[2:], ins[2:], wide.shape, ins[1].shape)
+    out = e.op("stablehlo.dynamic_update_slice", [x, xs[1], *starts], wide)
     return take_back(e, out, wide, outs[0])
 
 

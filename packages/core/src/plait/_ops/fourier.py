@@ -89,7 +89,25 @@ def _(e, xs, ins, outs, kind, lengths):
                 "sizes known by name",
             )
     how = attr(f"#stablehlo<fft_type {kind.upper()}>")
-    return e.op("stablehlo.fft", xs, outs[0], fft_type=how, fft_length=i64s(*lengths))
+    out = e.op("stablehlo.fft", [_gathered(e, xs[0], ins[0])], outs[0], fft_type=how,
+               fft_length=i64s(*lengths))  # fmt: skip
+    return _gathered(e, out, outs[0])
+
+
+def _gathered(e: Any, x: Any, aval: Aval) -> Any:
+    """Return an operand or result whole on each device, and in memory in the order of its axes.
+
+    Every device transforms everything anyway, and where the partitioner tries otherwise it fails.
+    The order follows that of what is exchanged, and XLA's transform for CPUs takes one order alone;
+    it is the order of a vector, behind a barrier.
+    """
+    place = e.unit.place
+    if place is None or len(place.devices) == 1 or is_symbolic(aval.shape):
+        return e.whole_along(x, aval, range(aval.ndim))
+    x = e.whole_along(x, aval, range(aval.ndim))
+    flat = Aval((aval.size,), aval.dtype)
+    x = e.op("stablehlo.optimization_barrier", [e.op("stablehlo.reshape", [x], flat)], flat)
+    return e.op("stablehlo.reshape", [x], aval)
 
 
 # ---- as users say it -----------------------------------------------------------------------

@@ -229,7 +229,9 @@ def _(e, xs, ins, outs, starts, limits, strides):
             box = [xs[0], first, last, e.shape(strides)]
             return e.op("stablehlo.real_dynamic_slice", box, outs[0])
     at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
-    return e.op("stablehlo.slice", xs, outs[0], **at)
+    axes = [k for k, step in enumerate(strides) if step != 1]
+    x = e.whole_along(xs[0], ins[0], axes)
+    return e.whole_along(e.op("stablehlo.slice", [x], outs[0], **at), outs[0], axes)
 
 
 def _same_dtype(args):
@@ -279,10 +281,14 @@ def _(e, xs, ins, outs, low, high, interior):
     if is_symbolic(low) or is_symbolic(high):
         vectors = [e.shape(low), e.shape(high), e.shape(interior)]
         return e.op("stablehlo.dynamic_pad", [*xs, *vectors], outs[0])
-    return e.op(
-        "stablehlo.pad", xs, outs[0], edge_padding_low=i64s(*low),
+    # XLA divides padding at the ends alone
+    axes = [k for k, (a, b, i) in enumerate(zip(low, high, interior)) if i or a < 0 or b < 0]
+    x = e.whole_along(xs[0], ins[0], axes)
+    out = e.op(
+        "stablehlo.pad", [x, xs[1]], outs[0], edge_padding_low=i64s(*low),
         edge_padding_high=i64s(*high), interior_padding=i64s(*interior),
     )  # fmt: skip
+    return e.whole_along(out, outs[0], axes)
 
 
 def _promoted(args):

@@ -54,7 +54,7 @@ def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any =
 @lower_rules.rule(conv_general)
 def _(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: Any) -> Any:
     cpu = e.unit.platforms == ("cpu",)
-    way = _better_groups(ins, params) if cpu else None
+    way = _better_groups(ins, params) if cpu and not e.is_divided else None
     if way is not None:
         how, there = {**params, **way, "exact": exact}, way["feature_group_count"] > 1
         f = lambda x, y: [conv_general.bind(_regrouped(x, params, there), y, **how)]  # noqa: E731

@@ -34,7 +34,7 @@ from .dims import Dim, broadcast_dims, product
 from .opaque import Opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "Aval",
@@ -438,6 +438,15 @@ class Place(Protocol):
     @property
     def devices(self) -> tuple[int, ...]:
         """Their numbers."""
+        ...
+
+    def is_left(self, bound: "Mapping[str, Any]") -> bool:
+        """Return whether the compiler may divide values here, where these axes are bound."""
+        ...
+
+    def whole_along(self, e: Any, x: Any, aval: "Aval", axes: "Collection[int]") -> Any:
+        """Return a value in a module, in one piece along these axes and otherwise as the compiler
+        likes."""
         ...
 
     def everywhere(self) -> "Placement":

@@ -8,7 +8,7 @@ these directly.
 Invariant: lowering looks at Programs only, never at Python.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ class Unit:
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
-        "attributes", "instead", "named", "tier", "references", "_needed", "_ruled",
+        "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed", "_ruled",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +96,7 @@ class Unit:
         self.made: dict[Any, Any] = {}
         self.attributes: dict[Any, Any] = {}
         self.instead, self.named, self.tier = instead, named, tier
+        self.supposed_alone = False
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -212,6 +213,30 @@ class Emitter:
         self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
         self.create = mlir.bindings().create
         self._shapes: dict[tuple, Any] = {}
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the compiler may divide the values here over several devices.
+
+        A module that gets its place later, from a constraint further on, is lowered again.
+        """
+        place = self.unit.place
+        if place is None:
+            self.unit.supposed_alone = True
+            return False
+        answers = hasattr(place, "is_left")  # those of releases that came before it do not
+        return answers and len(place.devices) > 1 and place.is_left(self.bound)
+
+    def whole_along(self, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+        """Return `x`, which every device has whole along these axes.
+
+        The compiler divides operations without regard to what it is able to: some, divided along
+        some axes, have wrong results, or end the process.  These axes are brought together before
+        and divided again after.
+        """
+        if not self.is_divided or not axes:
+            return x
+        return self.unit.place.whole_along(self, x, aval, axes)
 
     # -- operations ------------------------------------------------------------------------
 

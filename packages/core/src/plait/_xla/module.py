@@ -88,6 +88,11 @@ def module_of(
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
+        if unit.supposed_alone and unit.places and len(unit.place.devices) > 1:
+            places = unit.places
+            unit = Unit(platforms, locations, embed, instead, named, tier)
+            unit.places += places
+            results = _main(unit, p, donated, keys)
         questions = settle(unit)
         return Module(mlir.bytecode(unit.module), unit, results, keys, questions)
 
