@@ -68,7 +68,8 @@ class Unit:
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
-        "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed", "_ruled",
+        "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
+        "_ruled",
     )  # fmt: skip
 
     def __init__(
