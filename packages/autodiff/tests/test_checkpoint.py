@@ -3,6 +3,9 @@
 How much is kept is counted as what the pullback holds: the constants of its program.
 """
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -133,3 +136,18 @@ def test_other_checkpoint_of_a_gradient():
     """A checkpoint around a gradient keeps nothing of either."""
     assert kept(plait.checkpoint(plait.grad(plait.checkpoint(block)))) <= 2
     assert kept(plait.checkpoint(plait.grad(block))) <= 2
+
+
+def test_no_more_static_values_are_kept_than_is_said(monkeypatch):
+    monkeypatch.setattr("plait._jit.tracing.MOST", 16)
+
+    class Static:
+        pass
+
+    alive, f = weakref.WeakSet(), plait.checkpoint(lambda x, s: x * 2, static_argnums=1)
+    for _ in range(100):
+        s = Static()
+        alive.add(s)
+        assert f(3.0, s) == 6
+    gc.collect()
+    assert len(alive) <= 20

@@ -6,6 +6,8 @@ Invariant: a program made for one of them is not used for the other.
 """
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import plait
 from plait import ext, lax
 from plait._base.freezing import freeze
+from plait._jit import call_forms
 
 pnp = plait.numpy
 
@@ -126,3 +129,39 @@ def test_weak_and_strong_arguments():
     assert f(1.0).dtype == np.float16
     assert f(f32(1)).dtype == np.float32
     assert f(1.0).dtype == np.float16
+
+
+class Counted:
+    """A static value of which it is seen whether it is kept."""
+
+    def __init__(self, n, alive):
+        self.n = n
+        alive.add(self)
+
+
+KEEPING = {
+    "static": lambda x, s, f=plait.jit(lambda x, s: x * 2, static_argnums=1): f(x, s),
+    "static in a tuple": lambda x, s, f=plait.jit(lambda x, s: x * 2, static_argnums=1): f(x, (s,)),
+    "metadata": lambda x, s, f=plait.jit(lambda t: t.x * 2): f(Held(x, s)),
+    "metadata that is mapped": lambda x, s, f=(lambda t: t.x * 2): plait.jit(f)(Held(x, s)),
+}
+
+
+@plait.tree.register_dataclass
+@dataclasses.dataclass
+class Held:
+    x: object
+    s: object = plait.tree.static(default=None)
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_no_more_static_values_are_kept_than_is_said(name, monkeypatch):
+    """Calls with another static value each time, and calls that come again after them."""
+    monkeypatch.setattr("plait._jit.tracing.MOST", 16)
+    monkeypatch.setattr("plait._jit.call_forms._written", call_forms._written.__wrapped__)
+    alive, first, x = weakref.WeakSet(), Counted(0, set()), f32(3)
+    for n in range(400):  # some more are kept for a while, in tables for all functions
+        assert KEEPING[name](x, Counted(n, alive)).item() == 6
+        assert KEEPING[name](x, first).item() == 6
+    gc.collect()
+    assert len(alive) < 320

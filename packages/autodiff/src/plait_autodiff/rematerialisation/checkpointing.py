@@ -215,7 +215,7 @@ def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: 
         key = "static", call.key(n, "checkpoint")
     except OperandTypeError:  # not hashable, so no trace would be found again
         return call.bind(fun, n), call.args, call.kwargs, {}
-    return call.bind(fun, n), call.args, call.kwargs, kept(fun).setdefault(key, {})
+    return call.bind(fun, n), call.args, call.kwargs, kept(fun).under(key)
 
 
 # ---- division ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from .._core.dispatch import dispatched
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive
 from .._jit.calls import jit
+from .._jit.tracing import make_room
 from .._ops.shape import materialise_at_ground
 from .._types.avals import WEAK
 
@@ -163,6 +164,7 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
         try:
             version = versions[key]
         except KeyError:
+            make_room(versions)
             version = versions[key] = jit(_fixed(f, static, held))
         return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
 

@@ -14,7 +14,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import FunctionType
-from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from .._base.config import config
 from .._base.errors import ArgumentError
@@ -47,7 +47,7 @@ from .roles import (
     without_static,
 )
 from .stages import Jitted, Lowered, Staged
-from .tracing import shapes_only, shared, traced_shapes
+from .tracing import is_full, make_room, shapes_only, shared, traced_shapes
 from .versions import Done, Version, done, forget_donated, hosted
 
 P = ParamSpec("P")
@@ -203,6 +203,13 @@ def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...
     return tuple(sorted(compiler_options.items()))
 
 
+class _Known(NamedTuple):
+    """The fast path of a form of calls, and the table that it looks into."""
+
+    table: Table
+    way: Way | None
+
+
 # ---- the state of a jitted function ------------------------------------------------------------
 
 
@@ -225,7 +232,7 @@ class _State(ABC):
     def __init__(self, f: Function, inline: bool, options: Options):
         self.f, self.inline, self.options = f, inline, options
         self.way = None
-        self.ways: dict[CallForm, Way | None] = {}
+        self.ways: dict[CallForm, _Known] = {}
         self.apart = {}
         found = weakref.ref(self)
 
@@ -283,7 +290,7 @@ class _Apart:
 
     def __init__(self) -> None:
         self.way: Way | None = None
-        self.ways: dict[CallForm, Way | None] = {}
+        self.ways: dict[CallForm, _Known] = {}
         self.tables: dict[CallForm, Table] = {}
 
 
@@ -506,6 +513,8 @@ class _RoleState(_State):
         key = *call.key(len(args), name), donated, around() if self.asks else None
         version = self.versions.get(key)
         if version is None:
+            if make_room(self.versions):
+                self.forget()
             f = call.bind(self.f, len(args))
             version = self.versions[key] = Version(
                 f, donated, self.inline, self.options, is_apart=self.asks
@@ -633,7 +642,7 @@ def _whole(
 
 
 def _way(
-    ways: dict[CallForm, Way | None],
+    ways: dict[CallForm, _Known],
     tables: dict[CallForm, Table],
     form: CallForm,
     keys: tuple[Hashable, ...],
@@ -644,18 +653,23 @@ def _way(
 ) -> Way | None:
     """Install and return the fast path for calls of this form, with this call in its table; `there`
     brings what is to be brought."""
+    if is_full(tables):
+        for table in tables.values():  # settings that change can clear them no longer
+            table.clear()
+        tables.clear()
+        ways.clear()
     table = tables.setdefault(form, {})
     key = looked_up(form, keys)
     if "n" not in form.leaves:
         table[key] = call.entry[:4]
     elif key not in table:
         table[key] = hosted(version, call.form, call.keys)
-    if form not in ways:
+    if form not in ways or ways[form].table is not table:
         way = taker(form, table, slow, [*there])
         if way is None and not {*"sdop"} & {*form.leaves}:
             way = _flattening(version, "v" in form.leaves, slow, call.form.tree)
-        ways[form] = way
-    return ways[form]
+        ways[form] = _Known(table, way)
+    return ways[form].way
 
 
 def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:

@@ -135,8 +135,28 @@ def trace(
     # shapes for values has more inputs than arguments, and is good for its types only.
     whole = len(program.inputs) == len(captured) + len(avals)
     if keep is not None and whole and all(map(is_lasting, captured)):
+        make_room(keep)
         keep[(*key[:-1], around()) if asked else key] = hit
     return Traced(*hit, values, asked)
+
+
+MOST = 2048
+"""The most traces of a function, and its most sets of static values, that are kept: calls that
+differ each time, in a size or a number that is static, would take all memory in the end."""
+
+
+def is_full(table: dict[Any, Any]) -> bool:
+    """Return whether a table has as many entries as are kept."""
+    return len(table) >= MOST
+
+
+def make_room(table: dict[Any, Any]) -> bool:
+    """Drop the older half of a table that is full; return whether it was."""
+    if not is_full(table):
+        return False
+    for key in list(table)[: MOST // 2]:
+        table.pop(key, None)
+    return True
 
 
 _OPENING = ("jit", "eval_shape", "make_program")
@@ -216,6 +236,12 @@ class Traces(dict[tuple[Any, ...], Any]):
 
     def __init__(self) -> None:
         self.versions, self.owner = {}, _nobody
+
+    def under(self, key: Any) -> dict[Any, Any]:
+        """Return the table of the traces that are kept for a set of static values."""
+        if key not in self:
+            make_room(self)
+        return self.setdefault(key, {})
 
     def __reduce__(self):
         return Traces, ()  # a function that is pickled by its contents leaves them behind

@@ -35,7 +35,7 @@ from ..tree import LEAF, KeyedTree, TreeDef, exact_key, flatten
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, builder
 from .jittable import jittables
 from .roles import warn_of_unusable
-from .tracing import Traced, Traces, checked_argument, kept, trace
+from .tracing import Traced, Traces, checked_argument, kept, make_room, trace
 
 _VALUES = frozenset((Array, Literal, Var, Lifted))
 
@@ -170,6 +170,7 @@ class Version:
             alone = alone and not traced.asked and len(operands) == len(args) and not one
             if alone and all(x.__class__ in _VALUES for x in args):
                 tree = None if traced.tree == LEAF else traced.tree
+                make_room(self.calls)
                 self.calls[tuple([x.aval for x in args])] = {"program": traced.program}, tree
         outs = as_one(traced.tree, one, [materialise_at_ground(o) for o in outs])
         return traced.tree.unflatten(outs)
@@ -189,6 +190,8 @@ class Version:
                 return None
             found = _compiled(traced, keys, self.donated, self.options)
             if self.is_apart or not traced.asked:
+                if make_room(self.entries):
+                    self.forget()  # what leads to those that are gone, too
                 self.entries[key] = found
                 self.forget_with(found)
         return found

@@ -33,6 +33,8 @@ from . import apart
 _FORMAT = b"plait executable 2\n"
 """What an entry begins with; another number when the meaning of entries changes."""
 _DIGEST = 32
+_LARGEST = 1 << 31
+"""Bytes that no executable has: the runtime writes them as messages of fewer."""
 _HEAD = len(_FORMAT) + 2 * _DIGEST
 """The bytes before those of the executable: the format, what the entry is of, and a checksum of
 that and of the executable."""
@@ -228,8 +230,8 @@ def _read(path: str) -> bytes | None:
             raise ValueError("it is no file")
         if _foreign(found, 0o022):
             raise ValueError("others may have written it")
-        if found.st_size > config.cache_size:  # none of ours: reading it could take all memory
-            raise ValueError("it is larger than all entries may be")
+        if found.st_size > _LARGEST:  # reading it could take all memory
+            raise ValueError("it is too large")
         head, data = file.read(_HEAD), file.read()
     if head != _head(path, data):
         of = head[len(_FORMAT) :][:_DIGEST]
