@@ -390,19 +390,26 @@ class Literal(Value):
     def __float__(self) -> float:
         return float(self.value.real)
 
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
     def __int__(self) -> int:
         return int(self.value.real)
 
     def __index__(self) -> int:
         return self.numpy().__index__()
 
-    def item(self):
-        """Return the only element as a Python scalar; ValueError if there are several."""
-        return self.numpy().item()
+    def item(self, *index: int):
+        """Return the only element, or that at `index`, as a Python scalar."""
+        return self.numpy().item(*index)
 
     def tolist(self):
         """Return the elements as Python scalars in nested lists."""
         return self.numpy().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """Return the bytes of the elements, one after the other, as numpy.ndarray.tobytes."""
+        return self.numpy().tobytes(order)  # type: ignore[arg-type]
 
 
 def is_literal_zero(x: Any) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 
 from .._types.avals import Aval
 from .closures import tracers_of
-from .interpreter import GROUND, Binding, bound_axes, current
+from .interpreter import GROUND, current
 from .ir import Program, Thunk, Var
+from .named_axes import Binding, bound_axes
 from .staging import Stage, stage
 
 __all__ = ["Deferred", "rule_thunk", "settled"]

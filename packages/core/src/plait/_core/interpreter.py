@@ -13,13 +13,11 @@ import copyreg
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import prod
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import get_ident
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 from .._base.errors import (
-    AxisError,
     ClosedOver,
     ConcretizationError,
     MissingRule,
@@ -264,21 +262,21 @@ class Tracer(Value):
         return self.concrete().__index__()
 
     def __float__(self) -> float:
-        raise self.lost("float()")
+        return float(self.plain("float()"))
 
     def __complex__(self) -> complex:
-        raise self.lost("complex()")
+        return complex(self.plain("complex()"))
 
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
-        raise self.lost("numpy.asarray()")
+        return self.plain("numpy.asarray()").__array__(dtype, copy)
 
-    def item(self) -> Any:
-        """Raise the error of `lost`: a Python scalar would leave the transformation."""
-        raise self.lost(".item()")
+    def item(self, *index: int) -> Any:
+        """Return the element as a Python scalar if this is `plain`."""
+        return self.plain(".item()").numpy().item(*index)
 
     def tolist(self) -> Any:
-        """Raise the error of `lost`: Python scalars would leave the transformation."""
-        raise self.lost(".tolist()")
+        """Return the elements as Python scalars in nested lists if this is `plain`."""
+        return self.plain(".tolist()").numpy().tolist()
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_ARRAYS:
@@ -290,11 +288,22 @@ class Tracer(Value):
         raise AttributeError(f"a traced value has no attribute {name!r}")
 
     def tobytes(self, order: str = "C") -> Any:
-        """Raise the error of `lost`: bytes would leave the transformation."""
-        raise self.lost(".tobytes()")
+        """Return the bytes of the elements if this is `plain`."""
+        return self.plain(".tobytes()").numpy().tobytes(order)
 
     def __buffer__(self, flags: int) -> Any:
-        raise self.lost("memoryview()")
+        return memoryview(self.plain("memoryview()").numpy())
+
+    def plain(self, what: str) -> Any:
+        """Return the array that this stands for, where it depends on nothing that is transformed.
+
+        Raises the error of `lost` for any other value, taken out by `what`.
+        """
+        if not self.by.closed:
+            value = self.by.outside(self)
+            if not isinstance(value, Tracer):
+                return value
+        raise self.lost(what)
 
     def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
         """Return the error for taking the value out of its transformation, by `what`.
@@ -566,87 +575,6 @@ def is_above(by: Interpreter, start: Interpreter | None) -> bool:
             return True
         start = start.parent
     return False
-
-
-# ---- named axes ----------------------------------------------------------------------------
-
-
-def axis_size(axis_name: Any) -> Any:
-    """Return the size of the innermost axis of that name (of a tuple of names: the product).
-
-    Raises AxisError if none is bound.
-    """
-    if axis_name.__class__ in (tuple, list):
-        return prod([axis_size(name) for name in axis_name])
-    return binder(axis_name).sizes[axis_name]
-
-
-def binder(axis_name: Any) -> Interpreter:
-    """Return the interpreter that binds the innermost axis of that name.
-
-    Raises AxisError if none does.
-    """
-    by: Interpreter | None = current()
-    try:
-        while by is not None:
-            if axis_name in by.sizes:
-                return by
-            by = by.parent
-    except TypeError:  # not hashable, so no name
-        pass
-    raise unbound(axis_name)
-
-
-def joined(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the names of axes, a tuple for those in a row that are bound together.
-
-    Raises AxisError if none is bound of a name.
-    """
-    rows: list[tuple[Hashable, list[Any]]] = []
-    for name in names:
-        kind = binder(name).joins(name)
-        if rows and kind is not None and rows[-1][0] == kind:
-            rows[-1][1].append(name)
-        else:
-            rows.append((kind, [name]))
-    return tuple([tuple(row) if len(row) > 1 else row[0] for _, row in rows])
-
-
-def named_axes() -> dict[Any, Any]:
-    """Return the names and sizes of all axes that are bound here."""
-    found: dict[Any, Any] = {}
-    by: Interpreter | None = current()
-    while by is not None:
-        if by.sizes:
-            found = {**by.sizes, **found}
-        by = by.parent
-    return found
-
-
-class Binding(NamedTuple):
-    """How a named axis is bound: its size, whether types say along it what varies, and what it is
-    an axis of (`Interpreter.joins`)."""
-
-    size: Any
-    typed: bool
-    joins: Hashable
-
-
-def bound_axes() -> dict[Any, Binding]:
-    """Return how each axis is bound that is bound here: what is staged depends on all of it."""
-    found: dict[Any, Binding] = {}
-    for name, size in named_axes().items():
-        by = binder(name)
-        found[name] = Binding(size, name in by.typed_axes, by.joins(name))
-    return found
-
-
-def unbound(name: object) -> AxisError:
-    """Return the error for an axis name that nobody binds."""
-    return AxisError(
-        f"no axis named {name!r} is bound here",
-        fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",
-    )
 
 
 def as_list(out: Any) -> list[Any]:
