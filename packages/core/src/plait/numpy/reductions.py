@@ -28,6 +28,7 @@ from .._types.avals import (
     category,
     default_dtype,
     dtype_of,
+    inexact_dtype,
 )
 from .logic import isnan, truth
 from .masking import unwritten
@@ -538,6 +539,12 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
 
 
+def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
+    """Refuse a dtype that has no nan, which these return where there is no number."""
+    if dtype is not None and x.aval.inexact:
+        inexact_dtype(name, dtype)
+
+
 def _also(where: Any, x: Any) -> Any:
     there = _numbers(x)
     return there if where is None else el.and_(there, where)
@@ -555,6 +562,7 @@ def nanmean(
     6.0
     """
     x = value(a)
+    _keeps_nan("nanmean", x, dtype)
     return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
 
 
@@ -569,6 +577,7 @@ def nanvar(
     4.0
     """
     x = value(a)
+    _keeps_nan("nanvar", x, dtype)
     where = _also(where, x)
     correction = _less(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
