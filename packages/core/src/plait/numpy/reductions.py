@@ -17,6 +17,7 @@ from .._core.array import Literal
 from .._core.dispatch import dispatched
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
+from .._ops.narrow import rounded, single
 from .._ops.reduction import highest, lowest
 from .._ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
 from .._types.avals import (
@@ -407,9 +408,11 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
             )
         w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
         w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
-    x, w = el.floating((x, w))
+    given, w = el.floating((x, w))
+    x, w = single(given), single(w)
     total = reduction.sum_(w, axis, keepdims=keepdims)
     out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
+    out, total = rounded(out, given), rounded(total, given)
     return (out, total) if returned else out
 
 

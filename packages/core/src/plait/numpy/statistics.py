@@ -22,6 +22,7 @@ from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.contraction import matmul
+from .._ops.narrow import is_narrow
 from .._ops.shape import (
     broadcast_to,
     concatenate,
@@ -115,6 +116,8 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
     real = np.zeros(0, x.aval.dtype).real.dtype
+    if is_narrow(x.aval):  # whose numbers do not count the elements
+        real = np.dtype(np.float32)
     q = value(q)
     if q.aval.category == FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
         real = q.aval.dtype  # as numpy: float32(0.1) of 5 is 0.5, and a little more in float64
