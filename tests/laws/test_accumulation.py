@@ -22,6 +22,7 @@ import plait.numpy as pnp
 import plait.ops as ops
 import plait.scipy.signal as sg
 import plait.scipy.special as sp
+import plait.scipy.stats as stats
 
 N = 3000
 HALVES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
@@ -35,6 +36,7 @@ LARGE = AROUND_ONE * 300
 """Of which every square does, in float16."""
 ONES = np.ones(70_000)
 """Of which there are too many for float16."""
+MANY = _rng.uniform(0.5, 1.5, 70_000)
 FIRST = np.zeros(N, np.int32)
 PLACE = np.full(N, 0.5, np.float32)
 
@@ -115,6 +117,12 @@ FOLDED: dict[str, Case] = {
     "select_and_scatter_add": _case(
         lambda x: lax.select_and_scatter_add(_zeros(x, N) + 1, x, "max", (N,), (1,), "SAME"),
         np.r_[np.ones(N // 2), 2, np.ones(N // 2 - 1)], lambda x: N * (x == 2)),
+    "average, large weights": _case(lambda x: pnp.average(x, weights=x), LARGE,
+                                    lambda x: np.average(x, weights=x), 2),
+    "quantile": _case(lambda x: pnp.quantile(x, 0.3), MANY, lambda x: np.quantile(x, 0.3)),
+    "median": _case(pnp.median, MANY, np.median),
+    "nanmedian": _case(pnp.nanmedian, MANY, np.median),
+    "sem": _case(stats.sem, LARGE, lambda x: x.std(ddof=1) / len(x) ** 0.5),
     "trapezoid": _case(pnp.trapezoid, SMALL, np.trapezoid),
     "cov": _case(pnp.cov, AROUND_ONE, np.cov),
 }  # fmt: skip

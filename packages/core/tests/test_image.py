@@ -123,3 +123,16 @@ def test_what_unravel_would_cut_off_is_refused(kinds):
                 unravel(vector)
             with pytest.raises(plait.errors.TypeRule, match="cut off"):
                 plait.jit(unravel)(vector)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_images_are_sampled_where_they_are(dtype):
+    """Places beyond 256 are no numbers of bfloat16."""
+    n, m = 700, 1400
+    x = np.random.default_rng(0).uniform(1, 2, n).astype(np.float32)
+    want = np.interp(centres(n, m), np.arange(n), x)
+    image = plait.numpy.asarray(x).astype(dtype)
+    got = np.asarray(resize(image, (m,), "linear")).astype(np.float64)
+    np.testing.assert_allclose(got, want, rtol=0.02)
+    moved = scale_and_translate(image, (m,), (0,), np.float32([2]), np.float32([0]), "linear")
+    np.testing.assert_allclose(np.asarray(moved).astype(np.float64), want, rtol=0.02)

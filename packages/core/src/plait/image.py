@@ -118,6 +118,12 @@ def _real(image: Any) -> Any:
     return x if x.dtype.kind in "fc" or x.aval.inexact else x.astype(default_dtype(FLOATING))
 
 
+def _exact(x: Any) -> Any:
+    """The dtype of weights for `x`: in half precision places of samples are not told apart."""
+    dtype = x.real.dtype
+    return "float32" if dtype.itemsize < 4 else dtype
+
+
 def _resampled(x: Any, axis: int, weights: Any, precision: Any) -> Any:
     out = tensordot(x, weights.astype(x.dtype), ((axis,), (0,)), precision=precision)
     return moveaxis(out, -1, axis)
@@ -171,7 +177,7 @@ def scale_and_translate(
             f"scale and translation are of the shapes {scale.shape} and {translation.shape}",
             fix=f"give {len(axes)} numbers for {len(axes)} spatial_dims",
         )
-    dtype = x.real.dtype
+    dtype = _exact(x)
     for k, d in enumerate(axes):
         w = _weights(
             x.shape[d], shape[d], scale[k], translation[k], _KERNELS[kind], antialias, dtype
@@ -214,7 +220,7 @@ def resize(
             middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))
             x = take(x, clip(middle, 0, n - 1).astype("int32"), axis=d)
         else:
-            w = _weights(n, m, m / n, 0.0, _KERNELS[kind], antialias, x.real.dtype)
+            w = _weights(n, m, m / n, 0.0, _KERNELS[kind], antialias, _exact(x))
             x = _resampled(x, d, w, precision)
     return x
 

@@ -21,7 +21,7 @@ from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote
 from . import elementwise as el
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
 from .index_plans import ALL, LOOSE, NEW, POINT, POSITIONS, ROWS, SCALAR, IndexPlan, extent
-from .indexing import CLIP, FILL, GatherDimensionNumbers, gather_
+from .indexing import CLIP, FILL, GatherDimensionNumbers, default_fill, gather_
 from .scattering import (
     ScatterDimensionNumbers,
     scatter_,
@@ -81,6 +81,9 @@ def read(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> 
     """
     if plan.grown:
         x = expand_dims(x, plan.grown)
+    if spec.mode == FILL and x.aval.size.__class__ is int and not x.aval.size:
+        value = default_fill(x.aval.dtype) if spec.fill_value is None else spec.fill_value
+        return fill(value, x.aval.with_shape(result_shape(x, plan, values)))
     if plan.many or (spec.mode == FILL and SCALAR in plan.entries):
         x = _gathered(x, plan, values, spec)
     elif values:
@@ -274,6 +277,8 @@ def write(
     v = convert(v, x.aval.dtype, x.aval.weak_type)
     result = result_shape(x, plan, values)
     v = _spread(v, result, x)
+    if x.aval.size.__class__ is int and not x.aval.size:
+        return x  # no position is inside
     if plan.computed:
         return _scattered(x, plan, values, v, op, spec)
     if op != "set":

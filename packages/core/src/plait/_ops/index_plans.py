@@ -220,7 +220,7 @@ class _Reading:
     def pick(self, k: int, entry: int, value: Any) -> None:
         axis = len(self.entries)
         n = self.sizes[axis]
-        if n.__class__ is int and not n and 0 not in value.shape:
+        if self.strict and n.__class__ is int and not n and 0 not in value.shape:
             raise SubscriptError(
                 f"axis {axis - len(self.grown)} has size 0: there is nothing to index",
                 fix="index other axes, or use a slice",

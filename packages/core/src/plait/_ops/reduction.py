@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, OperandTypeError
+from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import limits
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
@@ -200,10 +200,22 @@ def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutra
                 f"`where` says of each element whether it counts, and is {where.aval!r}",
                 fix="compare, as in where=mask != 0",
             )
+        _fits(where.aval, x.aval)
         x = choose(where, x, Literal(neutral(x.aval.dtype), Aval((), x.aval.dtype)))
     axes = _sorted_axes(axis, x.aval.ndim)
     out = prim.bind(x, axes=axes) if axes else materialise_at_ground(x)
     return expand_dims(out, axes) if keepdims and axes else out
+
+
+def _fits(where: Aval, x: Aval) -> None:
+    """Refuse a mask that does not broadcast to the array, for it would repeat elements."""
+    pairs = zip(where.shape[::-1], x.shape[::-1])
+    wide = [n.__class__ is int and m.__class__ is int and n not in (1, m) for n, m in pairs]
+    if where.ndim > x.ndim or any(wide):
+        raise ShapeError(
+            f"`where` must broadcast to {x!r}, and is {where!r}",
+            fix="give a mask of the array's shape, or broadcast the array to that of the mask",
+        )
 
 
 def summand(x: Any, dtype: Any) -> Any:

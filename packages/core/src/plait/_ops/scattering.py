@@ -15,7 +15,7 @@ from .._base.errors import (
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
-from .._types.avals import BOOL, FLOAT32, FLOATING, OPAQUE, Aval, no_number
+from .._types.avals import BOOL, FLOAT32, OPAQUE, Aval, no_number
 from .._types.dims import is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
@@ -29,6 +29,7 @@ from .indexing import (
     no_index,
     normal_mode,
 )
+from .narrow import is_narrow
 from .shape import fitting, materialise_at_ground
 from .sizes import integers
 from .static_arguments import flag, record
@@ -169,7 +170,7 @@ def _rounds_often(ins: Sequence[Aval]) -> bool:
 
     Each would be rounded: a sum of ones ends at 256 in bfloat16.
     """
-    if ins[0].category != FLOATING or ins[0].dtype.itemsize >= 4:
+    if not is_narrow(ins[0]):
         return False
     count = product(ins[1].shape[:-1])
     return count.__class__ is not int or count > _FEW

@@ -21,6 +21,7 @@ from .._xla.lower import lower_rules
 from .._xla.mlir import i64s, matrix
 from .convolution import explicit_padding, windows
 from .elementwise import and_, eq, gt, lt, ne, or_, select
+from .narrow import is_narrow
 from .reduction import highest, lowest
 from .shape import convert, pad, slice_in_dim
 from .static_arguments import fixed_each
@@ -81,7 +82,7 @@ def _(e, xs, ins, outs, select, window, strides, padding):
         return [r.op("stablehlo.add", pair, cell)]
 
     # Sums of narrow floats are made in float32, where elements compare as they do themselves.
-    narrow = aval.category == FLOATING and aval.dtype.itemsize < 4
+    narrow = is_narrow(aval)
     inner = Aval(wide.shape, FLOAT32) if narrow else wide
     cell = Aval((), inner.dtype)
     if narrow:

@@ -363,6 +363,18 @@ def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
     return found if found.__class__ is Opaque else canonical(found)
 
 
+def inexact_dtype(name: str, dtype: Any) -> "np.dtype[Any]":
+    """Return the dtype that a user asks for by `dtype`; refuse integers and booleans, for results
+    of `name` that are fractions or nan."""
+    found = asked_dtype(dtype)
+    if category(found) not in (FLOATING, COMPLEX):
+        raise OperandTypeError(
+            f"{name}: dtype must be a float or complex dtype, not {found.name}",
+            fix="leave dtype out, and convert the result with .astype",
+        )
+    return found
+
+
 def nothing_to_do(avals: "Sequence[Aval]") -> TypeRule:
     """Return the error for arithmetic with float0."""
     return OperandTypeError(

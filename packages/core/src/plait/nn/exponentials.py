@@ -14,23 +14,13 @@ from .._api.surfaces import fused, value
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops import reduction
+from .._ops.narrow import rounded, single
 from .._ops.shape import broadcast_to, convert, normal_axes, reshape
-from .._types.avals import COMPLEX, FLOAT32, FLOATING
+from .._types.avals import COMPLEX
 
 
 def _float(x: Any) -> Any:
     return el.floating((x,))[0]
-
-
-def _single(x: Any) -> Any:
-    """Return narrow floats as float32, and anything else as it is."""
-    narrow = x.aval.category == FLOATING and x.aval.dtype.itemsize < 4
-    return convert(x, FLOAT32) if narrow else x
-
-
-def _rounded(x: Any, like: Any) -> Any:
-    """Return `x` as `like` would be in its place: in its dtype, where `_single` changed that."""
-    return convert(x, like.aval.dtype) if _single(like) is not like else x
 
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:
@@ -59,19 +49,19 @@ def _logsumexp(
         x = el.select(el.eq(b, 0), -np.inf, x)  # 0 * inf counts as nothing
     size = x if x.aval.category != COMPLEX else el.real(x)
     peak = _peak(size, axes, where)
-    terms = _single(el.exp(el.sub(x, peak)))
-    terms = terms if b is None else el.mul(_single(b), terms)
+    terms = single(el.exp(el.sub(x, peak)))
+    terms = terms if b is None else el.mul(single(b), terms)
     total = reduction.sum_(terms, axes, keepdims=True, where=where)
     sign = el.sign(total) if signed else None
     nothing = el.eq(total, 0)  # whose logarithm has no derivative
     size_ = el.select(nothing, 1, el.abs_(total) if signed else total)
-    out = el.select(nothing, -np.inf, el.add(el.log(size_), _single(peak)))
+    out = el.select(nothing, -np.inf, el.add(el.log(size_), single(peak)))
     if mean:
-        each = Literal(1, _single(size).aval.strong())
+        each = Literal(1, single(size).aval.strong())
         count = reduction.sum_(each, axes, keepdims=True, where=where)
         out = el.sub(out, el.log(count))
     shape = [d for i, d in enumerate(x.aval.shape) if i not in axes]
-    parts = [v if v is None else _rounded(v, x) for v in (out, sign)]
+    parts = [v if v is None else rounded(v, x) for v in (out, sign)]
     parts = [v if keepdims or v is None else reshape(v, shape) for v in parts]
     return tuple(parts) if signed else parts[0]
 
@@ -115,12 +105,12 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
     x = _float(x)
     axes = _axes(axis, x)
-    terms = _single(el.exp(_shifted(x, where, axes)))
+    terms = single(el.exp(_shifted(x, where, axes)))
     total = reduction.sum_(terms, axes, keepdims=True)
     if where is None:
-        return _rounded(el.div(terms, total), x)
+        return rounded(el.div(terms, total), x)
     counts = reduction.any_(broadcast_to(where, x.aval.shape), axes, keepdims=True)
-    return _rounded(el.div(el.select(where, terms, 0), el.select(counts, total, 1)), x)
+    return rounded(el.div(el.select(where, terms, 0), el.select(counts, total, 1)), x)
 
 
 def _shifted(x: Any, where: Any, axes: tuple) -> Any:
@@ -154,11 +144,11 @@ def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
     x = _float(x)
     axes = _axes(axis, x)
     shifted = _shifted(x, where, axes)
-    total = reduction.sum_(_single(el.exp(shifted)), axes, keepdims=True, where=where)
+    total = reduction.sum_(single(el.exp(shifted)), axes, keepdims=True, where=where)
     if where is not None:
         counts = reduction.any_(broadcast_to(where, x.aval.shape), axes, keepdims=True)
         total = el.select(counts, total, 1)
-    return _rounded(el.sub(_single(shifted), el.log(total)), x)
+    return rounded(el.sub(single(shifted), el.log(total)), x)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:

@@ -14,8 +14,9 @@ from .._base.errors import (
 from .._core.array import canonical
 from .._ops import elementwise as el
 from .._ops import reduction
+from .._ops.narrow import rounded, single
 from .._ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
-from .._types.avals import FLOAT32, FLOATING, INTEGER, default_dtype, dtype_of
+from .._types.avals import FLOATING, INTEGER, default_dtype, dtype_of
 
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:
@@ -27,11 +28,9 @@ def _standardize(
     x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
 ) -> Any:
     (x,) = el.floating((x,))
-    dtype, narrow = x.aval.dtype, x.aval.category == FLOATING and x.aval.dtype.itemsize < 4
-    if narrow:  # whose squares overflow, or differ by rounding alone
-        given = [v for v in (mean, variance) if v is not None]
-        dtype = el.promoted([x, *given])[0].aval.dtype
-        x = convert(x, FLOAT32)
+    # Squares of narrow floats overflow, or differ by rounding alone.
+    as_given = el.promoted([x, *[v for v in (mean, variance) if v is not None]])[0]
+    x = single(x)
     axes = _axes(axis, x)
     if mean is None:
         mean = reduction.mean(x, axes, keepdims=True, where=where)
@@ -43,7 +42,7 @@ def _standardize(
             rest = el.square(el.sub(x, mean))
             variance = reduction.mean(rest, axes, keepdims=True, where=where)
     out = el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
-    return convert(out, dtype) if narrow else out
+    return rounded(out, as_given)
 
 
 def standardize(

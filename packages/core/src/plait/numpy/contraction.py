@@ -162,7 +162,8 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     >>> plait.numpy.matvec(np.ones((2, 3)), np.ones(3)).tolist()
     [3.0, 3.0]
     """
-    y = value(x2)
+    x1, y = value(x1), value(x2)
+    _matrices("matvec", x1)
     return squeeze(contraction.matmul(x1, expand_dims(y, y.aval.ndim)), -1)
 
 
@@ -175,7 +176,13 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """
     x = value(x1)
     x = el.conj(x) if x.aval.category == COMPLEX else x
+    _matrices("vecmat", value(x2))
     return squeeze(contraction.matmul(expand_dims(x, x.aval.ndim - 1), x2), -2)
+
+
+def _matrices(name: str, x: Any) -> None:
+    if x.aval.ndim < 2:
+        raise AxisError(f"{name} takes matrices, not {x.aval!r}", fix="use vecdot for vectors")
 
 
 def kron(a: Any, b: Any) -> Any:

@@ -40,6 +40,7 @@ from .._ops.shape import stack as stacked
 from .._ops.sizes import size_value
 from .._ops.static_arguments import size_given
 from .._types.avals import (
+    BOOL,
     FLOATING,
     INTEGER,
     WEAK,
@@ -467,6 +468,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         host = np.arange(first, last, step)
     except ZeroDivisionError:
         raise ShapeError("arange with a step of zero has no end", fix="give another step") from None
+    if kind == BOOL and len(host) > 2:
+        raise OperandTypeError(
+            f"arange counts to {len(host)}, and booleans to 2", fix="leave dtype out"
+        )
     if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
         return iota(kind, (len(host),))
     return from_numpy(host.astype(kind))
@@ -653,6 +658,8 @@ def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) 
         raise ArgumentError(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
     shape = normal_shape(dimensions)
     kind = asked_dtype(dtype, INTEGER)
+    if kind == BOOL:
+        raise OperandTypeError("indices are numbers, not booleans", fix="convert the result")
     if not sparse:
         parts = [expand_dims(iota(kind, shape, i), 0) for i in range(len(shape))]
         if not parts:

@@ -21,7 +21,7 @@ from .._ops.fourier import fft_, spectral
 from .._ops.shape import convert, fill, iota, moveaxis, normal_axis, pad, slice_in_dim
 from .._ops.sizes import size_value
 from .._ops.static_arguments import size_given
-from .._types.avals import INT32, asked_dtype
+from .._types.avals import INT32, inexact_dtype
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
 from .manipulation import roll
 
@@ -332,7 +332,7 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
 
 
 def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
-    dtype = asked_dtype(dtype)
+    dtype = inexact_dtype("frequencies", dtype)
     if is_symbolic((n,)):
         return el.div(convert(positions, dtype), el.mul(d, size_value(n, dtype)))
     if isinstance(d, int | float):

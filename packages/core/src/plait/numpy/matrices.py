@@ -34,7 +34,7 @@ from .._ops.shape import (
 from .._ops.sizes import size_value
 from .._ops.static_arguments import size_given
 from .._ops.taking import take
-from .._types.avals import BOOLEAN, asked_dtype
+from .._types.avals import BOOL, BOOLEAN, asked_dtype
 from .._types.dims import Dim, is_symbolic, max_dim, min_dim
 from .interchange import placeable
 from .masking import unwritten
@@ -256,7 +256,10 @@ def trace(
     3.0
     """
     unwritten(out)
-    return sum_(diagonal(a, offset, axis1, axis2), -1, dtype)
+    x = diagonal(a, offset, axis1, axis2)
+    if dtype is not None and asked_dtype(dtype) == BOOL:
+        return any_(x, -1)  # whose sum is `or`
+    return sum_(x, -1, dtype)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False) -> Any:

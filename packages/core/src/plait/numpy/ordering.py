@@ -16,7 +16,7 @@ from .._core.interpreter import Value
 from .._ops import sorting
 from .._ops.argreduction import dtype_for_indices
 from .._ops.shape import convert, iota, normal_axis
-from .._types.avals import COMPLEX, asked_dtype
+from .._types.avals import COMPLEX, INTEGER, asked_dtype, category
 
 
 def _stable(kind: Any, order: Any, stable: Any) -> bool:
@@ -62,6 +62,11 @@ def argsort(
     [1, 2, 0]
     """
     stable = _stable(kind, order, stable)
+    if dtype is not None and category(asked_dtype(dtype)) != INTEGER:
+        raise OperandTypeError(
+            f"argsort: dtype must be an integer dtype, not {asked_dtype(dtype)}",
+            fix='write dtype="int32", or leave it out',
+        )
     out = sorting.argsort(a, axis, stable=stable, descending=bool(descending))
     return out if dtype is None else convert(out, asked_dtype(dtype))
 

@@ -17,6 +17,7 @@ from .._core.array import Literal
 from .._core.dispatch import dispatched
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
+from .._ops.narrow import rounded, single
 from .._ops.reduction import highest, lowest
 from .._ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
 from .._types.avals import (
@@ -28,6 +29,7 @@ from .._types.avals import (
     category,
     default_dtype,
     dtype_of,
+    inexact_dtype,
 )
 from .logic import isnan, truth
 from .masking import unwritten
@@ -409,9 +411,11 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
             )
         w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
         w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
-    x, w = el.floating((x, w))
+    given, w = el.floating((x, w))
+    x, w = single(given), single(w)
     total = reduction.sum_(w, axis, keepdims=keepdims)
     out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
+    out, total = rounded(out, given), rounded(total, given)
     return (out, total) if returned else out
 
 
@@ -541,6 +545,12 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
 
 
+def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
+    """Refuse a dtype that has no nan, which these return where there is no number."""
+    if dtype is not None and x.aval.inexact:
+        inexact_dtype(name, dtype)
+
+
 def _also(where: Any, x: Any) -> Any:
     there = _numbers(x)
     return there if where is None else el.and_(there, where)
@@ -558,6 +568,7 @@ def nanmean(
     6.0
     """
     x = value(a)
+    _keeps_nan("nanmean", x, dtype)
     return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
 
 
@@ -572,6 +583,7 @@ def nanvar(
     4.0
     """
     x = value(a)
+    _keeps_nan("nanvar", x, dtype)
     where = _also(where, x)
     correction = _less(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,

@@ -297,6 +297,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
     _not_in_place(inplace)
     x, i, values = materialise_at_ground(value(a)), integers(ind, "positions"), value(v)
     _kept("put", values, x)
+    if mode not in (None, "drop", "clip", "wrap", "promise_in_bounds"):
+        raise ArgumentError(
+            f"put has no mode {mode!r}", fix='use "clip" or "wrap"; by default nothing is written'
+        )
     i = reshape(i, (i.aval.size,))
     if mode == "wrap":
         i, mode = el.modulo(i, x.aval.size), None

@@ -12,6 +12,7 @@ import numpy as np
 from .._api.surfaces import value
 from .._base.errors import (
     ArgumentError,
+    AxisError,
     ConcretizationError,
     OperandTypeError,
     OutOfBounds,
@@ -263,7 +264,15 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list:
     >>> [x.shape for x in plait.numpy.vsplit(np.ones((4, 1)), 2)]
     [(2, 1), (2, 1)]
     """
+    _has_axes("vsplit", ary, 2)
     return _split("vsplit", ary, indices_or_sections, 0, even=True)
+
+
+def _has_axes(name: str, ary: Any, least: int) -> None:
+    x = value(ary)
+    if x.aval.ndim < least:
+        raise AxisError(f"{name} takes arrays of {least} axes or more, not {x.aval!r}",
+                        fix="use split, which takes the axis")  # fmt: skip
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list:

@@ -14,6 +14,7 @@ from .._api.surfaces import fused, value
 from .._base.errors import (
     ArgumentError,
     ConcretizationError,
+    OperandTypeError,
     ShapeError,
 )
 from .._core.array import Literal
@@ -21,6 +22,7 @@ from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.contraction import matmul
+from .._ops.narrow import is_narrow
 from .._ops.shape import (
     broadcast_to,
     concatenate,
@@ -39,12 +41,13 @@ from .._ops.static_arguments import size_given
 from .._ops.taking import take_along_axis
 from .._types.avals import (
     BOOLEAN,
+    COMPLEX,
     FLOATING,
     INTEGER,
     Aval,
-    asked_dtype,
     category,
     default_dtype,
+    inexact_dtype,
     promote,
 )
 from .._types.dims import decide_ge, max_dim, product
@@ -85,6 +88,12 @@ def _quantile(
         if host.size and not (host.min() >= 0 and host.max() <= 1):
             raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
+    q = value(q) if isinstance(q, np.ndarray | np.generic) else q
+    if COMPLEX in (x.aval.category, q.aval.category if isinstance(q, Value) else FLOATING):
+        raise OperandTypeError(
+            f"{name} takes real numbers, and complex ones have no order",
+            fix="take it of the real part, the imaginary part, or the absolute value",
+        )
     axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
     if weights is not None:
         if method != "inverted_cdf":
@@ -107,6 +116,8 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
     real = np.zeros(0, x.aval.dtype).real.dtype
+    if is_narrow(x.aval):  # whose numbers do not count the elements
+        real = np.dtype(np.float32)
     q = value(q)
     if q.aval.category == FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
         real = q.aval.dtype  # as numpy: float32(0.1) of 5 is 0.5, and a little more in float64
@@ -285,7 +296,7 @@ def cov(
     2.0
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
-    dtype = None if dtype is None else asked_dtype(dtype)
+    dtype = None if dtype is None else inexact_dtype("cov", dtype)
     return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=ddof, dtype=dtype)
 
 
@@ -338,7 +349,10 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     (2, 2)
     """
     found = [value(v) for v in (x, y) if v is not None]
-    result = promote([v.aval for v in found])[0] if dtype is None else asked_dtype(dtype)
+    if dtype is None:
+        result = promote([v.aval for v in found])[0]
+    else:
+        result = inexact_dtype("corrcoef", dtype)
     if category(result) != FLOATING or result.itemsize >= 4:
         return _normalised(cov(x, y, rowvar, dtype=dtype))
     return convert(_normalised(cov(x, y, rowvar, dtype=np.float32)), result)
@@ -393,7 +407,22 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
             )
         host = np.asarray(v)
         length = builtins.max(int(host.max()) + 1 if host.size else 0, minlength)
+    _weigh("bincount", weights, v.aval.shape)
     return _counts(v, weights, length=size_given(length))
+
+
+def _weigh(name: str, weights: Any, shape: tuple) -> None:
+    """Refuse weights that are not one for each element."""
+    if weights is None:
+        return
+    have = value(weights).aval.shape
+    if len(have) != len(shape) or any(
+        n.__class__ is int and m.__class__ is int and n != m for n, m in zip(have, shape)
+    ):
+        raise ShapeError(
+            f"{name}: `weights` must have the shape {shape}, and has {have}",
+            fix="give one weight for each element: broadcast_to(weights, shape)",
+        )
 
 
 @fused
@@ -478,6 +507,7 @@ def histogram(
     [[2.0, 2.0], [0.0, 2.0, 4.0]]
     """
     edges = histogram_bin_edges(a, bins, range, weights)
+    _weigh("histogram", weights, value(a).aval.shape)
     return _histogram(a, edges, weights, density=bool(density)), edges
 
 
@@ -527,6 +557,7 @@ def histogramdd(
         x = value(sample)
     if x.aval.ndim != 2:
         raise ShapeError(f"histogramdd takes points as rows, not {x.aval!r}", fix="give a matrix")
+    _weigh("histogramdd", weights, x.aval.shape[:1])
     count = x.aval.shape[1]
     each = list(bins) if isinstance(bins, tuple | list) else [bins] * count
     limits = [None] * count if range is None else list(range)
@@ -575,5 +606,11 @@ def histogram2d(
     >>> plait.numpy.histogram2d(np.ones(3), np.ones(3), 2)[0].shape
     (2, 2)
     """
+    x, y = value(x), value(y)
+    if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
+        raise ShapeError(
+            f"histogram2d takes two vectors of one length, not {x.aval!r} and {y.aval!r}",
+            fix="use .ravel()",
+        )
     counts, edges = histogramdd([x, y], bins, range, weights, density)
     return counts, *edges

@@ -21,6 +21,7 @@ from .._control import fori_loop, scan
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.cumulative import cumprod, cumsum
+from .._ops.narrow import rounded, single
 from .._ops.reduction import all_, any_, max_, min_, prod, sum_
 from .._ops.shape import (
     broadcast_to,
@@ -35,7 +36,7 @@ from .._ops.shape import (
     slice_in_dim,
 )
 from .._ops.subscript import At, getitem
-from .._types.avals import FLOAT32, FLOATING, asked_dtype, dtype_of
+from .._types.avals import asked_dtype, dtype_of
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
 from .masking import unwritten
@@ -102,11 +103,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     def _in_single(self, fold: Callable, x: Any) -> Any:
         """`fold(x)`; of narrow floats in float32, rounded once, if the function is numpy's: others
         may look at the dtype."""
-        narrow = x.aval.category == FLOATING and x.aval.dtype.itemsize < 4
-        if not (narrow and self._of_numpy):
-            return fold(x)
-        out = fold(convert(x, FLOAT32))
-        return convert(out, x.aval.dtype) if out.aval.dtype == FLOAT32 else out
+        return rounded(fold(single(x)), x) if self._of_numpy else fold(x)
 
     def _binary(self, does: str) -> None:
         if (self.nin, self.nout) != (2, 1):

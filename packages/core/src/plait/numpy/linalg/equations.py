@@ -113,7 +113,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
       a: (..., m, n).
       rtol: singular values of at most `rtol` times the greatest count as zero; one for all
         matrices or one for each.  By default max(m, n) times the spacing of floats at one.
-      hermitian: a promise that changes nothing.
+      hermitian: a promise, for square matrices, that changes nothing.
       rcond: another name of `rtol`.
 
     Returns (..., n, m).  As numpy.linalg.pinv.
@@ -124,7 +124,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     """
     if rtol is not None and rcond is not None:
         raise ArgumentError("pinv is given rtol and rcond", fix="give one of them: rtol")
-    x = matrices("pinv", a)
+    x = matrices("pinv", a, square=bool(hermitian))
     return _pinv(x, _tolerance(rcond if rtol is None else rtol, x.aval))
 
 

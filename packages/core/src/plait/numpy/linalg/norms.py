@@ -18,9 +18,9 @@ from ..._base.errors import (
     ShapeError,
 )
 from ..._ops import elementwise as el
+from ..._ops.narrow import rounded, single
 from ..._ops.reduction import any_, max_, min_, sum_
 from ..._ops.shape import convert, expand_dims, moveaxis, normal_axes
-from ..._types.avals import FLOAT32, FLOATING
 from .equations import inv
 from .factors import matrices, svdvals
 
@@ -41,9 +41,7 @@ def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def computed(x: Any, **how: Any) -> Any:
-        if x.aval.category != FLOATING or x.aval.dtype.itemsize >= 4:
-            return f(x, **how)
-        return convert(f(convert(x, FLOAT32), **how), x.aval.dtype)
+        return rounded(f(single(x), **how), x)
 
     return computed
 

@@ -18,6 +18,7 @@ from ..._core.array import Literal
 from ..._ops import elementwise as el
 from ..._ops.argreduction import argmax
 from ..._ops.cumulative import cummax_, cummin_, cumsum_
+from ..._ops.narrow import rounded, single
 from ..._ops.reduction import sum_
 from ..._ops.shape import (
     broadcast_to,
@@ -188,7 +189,8 @@ def sem(
 
 @fused
 def _sem(a: Any, *, axis: int | None, ddof: float, omit: bool, keepdims: bool) -> Any:
-    (x,) = el.floating((a,))
+    (given,) = el.floating((a,))
+    x = single(given)
     axes = tuple(range(x.aval.ndim)) if axis is None else normal_axis(axis, x.aval.ndim)
     keep = el.eq(x, x) if omit else broadcast_to(Literal(True, Aval((), bool)), x.aval.shape)
     x = el.select(keep, x, 0.0)
@@ -196,4 +198,4 @@ def _sem(a: Any, *, axis: int | None, ddof: float, omit: bool, keepdims: bool) -
     gap = el.select(keep, x - sum_(x, axes, keepdims=True) / n, 0.0)
     n = n if keepdims else sum_(convert(keep, x.aval.dtype), axes)
     total = sum_(gap * gap, axes, keepdims=keepdims)
-    return el.sqrt(total / (n - float(ddof)) / n)
+    return rounded(el.sqrt(total / (n - float(ddof)) / n), given)
