@@ -217,6 +217,46 @@ def test_of_complex_numbers(dtype):
     assert apart(scipy.loggamma(z), ss.loggamma(wide), 1.0) < 60
 
 
+def test_zeta_far_out():
+    """Where the first term is all, or what a float can hold of all others is nothing."""
+    s = np.array([1e14, 1e30, INF, 200, 60, 25, 1e14, INF, INF, 5, 50, 40])
+    q = np.array([1, 1, 1, 1, 1, 1, 1e20, 3, 0.5, 1e6, 0.5, 3.5])
+    want = [
+        1,
+        1,
+        1,
+        *true(mpmath.zeta, s[3:6], q[3:6]),
+        0,
+        0,
+        INF,
+        *true(mpmath.zeta, s[9:], q[9:]),
+    ]
+    for dtype in (F32, F64):
+        assert ulps(called(special.zeta, s.astype(dtype), q.astype(dtype)), want) < 16
+    assert float(plait.grad(lambda q: scipy.zeta(F64(1e14), q))(F64(1))) == -1e14
+
+
+def test_incomplete_beta_function_of_huge_shapes():
+    """At the mean and some deviations from it, against scipy; of one half by symmetry."""
+    a = np.array([1e8, 2e8, 1e9, 3e12, 1e12, 1e9, 5e9, 2e9, 1e10])
+    b = np.array([1e8, 3e8, 2e8, 1e12, 1e12, 1e9, 1e9, 1e8, 1e10])
+    mean = a / (a + b)
+    x = mean + np.sqrt(mean * (1 - mean) / (a + b)) * np.array([0, 0.3, -1, -2, 0.5, 3, -4, 0, 1])
+    got = called(incomplete.regularized_incomplete_beta, a, b, x)
+    np.testing.assert_allclose(got, ss.betainc(a, b, x), 1e-9)
+    x = x.astype(F32)  # how well this says what is meant is a matter of float32
+    wide = ss.betainc(*[v.astype(F32).astype(F64) for v in (a, b, x)])
+    got = called(incomplete.regularized_incomplete_beta, *[v.astype(F32) for v in (a, b, x)])
+    np.testing.assert_allclose(got[a < 1e12], wide[a < 1e12], 0, 3e-6)
+    for size in (1e4, 1e5, 1e7, 1e10, 1e17, 1e25):
+        for dtype, most in ((F32, 1e-4), (F64, 1e-10)):
+            assert abs(float(scipy.betainc(dtype(size), dtype(size), dtype(0.5))) - 0.5) < most
+    slope = plait.grad(lambda a: scipy.betainc(a, F64(1e10), F64(0.5)))(F64(1e10))
+    h = 1e3
+    want = (ss.betainc(1e10 + h, 1e10, 0.5) - ss.betainc(1e10 - h, 1e10, 0.5)) / (2 * h)
+    assert float(slope) == pytest.approx(want, rel=1e-4)
+
+
 def test_hypergeometric_functions():
     grid = np.meshgrid([0.3, 2.5, -2, 7], [0.7, 2, 3.5], [-900, -60, -5, -0.5, 0.1, 3, 30])
     a, b, x = (v.ravel() for v in grid)

@@ -16,6 +16,7 @@ import numpy as np
 
 from .._types.avals import BOOL, COMPLEX, FLOAT32, Aval
 from .._xla.lower import Emitter
+from .hyperbolic import cosh, sinh
 
 Pair = tuple[Any, Any]
 
@@ -149,8 +150,8 @@ def _spread(r: _Reals, x: Any, by_sinh: Any, by_cosh: Any) -> Pair:
     a = r.times(r.times(r.signed(half, x), by_sinh), root)
     b = r.times(r.times(half, by_cosh), root)
     return (
-        r.where(large, a, r.times(r.op("chlo.sinh", x), by_sinh)),
-        r.where(large, b, r.times(r.op("chlo.cosh", x), by_cosh)),
+        r.where(large, a, r.times(sinh(r.e, x, r.aval), by_sinh)),
+        r.where(large, b, r.times(cosh(r.e, x, r.aval), by_cosh)),
     )
 
 
@@ -159,7 +160,7 @@ def _sinh(r: _Reals, x: Any, y: Any) -> Pair:
     wild = r.no(r.is_finite(y))
     real = r.where(r.both(wild, r.either(r.is_zero(x), r.is_inf(x))), x, real)
     along = r.is_zero(y)
-    return r.where(along, r.op("chlo.sinh", x), real), r.where(along, y, imag)
+    return r.where(along, sinh(r.e, x, r.aval), real), r.where(along, y, imag)
 
 
 def _cosh(r: _Reals, x: Any, y: Any) -> Pair:
@@ -169,7 +170,7 @@ def _cosh(r: _Reals, x: Any, y: Any) -> Pair:
     still = r.either(r.both(wild, r.is_zero(x)), r.is_zero(y))
     nothing = r.times(r.signed(r.zero, x), r.signed(r.number(1.0), y))
     along = r.is_zero(y)
-    return r.where(along, r.op("chlo.cosh", x), real), r.where(still, nothing, imag)
+    return r.where(along, cosh(r.e, x, r.aval), real), r.where(still, nothing, imag)
 
 
 def _tanh(r: _Reals, x: Any, y: Any) -> Pair:

@@ -46,6 +46,7 @@ from .._types.avals import (
 )
 from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
+from . import hyperbolic
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
 from .shape import convert, fit
@@ -365,19 +366,22 @@ def _function(name: str, hlo: str | None, doc: str, *traits: Any, accepts: Seque
 exp = _function("exp", "exponential", "e ** x.", Increasing)
 expm1 = _function("expm1", "exponential_minus_one", "e ** x - 1.", ZeroPreserving, Increasing)
 log = _function("log", "log", "Natural logarithm.", Increasing)
-log1p = _function("log1p", "log_plus_one", "log(1 + x).", ZeroPreserving, Increasing)
+log1p = _function("log1p", None, "log(1 + x).", ZeroPreserving, Increasing)
 sin = _function("sin", "sine", "Sine.", ZeroPreserving)
 cos = _function("cos", "cosine", "Cosine.")
 tan = _function("tan", "tan", "Tangent.", ZeroPreserving)
 asin = _function("asin", "chlo.asin", "Inverse sine.", ZeroPreserving, Increasing)
 acos = _function("acos", "chlo.acos", "Inverse cosine.", Decreasing)
 atan = _function("atan", "chlo.atan", "Inverse tangent.", ZeroPreserving, Increasing)
-sinh = _function("sinh", "chlo.sinh", "Hyperbolic sine.", ZeroPreserving, Increasing)
-cosh = _function("cosh", "chlo.cosh", "Hyperbolic cosine.")
+sinh = _function("sinh", None, "Hyperbolic sine.", ZeroPreserving, Increasing)
+cosh = _function("cosh", None, "Hyperbolic cosine.")
 tanh = _function("tanh", "tanh", "Hyperbolic tangent.", ZeroPreserving, Increasing)
 asinh = _function("asinh", "chlo.asinh", "Inverse hyperbolic sine.", ZeroPreserving, Increasing)
 acosh = _function("acosh", "chlo.acosh", "Inverse hyperbolic cosine.", Increasing)
-atanh = _function("atanh", "chlo.atanh", "Inverse hyperbolic tangent.", ZeroPreserving, Increasing)
+atanh = _function("atanh", None, "Inverse hyperbolic tangent.", ZeroPreserving, Increasing)
+for _p in (sinh, cosh, atanh, log1p):
+    _name = _p.name.removeprefix("core.")
+    lower_rules.rule(_p)(corrected(_name, hyperbolic.rule(getattr(hyperbolic, _name))))
 sqrt = _function("sqrt", "sqrt", "Square root.", ZeroPreserving, Increasing)
 rsqrt = _function("rsqrt", "rsqrt", "1 / sqrt(x).", Decreasing)
 cbrt = _function("cbrt", None, "Cube root.", ZeroPreserving, Increasing, accepts=FLOAT)

@@ -12,6 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .elementwise import (
     abs_,
     and_,
@@ -310,20 +312,54 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
     return until_settled(turn, active, a, b, x, one, d, d)[-1]
 
 
+def _huge(like: Any) -> float:
+    """Return the shape from which the uniform expansion is used for the beta function: what it
+    leaves out is as 1 over the root of the cube of a shape, and the fraction takes as many turns
+    as the root of a shape."""
+    return 1e8 if like.aval.dtype == np.float64 else 3e4
+
+
+def _bend(m: Any) -> Any:
+    """Return (log(1 + m) - m) / m ** 2, smooth at 0."""
+    near = lt(abs_(m), 0.01)
+    small = series(select(near, m, 0.0), [(-1) ** (k + 1) / (k + 2) for k in range(8)])
+    far = select(near, 1.0, m)
+    return select(near, small, log1p_less(far) / (far * far))
+
+
+def _beta_uniform(a: Any, b: Any, x: Any) -> Any:
+    """Return I_x(a, b) for huge a and b, within 1e-9: the first term of DLMF 8.18.9."""
+    n = a + b
+    gap = a - n * x
+    z = neg(gap) * sqrt(neg(_bend(neg(gap) / a) / a + _bend(gap / b) / b))
+    left, right = a / n, b / n
+    eta = z * sqrt(2.0 / n)
+    close = lt(abs_(eta), 1e-5)
+    mean = (right - left) / (3.0 * sqrt(left * right))
+    off, at = select(close, 1.0, gap), select(close, 1.0, eta)
+    slope = select(close, mean, 1.0 / at + sqrt(left * right) * (n / off))
+    return 0.5 * erfc(neg(z)) + exp(neg(z * z)) * slope / sqrt(2.0 * math.pi * n)
+
+
 @said(regularized_incomplete_beta)
 def _betainc(a, b, x):
-    """From the side on which the fraction converges fast, by I_x(a, b) = 1 - I_(1-x)(b, a)."""
+    """From the side on which the fraction converges fast, by I_x(a, b) = 1 - I_(1-x)(b, a); of
+    huge shapes by an expansion that is uniform in x."""
     infinite = or_(eq(a, math.inf), eq(b, math.inf))
     bad = or_(or_(lt(a, 0.0), lt(b, 0.0)), or_(lt(x, 0.0), gt(x, 1.0)))
     bad = or_(or_(bad, ne(x, x)), or_(ne(a, a), ne(b, b)))
     inside = and_(and_(gt(x, 0.0), lt(x, 1.0)), and_(gt(a, 0.0), gt(b, 0.0)))
     plain = and_(inside, not_(or_(bad, infinite)))
     p, q, z = (select(plain, v, w) for v, w in ((a, 1.0), (b, 1.0), (x, 0.5)))
+    least = _huge(x)
+    huge = and_(p >= least, q >= least)
+    uniform = _beta_uniform(select(huge, p, least), select(huge, q, least), select(huge, z, 0.5))
+    p, q, z = (select(huge, v, w) for v, w in ((1.0, p), (1.0, q), (0.5, z)))
     swap = gt(z, (p + 1.0) / (p + q + 2.0))
     factor = _beta_factor(p, q, z)
     p, q, z = select(swap, q, p), select(swap, p, q), select(swap, 1.0 - z, z)
-    part = factor * _beta_fraction(p, q, z, plain) / p
-    out = select(swap, 1.0 - part, part)
+    part = factor * _beta_fraction(p, q, z, and_(plain, not_(huge))) / p
+    out = select(huge, uniform, select(swap, 1.0 - part, part))
     # all of the mass is at 0 where a is 0 or b infinite, at 1 where b is 0 or a infinite
     left, right = or_(eq(a, 0.0), eq(b, math.inf)), or_(eq(b, 0.0), eq(a, math.inf))
     edge = select(or_(eq(x, 1.0), and_(left, gt(x, 0.0))), 1.0, 0.0)

@@ -6,9 +6,10 @@ Invariant: the result is infinite or zero only if the product is, whatever the o
 import math
 from typing import Any
 
+import numpy as np
+
 from .._core.array import Literal
 from .._types.avals import COMPLEX, Aval
-from ..dtypes import finfo
 from .elementwise import (
     abs_,
     add,
@@ -52,7 +53,7 @@ def scaled_product(x: Any) -> Any:
 
 def _range(x: Any) -> int:
     """Return the greatest exponent of two of a normal number whose reciprocal is normal, too."""
-    info = finfo(x.aval.dtype)
+    info = np.finfo(x.aval.dtype)
     return int(math.log2(float(info.max))) - 1
 
 
@@ -78,7 +79,7 @@ def _power_near(size: Any) -> Any:
     It is at least the least normal number, so that it can be divided by, and at most half the
     greatest power, so that it is finite.
     """
-    aval, info = size.aval, finfo(size.aval.dtype)
+    aval, info = size.aval, np.finfo(size.aval.dtype)
     bits = 8 if aval.dtype.itemsize == 4 else 11
     power = reduce_precision.bind(stop.bind(size), exponent_bits=bits, mantissa_bits=0)
     top = 2.0 ** (int(math.log2(float(info.max))) - 1)

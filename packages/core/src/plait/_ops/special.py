@@ -155,7 +155,16 @@ def _shifted(s: Any, q: Any) -> list[Any]:
     total, _, q = until_settled(turn, lt(q, 0.0), const(0.0, q), s, q)
     pole = and_(eq(q, 0.0), gt(s, 1.0))
     q = select(lt(q, 0.0), math.nan, select(pole, 1.0, q))
-    return [select(pole, math.inf, total), q]
+    return [select(pole, math.inf, total), q, *_first_term(s, q)]
+
+
+def _first_term(s: Any, q: Any) -> list[Any]:
+    """(whether it is all that counts, the first term): where s is so large that the second one is
+    none of its digits, or that the integral over all others is 0.  The compiler's is nan there."""
+    term = pow_(q, neg(s))
+    second = exp(neg(s * log1p(1.0 / q)))
+    rest = and_(eq(term, 0.0), eq(pow_(q, 1.0 - s), 0.0))
+    return [and_(gt(s, 1.0), or_(lt(second, 0.1 * epsilon(s)), rest)), term]
 
 
 @lower_rules.rule(zeta)
@@ -166,8 +175,9 @@ def _(e, xs, ins, outs):
         xs = [e.op("stablehlo.convert", [x], wide) for x in xs]
         out = e.program(staged(lambda *vs: [zeta.bind(*vs)], [wide, wide], "zeta"), xs)[0]
         return e.op("stablehlo.convert", [out], aval)
-    total, q = e.program(staged(_shifted, ins, "shifted"), xs)
-    return e.op("stablehlo.add", [total, _right(e, [xs[0], q], ins, outs)], aval)
+    total, q, one, term = e.program(staged(_shifted, ins, "shifted"), xs)
+    rest = e.op("stablehlo.select", [one, term, _right(e, [xs[0], q], ins, outs)], aval)
+    return e.op("stablehlo.add", [total, rest], aval)
 
 
 polygamma = define("polygamma", 2, "The n-th derivative of digamma, for whole n >= 0.")

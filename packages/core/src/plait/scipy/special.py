@@ -129,7 +129,11 @@ def logit(x: Any) -> Any:
     -1.0986
     """
     (x,) = floats(x)
-    return el.log(x) - el.log1p(el.neg(x))
+    # near 1/2 the difference of the logarithms would cancel
+    near = el.lt(el.abs_(x - 0.5), 0.25)
+    y, z = el.select(near, x, 0.5), el.select(near, 0.25, x)
+    middle = el.log1p((y + y - 1.0) / (1.0 - y))
+    return el.select(near, middle, el.log(z) - el.log1p(el.neg(z)))
 
 
 @fused
@@ -246,11 +250,14 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 def _boxcox(logs: Any, p: Any) -> Any:
-    """To the second order around p = 0, so that its derivative in p is right there."""
-    small = el.or_(el.eq(p, 0.0), el.lt(el.abs_(p * logs), 1e-5))
-    safe = el.select(small, 1.0, p)
-    bend = el.select(el.is_finite(logs), 0.5 * p * logs, 0.0)
-    return el.select(small, logs * (1.0 + bend), el.expm1(safe * logs) / safe)
+    """By the power series of (e ** t - 1) / t for small t = p log(x), whose derivatives in p are
+    right also at 0."""
+    t = p * logs
+    near = el.or_(el.eq(p, 0.0), el.lt(el.abs_(t), 0.25))
+    inside = el.select(el.and_(near, el.is_finite(logs)), t, 0.0)
+    series = sp.series(inside, [1 / math.factorial(k + 1) for k in range(14)])
+    safe = el.select(near, 1.0, p)
+    return el.select(near, logs * series, el.expm1(safe * logs) / safe)
 
 
 # ---- Bessel functions ------------------------------------------------------------------------

@@ -331,7 +331,7 @@ _ROUNDED: dict[Any, tuple] = {
     "core.log": (np.log, 1, 2, _positive), "core.log1p": (np.log1p, 1, 3, _positive),
     "core.sin": (np.sin, 1, 8), "core.cos": (np.cos, 1, 8), "core.tan": (_tan, 1, 3),
     "core.asin": (np.arcsin, 1, 3, _inside), "core.acos": (np.arccos, 1, 3, _inside),
-    "core.atan": (np.arctan, 1, 3), "core.sinh": (np.sinh, 1, 16), "core.cosh": (np.cosh, 1, 16),
+    "core.atan": (np.arctan, 1, 3), "core.sinh": (np.sinh, 1, 6), "core.cosh": (np.cosh, 1, 4),
     "core.tanh": (_tanh, 1, 3), "core.asinh": (np.arcsinh, 1, 3),
     "core.acosh": (np.arccosh, 1, 3, _above_one), "core.atanh": (np.arctanh, 1, 3, _inside),
     "core.sqrt": (np.sqrt, 1, 3, _positive),
