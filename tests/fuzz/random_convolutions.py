@@ -41,15 +41,15 @@ def numbers(r, *shape):
     return np.random.default_rng(r.getrandbits(32)).standard_normal(shape).astype(np.float32)
 
 
-def divided(r, mesh, shape, likely=0.6):
-    """A sharding: each axis of the mesh divides an axis that it can, or none."""
+def divided(r, mesh, shape, likely=0.6, even=True):
+    """A sharding: each axis of the mesh divides an axis, one that it can if `even`, or none."""
     parts, rest = [[] for _ in shape], list(shape)
     for name, size in mesh.shape.items():
-        fit = [i for i, n in enumerate(rest) if n % size == 0]
+        fit = [i for i, n in enumerate(rest) if n % size == 0 or not even]
         if fit and r.random() < likely:
             i = r.choice(fit)
             parts[i].append(name)
-            rest[i] //= size
+            rest[i] = -(-rest[i] // size)
     return NamedSharding(mesh, P(*[tuple(p) or None for p in parts]))
 
 
@@ -109,9 +109,13 @@ def check_convolution(seed):
     x, y, params = arguments(r)
     mesh = plait.make_mesh(*r.choice(MESHES))
     want = reference(conv_general).value(x, y, **params)
-    how = {"out_shardings": divided(r, mesh, want.shape)} if r.random() < 0.5 else {}
-    f = plait.jit(lambda x, y: conv_general.bind(as_value(x), as_value(y), **params), **how)
-    got = f(*[plait.device_put(v, divided(r, mesh, v.shape)) for v in (x, y)])
+    f = lambda x, y: conv_general.bind(as_value(x), as_value(y), **params)  # noqa: E731
+    if r.random() < 0.3:
+        each = [divided(r, mesh, v.shape, even=False) for v in (x, y)]
+        got = _called("constraints", f, (x, y), each)
+    else:
+        how = {"out_shardings": divided(r, mesh, want.shape)} if r.random() < 0.5 else {}
+        got = plait.jit(f, **how)(*[plait.device_put(v, divided(r, mesh, v.shape)) for v in (x, y)])
     expect_close([got], [want], f"convolution {seed}")
 
 

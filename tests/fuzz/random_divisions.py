@@ -242,7 +242,8 @@ def check(family, seed):
     f, args = family(r)
     want = plait.tree.leaves(plait.jit(f)(*args))
     mesh, way = plait.make_mesh(*r.choice(MESHES)), r.choice(WAYS)
-    shardings = [divided(r, mesh, x.shape) for x in args]
+    even = way != "constraints"  # only these may divide unevenly
+    shardings = [divided(r, mesh, x.shape, even=even) for x in args]
     outs = [divided(r, mesh, x.shape) for x in want]
     told = lambda xs, how: list(map(plait.with_sharding_constraint, xs, how))  # noqa: E731
 

@@ -13,6 +13,8 @@ from ..fuzz.random_divisions import (
     check,
     padding,
     reading_at,
+    scattering,
+    scattering_of_each,
     transforms,
     writing_at,
 )
@@ -26,8 +28,8 @@ def quickly():
 
 
 OPERATIONS = [(f, 0) for f in FAMILIES] + [
-    (padding, 7), (padding, 33), (reading_at, 21), (writing_at, 19), (writing_at, 51),
-    (transforms, 2), (transforms, 10), (transforms, 16),
+    (padding, 7), (padding, 24), (padding, 33), (reading_at, 21), (writing_at, 19),
+    (transforms, 2), (transforms, 10), (transforms, 16), (scattering, 3), (scattering_of_each, 59),
 ]  # fmt: skip
 
 

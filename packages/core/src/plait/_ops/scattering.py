@@ -88,6 +88,22 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
     return x.strong() if not updates.weak_type else x
 
 
+def _whole_rows(e: Any, shape: Sequence[Any], batching: Ints, hlo: str | None) -> list[int]:
+    """Return the axes of indices, of this shape, along which a scatter must not be divided.
+
+    Where pieces are padded to be of one size, XLA writes what they are padded with, too, unless it
+    adds; and it mistakes pieces of rows beside pieces of axes that go together.
+    """
+    if not e.is_divided:
+        return []
+    devices = len(e.unit.place.devices)
+    uneven = [i for i, n in enumerate(shape) if n.__class__ is not int or n % devices]
+    rows = {*range(len(shape))}.difference(batching)
+    if batching:
+        return sorted({*uneven, *rows})
+    return [] if hlo == "add" else uneven
+
+
 def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
     name = "scatter" + verb
 
@@ -151,12 +167,17 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
         rows = together(ins[2], ins[0], wide, [others[i] for i in one], many)
         x, indices = make_room(e, x, ins[0], wide), make_room(e, indices, ins[1], places)
         updates = make_room(e, updates, ins[2], rows)
+        apart = _whole_rows(e, places.shape[:-1], one, hlo)
+        pairs = [k for i, k in zip(one, many) if i in apart]
+        x = e.whole_along(x, wide, pairs)
+        indices = e.whole_along(indices, places, apart)
+        updates = e.whole_along(updates, rows, [others[i] for i in apart])
         out = e.op(
             "stablehlo.scatter", [x, indices, updates], wide,
             regions=[((cell, cell), body)], scatter_dimension_numbers=attr(text),
             indices_are_sorted=boolean(indices_are_sorted), unique_indices=boolean(unique_indices),
         )  # fmt: skip
-        return take_back(e, out, wide, outs[0])
+        return take_back(e, e.whole_along(out, wide, pairs), wide, outs[0])
 
     return p
 
