@@ -21,9 +21,6 @@ from .._core.carrier import (
 from .._core.closures import (
     tracers_of,
 )
-from .._core.conforming import (
-    varying_inputs,
-)
 from .._core.deferred import (
     Deferred,
     rule_thunk,
@@ -75,6 +72,9 @@ from .._core.staging import (
     collector_paused,
     stage,
     staged,
+)
+from .._core.varying import (
+    varying_inputs,
 )
 from .._jit.found_programs import (
     is_recorded,
