@@ -69,6 +69,7 @@ from .._core.lift_higher_order import (
 )
 from .._core.staging import (
     Stage,
+    apart_from,
     collector_paused,
     stage,
     staged,
@@ -115,6 +116,7 @@ __all__ = [
     "Tracer",
     "Value",
     "Wiring",
+    "apart_from",
     "apply_through",
     "arguments",
     "as_list",
