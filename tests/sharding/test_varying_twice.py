@@ -49,6 +49,14 @@ def rules(k, w, v):
     return k.own_vjp(loop, w, v) * k.scan(step, v, [v, w])
 
 
+def own_turns(k, w, v):
+    """Custom rules that take derivatives, where each device has its own branch, and its own number
+    of turns: they sum over no devices."""
+    rule = lambda c, w: k.own_vjp(lambda c, w: k.sin(c * w), c, w)  # noqa: E731
+    turned = k.until(k.index() % 3, lambda c: rule(c, w), v)
+    return k.either(True, lambda c: rule(c, w), lambda c: c * w, turned)
+
+
 def calls(k, w, v):
     """A loop that is called, and one that is mapped."""
     loop = lambda c: k.fori(2, lambda c: k.sin(c * w) + v, c)  # noqa: E731
@@ -57,7 +65,7 @@ def calls(k, w, v):
 
 @pytest.mark.parametrize("program, way", [
     (scans, "inside"), (scans, "outside, alike"), (carries, "outside"), (branches, "in and out"),
-    (checkpoints, "outside"), (rules, "inside"), (calls, "in and out"),
+    (checkpoints, "outside"), (rules, "inside"), (calls, "in and out"), (own_turns, "outside"),
 ])  # fmt: skip
 def test_loops(program, way):
     check(program, way)
@@ -174,6 +182,37 @@ def test_tangents_of_what_all_devices_share_are_refused_if_they_differ():
     with pytest.raises(OperandTypeError, match=r"varies along \['i'\]") as e:
         plait.jvp(over, (V.astype("f"),), (V.astype("f"),))
     assert "lax.psum(t, 'i')" in e.value.fix
+
+
+def test_gradients_in_branches_of_each_device():
+    """A gradient that is taken in a branch, or in a turn, is that of the device's own part."""
+
+    def f(w, v):
+        v = v[0]
+        own = lambda: plait.grad(lambda w: w * w * v)(w)  # noqa: E731
+        branch = lax.cond(v > 3, own, lambda: w * 0.0)
+        going = lambda s: s[0] < v  # noqa: E731
+        turned = lax.while_loop(going, lambda s: (s[0] + 2, s[1] + own()), (0.0, 0.0))[1]
+        return pnp.stack([branch, turned])[None]
+
+    over = shard_map(f, mesh=make_mesh((8,), "i"), in_specs=(P(), P("i")), out_specs=P("i"))
+    v = np.arange(8, dtype="f")
+    got = over(np.float32(3), v)
+    np.testing.assert_allclose(got, np.stack([6 * v * (v > 3), 6 * v * np.ceil(v / 2)], 1))
+
+
+def test_sums_that_not_all_devices_would_make_are_refused():
+    w_of = lambda f: shard_map(
+        f, mesh=make_mesh((8,), "i"), in_specs=(P(), P("i")), out_specs=P("i")
+    )  # noqa: E731
+    slope = plait.jit(plait.grad(lambda w, v: w * w * v))
+
+    def f(w, v):
+        return lax.cond(v[0] > 3, lambda: slope(w, v[0]), lambda: w * 0.0)[None]
+
+    with pytest.raises(plait.PlaitError, match="a branch or loop that not all of them are in") as e:
+        w_of(f)(np.float32(3), np.arange(8, dtype="f"))
+    assert "pcast(x, 'i', to='varying')" in e.value.fix
 
 
 def moved(w):

@@ -14,6 +14,9 @@ from plait.ext.errors import (
 from plait.ext.ir import (
     Program,
 )
+from plait.ext.ops.collective import (
+    varied,
+)
 from plait.ext.ops.shape import (
     fill,
     materialise_at_ground,
@@ -22,6 +25,7 @@ from plait.ext.trace import (
     Stage,
     Value,
     admitted,
+    apart_from,
     current,
     opened,
 )
@@ -83,6 +87,8 @@ def linearized(
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [admitted(x) for x in leaves]
+    if current().parent is not None:  # in a branch of each device its cotangents are its own
+        xs = [varied(x, apart_from(x)) for x in xs]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     levels = levels_over(current(), does, of)
     j, t = levels.jvp, levels.tangents

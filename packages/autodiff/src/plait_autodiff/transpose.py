@@ -20,6 +20,7 @@ from typing import Any
 from plait.ext.errors import (
     MissingRule,
     OperandTypeError,
+    PlaitError,
     TypeRule,
 )
 from plait.ext.ir import (
@@ -41,6 +42,7 @@ from plait.ext.rules import (
     expand_rules,
 )
 from plait.ext.trace import (
+    apart_from,
     as_list,
     current,
     lie_as,
@@ -88,8 +90,22 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
 
 
 def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
-    """The sum of a cotangent over the devices along these axes of a mesh."""
-    return psum_.bind(ct, axes=tuple(sorted(axes))) if axes else ct
+    """Return the sum of a cotangent over the devices along these axes of a mesh.
+
+    Raises PlaitError where not all devices along them would take part.
+    """
+    if not axes:
+        return ct
+    alone = sorted(apart_from(None) & frozenset(axes))
+    if alone:
+        raise PlaitError(
+            f"a derivative, by a value that all devices along {alone} share, is taken in a branch "
+            "or loop that not all of them are in: the sum over them would wait for ever",
+            fix="pass the value to cond as an operand, or carry it in the loop; or let it vary "
+            f"before: plait.lax.pcast(x, {alone[0] if len(alone) == 1 else tuple(alone)!r}, "
+            "to='varying')",
+        )
+    return psum_.bind(ct, axes=tuple(sorted(axes)))
 
 
 def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:

@@ -15,13 +15,17 @@ from .._base.errors import (
 )
 from .._base.tracebacks import border
 from .._core.array import Literal, as_value
+from .._core.handles import Handle
+from .._core.interpreter import Value, current, opened
+from .._core.staging import Apart
 from .._jit.tracing import kept as traces_of
 from .._jit.tracing import trace
+from .._ops.collective import varied
 from .._ops.control_flow import cond as cond_p
 from .._ops.elementwise import clamp, ne
 from .._ops.shape import convert, materialise_at_ground
 from .._types.avals import BOOL, INT32
-from ..tree import difference
+from ..tree import difference, map_tree
 from . import stepping
 from .agreement import agreed_type, aligned, passed_on, recast, without_results
 
@@ -138,7 +142,13 @@ def branched(
     `always`: the choice is made also where all functions return what they are given, since it may
     be one that is refused.
     """
-    traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
+    axes = index.aval.vma
+    if axes:
+        operands = map_tree(lambda x: _varied(x, axes), operands)
+        with opened(Apart(axes, current())):
+            traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
+    else:
+        traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
     tree = traced[0].tree
     for t in traced[1:]:
         if t.tree != tree:
@@ -162,3 +172,9 @@ def branched(
     return tree.unflatten(
         [next(outs) if i is None else materialise_at_ground(given[i]) for i in passed]
     )
+
+
+def _varied(x: Any, axes: frozenset[str]) -> Any:
+    """Return an operand that varies along these axes; a handle, or what is no value yet, as it
+    is."""
+    return varied(x, axes) if isinstance(x, Value) and not isinstance(x, Handle) else x

@@ -21,11 +21,11 @@ from .._base.errors import (
 from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.array import as_value
-from .._core.interpreter import Tracer, Value, admitted_sizes
+from .._core.interpreter import Tracer, Value, admitted_sizes, current, opened
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
-from .._core.staging import admitted
+from .._core.staging import Apart, admitted
 from .._jit.tracing import Traced, trace
 from .._jit.tracing import kept as traces_of
 from .._ops.collective import varied
@@ -90,10 +90,11 @@ def while_loop(
         cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun), same=bool(one)
     )
     outs = test.program.out_avals
-    apart = outs[0].vma if outs else frozenset()
-    if any(not apart <= x.aval.vma for x in carry):  # not all devices make as many turns
+    apart, around = outs[0].vma if outs else frozenset(), current()
+    if apart and not (isinstance(around, Apart) and apart <= around.axes):
         init = tree.unflatten([varied(x, apart) for x in carry])
-        return while_loop(cond_fun, body_fun, init, max_steps=max_steps)
+        with opened(Apart(apart, around)):  # not all devices make as many turns
+            return while_loop(cond_fun, body_fun, init, max_steps=max_steps)
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
         raise ShapeError(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",

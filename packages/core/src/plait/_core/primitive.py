@@ -23,7 +23,7 @@ from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
 from .._types.dims import Dim
-from . import conforming, divided, varying
+from . import divided, varying
 from .array import as_value
 from .handles import handle_among
 from .higher_order import Wiring
@@ -151,7 +151,7 @@ class Primitive:
         # functions of callbacks, in its keys alive.
         if self.higher is not None or self.effect is not None:
             outs = self.rule(*avals, **params)
-            outs = conforming.of_programs(self.higher, avals, params, outs)
+            outs = varying.of_programs(self.higher, avals, params, outs)
             for a in avals:
                 if a.sharding is not None:
                     return divided.of_programs(self.higher, params, outs)
@@ -165,12 +165,7 @@ class Primitive:
             out = self.memo[key] = divided.of_result(self, avals, params)
             return out
 
-    def conformed(
-        self, stage: Any, args: Sequence[Any], params: dict[str, Any], outs: Any
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return (operands, parameters) of an operation with programs that vary along axes of a
-        mesh as its operands do, for a stage to record."""
-        return conforming.conformed(stage, self, args, params, outs)
+    conformed = varying.conformed
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from .._base.config import config
 from .._base.source import here, outline
-from .._types.avals import OPAQUE, Aval
+from .._types.avals import NOWHERE, OPAQUE, Aval
 from .array import Array, Literal, as_value
 from .check import check
 from .handles import Handle, apply_through, as_handle, handle_among
@@ -179,7 +179,7 @@ class Stage(Interpreter):
             if x.by.closed:
                 raise escaped(x, self.title(), None)
             raise inverted(x, "a traced function", self.title())
-        v = self.var(x.aval, x.where)
+        v = self.var(x.aval.with_vma(x.aval.vma | apart_from(x, self.parent)), x.where)
         self.captured[id(x)] = v, x
         return v
 
@@ -228,6 +228,35 @@ class Stage(Interpreter):
         self.of = outline(self.of)  # type: ignore[assignment]
         self.captured, self.consts, self.eqns, self.inputs = {}, {}, [], []
         self.parent = None
+
+
+class Apart(Interpreter):
+    """Around what not all devices along some axes of a mesh do alike (the branch that each takes,
+    as many turns as each makes): what is captured inside varies along these axes.
+
+    A value that is the same on all devices has a cotangent that is summed over them, also by rules
+    of the user's that take derivatives; inside, not all would take part in the sum.
+    """
+
+    def __init__(self, axes: frozenset[str], parent: Interpreter):
+        open_under(self, parent)
+        self.axes, self.does = axes, parent.does
+
+    def apply(self, prim: Operation, args: Sequence[Any], params: Params) -> Any:
+        assert self.parent is not None
+        return self.parent.apply(prim, args, params)
+
+
+def apart_from(x: Any, by: Interpreter | None = None) -> frozenset[str]:
+    """Return the axes of a mesh along which not all devices do alike what is done here, or in the
+    interpreter `by`, and where the value `x` is from; None, and arrays, are from furthest out."""
+    home = x.by if isinstance(x, Tracer) else None
+    by, axes = current() if by is None else by, NOWHERE
+    while by is not None and by is not home:
+        if isinstance(by, Apart):
+            axes = axes | by.axes
+        by = by.parent
+    return axes
 
 
 def entered(x: Tracer, start: Interpreter | None) -> Var | None:

@@ -21,9 +21,6 @@ from .._core.carrier import (
 from .._core.closures import (
     tracers_of,
 )
-from .._core.conforming import (
-    varying_inputs,
-)
 from .._core.deferred import (
     Deferred,
     rule_thunk,
@@ -74,9 +71,13 @@ from .._core.lift_higher_order import (
 from .._core.staging import (
     Stage,
     admitted,
+    apart_from,
     collector_paused,
     stage,
     staged,
+)
+from .._core.varying import (
+    varying_inputs,
 )
 from .._jit.found_programs import (
     is_recorded,
@@ -118,6 +119,7 @@ __all__ = [
     "Value",
     "Wiring",
     "admitted",
+    "apart_from",
     "apply_through",
     "arguments",
     "as_list",
