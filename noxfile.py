@@ -423,6 +423,7 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "-m", "tests.fuzz.random_piles", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
+    session.run("python", "-m", "tests.fuzz.random_expressions", *session.posargs)
 
 
 @nox.session
