@@ -425,6 +425,7 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "-m", "tests.fuzz.random_divisions", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
+    session.run("python", "-m", "tests.fuzz.random_expressions", *session.posargs)
 
 
 @nox.session

@@ -61,10 +61,10 @@ _MOVING = {
         *("transpose", "reverse", "slice", "dynamic_slice", "concatenate"),
     )
 }
-_FUNCTIONS = {
-    "stablehlo." + n
-    for n in ("exponential", "exponential_minus_one", "logistic", "log_plus_one", "tan", "tanh")
-}
+_FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
+"""Functions that are made of the exponential one, as some of CHLO's are."""
+
+_COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 """Operations that the compiler writes with others, as it does all those of CHLO."""
 
 _WORDS = (
@@ -408,6 +408,7 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.select": _Walk.chosen,
     **dict.fromkeys(_MOVING, _Walk.moved),
     **dict.fromkeys(_FUNCTIONS, _Walk.function_of_one),
+    **dict.fromkeys(_COMPOSED, _Walk.composed),
 }
 
 
@@ -427,7 +428,11 @@ def _value(m: Mark) -> float | None:
 
 
 def _same_scale(a: Mark, b: Mark | None) -> bool:
-    """Return whether x c + y c might be taken for (x + y) c, which may be infinite."""
+    """Return whether x c + y c might be taken for (x + y) c, which may be infinite: the compiler
+    does so for powers of 2."""
     if b is None or a.kind != "scaled" or b.kind != "scaled":
         return False
-    return a.number is None or b.number is None or _value(a) == _value(b)
+    if a.number is None or b.number is None:
+        return True
+    value = _value(a)
+    return value is None or (value == _value(b) and abs(math.frexp(value)[0]) == 0.5)
