@@ -11,9 +11,9 @@ from typing import Any
 from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import UndecidedDim
+from .._core.axis_names import unbound
 from .._core.check import check
 from .._core.ir import Program
-from .._core.named_axes import unbound
 from .._core.staging import collector_paused
 from .._types.avals import BOOL, Aval
 from .._types.dims import Dim, Scope, measure_dims
