@@ -13,11 +13,10 @@ import pytest
 import plait
 from plait import ext, lax
 from plait._core import interpreter as module
+from plait._core.axis_names import axis_size, named_axes
 from plait._core.interpreter import (
     GROUND,
-    axis_size,
     is_above,
-    named_axes,
     open_under,
     with_lines,
 )

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._types.avals import Aval
+from .axis_names import named_axes
 from .closures import tracers_of
 from .interpreter import GROUND, current
 from .ir import Program, Thunk, Var
-from .named_axes import named_axes
 from .staging import Stage, stage
 
 __all__ = ["Deferred", "rule_thunk", "settled"]

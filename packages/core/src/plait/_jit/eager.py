@@ -11,11 +11,11 @@ from typing import Any
 
 from .._base import jaxlib_api
 from .._core.array import Array, Literal, as_value, failure, run_on, solid, wrap
+from .._core.axis_names import unbound
 from .._core.carrier import expand_rules, promised
 from .._core.handles import apply_through, handle_among
 from .._core.interpreter import GROUND, Tracer, as_list, stray, use
 from .._core.ir import derived, programs_in
-from .._core.named_axes import unbound
 from .._core.staging import staged
 from .._ops.shape import broadcast_in_dim
 from .._types.avals import Aval

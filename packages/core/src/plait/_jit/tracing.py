@@ -22,10 +22,10 @@ from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
 from .._base.wrapping import OFFERED
 from .._core.array import Array, as_value, not_an_array
+from .._core.axis_names import named_axes
 from .._core.handles import Handle, is_lasting
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current
 from .._core.ir import Program
-from .._core.named_axes import named_axes
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Stage, admitted, stage
 from .._types.avals import OPAQUE, Aval, Placed, Placement, canonical

@@ -19,12 +19,12 @@ from numpy import ndarray
 from .._base import jaxlib_api
 from .._base.config import config
 from .._core.array import Array, Literal, as_value, is_tracer, run_on, wrap
+from .._core.axis_names import named_axes
 from .._core.buffers import default_place
 from .._core.carrier import Lifted
 from .._core.handles import handle_among
 from .._core.interpreter import current
 from .._core.ir import Program, Var, derived, evaluate
-from .._core.named_axes import named_axes
 from .._core.same_parts import alike, as_one
 from .._ops.control_flow import call
 from .._ops.shape import materialise_at_ground

@@ -20,7 +20,7 @@ from .._base.errors import (
     ShapeError,
 )
 from .._core.array import Literal, as_value
-from .._core.named_axes import axis_size, binder, joined
+from .._core.axis_names import axis_size, binder, joined
 from .._core.primitive import primitive
 from .._plugins.traits import AnyElement, Collective, Elementwise, Linear
 from .._types.avals import INT32, Aval

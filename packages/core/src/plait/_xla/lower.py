@@ -15,10 +15,10 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, ShapeError
+from .._core.axis_names import unbound
 from .._core.carrier import expand_rules, promised
 from .._core.interpreter import as_list
 from .._core.ir import Effect, Program, Var, derived, live_equations, ordered, programs_in
-from .._core.named_axes import unbound
 from .._core.staging import staged
 from .._core.topologies import same_devices
 from .._plugins.rules import RuleTable

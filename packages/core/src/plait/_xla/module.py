@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
+from .._core.axis_names import unbound
 from .._core.ir import Program
-from .._core.named_axes import unbound
 from .._core.staging import collector_paused
 from .._types.avals import BOOL, Aval
 from .._types.dims import Dim, measure_dims

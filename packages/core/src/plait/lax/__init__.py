@@ -9,7 +9,7 @@ compiler and no plugin.
 
 from .._control import associative_scan, cond, fori_loop, scan, switch, while_loop
 from .._control import map_ as map
-from .._core.named_axes import axis_size
+from .._core.axis_names import axis_size
 from .._ops.collective import (
     all_gather,
     all_to_all,
