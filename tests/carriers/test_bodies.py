@@ -10,13 +10,9 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.errors import (
-    MissingRule,
-)
+from plait.ext.errors import MissingRule
 from plait.ext.ops.control_flow import map_axes
-from plait.ext.ops.elementwise import (
-    mul,
-)
+from plait.ext.ops.elementwise import mul
 
 pnp = plait.numpy
 

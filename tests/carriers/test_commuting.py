@@ -9,16 +9,9 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.ops.elementwise import (
-    sub,
-)
-from plait.ext.ops.reduction import (
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    transpose_,
-)
+from plait.ext.ops.elementwise import sub
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import broadcast_in_dim, transpose_
 
 pnp = plait.numpy
 

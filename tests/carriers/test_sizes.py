@@ -10,21 +10,10 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.ops.control_flow import (
-    scan,
-)
-from plait.ext.ops.elementwise import (
-    lt,
-    select,
-)
-from plait.ext.ops.reduction import (
-    reduce_max,
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    dim_,
-    iota_,
-)
+from plait.ext.ops.control_flow import scan
+from plait.ext.ops.elementwise import lt, select
+from plait.ext.ops.reduction import reduce_max, reduce_sum
+from plait.ext.ops.shape import dim_, iota_
 
 pnp = plait.numpy
 SCOPE = plait.Scope()

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import (
-    ConcretizationError,
-    DeletedArrayError,
-)
+from plait.errors import ConcretizationError, DeletedArrayError
 
 pnp = plait.numpy
 

@@ -10,12 +10,8 @@ import plait
 import plait_autodiff.ext
 import plait_batching.ext
 from plait import ext, lax
-from plait.ext.errors import (
-    TypeRule,
-)
-from plait.ext.ops.elementwise import (
-    mul,
-)
+from plait.ext.errors import TypeRule
+from plait.ext.ops.elementwise import mul
 
 pnp = plait.numpy
 

@@ -8,11 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    MissingRule,
-    TreeMismatch,
-    TypeRule,
-)
+from plait.ext.errors import MissingRule, TreeMismatch, TypeRule
 
 pnp = plait.numpy
 X = np.float32([0.5, 1.0, 2.0])

@@ -10,16 +10,9 @@ from pathlib import Path
 import pytest
 
 import plait
-from plait._simplify import (
-    simplify,
-)
-from plait.ext.ir import (
-    inline_calls,
-    programs_in,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait._simplify import simplify
+from plait.ext.ir import inline_calls, programs_in
+from plait.ext.ops.control_flow import call
 
 PEER = {
     "mlp_grad": 58, "vmap_grad_mlp": 47, "tf12_step_scanned": 399, "convnet_grad": 834,

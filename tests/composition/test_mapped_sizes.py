@@ -14,12 +14,8 @@ import pytest
 
 import plait
 from plait import lax, nn
-from plait.ext.ir import (
-    programs_in,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait.ext.ir import programs_in
+from plait.ext.ops.control_flow import call
 
 jnp = plait.numpy
 N, B = 128, 64

@@ -13,14 +13,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import lax, mask
-from plait.errors import (
-    ArgumentError,
-    AxisError,
-    MissingRule,
-    PlaitError,
-    ProgramError,
-    ShapeError,
-)
+from plait.errors import ArgumentError, AxisError, MissingRule, PlaitError, ProgramError, ShapeError
 
 N, NM = {"n": (3, 5)}, {"n": (2, 5), "m": (3, 4)}
 """For each name (size, padded size)."""

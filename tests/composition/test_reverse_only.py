@@ -10,9 +10,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    MissingRule,
-)
+from plait.ext.errors import MissingRule
 
 pnp = plait.numpy
 

@@ -17,15 +17,8 @@ import plait
 from plait import lax
 from plait import numpy as pnp
 from plait.errors import PlaitError
-from plait.ext.errors import (
-    ArgumentError,
-    MissingRule,
-)
-from plait.ext.lower import (
-    attr,
-    lock,
-    mlir,
-)
+from plait.ext.errors import ArgumentError, MissingRule
+from plait.ext.lower import attr, lock, mlir
 from plait_export import (
     ArtifactError,
     NotExportable,

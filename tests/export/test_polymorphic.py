@@ -25,25 +25,12 @@ from plait._ops import (
 )
 from plait._ops import elementwise as el
 from plait._ops import shape as sh
-from plait._ops.keys import (
-    FRY,
-)
-from plait.ext.ir import (
-    programs_in,
-)
+from plait._ops.keys import FRY
+from plait.ext.ir import programs_in
 from plait.ext.ops import control_flow
-from plait.ext.ops.attention import (
-    attention_,
-    attention_cotangent,
-    attention_tangent,
-)
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
-from plait.ext.ops.opaque import (
-    unwrap_,
-    wrap_,
-)
+from plait.ext.ops.attention import attention_, attention_cotangent, attention_tangent
+from plait.ext.ops.elementwise import bitcast_
+from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.random import (
     random_bits,
     random_clone,

@@ -16,13 +16,7 @@ from plait import lax
 from plait.ext.errors import MissingRule
 from plait.ext.ir import evaluate, inline_calls
 from plait.ext.types import Aval
-from plait_export import (
-    NotReadable,
-    deserialize,
-    export,
-    import_jax,
-    symbolic_args_specs,
-)
+from plait_export import NotReadable, deserialize, export, import_jax, symbolic_args_specs
 
 F32, I32 = np.float32, np.int32
 POLYMORPHIC = runpy.run_path(str(Path(__file__).with_name("test_polymorphic.py")))

@@ -12,10 +12,7 @@ import plait
 from plait import lax
 from plait import numpy as pnp
 from plait.errors import PlaitError
-from plait.ext.errors import (
-    ArgumentError,
-    DimMismatch,
-)
+from plait.ext.errors import ArgumentError, DimMismatch
 from plait_export import NotExportable, deserialize, export, symbolic_args_specs
 
 F32 = np.float32

@@ -9,9 +9,7 @@ import sys
 import numpy as np
 
 import plait
-from plait.ext.ops import (
-    elementwise as el,
-)
+from plait.ext.ops import elementwise as el
 from plait_export import deserialize, export, symbolic_args_specs
 
 F32 = np.float32

@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.ext.errors import AxisError
 
 pnp = plait.numpy
 

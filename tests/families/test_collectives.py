@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.ext.errors import AxisError
 
 EVEN = [[0, 2, 5, 7], [3, 1, 6, 4]]
 UNEVEN = [[0, 2, 5], [3, 1, 6, 4, 7]]

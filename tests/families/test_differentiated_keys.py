@@ -10,31 +10,13 @@ import plait
 from plait import numpy as pnp
 from plait import random
 from plait._ops.opaque import unwrap, wrap
-from plait.ext.errors import (
-    TypeRule,
-)
-from plait.ext.ir import (
-    primitive,
-)
-from plait.ext.rules import (
-    AnyElement,
-    expand_rules,
-)
-from plait.ext.types import (
-    Aval,
-    Opaque,
-    float0,
-)
-from plait.ext.values import (
-    asarray,
-)
-from plait.lax import (
-    scan,
-)
-from plait_autodiff.ext import (
-    ZERO,
-    jvp_rules,
-)
+from plait.ext.errors import TypeRule
+from plait.ext.ir import primitive
+from plait.ext.rules import AnyElement, expand_rules
+from plait.ext.types import Aval, Opaque, float0
+from plait.ext.values import asarray
+from plait.lax import scan
+from plait_autodiff.ext import ZERO, jvp_rules
 
 KEY = random.key(3)
 X = asarray(np.float64(0.7))

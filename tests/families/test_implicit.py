@@ -6,12 +6,8 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as jnp
-from plait.ext.ir import (
-    evaluate,
-)
-from plait_autodiff.ext import (
-    dense_solve,
-)
+from plait.ext.ir import evaluate
+from plait_autodiff.ext import dense_solve
 
 A = np.float64([[4.0, 1.0], [2.0, 3.0]])
 B = np.float64([1.0, 2.0])

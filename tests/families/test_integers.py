@@ -8,19 +8,10 @@ import pytest
 import plait
 from plait import ext, lax
 from plait import numpy as jnp
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.ops.elementwise import (
-    mul,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait_autodiff.ext import (
-    ZERO,
-    jvp_rules,
-)
+from plait.ext.ir import Primitive
+from plait.ext.ops.elementwise import mul
+from plait.ext.ops.shape import convert
+from plait_autodiff.ext import ZERO, jvp_rules
 
 NONE = np.zeros((), plait.float0)
 

@@ -9,10 +9,7 @@ import plait
 from plait import lax, nn
 from plait import numpy as jnp
 from plait._core.primitive import primitives
-from plait_autodiff.ext import (
-    jet_rules,
-    jvp_rules,
-)
+from plait_autodiff.ext import jet_rules, jvp_rules
 from plait_autodiff.taylor.laws import numerically
 
 ORDER = 4

@@ -15,13 +15,8 @@ from plait import lax, random
 from plait import numpy as pnp
 from plait._ops.opaque import unwrap, wrap
 from plait._xla.physical import laid_out
-from plait.errors import (
-    DeletedArrayError,
-    ProgramError,
-)
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.errors import DeletedArrayError, ProgramError
+from plait.ext.errors import TypeRule
 from plait.ext.ops.random import (
     random_bits,
     random_fold_in,
@@ -29,16 +24,9 @@ from plait.ext.ops.random import (
     random_split,
     rng_bit_generator,
 )
-from plait.ext.types import (
-    Aval,
-    Opaque,
-)
-from plait.ext.values import (
-    asarray,
-)
-from plait.lax import (
-    scan,
-)
+from plait.ext.types import Aval, Opaque
+from plait.ext.values import asarray
+from plait.lax import scan
 from plait.text import parse, same_program, show
 
 KEY = random.key(42)

@@ -6,12 +6,8 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as jnp
-from plait.ext.ir import (
-    programs_in,
-)
-from plait.ext.ops.control_flow import (
-    while_,
-)
+from plait.ext.ir import programs_in
+from plait.ext.ops.control_flow import while_
 from plait_autodiff.bounded_loops import levels
 
 A = np.float32([[0.6, 0.3], [0.1, 0.8]])

@@ -10,12 +10,8 @@ import plait
 from plait import testing
 from plait._core.primitive import registered
 from plait._plugins.metadata import declared, names
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.trace import (
-    as_list,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.trace import as_list
 from plait.testing.references import collective
 from plait_autodiff.laws import inverse_law
 

@@ -8,16 +8,9 @@ import pytest
 import plait
 from plait import lax, nn
 from plait import numpy as jnp
-from plait._simplify import (
-    simplify,
-)
-from plait.ext.ir import (
-    inline_calls,
-    programs_in,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait._simplify import simplify
+from plait.ext.ir import inline_calls, programs_in
+from plait.ext.ops.control_flow import call
 
 PEER = {
     "sin": (lax.sin, (3, 8, 14, 25, 43, 78)),

@@ -11,9 +11,7 @@ import pytest
 
 import plait
 from plait import numpy as pnp
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 
 EDGES = """
 bool > i*

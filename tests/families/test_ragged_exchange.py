@@ -8,11 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from plait.ext.errors import AxisError, OperandTypeError, ShapeError
 
 N, M, ROWS = 12, 20, 3
 """Rows that are sent and received, and the shape of one."""

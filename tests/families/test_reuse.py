@@ -9,12 +9,8 @@ import pytest
 import plait
 from plait import lax, random
 from plait import numpy as pnp
-from plait.errors import (
-    KeyReuseError,
-)
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.errors import KeyReuseError
+from plait.ext.errors import PlaitError
 
 split, uniform, normal = random.split, random.uniform, random.normal
 

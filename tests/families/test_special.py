@@ -11,25 +11,12 @@ import scipy.special as ss
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    PlaitError,
-    TypeRule,
-)
-from plait.ext.ops import (
-    special,
-)
-from plait.ext.ops import (
-    special as incomplete,
-)
-from plait.ext.ops import (
-    special as integrals,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import PlaitError, TypeRule
+from plait.ext.ops import special
+from plait.ext.ops import special as incomplete
+from plait.ext.ops import special as integrals
+from plait.ext.trace import staged
+from plait.ext.types import Aval
 from plait.testing import conformance
 from plait.text import parse, same_program, show
 from plait_autodiff.taylor.laws import numerically

@@ -12,9 +12,7 @@ import pytest
 import scipy.stats as ss
 
 import plait
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 from plait.scipy import stats
 from plait_autodiff import check_grads, grad
 from plait_autodiff.taylor.laws import numerically

@@ -10,12 +10,8 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    TypeRule,
-)
-from plait.ext.ops.windows import (
-    select_and_scatter_add_,
-)
+from plait.ext.errors import TypeRule
+from plait.ext.ops.windows import select_and_scatter_add_
 from plait.testing import conformance
 from plait_autodiff import check_grads
 

@@ -13,26 +13,12 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait._base.source import (
-    hidden,
-)
-from plait._core.check import (
-    check,
-)
+from plait._base.source import hidden
+from plait._core.check import check
 from plait.events import counting
-from plait.ext.errors import (
-    here,
-    hide,
-    user_frames,
-    user_line,
-)
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
+from plait.ext.errors import here, hide, user_frames, user_line
+from plait.ext.ops.elementwise import add
+from plait.ext.rules import eager_rules, lower_rules
 
 pnp = plait.numpy
 X = np.arange(3, dtype=np.float32)

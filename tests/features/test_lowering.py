@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 
 export = plait.export.export
 pnp = plait.numpy

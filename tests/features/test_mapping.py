@@ -12,22 +12,10 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait._core.lift_higher_order import (
-    lift_program,
-)
-from plait.ext.errors import (
-    AxisError,
-    MissingRule,
-    TreeMismatch,
-    TypeRule,
-)
-from plait.ext.values import (
-    Array,
-)
-from plait_batching.ext import (
-    Batch,
-    batching_rules,
-)
+from plait._core.lift_higher_order import lift_program
+from plait.ext.errors import AxisError, MissingRule, TreeMismatch, TypeRule
+from plait.ext.values import Array
+from plait_batching.ext import Batch, batching_rules
 
 pnp = plait.numpy
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -14,18 +14,10 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.testing import (
-    agree,
-)
-from plait.ext.trace import (
-    as_list,
-)
-from plait.ext.values import (
-    asarray,
-)
-from plait.testing.report import (
-    Checks,
-)
+from plait.ext.testing import agree
+from plait.ext.trace import as_list
+from plait.ext.values import asarray
+from plait.testing.report import Checks
 from plait_autodiff.taylor.laws import (
     by_numbers,
     coefficients,

@@ -7,27 +7,12 @@ import numpy as np
 
 from plait import lax
 from plait._core.primitive import primitives
-from plait._ops import (
-    families,
-)
-from plait.ext.ops import (
-    cumulative,
-    reduction,
-    shape,
-)
-from plait.ext.ops import (
-    reduction as argreduction,
-)
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    ConvDims,
-    conv_general,
-)
-from plait.ext.ops.fourier import (
-    fft_,
-)
+from plait._ops import families
+from plait.ext.ops import cumulative, reduction, shape
+from plait.ext.ops import reduction as argreduction
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import ConvDims, conv_general
+from plait.ext.ops.fourier import fft_
 from plait_autodiff.rematerialisation.policies import name_
 from plait_autodiff.rematerialisation.residuals import move_
 

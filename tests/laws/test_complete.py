@@ -13,15 +13,9 @@ import pytest
 import plait
 from plait._core.primitive import primitives
 from plait._plugins.metadata import declared, names
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.rules import (
-    Discrete,
-)
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.rules import Discrete
+from plait.ext.values import asarray
 from plait.testing import coverage
 
 HERE = Path(__file__).parent

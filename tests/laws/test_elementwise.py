@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops.elementwise import (
-    accurate,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.elementwise import accurate
 
 X = np.array([0.4, -0.35, 0.7])
 Y = np.array([1.5, 2.0, 0.6])

@@ -8,9 +8,7 @@ import numpy as np
 
 from plait._core.primitive import primitives
 from plait._ops import families
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.values import asarray
 
 assert families
 PRIM = primitives()

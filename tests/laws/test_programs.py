@@ -7,10 +7,7 @@ what varies.
 import numpy as np
 
 import plait
-from plait import (
-    lax,
-    map_axes,
-)
+from plait import lax, map_axes
 
 X = np.array([0.4, -0.35, 0.7])
 M = np.outer(X, X) + 2 * np.eye(3)

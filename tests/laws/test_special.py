@@ -5,27 +5,13 @@ Invariant: what is an order and must be whole is held fixed by the case.
 
 import numpy as np
 
-from plait.ext.ops import (
-    special as bessel,
-)
-from plait.ext.ops import (
-    special as error_functions,
-)
-from plait.ext.ops import (
-    special as hyp,
-)
-from plait.ext.ops import (
-    special as inc,
-)
-from plait.ext.ops import (
-    special as ints,
-)
-from plait.ext.ops import (
-    special as sp,
-)
-from plait.ext.ops import (
-    special as trigonometric_integrals,
-)
+from plait.ext.ops import special as bessel
+from plait.ext.ops import special as error_functions
+from plait.ext.ops import special as hyp
+from plait.ext.ops import special as inc
+from plait.ext.ops import special as ints
+from plait.ext.ops import special as sp
+from plait.ext.ops import special as trigonometric_integrals
 
 X = np.array([0.4, 1.3, 2.2])
 A, B = np.array([0.7, 2.5, 4.0]), np.array([1.3, 0.8, 3.0])

@@ -16,16 +16,7 @@ import plait
 from plait import lax
 from plait.errors import MissingRule, UnexpectedTracerError
 
-from .deliveries import (
-    ARGUMENTS,
-    RESULTS,
-    custom_jvp,
-    custom_vjp,
-    custom_vmap,
-    f32,
-    same,
-    same_vjp,
-)
+from .deliveries import ARGUMENTS, RESULTS, custom_jvp, custom_vjp, custom_vmap, f32, same, same_vjp
 
 pnp = plait.numpy
 DELIVERIES = [(f"given to {k}", d) for k, d in ARGUMENTS.items()]

@@ -8,29 +8,11 @@ import pytest
 
 import plait
 from plait._ops.callbacks import debug_print
-from plait._ops.collective import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    ppermute,
-    psum,
-    psum_scatter,
-)
-from plait.ext.ops.elementwise import (
-    exp,
-    sin,
-)
+from plait._ops.collective import all_gather, all_to_all, axis_index, ppermute, psum, psum_scatter
+from plait.ext.ops.elementwise import exp, sin
 from plait.lax import pmax, pmin
-from plait_sharding import (
-    P,
-    device_put,
-    make_mesh,
-    shard_map,
-    with_sharding_constraint,
-)
-from plait_sharding.ext import (
-    shard_map_p,
-)
+from plait_sharding import P, device_put, make_mesh, shard_map, with_sharding_constraint
+from plait_sharding.ext import shard_map_p
 
 R = np.random.default_rng(0)
 A = R.normal(size=(8, 8)).astype(np.float32)

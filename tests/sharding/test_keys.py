@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax, random
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 
 KEYS = random.split(random.key(42), 8)
 

@@ -17,9 +17,7 @@ from plait._ops.collective import (
     psum,
     psum_scatter,
 )
-from plait.ext.ops.elementwise import (
-    sin,
-)
+from plait.ext.ops.elementwise import sin
 from plait.lax import pmax, pmin
 from plait_sharding import P, device_put, make_mesh, shard_map, with_sharding_constraint
 

@@ -8,25 +8,13 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.ops.control_flow import (
-    call,
-    cond,
-    scan,
-    while_,
-)
-from plait.ext.trace import (
-    Wiring,
-)
+from plait.ext.ops.control_flow import call, cond, scan, while_
+from plait.ext.trace import Wiring
 from plait_autodiff import SymbolicZero
 from plait_autodiff.ext import partial_eval
 from plait_autodiff.rematerialisation.checkpointing import checkpoint_p
-from plait_sharding import (
-    P,
-    shard_map,
-)
-from plait_sharding.ext import (
-    shard_map_p,
-)
+from plait_sharding import P, shard_map
+from plait_sharding.ext import shard_map_p
 from plait_sharding.manual import Manual
 
 pnp = plait.numpy

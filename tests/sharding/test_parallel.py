@@ -8,10 +8,7 @@ import pytest
 import plait
 from plait import lax
 from plait.events import counting
-from plait.ext.errors import (
-    AxisError,
-    TreeMismatch,
-)
+from plait.ext.errors import AxisError, TreeMismatch
 
 pnp = plait.numpy
 R = np.random.default_rng(1)

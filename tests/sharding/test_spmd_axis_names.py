@@ -11,9 +11,7 @@ import pytest
 import plait
 from plait import lax
 from plait.errors import AxisError
-from plait.ext.ir import (
-    programs_in,
-)
+from plait.ext.ir import programs_in
 from plait_sharding import NamedSharding, P, make_mesh, shard_map, with_sharding_constraint
 
 pytestmark = pytest.mark.feature("B40")

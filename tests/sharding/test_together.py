@@ -6,14 +6,8 @@ import pytest
 
 import plait
 from plait._ops.collective import psum
-from plait.ext.ops.elementwise import (
-    sin,
-    tanh,
-)
-from plait.lax import (
-    cond,
-    scan,
-)
+from plait.ext.ops.elementwise import sin, tanh
+from plait.lax import cond, scan
 from plait_sharding import P, device_put, make_mesh, shard_map
 
 R = np.random.default_rng(3)

@@ -5,9 +5,7 @@ import numpy as np
 import plait
 from plait._ops.collective import pmean, psum
 from plait.events import counting
-from plait.ext.ops.elementwise import (
-    tanh,
-)
+from plait.ext.ops.elementwise import tanh
 from plait_sharding import NamedSharding, P, device_put, make_mesh, shard_map
 
 R = np.random.default_rng(0)

@@ -17,9 +17,7 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as pnp
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.ext.errors import PlaitError
 from plait_export import NotExportable
 from plait_export.portable import text_of
 from plait_export.tensorflow import to_tf

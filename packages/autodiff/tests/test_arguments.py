@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import (
-    DeletedArrayError,
-)
+from plait.errors import DeletedArrayError
 
 pnp = plait.numpy
 

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    TreeMismatch,
-    TypeRule,
-)
+from plait.ext.errors import TreeMismatch, TypeRule
 
 pnp = plait.numpy
 

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.lax import (
-    conv_general_dilated,
-    conv_transpose,
-)
+from plait.lax import conv_general_dilated, conv_transpose
 from plait_autodiff import check_grads, grad
 
 rng = np.random.default_rng(0)

@@ -12,12 +12,7 @@ import pytest
 import plait
 from plait import lax
 from plait.ext import Primitive, lower_rules
-from plait.ext.errors import (
-    MissingRule,
-    TreeMismatch,
-    TypeRule,
-    UndefinedRule,
-)
+from plait.ext.errors import MissingRule, TreeMismatch, TypeRule, UndefinedRule
 from plait_autodiff import (
     CustomPrimal,
     SymbolicZero,
@@ -34,9 +29,7 @@ from plait_autodiff import (
     value_and_grad,
     vjp,
 )
-from plait_autodiff.ext import (
-    jvp_rules,
-)
+from plait_autodiff.ext import jvp_rules
 
 pnp = plait.numpy
 

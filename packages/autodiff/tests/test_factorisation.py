@@ -24,9 +24,7 @@ from plait.ext.ops.linalg import (
     triangular_solve_,
     tridiagonal_solve_,
 )
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.values import asarray
 from plait_autodiff.taylor.laws import numerically
 
 la, sp = plait.numpy.linalg, plait.scipy.linalg

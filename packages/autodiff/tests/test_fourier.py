@@ -8,9 +8,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait.ext.ops.fourier import (
-    fft_,
-)
+from plait.ext.ops.fourier import fft_
 from plait_autodiff import check_grads, grad
 from plait_autodiff.laws import jvp_law, transpose_law
 

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 
 jnp = plait.numpy
 

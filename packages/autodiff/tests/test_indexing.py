@@ -9,13 +9,8 @@ import pytest
 
 import plait
 from plait.events import counting
-from plait.ext.ops.indexing import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-)
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.ops.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
+from plait.ext.values import asarray
 from plait.lax import (
     dynamic_slice,
     dynamic_update_slice,

@@ -12,21 +12,11 @@ import pytest
 
 import plait
 from plait import lax
-from plait.errors import (
-    ConcretizationError,
-)
+from plait.errors import ConcretizationError
 from plait.ext import Primitive, Program, evaluate
-from plait.ext.errors import (
-    TreeMismatch,
-    UndefinedRule,
-    user_line,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    eager_rules,
-)
+from plait.ext.errors import TreeMismatch, UndefinedRule, user_line
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import eager_rules
 from plait_autodiff import (
     checkpoint,
     custom_ivjp,
@@ -39,12 +29,7 @@ from plait_autodiff import (
     value_and_grad,
     vjp,
 )
-from plait_autodiff.ext import (
-    inverse_rules,
-    jvp_rules,
-    reverse,
-    transpose_rules,
-)
+from plait_autodiff.ext import inverse_rules, jvp_rules, reverse, transpose_rules
 
 pnp = plait.numpy
 X = np.float32([0.5, 1.0, 1.5])

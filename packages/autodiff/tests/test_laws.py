@@ -3,37 +3,15 @@
 import numpy as np
 import pytest
 
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.ops import (
-    control_flow,
-    shape,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.rules import (
-    Linear,
-    lower_rules,
-)
-from plait.ext.trace import (
-    Wiring,
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Primitive
+from plait.ext.ops import control_flow, shape
+from plait.ext.ops import elementwise as el
+from plait.ext.rules import Linear, lower_rules
+from plait.ext.trace import Wiring, staged
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 from plait.testing import Inapplicable, coverage
-from plait_autodiff.ext import (
-    ZERO,
-    jvp_rules,
-    recompute_rules,
-    transpose_rules,
-)
+from plait_autodiff.ext import ZERO, jvp_rules, recompute_rules, transpose_rules
 from plait_autodiff.laws import jvp_law, recompute_law, split_law, transpose_law
 from plait_autodiff.taylor.laws import jet_law, laplacian_law
 

@@ -9,9 +9,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.ext.errors import PlaitError
 from plait_autodiff import (
     checkpoint,
     custom_ivjp,

@@ -13,15 +13,8 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.values import (
-    from_numpy,
-)
-from plait_autodiff.ext import (
-    PartialVal,
-    partial_eval,
-    partial_trace,
-    split_program,
-)
+from plait.ext.values import from_numpy
+from plait_autodiff.ext import PartialVal, partial_eval, partial_trace, split_program
 
 keep = plait.checkpoint_policies
 V = np.float64([0.5, -0.3, 0.8])

@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.ext.errors import PlaitError
 
 X = np.float32([1.0, 2.0])
 WIDE, LONG, INTS = X.astype(np.float64), np.ones(3, np.float32), np.int32([1, 2])

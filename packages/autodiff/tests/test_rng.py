@@ -7,9 +7,7 @@ import numpy as np
 
 import plait
 from plait import random
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.values import asarray
 
 KEY = random.key(3)
 

@@ -10,10 +10,7 @@ import pytest
 
 import plait
 import plait.ops as ops
-from plait.ext.errors import (
-    AxisError,
-    TypeRule,
-)
+from plait.ext.errors import AxisError, TypeRule
 from plait.scipy import interpolate, ndimage, optimize, signal
 from plait.scipy.sparse import linalg
 from plait_autodiff import check_grads, grad

@@ -8,18 +8,10 @@ import pytest
 import scipy.special as ss
 
 import plait
-from plait.ext.errors import (
-    TypeRule,
-)
-from plait.ext.ops import (
-    special as inc,
-)
-from plait.ext.ops import (
-    special as ints,
-)
-from plait.ext.ops import (
-    special as sp,
-)
+from plait.ext.errors import TypeRule
+from plait.ext.ops import special as inc
+from plait.ext.ops import special as ints
+from plait.ext.ops import special as sp
 from plait_autodiff import check_grads, grad, jvp
 from plait_autodiff.taylor.laws import jet_law, laplacian_law
 

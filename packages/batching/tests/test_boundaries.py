@@ -9,12 +9,8 @@ import pytest
 import plait
 import plait_batching.ext
 from plait import ext
-from plait.ext.errors import (
-    AxisError,
-)
-from plait.ext.ops.elementwise import (
-    mul,
-)
+from plait.ext.errors import AxisError
+from plait.ext.ops.elementwise import mul
 
 pnp = plait.numpy
 

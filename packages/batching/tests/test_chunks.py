@@ -9,9 +9,7 @@ import pytest
 
 import plait
 from plait.errors import ArgumentError, AxisError, ShapeError, TreeMismatch
-from plait.ext.ir import (
-    programs_in,
-)
+from plait.ext.ir import programs_in
 
 pnp = plait.numpy
 X = np.random.default_rng(4).normal(size=(7, 3)).astype(np.float32)

@@ -6,10 +6,7 @@ Invariant: as in conftest: every axis, none, size 1, nested; with groups of eith
 import numpy as np
 import pytest
 
-from plait.lax import (
-    conv_general_dilated,
-    conv_transpose,
-)
+from plait.lax import conv_general_dilated, conv_transpose
 from plait_batching import vmap
 
 

@@ -9,15 +9,9 @@ import pytest
 import plait
 from plait import lax, random
 from plait import numpy as pnp
-from plait.ext.ops.random import (
-    rng_bit_generator,
-)
-from plait.ext.values import (
-    asarray,
-)
-from plait.lax import (
-    scan,
-)
+from plait.ext.ops.random import rng_bit_generator
+from plait.ext.values import asarray
+from plait.lax import scan
 
 KEYS = random.split(random.key(5), (4, 3, 2))
 I = np.array([2, 0, 1, 1])  # noqa: E741

@@ -3,25 +3,13 @@
 import numpy as np
 import pytest
 
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops import (
-    shape,
-)
-from plait.ext.rules import (
-    lower_rules,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.ir import Primitive
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape
+from plait.ext.rules import lower_rules
+from plait.ext.types import Aval
 from plait.testing import Inapplicable
-from plait_batching.ext import (
-    batching_rules,
-)
+from plait_batching.ext import batching_rules
 from plait_batching.laws import batching_law
 
 X = np.float32([[0.5, -0.25, 0.75], [0.3, 0.9, -0.65]])

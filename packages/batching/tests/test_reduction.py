@@ -6,9 +6,7 @@ Invariant: as in conftest: every axis, none, size 1, nested.
 import numpy as np
 import pytest
 
-from plait.ext.ops.reduction import (
-    reduce_xor,
-)
+from plait.ext.ops.reduction import reduce_xor
 from plait.numpy import all, any, argmax, argmin, max, mean, min, prod, sum
 from plait_batching import vmap
 

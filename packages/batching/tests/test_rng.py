@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import random
-from plait.ext.values import (
-    asarray,
-)
+from plait.ext.values import asarray
 
 KEYS = random.split(random.key(5), 4)
 LOGITS = np.log(np.random.default_rng(0).dirichlet(np.ones(3), 4)).astype(np.float32)

@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 
 import plait.numpy as pnp
-from plait.ext.ops.cumulative import (
-    cumlogsumexp_,
-    cummax_,
-    cummin_,
-    cumprod_,
-    cumsum_,
-    recurrence,
-)
+from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
 from plait_batching.piles.segmented import _row_after_row, _tree
 
 LENGTHS = [3, 1, 5, 2, 1, 1, 9]

@@ -9,13 +9,8 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.ir import (
-    programs_in,
-)
-from plait.ext.ops.linalg import (
-    geqrf,
-    ormqr_,
-)
+from plait.ext.ir import programs_in
+from plait.ext.ops.linalg import geqrf, ormqr_
 
 N, SIZE = 4, 7
 RNG = np.random.default_rng(3)

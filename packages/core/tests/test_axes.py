@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import (
-    SubscriptError,
-)
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.errors import SubscriptError
+from plait.ext.errors import AxisError
 
 pnp = plait.numpy
 

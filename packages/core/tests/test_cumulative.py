@@ -11,14 +11,7 @@ import pytest
 import plait
 from plait._core.array import asarray
 from plait._ops import cumulative as cum
-from plait._ops.cumulative import (
-    cumlogsumexp,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    linear_recurrence,
-)
+from plait._ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum, linear_recurrence
 from plait.errors import AxisError, TypeRule
 
 BF16 = ml_dtypes.bfloat16

@@ -8,10 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-    TypeRule,
-)
+from plait.ext.errors import AxisError, TypeRule
 
 pnp = plait.numpy
 

@@ -13,14 +13,7 @@ from plait._core.ir import Effect, Program, effects_of, programs_in
 from plait._core.primitive import Primitive
 from plait._core.staging import staged
 from plait._core.structures import structure
-from plait._ops import (
-    callbacks,
-    collective,
-    control_flow,
-    mapping,
-    reduction,
-    shape,
-)
+from plait._ops import callbacks, collective, control_flow, mapping, reduction, shape
 from plait._ops import elementwise as el
 from plait._plugins.traits import Structural
 from plait._simplify import dce, inline_calls, simplify, simplify_rules

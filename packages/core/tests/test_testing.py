@@ -14,14 +14,7 @@ from plait._core.interpreter import current, opened, use
 from plait._core.ir import programs_in
 from plait._core.primitive import Primitive, primitives
 from plait._core.staging import staged
-from plait._ops import (
-    cumulative,
-    dynamic_slicing,
-    families,
-    reduction,
-    shape,
-    sorting,
-)
+from plait._ops import cumulative, dynamic_slicing, families, reduction, shape, sorting
 from plait._ops import elementwise as el
 from plait._ops.control_flow import call
 from plait._plugins import traits

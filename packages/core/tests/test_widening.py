@@ -10,9 +10,7 @@ import pytest
 
 import plait
 from plait import ext, lax
-from plait.ext.ops.elementwise import (
-    add,
-)
+from plait.ext.ops.elementwise import add
 
 pnp = plait.numpy
 

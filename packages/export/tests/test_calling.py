@@ -7,16 +7,8 @@ import pytest
 
 import plait
 from plait import events, lax
-from plait.ext.errors import (
-    DimMismatch,
-    PlaitError,
-    TreeMismatch,
-    TypeRule,
-    UndecidedDim,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
+from plait.ext.errors import DimMismatch, PlaitError, TreeMismatch, TypeRule, UndecidedDim
+from plait.ext.ops import elementwise as el
 from plait_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
 
 F32 = np.float32
@@ -149,12 +141,8 @@ def test_in_loops_and_branches():
 
 
 def test_programs_that_call_it_are_evaluated():
-    from plait.ext.ir import (
-        evaluate,
-    )
-    from plait.ext.values import (
-        asarray,
-    )
+    from plait.ext.ir import evaluate
+    from plait.ext.values import asarray
 
     program = plait.make_program(lambda x, y: OPEN.call(x, y))(X, X[0])
     check(evaluate(program, [asarray(X), asarray(X[0])]), reference(X, X[0]))

@@ -10,13 +10,8 @@ import pytest
 
 import plait
 from plait.events import counting
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.lower import (
-    lock,
-    mlir,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.lower import lock, mlir
 from plait_export import (
     ArtifactError,
     Exported,

@@ -10,12 +10,8 @@ import scipy.linalg as sl
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.ops.linalg import (
-    geqrf,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.ops.linalg import geqrf
 from plait_export import NotExportable, deserialize, export, symbolic_args_specs
 
 la, npla = lax.linalg, plait.numpy.linalg

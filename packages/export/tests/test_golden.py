@@ -15,9 +15,7 @@ import pytest
 import plait
 from plait import lax
 from plait import numpy as pnp
-from plait.ext.ops import (
-    elementwise as el,
-)
+from plait.ext.ops import elementwise as el
 from plait_export import container, deserialize, export, symbolic_args_specs
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
+from plait.ext.errors import ArgumentError, PlaitError
 from plait_export import (
     ArtifactError,
     Limits,

@@ -8,9 +8,7 @@ import pytest
 
 import plait
 from plait import random
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 from plait.text import parse, show
 from plait_export import deserialize, export
 

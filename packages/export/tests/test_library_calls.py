@@ -7,21 +7,9 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.lower import (
-    STABLE,
-    lock,
-    mlir,
-)
-from plait_export import (
-    ArtifactError,
-    container,
-    deserialize,
-    export,
-    symbolic_args_specs,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.lower import STABLE, lock, mlir
+from plait_export import ArtifactError, container, deserialize, export, symbolic_args_specs
 from plait_export.library_calls import signatures
 from plait_export.portable import artifact_of
 

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    DuplicateRule,
-    TypeRule,
-)
-from plait.ext.tree import (
-    flatten,
-)
+from plait.ext.errors import DuplicateRule, TypeRule
+from plait.ext.tree import flatten
 from plait_export import (
     ArtifactError,
     NotExportable,

@@ -4,20 +4,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import (
-    ProgramError,
-)
-from plait.ext.errors import (
-    TreeMismatch,
-    TypeRule,
-)
-from plait_export import (
-    SymbolicScope,
-    export,
-    is_symbolic_dim,
-    symbolic_args_specs,
-    symbolic_shape,
-)
+from plait.errors import ProgramError
+from plait.ext.errors import TreeMismatch, TypeRule
+from plait_export import SymbolicScope, export, is_symbolic_dim, symbolic_args_specs, symbolic_shape
 
 X = np.zeros((4, 3, 2), np.float32)
 

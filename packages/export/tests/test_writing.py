@@ -9,33 +9,14 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext import (
-    lower as jaxlib_api,
-)
-from plait.ext.errors import (
-    PlaitError,
-    TypeRule,
-)
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.lower import (
-    attr,
-    mlir,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops import (
-    shape as sh,
-)
-from plait.ext.rules import (
-    Elementwise,
-    lower_rules,
-)
-from plait.ext.trace import (
-    current,
-)
+from plait.ext import lower as jaxlib_api
+from plait.ext.errors import PlaitError, TypeRule
+from plait.ext.ir import Primitive
+from plait.ext.lower import attr, mlir
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
+from plait.ext.rules import Elementwise, lower_rules
+from plait.ext.trace import current
 from plait_export import (
     ArtifactError,
     NotExportable,

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    AxisError,
-    TypeRule,
-)
+from plait.ext.errors import AxisError, TypeRule
 from plait_sharding import AxisType, Mesh, SingleDeviceSharding, create_device_mesh, make_mesh
 
 WHOLE = np.arange(32, dtype=np.float32).reshape(4, 8)

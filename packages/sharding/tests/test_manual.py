@@ -6,20 +6,10 @@ import numpy as np
 import pytest
 
 import plait
-from plait import (
-    io_callback,
-    pure_callback,
-)
+from plait import io_callback, pure_callback
 from plait.events import counting
-from plait.ext.errors import (
-    AxisError,
-    PlaitError,
-    TreeMismatch,
-    TypeRule,
-)
-from plait.ext.ops.elementwise import (
-    sin,
-)
+from plait.ext.errors import AxisError, PlaitError, TreeMismatch, TypeRule
+from plait.ext.ops.elementwise import sin
 from plait.lax import (
     all_gather,
     all_to_all,

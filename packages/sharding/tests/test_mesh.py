@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.ext.errors import AxisError
 from plait_sharding import Mesh, P, PartitionSpec, make_mesh
 
 

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.errors import (
-    DeletedArrayError,
-    PlacementError,
-)
+from plait.errors import DeletedArrayError, PlacementError
 from plait.events import counting
-from plait.ext.errors import (
-    TypeRule,
-)
+from plait.ext.errors import TypeRule
 from plait_sharding import Mesh, NamedSharding, P, SingleDeviceSharding, device_put, make_mesh
 
 A = np.arange(16, dtype=np.float32).reshape(4, 4)

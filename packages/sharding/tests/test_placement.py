@@ -8,25 +8,11 @@ import pytest
 import plait
 from plait.errors import PlacementError
 from plait.events import counting
-from plait.ext.devices import (
-    Placed,
-    boxes,
-    layout_of,
-)
-from plait.ext.errors import (
-    AxisError,
-    TreeMismatch,
-    TypeRule,
-)
-from plait.ext.ops.elementwise import (
-    sin,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.lax import (
-    scan,
-)
+from plait.ext.devices import Placed, boxes, layout_of
+from plait.ext.errors import AxisError, TreeMismatch, TypeRule
+from plait.ext.ops.elementwise import sin
+from plait.ext.types import Aval
+from plait.lax import scan
 from plait_sharding import (
     Mesh,
     NamedSharding,
@@ -37,9 +23,7 @@ from plait_sharding import (
     sharding_of,
     with_sharding_constraint,
 )
-from plait_sharding.ext import (
-    constraint,
-)
+from plait_sharding.ext import constraint
 
 R = np.random.default_rng(0)
 A = R.normal(size=(8, 16)).astype(np.float32)

@@ -5,20 +5,9 @@ mapping and derivatives are not mentioned: core carries the transformation throu
 """
 
 from plait import ext, lax
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    conv_general,
-)
-from plait.ext.ops.elementwise import (
-    abs_,
-    cos,
-    integer_pow,
-    mul,
-    sin,
-    sub,
-)
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.elementwise import abs_, cos, integer_pow, mul, sin, sub
 
 interval_rules = ext.RuleTable("interval", signature="(lows, highs, **params)", doc="(low, high)")
 

@@ -8,51 +8,26 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.ext.errors import (
-    hide as _hide,
-)
+from plait.ext.errors import hide as _hide
 
 from .adable import is_adable, register_adable, unregister_adable
-from .api import (
-    grad,
-    jvp,
-    linear_transpose,
-    linearize,
-    value_and_grad,
-    vjp,
-)
+from .api import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from .custom.conversions import closure_convert, custom_gradient, fwd_and_bwd
-from .custom.jvp import (
-    custom_jvp,
-)
-from .custom.linear_solve import (
-    custom_linear_solve,
-)
-from .custom.root import (
-    custom_root,
-    implicit_diff,
-)
+from .custom.jvp import custom_jvp
+from .custom.linear_solve import custom_linear_solve
+from .custom.root import custom_root, implicit_diff
 from .custom.symbolic_zeros import CustomPrimal, SymbolicZero
-from .custom.vjp import (
-    custom_vjp,
-)
+from .custom.vjp import custom_vjp
 from .gradient_checking import check_grads
 from .hessian_products import hvp, vhp
-from .inversion.functions import (
-    custom_ivjp,
-    invertible,
-)
+from .inversion.functions import custom_ivjp, invertible
 from .jacobian import hessian, jacfwd, jacrev
 from .rematerialisation.checkpointing import checkpoint
 from .rematerialisation.policies import checkpoint_name
 from .rematerialisation.report import Residual, print_saved_residuals, saved_residuals
 from .rematerialisation.scans import checkpoint_scan
-from .taylor.laplacian import (
-    fwd_laplacian,
-)
-from .taylor.series import (
-    jet,
-)
+from .taylor.laplacian import fwd_laplacian
+from .taylor.series import jet
 
 __all__ = [
     "CustomPrimal",

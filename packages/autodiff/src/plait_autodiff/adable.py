@@ -6,10 +6,7 @@ Invariant: only the functions of derivatives take them apart; all functions of t
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from plait.ext.tree import (
-    flatten,
-    registered_by,
-)
+from plait.ext.tree import flatten, registered_by
 
 __all__ = ["adables", "is_adable", "kept_parts", "register_adable", "unregister_adable"]
 

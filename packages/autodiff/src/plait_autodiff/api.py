@@ -9,11 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from plait import ShapeDtypeStruct
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    border,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.trace import (
     GROUND,
     Stage,
@@ -25,12 +21,8 @@ from plait.ext.trace import (
     opened,
     wraps,
 )
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    INTEGER,
-)
+from plait.ext.tree import flatten
+from plait.ext.types import INTEGER
 
 from .adable import adables
 from .forward import JVP

@@ -12,35 +12,14 @@ comparison.
 
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    cond as cond_p,
-)
-from plait.ext.ops.control_flow import (
-    scan,
-)
-from plait.ext.ops.elementwise import (
-    add,
-    and_,
-    lt,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    INT32,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ops.control_flow import cond as cond_p
+from plait.ext.ops.control_flow import scan
+from plait.ext.ops.elementwise import add, and_, lt
+from plait.ext.ops.shape import convert
+from plait.ext.trace import staged
+from plait.ext.types import INT32, Aval
+from plait.ext.values import Literal
 
 from .rematerialisation.checkpointing import checkpoint_p
 

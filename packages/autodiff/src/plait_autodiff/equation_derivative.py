@@ -7,16 +7,8 @@ rule uses them.
 import functools
 from typing import Any, NamedTuple
 
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    freeze_params,
-)
-from plait.ext.trace import (
-    as_list,
-    staged,
-)
+from plait.ext.ir import Eqn, Program, Var, freeze_params
+from plait.ext.trace import as_list, staged
 
 from .forward import DUAL, JVP
 from .split import choose, part, split_program

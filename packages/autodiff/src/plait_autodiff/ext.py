@@ -4,68 +4,19 @@ programs into known and unknown halves, reversal, partial evaluation.
 Invariant: nothing is defined here.
 """
 
-from .custom.jvp import (
-    custom_jvp_call,
-)
-from .custom.linear_solve import (
-    linear_solve,
-)
-from .custom.root import (
-    dense_solve,
-)
-from .custom.vjp import (
-    custom_vjp_call,
-)
-from .forward import (
-    JVP,
-    ZERO,
-    instantiate,
-    jvp_rules,
-)
-from .inversion.functions import (
-    along,
-    custom_ivjp_call,
-    invertible_call,
-)
-from .inversion.recovery import (
-    Reverse,
-    Unknown,
-    inverse_rules,
-    reverse,
-)
-from .partial_evaluation import (
-    PartialProgram,
-    PartialVal,
-    partial_eval,
-    partial_trace,
-)
-from .rematerialisation.residuals import (
-    Kept,
-    economise,
-    recompute_rules,
-)
-from .row_operations import (
-    Rowwise,
-    rowwise,
-)
-from .split import (
-    Halves,
-    Split,
-    choose,
-    divide,
-    merge,
-    part,
-    split_program,
-    split_rules,
-)
-from .taylor.laplacian import (
-    Laplacian,
-    laplacian_rules,
-)
-from .taylor.series import (
-    Jet,
-    jet_rules,
-)
+from .custom.jvp import custom_jvp_call
+from .custom.linear_solve import linear_solve
+from .custom.root import dense_solve
+from .custom.vjp import custom_vjp_call
+from .forward import JVP, ZERO, instantiate, jvp_rules
+from .inversion.functions import along, custom_ivjp_call, invertible_call
+from .inversion.recovery import Reverse, Unknown, inverse_rules, reverse
+from .partial_evaluation import PartialProgram, PartialVal, partial_eval, partial_trace
+from .rematerialisation.residuals import Kept, economise, recompute_rules
+from .row_operations import Rowwise, rowwise
+from .split import Halves, Split, choose, divide, merge, part, split_program, split_rules
+from .taylor.laplacian import Laplacian, laplacian_rules
+from .taylor.series import Jet, jet_rules
 from .transpose import (
     Linear,
     backward,

@@ -8,33 +8,13 @@ loops, branches and calls comes from the carrier mechanism.
 from types import MappingProxyType
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    here,
-)
-from plait.ext.ir import (
-    Var,
-)
-from plait.ext.ops.collective import (
-    varied,
-)
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.trace import (
-    Carrier,
-    Lifted,
-    Tracer,
-    lie_as,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    Literal,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, here
+from plait.ext.ir import Var
+from plait.ext.ops.collective import varied
+from plait.ext.rules import RuleTable
+from plait.ext.trace import Carrier, Lifted, Tracer, lie_as
+from plait.ext.types import Aval
+from plait.ext.values import Array, Literal
 
 __all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
 

@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    border,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.tree import flatten
+from plait.ext.values import as_value
 
 from .api import jvp, vjp
 from .tangents import expect_function

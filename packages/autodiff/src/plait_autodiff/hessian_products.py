@@ -6,9 +6,7 @@ Invariant: no Hessian is made: a product costs a small multiple of the function.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    border,
-)
+from plait.ext.errors import border
 
 from .api import grad, jvp, vjp
 from .tangents import expect_function

@@ -10,22 +10,10 @@ asks `looked` first.
 from collections.abc import Callable
 from typing import Any
 
-from plait.ext.ir import (
-    Eqn,
-    Var,
-)
-from plait.ext.trace import (
-    GROUND,
-    Stage,
-    Tracer,
-    use,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.ir import Eqn, Var
+from plait.ext.trace import GROUND, Stage, Tracer, use
+from plait.ext.tree import flatten
+from plait.ext.values import as_value
 
 
 class InspectableStage(Stage):

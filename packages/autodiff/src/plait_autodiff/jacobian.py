@@ -9,16 +9,9 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from plait import (
-    map_axes,
-)
-from plait.ext.errors import (
-    OperandTypeError,
-    border,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
+from plait import map_axes
+from plait.ext.errors import OperandTypeError, border
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import (
     broadcast_in_dim,
     convert,
@@ -27,26 +20,12 @@ from plait.ext.ops.shape import (
     moveaxis,
     size_value,
 )
-from plait.ext.ops.shape import (
-    reshape as reshape_,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.trace import (
-    admitted,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    INT32,
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.ops.shape import reshape as reshape_
+from plait.ext.sizes import is_symbolic
+from plait.ext.trace import admitted, wraps
+from plait.ext.tree import flatten
+from plait.ext.types import INT32, Aval
+from plait.ext.values import as_value
 
 from .adable import adables
 from .api import jvp, vjp

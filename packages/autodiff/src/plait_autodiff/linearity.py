@@ -9,36 +9,13 @@ Invariant: programs are looked at, never run.  ZERO is below LINEAR and KNOWN, O
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    derived,
-)
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.elementwise import (
-    div,
-    mul,
-    select,
-)
-from plait.ext.ops.shape import (
-    barrier,
-)
-from plait.ext.rules import (
-    Indexing,
-    Linear,
-    Structural,
-    expand_rules,
-)
-from plait.ext.trace import (
-    as_list,
-    staged,
-)
-from plait.ext.values import (
-    is_literal_zero,
-)
+from plait.ext.ir import Eqn, Program, Var, derived
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.elementwise import div, mul, select
+from plait.ext.ops.shape import barrier
+from plait.ext.rules import Indexing, Linear, Structural, expand_rules
+from plait.ext.trace import as_list, staged
+from plait.ext.values import is_literal_zero
 
 from .transpose import transpose_rules
 

@@ -6,40 +6,14 @@ Invariant: whoever opens the levels closes them; what was kept from inside has e
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
-from plait.ext.ir import (
-    Program,
-)
-from plait.ext.ops.collective import (
-    varied,
-)
-from plait.ext.ops.shape import (
-    fill,
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    Stage,
-    Value,
-    admitted,
-    apart_from,
-    current,
-    opened,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    COMPLEX,
-    FLOATING,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext.ir import Program
+from plait.ext.ops.collective import varied
+from plait.ext.ops.shape import fill, materialise_at_ground
+from plait.ext.trace import Stage, Value, admitted, apart_from, current, opened
+from plait.ext.tree import flatten
+from plait.ext.types import COMPLEX, FLOATING, Aval
+from plait.ext.values import Literal
 
 from .adable import adables
 from .forward import JVP

@@ -12,35 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    border,
-)
-from plait.ext.ir import (
-    Program,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.shape import (
-    convert,
-    fill,
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    GROUND,
-    as_operand,
-    current,
-    is_recorded,
-    is_unplaced,
-)
-from plait.ext.tree import (
-    TreeDef,
-    register,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ops.shape import convert, fill, materialise_at_ground
+from plait.ext.trace import GROUND, as_operand, current, is_recorded, is_unplaced
+from plait.ext.tree import TreeDef, register
+from plait.ext.types import Aval
 
 from .forward import ZERO
 from .tangents import given_cotangent, matching, no_tangent, tangent, whole

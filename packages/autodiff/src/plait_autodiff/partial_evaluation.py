@@ -11,33 +11,12 @@ it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
-from plait.ext.ir import (
-    Program,
-    Var,
-    dce,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    Stage,
-    admitted,
-    current,
-    opened,
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError
+from plait.ext.ir import Program, Var, dce, derived, evaluate
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.trace import Stage, admitted, current, opened, staged
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from .rematerialisation.policies import everything_saveable
 from .rematerialisation.residuals import economise

@@ -7,21 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from plait.ext.ops.shape import (
-    fill,
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    GROUND,
-    Recording,
-    admitted,
-    is_unplaced,
-    opened,
-)
-from plait.ext.tree import (
-    TreeDef,
-    flatten,
-)
+from plait.ext.ops.shape import fill, materialise_at_ground
+from plait.ext.trace import GROUND, Recording, admitted, is_unplaced, opened
+from plait.ext.tree import TreeDef, flatten
 
 from .adable import adables
 from .forward import JVP

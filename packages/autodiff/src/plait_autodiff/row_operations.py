@@ -13,14 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Var,
-    effects_of,
-    evaluate,
-    live_equations,
-)
+from plait.ext.ir import Primitive, Program, Var, effects_of, evaluate, live_equations
 
 from .split import Split, choose, divide, merge, part, split_program, split_rules
 from .transpose import is_linear, transpose_program, transpose_rules

@@ -10,16 +10,8 @@ The values that the stage captures are the residuals.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from plait.ext.ir import (
-    Program,
-    Var,
-    derived,
-    evaluate,
-)
-from plait.ext.rules import (
-    RuleTable,
-    expand_rules,
-)
+from plait.ext.ir import Program, Var, derived, evaluate
+from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import (
     Interpreter,
     Stage,
@@ -31,9 +23,7 @@ from plait.ext.trace import (
     staged,
     use,
 )
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.values import Literal
 
 split_rules = RuleTable(
     "split",

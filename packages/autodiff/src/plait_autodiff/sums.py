@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait.ext.types import (
-    FLOATING,
-    Aval,
-)
+from plait.ext.ops.elementwise import add
+from plait.ext.ops.shape import convert
+from plait.ext.types import FLOATING, Aval
 
 FLOAT32 = np.dtype(np.float32)
 

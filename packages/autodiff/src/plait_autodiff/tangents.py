@@ -10,32 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-    TreeMismatch,
-)
-from plait.ext.trace import (
-    Handle,
-    Value,
-    admitted,
-)
-from plait.ext.tree import (
-    difference,
-    flatten,
-    key_paths,
-)
-from plait.ext.types import (
-    COMPLEX,
-    INTEGER,
-    Aval,
-    float0,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
+from plait.ext.trace import Handle, Value, admitted
+from plait.ext.tree import difference, flatten, key_paths
+from plait.ext.types import COMPLEX, INTEGER, Aval, float0
+from plait.ext.values import Literal, as_value
 
 from .adable import adables
 from .forward import ZERO

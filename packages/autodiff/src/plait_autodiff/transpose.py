@@ -17,44 +17,14 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import (
-    MissingRule,
-    OperandTypeError,
-    PlaitError,
-    TypeRule,
-)
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.collective import (
-    psum_,
-    varied,
-)
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.rules import (
-    RuleTable,
-    expand_rules,
-)
-from plait.ext.trace import (
-    apart_from,
-    as_list,
-    current,
-    lie_as,
-    staged,
-    with_lines,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import MissingRule, OperandTypeError, PlaitError, TypeRule
+from plait.ext.ir import Eqn, Program, Var, derived, evaluate
+from plait.ext.ops.collective import psum_, varied
+from plait.ext.ops.elementwise import add
+from plait.ext.rules import RuleTable, expand_rules
+from plait.ext.trace import apart_from, as_list, current, lie_as, staged, with_lines
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from .split import part, split_program
 from .sums import is_narrow, rounded, widened

@@ -7,21 +7,12 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.ext.errors import (
-    hide as _hide,
-)
+from plait.ext.errors import hide as _hide
 
 from .api import vmap
-from .overrides import (
-    custom_vmap,
-    sequential_vmap,
-)
+from .overrides import custom_vmap, sequential_vmap
 from .tiles import vtile
-from .vmappable import (
-    is_vmappable,
-    register_vmappable,
-    unregister_vmappable,
-)
+from .vmappable import is_vmappable, register_vmappable, unregister_vmappable
 
 __all__ = [
     "custom_vmap",

@@ -19,9 +19,7 @@ from plait.ext.errors import (
     UndecidedDim,
     border,
 )
-from plait.ext.sizes import (
-    is_symbolic,
-)
+from plait.ext.sizes import is_symbolic
 from plait.ext.trace import (
     GROUND,
     Handle,
@@ -37,12 +35,7 @@ from plait.ext.trace import (
     result,
     wraps,
 )
-from plait.ext.tree import (
-    TreeDef,
-    flatten,
-    key_paths,
-    spread,
-)
+from plait.ext.tree import TreeDef, flatten, key_paths, spread
 
 from .axes import (
     ENTRY,

@@ -9,29 +9,12 @@ Invariant: positions and None belong to vmap; each other class of entries has on
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from plait.errors import (
-    RegistrationError,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-    normal_axis,
-)
-from plait.ext.tree import (
-    flatten,
-    spread,
-)
-from plait.ext.types import (
-    INTEGER,
-)
-from plait.ext.values import (
-    Array,
-    as_value,
-)
+from plait.errors import RegistrationError
+from plait.ext.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.ops.shape import materialise_at_ground, normal_axis
+from plait.ext.tree import flatten, spread
+from plait.ext.types import INTEGER
+from plait.ext.values import Array, as_value
 
 from .interpreter import Batch
 

@@ -8,12 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ops.indexing import (
-    getitem,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ops.indexing import getitem
 from plait.ext.ops.shape import (
     concatenate,
     materialise_at_ground,

@@ -10,25 +10,11 @@ Invariant: only the tables of plait_autodiff load this.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-)
-from plait.ext.trace import (
-    Deferred,
-    staged,
-    use,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ops.shape import broadcast_in_dim
+from plait.ext.trace import Deferred, staged, use
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 from plait_autodiff.ext import (
     ZERO,
     along,

@@ -3,25 +3,11 @@
 Invariant: nothing is defined here.
 """
 
-from .interpreter import (
-    Batch,
-    batching_rules,
-    insert,
-    skip,
-)
-from .overrides import (
-    custom_vmap_call,
-)
-from .piles.carrier import (
-    Ragged,
-    pile_rules,
-)
-from .piles.operation import (
-    pile_map,
-)
-from .piles.padding import (
-    padding_rules,
-)
+from .interpreter import Batch, batching_rules, insert, skip
+from .overrides import custom_vmap_call
+from .piles.carrier import Ragged, pile_rules
+from .piles.operation import pile_map
+from .piles.padding import padding_rules
 
 __all__ = [
     "Batch",

@@ -11,45 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    AxisError,
-)
-from plait.ext.ops.control_flow import (
-    map_axes,
-    row,
-)
-from plait.ext.ops.elementwise import (
-    eq,
-    select,
-)
-from plait.ext.ops.reduction import (
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    iota_,
-    transpose_,
-)
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.trace import (
-    Carrier,
-    Interpreter,
-    as_list,
-    staged,
-    with_axis,
-    without_axis,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import AxisError
+from plait.ext.ops.control_flow import map_axes, row
+from plait.ext.ops.elementwise import eq, select
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import broadcast_in_dim, iota_, transpose_
+from plait.ext.rules import RuleTable
+from plait.ext.sizes import is_symbolic
+from plait.ext.trace import Carrier, Interpreter, as_list, staged, with_axis, without_axis
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 __all__ = ["Batch", "batching_rules", "insert", "skip", "with_axis_at"]
 

@@ -13,30 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from plait import (
-    jit,
-)
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.testing import (
-    Inapplicable,
-    agree,
-)
-from plait.ext.trace import (
-    as_list,
-)
-from plait.ext.types import (
-    COMPLEX,
-    FLOATING,
-    category,
-)
-from plait.ext.values import (
-    from_numpy,
-)
+from plait import jit
+from plait.ext.errors import PlaitError
+from plait.ext.ir import Primitive
+from plait.ext.testing import Inapplicable, agree
+from plait.ext.trace import as_list
+from plait.ext.types import COMPLEX, FLOATING, category
+from plait.ext.values import from_numpy
 
 from .api import vmap
 from .piles.padding import padding_rules

@@ -21,23 +21,10 @@ from plait.ext.errors import (
     border,
     where_defined,
 )
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Thunk,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    expect,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
+from plait.ext.ir import Primitive, Program, Thunk, evaluate
+from plait.ext.ops.control_flow import call, expect
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import eager_rules, lower_rules
 from plait.ext.trace import (
     Call,
     Deferred,
@@ -50,16 +37,9 @@ from plait.ext.trace import (
     settled,
     stage,
 )
-from plait.ext.tree import (
-    flatten,
-    spread,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.tree import flatten, spread
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from .interpreter import batching_rules
 

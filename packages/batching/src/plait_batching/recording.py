@@ -17,12 +17,7 @@ from plait.ext.trace import (
     use,
     without_axis,
 )
-from plait.ext.tree import (
-    TreeDef,
-    flatten,
-    key_paths,
-    spread,
-)
+from plait.ext.tree import TreeDef, flatten, key_paths, spread
 
 from .axes import ENTRY, is_axis, lifted, taken
 from .interpreter import Batch

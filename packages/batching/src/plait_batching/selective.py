@@ -11,32 +11,12 @@ which elements come this way.  Everything else is as by `Batch`: collectives spe
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Primitive,
-    effects_of,
-)
-from plait.ext.ops.control_flow import (
-    cond,
-    map_axes,
-    row,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait.ext.trace import (
-    as_list,
-    enter,
-    leave,
-    staged,
-)
-from plait.ext.types import (
-    BOOL,
-    INT32,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Primitive, effects_of
+from plait.ext.ops.control_flow import cond, map_axes, row
+from plait.ext.ops.shape import convert
+from plait.ext.trace import as_list, enter, leave, staged
+from plait.ext.types import BOOL, INT32, Aval
+from plait.ext.values import Literal
 
 from .interpreter import Batch
 

@@ -8,28 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    border,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-    moveaxis,
-    reshape,
-)
-from plait.ext.trace import (
-    result,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-    spread,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.ops.shape import materialise_at_ground, moveaxis, reshape
+from plait.ext.trace import result, wraps
+from plait.ext.tree import flatten, key_paths, spread
+from plait.ext.values import as_value
 
 from .api import vmap
 from .axes import ENTRY, counted, entries, inside

@@ -8,26 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from plait.errors import (
-    RegistrationError,
-)
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ops.shape import (
-    iota_,
-)
-from plait.ext.trace import (
-    Value,
-    enter,
-    leave,
-)
-from plait.ext.types import (
-    INT32,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.errors import RegistrationError
+from plait.ext.errors import ArgumentError
+from plait.ext.ops.shape import iota_
+from plait.ext.trace import Value, enter, leave
+from plait.ext.types import INT32
+from plait.ext.values import as_value
 
 from .axes import added_kind, lifted, removed_kind, taken
 from .interpreter import Batch

@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as _np
 
-from ._base.errors import (
-    ArgumentError,
-    NanError,
-)
+from ._base.errors import ArgumentError, NanError
 from ._core.array import Array, Literal
 from ._core.carrier import expand_rules
 from ._core.interpreter import Interpreter, as_list, current, open_under, opened, use

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base.errors import (
-    OperandTypeError,
-    TypeRule,
-)
+from ._base.errors import OperandTypeError, TypeRule
 from ._base.jaxlib_api import ml_dtypes
 from ._core.array import as_value, canonical
 from ._ops.conversion import bits_of

@@ -7,10 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from ._base.errors import OperandTypeError, ShapeError
 from ._base.tracebacks import border
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_

@@ -12,11 +12,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from ._base.errors import ArgumentError, AxisError, ShapeError
 from ._types.avals import FLOATING, default_dtype
 from .lax import Precision
 from .numpy import (

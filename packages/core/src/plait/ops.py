@@ -3,11 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from ._ops.segments import (
-    segment_max,
-    segment_min,
-    segment_prod,
-    segment_sum,
-)
+from ._ops.segments import segment_max, segment_min, segment_prod, segment_sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

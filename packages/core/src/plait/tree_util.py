@@ -7,9 +7,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from ._base.errors import (
-    ArgumentError,
-)
+from ._base.errors import ArgumentError
 from ._base.freezing import bare
 from ._base.jaxlib_api import pytree
 from .tree import (

@@ -7,9 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ._base.errors import (
-    ArgumentError,
-)
+from ._base.errors import ArgumentError
 from ._core.array import Array as ConcreteArray
 from ._core.handles import Handle
 from ._core.interpreter import Value

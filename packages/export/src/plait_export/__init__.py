@@ -11,12 +11,8 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.ext.errors import (
-    hide as _hide,
-)
-from plait.ext.sizes import (
-    Scope,
-)
+from plait.ext.errors import hide as _hide
+from plait.ext.sizes import Scope
 
 from . import tensorflow
 from .artifact import Exported

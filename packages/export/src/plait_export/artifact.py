@@ -9,51 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ir import (
-    Program,
-)
-from plait.ext.lower import (
-    JAXLIB_VERSION,
-    lock,
-)
-from plait.ext.lower import (
-    STABLE as LAPACK,
-)
-from plait.ext.rules import (
-    core_version,
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-)
-from plait.ext.trace import (
-    GROUND,
-    current,
-)
-from plait.ext.tree import (
-    TreeDef,
-    difference,
-    flatten,
-    key_paths,
-)
-from plait.ext.types import (
-    COMPLEX,
-    Aval,
-    ShapeDtypeStruct,
-)
-from plait.ext.values import (
-    Array,
-    Literal,
-    as_argument,
-    as_value,
-    is_tracer,
-)
+from plait.ext.errors import ArgumentError, PlaitError, TreeMismatch, border
+from plait.ext.ir import Program
+from plait.ext.lower import JAXLIB_VERSION, lock
+from plait.ext.lower import STABLE as LAPACK
+from plait.ext.rules import core_version
+from plait.ext.sizes import Dim, Scope
+from plait.ext.trace import GROUND, current
+from plait.ext.tree import TreeDef, difference, flatten, key_paths
+from plait.ext.types import COMPLEX, Aval, ShapeDtypeStruct
+from plait.ext.values import Array, Literal, as_argument, as_value, is_tracer
 
 from . import container, division, portable, safetensors, sealing, signature, structure
 from .calling import FlatFunction

@@ -14,21 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plait
-from plait.ext.devices import (
-    handler,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-    border,
-    warn,
-)
-from plait.ext.lower import (
-    loaded_again,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.devices import handler
+from plait.ext.errors import ArgumentError, PlaitError, border, warn
+from plait.ext.lower import loaded_again
+from plait.ext.types import Aval
 
 from . import container, files, portable, sealing, signature
 from .artifact import NO_SCOPE, STABLE_CALLS, Exported

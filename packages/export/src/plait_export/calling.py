@@ -9,21 +9,9 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import plait
-from plait.ext.devices import (
-    Placed,
-    handler,
-    move,
-    platform,
-)
-from plait.ext.errors import (
-    PlaitError,
-    border,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    evaluate,
-)
+from plait.ext.devices import Placed, handler, move, platform
+from plait.ext.errors import PlaitError, border
+from plait.ext.ir import Primitive, Program, evaluate
 from plait.ext.lower import (
     Module,
     RuntimeFailure,
@@ -35,25 +23,11 @@ from plait.ext.lower import (
     module_of,
     serialized,
 )
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-    physical_rules,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    solid,
-    wrap,
-)
+from plait.ext.rules import eager_rules, lower_rules, physical_rules
+from plait.ext.sizes import is_symbolic
+from plait.ext.trace import staged
+from plait.ext.types import Aval
+from plait.ext.values import Array, solid, wrap
 
 from .division import Division, constrained, enter
 from .errors import ArtifactError, NotExportable, NotReadable, expecting

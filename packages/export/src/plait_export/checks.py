@@ -6,9 +6,7 @@ Invariant: what can not be left out here is refused in words; nothing is left ou
 from collections.abc import Iterable
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-)
+from plait.ext.errors import ArgumentError
 
 
 class DisabledSafetyCheck:

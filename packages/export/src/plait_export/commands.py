@@ -9,13 +9,8 @@ import io
 import sys
 from collections.abc import Sequence
 
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
-from plait.ext.sizes import (
-    Dim,
-)
+from plait.ext.errors import ArgumentError, PlaitError
+from plait.ext.sizes import Dim
 
 from . import files, sealing, tensorflow
 from .facts import bytes_of, check

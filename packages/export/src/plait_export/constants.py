@@ -11,11 +11,7 @@ it lacks: numbers are given in the order of modules, and in each of its operatio
 from math import prod
 from typing import Any
 
-from plait.ext.lower import (
-    attr,
-    lock,
-    mlir,
-)
+from plait.ext.lower import attr, lock, mlir
 
 from .errors import ArtifactError
 from .portable import artifact_of, operations, parsed, replace

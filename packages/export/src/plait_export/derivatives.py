@@ -12,20 +12,9 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.types import (
-    ShapeDtypeStruct,
-    float0,
-)
-from plait_autodiff.ext import (
-    ZERO,
-    instantiate,
-    is_linear,
-    jvp_rules,
-    transpose_rules,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.types import ShapeDtypeStruct, float0
+from plait_autodiff.ext import ZERO, instantiate, is_linear, jvp_rules, transpose_rules
 
 from .artifact import Exported
 from .calling import call_exported

@@ -15,20 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plait
-from plait.ext.devices import (
-    devices as devices_here,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
-from plait.ext.lower import (
-    attr,
-    mlir,
-)
-from plait.ext.values import (
-    Array,
-)
+from plait.ext.devices import devices as devices_here
+from plait.ext.errors import ArgumentError, PlaitError
+from plait.ext.lower import attr, mlir
+from plait.ext.values import Array
 
 from .container import field, texts
 from .errors import ArtifactError, NotExportable

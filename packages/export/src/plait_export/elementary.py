@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.ir import (
-    Primitive,
-)
+from plait.ext.ir import Primitive
 from plait.ext.ops.linalg import (
     cholesky_,
     eig_,
@@ -42,9 +40,7 @@ from plait.ext.ops.linalg import (
     tridiagonal_,
     tridiagonal_solve_,
 )
-from plait.ext.sizes import (
-    is_symbolic,
-)
+from plait.ext.sizes import is_symbolic
 
 from .errors import NotExportable
 

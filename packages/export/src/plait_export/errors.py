@@ -8,9 +8,7 @@ made to break jaxlib's reader of StableHLO may still do so.
 
 from typing import Any
 
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.ext.errors import PlaitError
 
 AGAIN = "save it again with Exported.serialize(), and copy the file as bytes, unchanged"
 

@@ -8,9 +8,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    border,
-)
+from plait.ext.errors import border
 
 from . import container, files, portable, sealing
 from .artifact import STABLE_CALLS

@@ -10,10 +10,7 @@ import os
 from collections.abc import Callable
 from typing import IO, Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
+from plait.ext.errors import ArgumentError, PlaitError
 
 from .errors import ArtifactError, NotWritable
 

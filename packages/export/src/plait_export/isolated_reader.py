@@ -12,12 +12,8 @@ import sys
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.tree import (
-    flatten,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.tree import flatten
 
 from . import jax_artifacts, loading, portable, structure
 from .artifact import Exported

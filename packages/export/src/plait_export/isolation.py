@@ -19,9 +19,7 @@ from collections.abc import Iterable
 from threading import Timer
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    ArgumentError,
-)
+from plait.ext.errors import ArgumentError
 
 from .errors import ArtifactError
 

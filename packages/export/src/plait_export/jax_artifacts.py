@@ -14,20 +14,10 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    PlaitError,
-    border,
-)
-from plait.ext.lower import (
-    known_platforms,
-    lock,
-)
-from plait.ext.sizes import (
-    Scope,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import PlaitError, border
+from plait.ext.lower import known_platforms, lock
+from plait.ext.sizes import Scope
+from plait.ext.types import Aval
 
 from . import container, portable, signature, structure
 from .artifact import STABLE_CALLS, Exported, pullback_types

@@ -14,10 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from plait.ext.lower import (
-    STABLE,
-    mlir,
-)
+from plait.ext.lower import STABLE, mlir
 
 from .errors import ArtifactError
 

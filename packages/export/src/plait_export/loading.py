@@ -17,23 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    PlaitError,
-    border,
-)
-from plait.ext.lower import (
-    lock,
-)
-from plait.ext.sizes import (
-    Scope,
-)
-from plait.ext.tree import (
-    TreeDef,
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import PlaitError, border
+from plait.ext.lower import lock
+from plait.ext.sizes import Scope
+from plait.ext.tree import TreeDef, flatten
+from plait.ext.types import Aval
 
 from . import container, division, files, portable, safetensors, sealing, signature, structure
 from .artifact import (

@@ -9,22 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    border,
-)
-from plait.ext.lower import (
-    circumstances,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    is_tracer,
-)
+from plait.ext.errors import ArgumentError, border
+from plait.ext.lower import circumstances
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import is_tracer
 
 from . import container, sealing, signature
 from .calling import MachineCode

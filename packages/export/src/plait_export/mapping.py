@@ -9,12 +9,8 @@ Invariant: only the table of plait_batching loads this.
 from typing import Any
 
 import plait
-from plait.ext.ops.control_flow import (
-    row,
-)
-from plait_batching.ext import (
-    batching_rules,
-)
+from plait.ext.ops.control_flow import row
+from plait_batching.ext import batching_rules
 
 from .artifact import Exported
 from .calling import call_exported

@@ -15,12 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    freeze_params,
-    programs_in,
-)
+from plait.ext.ir import Eqn, Program, freeze_params, programs_in
 from plait.ext.ops import (
     collective,
     contraction,
@@ -31,33 +26,14 @@ from plait.ext.ops import (
     reduction,
     shape,
 )
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops.callbacks import (
-    foreign,
-)
-from plait.ext.ops.platforms import (
-    platform_index,
-)
-from plait.ext.ops.random import (
-    rng_bit_generator,
-)
-from plait.ext.rules import (
-    Collective,
-    Elementwise,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.trace import (
-    as_list,
-    staged,
-)
-from plait.ext.types import (
-    COMPLEX,
-    Opaque,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.callbacks import foreign
+from plait.ext.ops.platforms import platform_index
+from plait.ext.ops.random import rng_bit_generator
+from plait.ext.rules import Collective, Elementwise
+from plait.ext.sizes import Dim
+from plait.ext.trace import as_list, staged
+from plait.ext.types import COMPLEX, Opaque
 
 PLAIN = frozenset([
     el.abs_, el.add, el.and_, el.ceil, el.clamp, el.clz, el.complex_, el.cos, el.div, el.eq, el.exp,

@@ -12,12 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.types import Aval
 
 from . import container, portable, sealing
 from .artifact import STABLE_CALLS, Exported

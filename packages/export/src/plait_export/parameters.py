@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-)
+from plait.ext.errors import ArgumentError
 
 
 def names_of(given: Any, what: str) -> list[str]:

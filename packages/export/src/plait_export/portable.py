@@ -14,39 +14,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from plait.ext import (
-    lower as jaxlib_api,
-)
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.lower import (
-    ASKED,
-    I32,
-    Emitter,
-    Unit,
-    index_of,
-    measured,
-    mlir,
-    read,
-    type_of,
-)
-from plait.ext.ops.platforms import (
-    platform_index,
-)
+from plait.ext import lower as jaxlib_api
+from plait.ext.errors import PlaitError
+from plait.ext.lower import ASKED, I32, Emitter, Unit, index_of, measured, mlir, read, type_of
+from plait.ext.ops.platforms import platform_index
 from plait.ext.ops.random import DYNAMIC_GENERATOR
-from plait.ext.rules import (
-    lower_rules,
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    read_constraint,
-)
-from plait.ext.types import (
-    BOOL,
-    Aval,
-)
+from plait.ext.rules import lower_rules
+from plait.ext.sizes import Dim, Scope, read_constraint
+from plait.ext.types import BOOL, Aval
 
 from .container import stablehlo_version
 from .errors import ArtifactError, NotExportable

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait.ext.ops.control_flow import call
 
 from .artifact import Exported
 

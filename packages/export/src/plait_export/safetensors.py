@@ -18,9 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.types import (
-    EXTRA_DTYPES,
-)
+from plait.ext.types import EXTRA_DTYPES
 
 from .errors import ArtifactError
 

@@ -15,9 +15,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import IO, Any
 
-from plait.ext.errors import (
-    ArgumentError,
-)
+from plait.ext.errors import ArgumentError
 
 from . import container, files
 from .errors import AGAIN, ArtifactError

@@ -11,10 +11,7 @@ import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
+from plait.ext.errors import ArgumentError, PlaitError
 
 from .opened import Opened, arrays_of, file_of, text_of, values_of
 

@@ -19,22 +19,9 @@ from plait.ext.errors import (
     ShapeError,
     UndecidedDim,
 )
-from plait.ext.ops import (
-    random as _keys,  # noqa: F401  (it defines the dtypes of keys)
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    solve_dims,
-    symbolic_dims,
-)
-from plait.ext.types import (
-    EXTRA_DTYPES,
-    Aval,
-    Opaque,
-    float0,
-    short_name,
-)
+from plait.ext.ops import random as _keys  # noqa: F401  (it defines the dtypes of keys)
+from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
+from plait.ext.types import EXTRA_DTYPES, Aval, Opaque, float0, short_name
 
 from .errors import ArtifactError, NotExportable
 

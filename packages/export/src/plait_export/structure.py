@@ -16,16 +16,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    DuplicateRule,
-)
-from plait.ext.tree import (
-    LEAF,
-    TreeDef,
-    node_data,
-    registry,
-)
+from plait.ext.errors import ArgumentError, DuplicateRule
+from plait.ext.tree import LEAF, TreeDef, node_data, registry
 
 from .errors import ArtifactError, NotExportable
 

@@ -7,25 +7,11 @@ in one scope.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    ShapeError,
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    symbolic_dims,
-)
-from plait.ext.tree import (
-    flatten,
-    spread,
-)
-from plait.ext.types import (
-    ShapeDtypeStruct,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, ShapeError
+from plait.ext.sizes import Dim, Scope, symbolic_dims
+from plait.ext.tree import flatten, spread
+from plait.ext.types import ShapeDtypeStruct
+from plait.ext.values import as_value
 
 
 def is_symbolic_dim(size: Any) -> bool:

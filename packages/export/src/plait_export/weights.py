@@ -14,31 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.devices import (
-    move,
-    put,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
-from plait.ext.sizes import (
-    Scope,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    as_argument,
-    canonical,
-    wrap,
-)
+from plait.ext.devices import move, put
+from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext.sizes import Scope
+from plait.ext.tree import flatten, key_paths
+from plait.ext.types import Aval
+from plait.ext.values import Array, as_argument, canonical, wrap
 
 from . import safetensors, signature
 from .container import field

@@ -10,49 +10,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import plait
-from plait import (
-    jit,
-)
-from plait.ext.devices import (
-    Placed,
-    platform,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    border,
-    user_line,
-)
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    effects_of,
-    evaluate,
-    live_equations,
-    programs_in,
-)
-from plait.ext.lower import (
-    known_platforms,
-    module_of,
-)
-from plait.ext.ops.callbacks import (
-    host,
-)
-from plait.ext.ops.checks import (
-    check_p,
-)
-from plait.ext.trace import (
-    Handle,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    ShapeDtypeStruct,
-    float0,
-)
-from plait.ext.values import (
-    is_tracer,
-)
+from plait import jit
+from plait.ext.devices import Placed, platform
+from plait.ext.errors import ArgumentError, border, user_line
+from plait.ext.ir import Eqn, Program, effects_of, evaluate, live_equations, programs_in
+from plait.ext.lower import known_platforms, module_of
+from plait.ext.ops.callbacks import host
+from plait.ext.ops.checks import check_p
+from plait.ext.trace import Handle
+from plait.ext.tree import flatten
+from plait.ext.types import ShapeDtypeStruct, float0
+from plait.ext.values import is_tracer
 
 from .artifact import STABLE_CALLS, Exported, pullback_name, pullback_types
 from .calling import call_exported

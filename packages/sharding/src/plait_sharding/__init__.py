@@ -8,9 +8,7 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.ext.errors import (
-    hide as _hide,
-)
+from plait.ext.errors import hide as _hide
 
 from . import topologies
 from .assembly import (
@@ -23,9 +21,7 @@ from .device_meshes import create_device_mesh, create_hybrid_device_mesh
 from .explicit_types import ShardingTypeError
 from .inspection import inspect_array_sharding
 from .logical_axes import SerialLoop
-from .manual import (
-    shard_map,
-)
+from .manual import shard_map
 from .mesh import AbstractMesh, AxisType, Mesh, P, PartitionSpec
 from .movement import (
     Shard,
@@ -44,10 +40,7 @@ from .named_maps import xmap
 from .named_shardings import NamedSharding
 from .parallel import pmap
 from .pictures import picture, visualize_array_sharding, visualize_sharding
-from .placement import (
-    Sharding,
-    SingleDeviceSharding,
-)
+from .placement import Sharding, SingleDeviceSharding
 from .propagation import AUTO
 from .tilings import GSPMDSharding
 from .typed_axes import auto_axes, explicit_axes, reshard

@@ -9,30 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.devices import (
-    Placed,
-    assemble,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-)
-from plait.ext.tree import (
-    flatten,
-    map_tree,
-    spread,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    as_value,
-    asarray,
-    canonical,
-    wrap,
-)
+from plait.ext.devices import Placed, assemble
+from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
+from plait.ext.tree import flatten, map_tree, spread
+from plait.ext.types import Aval
+from plait.ext.values import Array, as_value, asarray, canonical, wrap
 from plait.lax import convert_element_type
 
 from .placement import Sharding, from_host

@@ -12,27 +12,12 @@ device: each is one piece per device, along a new leading axis that is divided o
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from plait.ext.ir import (
-    Program,
-    Var,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.elementwise import (
-    mul,
-)
-from plait.ext.ops.shape import (
-    reshape,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Program, Var, derived, evaluate
+from plait.ext.ops.elementwise import mul
+from plait.ext.ops.shape import reshape
+from plait.ext.trace import staged
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 from plait_autodiff.ext import (
     Halves,
     Kept,

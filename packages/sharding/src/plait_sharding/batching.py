@@ -9,19 +9,9 @@ Invariant: only the table of plait_batching loads this.
 
 from typing import Any
 
-from plait.ext.errors import (
-    AxisError,
-)
-from plait.ext.trace import (
-    rebuilt,
-    solve,
-    varying_inputs,
-)
-from plait_batching.ext import (
-    Batch,
-    batching_rules,
-    insert,
-)
+from plait.ext.errors import AxisError
+from plait.ext.trace import rebuilt, solve, varying_inputs
+from plait_batching.ext import Batch, batching_rules, insert
 
 from .inspection import inspect_p
 from .manual import shard_map_p

@@ -8,12 +8,7 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
-from plait.ext.lower import (
-    Emitter,
-    attr,
-    i64,
-    matrix,
-)
+from plait.ext.lower import Emitter, attr, i64, matrix
 from plait.ext.ops.collective import (
     all_gather_,
     all_to_all_,
@@ -24,13 +19,8 @@ from plait.ext.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.types import (
-    UINT32,
-    Aval,
-)
+from plait.ext.rules import RuleTable
+from plait.ext.types import UINT32, Aval
 
 from .mesh import Mesh
 from .named_shardings import Grid

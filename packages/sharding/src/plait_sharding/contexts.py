@@ -11,14 +11,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from plait import config
-from plait.ext.errors import (
-    AxisError,
-    PlaitError,
-)
-from plait.ext.trace import (
-    surround,
-    surrounding,
-)
+from plait.ext.errors import AxisError, PlaitError
+from plait.ext.trace import surround, surrounding
 
 from .mesh import AbstractMesh, AxisType, Mesh
 

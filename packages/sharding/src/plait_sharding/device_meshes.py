@@ -10,13 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.devices import (
-    devices as all_devices,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-)
+from plait.ext.devices import devices as all_devices
+from plait.ext.errors import ArgumentError, AxisError
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 

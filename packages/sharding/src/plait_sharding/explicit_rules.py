@@ -22,21 +22,11 @@ from plait.ext.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    conv_general,
-)
-from plait.ext.ops.cumulative import (
-    recurrence,
-)
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
-from plait.ext.ops.fourier import (
-    fft_,
-)
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.cumulative import recurrence
+from plait.ext.ops.elementwise import bitcast_
+from plait.ext.ops.fourier import fft_
 from plait.ext.ops.indexing import (
     dynamic_slice_,
     dynamic_update_slice_,
@@ -65,10 +55,7 @@ from plait.ext.ops.linalg import (
     tridiagonal_,
     tridiagonal_solve_,
 )
-from plait.ext.ops.opaque import (
-    unwrap_,
-    wrap_,
-)
+from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.random import (
     random_bits,
     random_clone,
@@ -77,10 +64,7 @@ from plait.ext.ops.random import (
     random_split,
     rng_bit_generator,
 )
-from plait.ext.ops.reduction import (
-    argmax_,
-    argmin_,
-)
+from plait.ext.ops.reduction import argmax_, argmin_
 from plait.ext.ops.shape import (
     barrier,
     broadcast_in_dim,
@@ -93,22 +77,10 @@ from plait.ext.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.ext.ops.sorting import (
-    argsort_,
-    sort_,
-    top_k_,
-)
-from plait.ext.ops.windows import (
-    select_and_scatter_add_,
-)
-from plait.ext.rules import (
-    Cumulative,
-    Elementwise,
-    Reduction,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.ops.sorting import argsort_, sort_, top_k_
+from plait.ext.ops.windows import select_and_scatter_add_
+from plait.ext.rules import Cumulative, Elementwise, Reduction
+from plait.ext.types import Aval
 
 from .explicit_types import (
     Entries,

@@ -13,21 +13,10 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from plait.ext.errors import (
-    AxisError,
-    TypeRule,
-)
-from plait.ext.rules import (
-    RuleTable,
-    expand_rules,
-)
-from plait.ext.trace import (
-    as_list,
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import AxisError, TypeRule
+from plait.ext.rules import RuleTable, expand_rules
+from plait.ext.trace import as_list, staged
+from plait.ext.types import Aval
 
 from .mesh import Mesh, Names, PartitionSpec
 

@@ -3,20 +3,10 @@
 Invariant: nothing is defined here.
 """
 
-from .collectives import (
-    manual_rules,
-)
-from .explicit_types import (
-    ShardingTypeError,
-    entries_of,
-    explicit_rules,
-)
-from .manual import (
-    shard_map_p,
-)
-from .placement import (
-    constraint,
-)
+from .collectives import manual_rules
+from .explicit_types import ShardingTypeError, entries_of, explicit_rules
+from .manual import shard_map_p
+from .placement import constraint
 
 __all__ = [
     "ShardingTypeError",

@@ -7,34 +7,14 @@ compiled, and at once where nothing is traced.
 from collections.abc import Callable
 from typing import Any
 
-from plait.ext.devices import (
-    first,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
-from plait.ext.ir import (
-    Effect,
-    Primitive,
-)
-from plait.ext.lower import (
-    ask,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-    physical_rules,
-)
-from plait.ext.trace import (
-    arguments,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    solid,
-)
+from plait.ext.devices import first
+from plait.ext.errors import ArgumentError, PlaitError
+from plait.ext.ir import Effect, Primitive
+from plait.ext.lower import ask
+from plait.ext.rules import eager_rules, lower_rules, physical_rules
+from plait.ext.trace import arguments
+from plait.ext.types import Aval
+from plait.ext.values import solid
 
 from .movement import sharding_of
 from .placement import Sharding, SingleDeviceSharding

@@ -12,14 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-)
+from plait.ext.errors import ArgumentError, AxisError
+from plait.ext.tree import flatten, key_paths
 
 from .contexts import MissingMesh
 from .mesh import Mesh

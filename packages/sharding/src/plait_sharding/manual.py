@@ -14,28 +14,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    PlaitError,
-    border,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    derived,
-    ordered,
-)
-from plait.ext.lower import (
-    Emitter,
-    attr,
-)
-from plait.ext.ops.control_flow import (
-    expect,
-)
-from plait.ext.rules import (
-    lower_rules,
-)
+from plait.ext.errors import ArgumentError, AxisError, PlaitError, border
+from plait.ext.ir import Primitive, Program, derived, ordered
+from plait.ext.lower import Emitter, attr
+from plait.ext.ops.control_flow import expect
+from plait.ext.rules import lower_rules
 from plait.ext.trace import (
     Handle,
     Interpreter,
@@ -48,15 +31,8 @@ from plait.ext.trace import (
     trace,
     wraps,
 )
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-    spread,
-)
-from plait.ext.types import (
-    INT32,
-    Aval,
-)
+from plait.ext.tree import flatten, key_paths, spread
+from plait.ext.types import INT32, Aval
 
 from .collectives import Binder
 from .contexts import MissingMesh, concrete, divide_by_hand, known_here, mesh_here

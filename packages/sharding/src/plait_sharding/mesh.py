@@ -17,10 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plait.ext.errors import (
-    AxisError,
-    PlaitError,
-)
+from plait.ext.errors import AxisError, PlaitError
 
 __all__ = ["AbstractMesh", "AxisType", "Mesh", "P", "PartitionSpec"]
 

@@ -10,37 +10,11 @@ from typing import Any
 import numpy as np
 
 from plait import config
-from plait.ext.devices import (
-    Device,
-    Placed,
-    boxes,
-    devices,
-    first,
-    layout_of,
-    local,
-    move,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-)
-from plait.ext.trace import (
-    GROUND,
-    arguments,
-    current,
-)
-from plait.ext.tree import (
-    each_leaf,
-    flatten,
-    spread,
-)
-from plait.ext.values import (
-    Array,
-    as_argument,
-    as_value,
-    wrap,
-)
+from plait.ext.devices import Device, Placed, boxes, devices, first, layout_of, local, move
+from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
+from plait.ext.trace import GROUND, arguments, current
+from plait.ext.tree import each_leaf, flatten, spread
+from plait.ext.values import Array, as_argument, as_value, wrap
 
 from .contexts import mesh_here, mesh_inside, push, remove, replace_top
 from .mesh import AbstractMesh, Mesh, PartitionSpec

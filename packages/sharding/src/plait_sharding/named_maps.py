@@ -12,22 +12,10 @@ which xmap was told of them.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plait import (
-    jit,
-    lax,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    border,
-)
-from plait.ext.ir import (
-    Program,
-    evaluate,
-)
-from plait.ext.rules import (
-    resolve,
-)
+from plait import jit, lax
+from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.ir import Program, evaluate
+from plait.ext.rules import resolve
 from plait.ext.trace import (
     Interpreter,
     Stage,
@@ -39,10 +27,7 @@ from plait.ext.trace import (
     trace,
     wraps,
 )
-from plait.ext.tree import (
-    key_paths,
-    spread,
-)
+from plait.ext.tree import key_paths, spread
 
 from .contexts import mesh_here
 from .logical_axes import (

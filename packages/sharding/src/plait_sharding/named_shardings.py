@@ -11,34 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ext.devices import (
-    devices,
-    local,
-    same_devices,
-)
-from plait.ext.errors import (
-    AxisError,
-    PlaitError,
-)
-from plait.ext.lower import (
-    attr,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.devices import devices, local, same_devices
+from plait.ext.errors import AxisError, PlaitError
+from plait.ext.lower import attr
+from plait.ext.types import Aval
 
 from .contexts import MissingMesh, concrete, mesh_here
 from .explicit_types import divided_results
 from .mesh import AbstractMesh, Mesh, PartitionSpec, in_words
 from .placement import Sharding, inside_shard_map, release
-from .tilings import (
-    DeviceOrder,
-    GSPMDSharding,
-    quoted,
-    spec_text,
-    told_by_one,
-    whole_along,
-)
+from .tilings import DeviceOrder, GSPMDSharding, quoted, spec_text, told_by_one, whole_along
 
 __all__ = ["Grid", "NamedSharding"]
 

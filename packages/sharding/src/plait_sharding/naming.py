@@ -11,9 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.ext.errors import AxisError
 from plait.ext.ops.collective import (
     all_gather_,
     all_to_all_,
@@ -24,16 +22,8 @@ from plait.ext.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.trace import (
-    Carrier,
-    Interpreter,
-    current,
-    open_under,
-    use,
-)
+from plait.ext.rules import RuleTable
+from plait.ext.trace import Carrier, Interpreter, current, open_under, use
 
 from .logical_axes import Lane
 

@@ -10,42 +10,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import (
-    jit,
-)
-from plait.ext.devices import (
-    devices as all_devices,
-)
-from plait.ext.devices import (
-    local,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    border,
-)
-from plait.ext.ops.shape import (
-    moveaxis,
-    normal_axis,
-    reshape,
-)
-from plait.ext.rules import (
-    resolve,
-)
-from plait.ext.trace import (
-    Interpreter,
-    current,
-    result,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-    spread,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait import jit
+from plait.ext.devices import devices as all_devices
+from plait.ext.devices import local
+from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.ops.shape import moveaxis, normal_axis, reshape
+from plait.ext.rules import resolve
+from plait.ext.trace import Interpreter, current, result, wraps
+from plait.ext.tree import flatten, key_paths, spread
+from plait.ext.values import as_value
 
 from .manual import Piece, over_pieces
 from .mesh import Mesh, P

@@ -10,13 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-    PlaitError,
-)
-from plait.ext.values import (
-    Array,
-)
+from plait.ext.errors import ArgumentError, PlaitError
+from plait.ext.values import Array
 
 from .drawing import Cell, Colour, Panel, Picture, folded, hues, numbers
 from .mesh import Mesh

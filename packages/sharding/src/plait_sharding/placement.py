@@ -26,31 +26,12 @@ from plait.ext.devices import (
     topology_devices,
     topology_of,
 )
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.ir import (
-    primitive,
-)
-from plait.ext.rules import (
-    Linear,
-    Structural,
-    lower_rules,
-    physical_rules,
-)
-from plait.ext.trace import (
-    GROUND,
-    current,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    as_value,
-    canonical,
-    wrap,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.ir import primitive
+from plait.ext.rules import Linear, Structural, lower_rules, physical_rules
+from plait.ext.trace import GROUND, current
+from plait.ext.types import Aval
+from plait.ext.values import Array, as_value, canonical, wrap
 
 __all__ = ["Sharding", "SingleDeviceSharding", "constraint", "release"]
 

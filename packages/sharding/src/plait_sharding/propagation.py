@@ -8,12 +8,8 @@ Invariant: no array lies so: what is asked for here is the compiler's choice onc
 
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.values import as_value
 
 from .contexts import MissingMesh, mesh_here
 from .mesh import Mesh, PartitionSpec

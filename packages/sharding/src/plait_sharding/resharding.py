@@ -23,17 +23,9 @@ from plait.ext.devices import (
     move,
     platform,
 )
-from plait.ext.rules import (
-    eager_rules,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    solid,
-    wrap,
-)
+from plait.ext.rules import eager_rules
+from plait.ext.types import Aval
+from plait.ext.values import Array, solid, wrap
 
 from .mesh import Names
 from .named_shardings import NamedSharding

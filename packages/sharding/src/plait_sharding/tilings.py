@@ -10,21 +10,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plait.ext.devices import (
-    Device,
-    parse_tiling,
-    same_devices,
-)
-from plait.ext.errors import (
-    AxisError,
-)
-from plait.ext.lower import (
-    attr,
-    bindings,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.devices import Device, parse_tiling, same_devices
+from plait.ext.errors import AxisError
+from plait.ext.lower import attr, bindings
+from plait.ext.types import Aval
 
 from .mesh import in_words
 from .placement import Sharding, inside_shard_map

@@ -13,19 +13,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.devices import (
-    Device,
-    Topology,
-    find_topology,
-    topology_devices,
-)
-from plait.ext.devices import (
-    devices as all_devices,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-)
+from plait.ext.devices import Device, Topology, find_topology, topology_devices
+from plait.ext.devices import devices as all_devices
+from plait.ext.errors import ArgumentError, AxisError
 
 from .device_meshes import create_device_mesh
 from .gpu_models import GPU_MODELS

@@ -12,24 +12,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    border,
-)
-from plait.ext.trace import (
-    Value,
-    arguments,
-    lie_as,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-    spread,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.trace import Value, arguments, lie_as, wraps
+from plait.ext.tree import flatten, spread
+from plait.ext.values import as_value
 
 from .contexts import MissingMesh, mesh_here, push, remove
 from .manual import manual_here

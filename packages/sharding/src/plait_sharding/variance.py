@@ -14,22 +14,9 @@ needs to know none of them.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    Var,
-    ambient_of,
-    dims_of,
-    programs_in,
-)
-from plait.ext.ops.collective import (
-    all_gather_,
-    pmax_,
-    pmin_,
-    psum_,
-)
-from plait.ext.trace import (
-    Slots,
-)
+from plait.ext.ir import Program, Var, ambient_of, dims_of, programs_in
+from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_
+from plait.ext.trace import Slots
 
 __all__ = ["varying"]
 

@@ -7,9 +7,7 @@ Invariant: everything public is named here.
 
 import os as _os
 
-from plait.ext.errors import (
-    hide as _hide,
-)
+from plait.ext.errors import hide as _hide
 
 from .api import empty_ref, free_ref, freeze, new_ref
 from .ref import Ref

@@ -3,14 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from .discharge import (
-    Discharged,
-    discharge_rules,
-    discharged,
-    finished,
-    held,
-    reading,
-)
+from .discharge import Discharged, discharge_rules, discharged, finished, held, reading
 
 __all__ = [
     "Discharged",

@@ -7,33 +7,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import (
-    jit,
-)
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    border,
-)
-from plait.ext.ir import (
-    evaluate,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    arguments,
-    trace,
-    wraps,
-)
-from plait.ext.tree import (
-    Partial,
-    flatten,
-    flatten_up_to,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait import jit
+from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.ir import evaluate
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.trace import arguments, trace, wraps
+from plait.ext.tree import Partial, flatten, flatten_up_to
+from plait.ext.values import as_value
 
 from ..api import vjp
 from ..tangents import expect_function, no_tangent, numbers, of_chosen

@@ -8,39 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait import config
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    dce,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    expect,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.trace import (
-    Deferred,
-    Ends,
-    Slots,
-    Wiring,
-    enclosed,
-    staged,
-    width,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ir import Eqn, Program, Var, dce, derived, evaluate
+from plait.ext.ops.control_flow import call, expect
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.trace import Deferred, Ends, Slots, Wiring, enclosed, staged, width
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..forward import DUAL, JVP, ZERO
 from ..split import part

@@ -11,40 +11,13 @@ tangents of the inexact ones.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Thunk,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
-from plait.ext.trace import (
-    Call,
-    Deferred,
-    Ends,
-    Function,
-    rule_thunk,
-    settled,
-)
-from plait.ext.tree import (
-    children,
-    difference,
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-    is_literal_zero,
-)
+from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.ir import Primitive, Program, Thunk
+from plait.ext.rules import eager_rules, lower_rules
+from plait.ext.trace import Call, Deferred, Ends, Function, rule_thunk, settled
+from plait.ext.tree import children, difference, flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value, is_literal_zero
 
 from ..adable import kept_parts
 from ..forward import ZERO, instantiate, jvp_rules
@@ -59,10 +32,7 @@ from .functions import (
     transposed,
     varying,
 )
-from .symbolic_zeros import (
-    differential,
-    differentials,
-)
+from .symbolic_zeros import differential, differentials
 from .variants import Present, Variants, as_function, run
 
 # ---- the operation -------------------------------------------------------------------------

@@ -9,45 +9,14 @@ in the tangents together.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    MissingRule,
-    PlaitError,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Thunk,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
-from plait.ext.trace import (
-    Deferred,
-    Ends,
-    Slots,
-    Wiring,
-    current,
-    rule_thunk,
-    staged,
-    use,
-    width,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-    is_literal_zero,
-)
+from plait.ext.errors import MissingRule, PlaitError
+from plait.ext.ir import Primitive, Program, Thunk, derived, evaluate
+from plait.ext.ops.control_flow import call
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import eager_rules, lower_rules
+from plait.ext.trace import Deferred, Ends, Slots, Wiring, current, rule_thunk, staged, use, width
+from plait.ext.types import Aval
+from plait.ext.values import as_value, is_literal_zero
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..linearity import is_linear_in

@@ -10,51 +10,16 @@ close over being its operands; transposed it is the same operation with the two 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    MissingRule,
-    OperandTypeError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    expect,
-)
-from plait.ext.ops.elementwise import (
-    neg,
-    sub,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    checks_rules,
-    lower_rules,
-)
-from plait.ext.trace import (
-    Slots,
-    Wiring,
-    current,
-    opened,
-    trace,
-    width,
-)
-from plait.ext.tree import (
-    TreeDef,
-    difference,
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, TreeMismatch, border
+from plait.ext.ir import Primitive, Program, evaluate
+from plait.ext.ops.control_flow import expect
+from plait.ext.ops.elementwise import neg, sub
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import checks_rules, lower_rules
+from plait.ext.trace import Slots, Wiring, current, opened, trace, width
+from plait.ext.tree import TreeDef, difference, flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from ..forward import JVP, ZERO, instantiate, jvp_rules
 from ..split import split_rules

@@ -7,38 +7,15 @@ The rule is a derivative like any other, so it holds in reverse mode and to ever
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait import (
-    map_axes,
-)
+from plait import map_axes
 from plait.ext import ops  # its linear algebra is imported when a system is solved
-from plait.ext.errors import (
-    ArgumentError,
-    OperandTypeError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ir import (
-    evaluate,
-)
-from plait.ext.ops.elementwise import (
-    neg,
-)
-from plait.ext.ops.shape import (
-    concatenate,
-    reshape,
-)
-from plait.ext.trace import (
-    trace,
-    tracers_of,
-    wraps,
-)
-from plait.ext.tree import (
-    difference,
-    flatten,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, OperandTypeError, TreeMismatch, border
+from plait.ext.ir import evaluate
+from plait.ext.ops.elementwise import neg
+from plait.ext.ops.shape import concatenate, reshape
+from plait.ext.trace import trace, tracers_of, wraps
+from plait.ext.tree import difference, flatten
+from plait.ext.values import as_value
 
 from ..api import jvp, linearize
 from ..jacobian import basis

@@ -6,25 +6,11 @@ Invariant: a symbolic zero has a type and no elements; nothing is computed to ma
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    OperandTypeError,
-    TreeMismatch,
-    TypeRule,
-)
-from plait.ext.ops.collective import (
-    varied,
-)
-from plait.ext.trace import (
-    admitted,
-)
-from plait.ext.types import (
-    INTEGER,
-    Aval,
-    float0,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import OperandTypeError, TreeMismatch, TypeRule
+from plait.ext.ops.collective import varied
+from plait.ext.trace import admitted
+from plait.ext.types import INTEGER, Aval, float0
+from plait.ext.values import Literal
 
 from ..tangents import no_tangent
 from .variants import Present

@@ -6,21 +6,10 @@ Invariant: a rule made for one pattern of symbolic zeros is never used for anoth
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    OperandTypeError,
-)
-from plait.ext.ir import (
-    Thunk,
-    evaluate,
-)
-from plait.ext.trace import (
-    Deferred,
-    Ends,
-    lift_rule,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import OperandTypeError
+from plait.ext.ir import Thunk, evaluate
+from plait.ext.trace import Deferred, Ends, lift_rule
+from plait.ext.types import Aval
 
 Present = tuple[bool, ...]
 """Which of the last inputs of a rule are there; the others are symbolic zeros.  () is all."""

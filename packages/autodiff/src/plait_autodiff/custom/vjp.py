@@ -11,26 +11,10 @@ applied in its stead, and the rule is only where its residuals are.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Thunk,
-    effects_of,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    expect,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
+from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.ir import Primitive, Program, Thunk, effects_of, evaluate
+from plait.ext.ops.control_flow import call, expect
+from plait.ext.rules import eager_rules, lower_rules
 from plait.ext.trace import (
     Call,
     Deferred,
@@ -43,16 +27,9 @@ from plait.ext.trace import (
     settled,
     use,
 )
-from plait.ext.tree import (
-    difference,
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.tree import difference, flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from ..adable import kept_parts
 from ..forward import ZERO, instantiate, jvp_rules

@@ -10,31 +10,11 @@ but by asking for a derivative of the derivative.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    TreeMismatch,
-    border,
-    warn,
-)
-from plait.ext.ir import (
-    Primitive,
-    Program,
-    Thunk,
-    dce,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    expect,
-)
-from plait.ext.ops.shape import (
-    barrier,
-)
-from plait.ext.rules import (
-    eager_rules,
-    lower_rules,
-)
+from plait.ext.errors import ArgumentError, TreeMismatch, border, warn
+from plait.ext.ir import Primitive, Program, Thunk, dce, derived, evaluate
+from plait.ext.ops.control_flow import call, expect
+from plait.ext.ops.shape import barrier
+from plait.ext.rules import eager_rules, lower_rules
 from plait.ext.trace import (
     Call,
     Deferred,
@@ -51,16 +31,9 @@ from plait.ext.trace import (
     use,
     width,
 )
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-)
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import Literal, as_value
 
 from ..custom.functions import (
     DERIVATIVE,

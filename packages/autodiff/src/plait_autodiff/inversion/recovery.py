@@ -25,21 +25,10 @@ from plait.ext.ir import (
     inline_calls,
     live_equations,
 )
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.trace import (
-    as_list,
-    current,
-    staged,
-    with_lines,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.rules import RuleTable
+from plait.ext.trace import as_list, current, staged, with_lines
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..equation_derivative import EquationDerivative, differential
 from ..split import choose, merge, part

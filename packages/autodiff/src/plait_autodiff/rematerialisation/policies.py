@@ -14,38 +14,15 @@ derived for it is found again, and it has a text form.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ir import (
-    Primitive,
-    primitive,
-)
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    conv_general,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    Elementwise,
-    Increasing,
-    Linear,
-    ZeroPreserving,
-    lower_rules,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ir import Primitive, primitive
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import Elementwise, Increasing, Linear, ZeroPreserving, lower_rules
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from ..forward import jvp_rules
 from ..transpose import transpose_rules

@@ -8,32 +8,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait.ext.errors import (
-    border,
-    user_frames,
-)
-from plait.ext.ir import (
-    Eqn,
-    Program,
-    Var,
-    dce,
-)
-from plait.ext.trace import (
-    shapes_only,
-    stage,
-    trace,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-)
-from plait.ext.types import (
-    Aval,
-    float0,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import border, user_frames
+from plait.ext.ir import Eqn, Program, Var, dce
+from plait.ext.trace import shapes_only, stage, trace
+from plait.ext.tree import flatten, key_paths
+from plait.ext.types import Aval, float0
+from plait.ext.values import as_value
 
 from ..api import linearize
 from ..tangents import expect_function, no_tangent

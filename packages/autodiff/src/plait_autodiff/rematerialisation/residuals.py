@@ -13,44 +13,13 @@ from typing import Any, NamedTuple
 
 from numpy import bool_
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ir import (
-    Program,
-    Var,
-    dce,
-    derived,
-    effects_of,
-    evaluate,
-    primitive,
-)
-from plait.ext.lower import (
-    attr,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    cond,
-    scan,
-)
-from plait.ext.rules import (
-    Elementwise,
-    Increasing,
-    Linear,
-    RuleTable,
-    ZeroPreserving,
-    lower_rules,
-)
-from plait.ext.trace import (
-    Interpreter,
-    Stage,
-    collector_paused,
-    open_under,
-    use,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ir import Program, Var, dce, derived, effects_of, evaluate, primitive
+from plait.ext.lower import attr
+from plait.ext.ops.control_flow import call, cond, scan
+from plait.ext.rules import Elementwise, Increasing, Linear, RuleTable, ZeroPreserving, lower_rules
+from plait.ext.trace import Interpreter, Stage, collector_paused, open_under, use
+from plait.ext.types import Aval
 
 from ..custom.vjp import forward_call
 from ..split import choose, part, pooled, steady

@@ -17,28 +17,12 @@ from types import FunctionType
 from typing import Any
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    ShapeError,
-    border,
-)
-from plait.ext.ops.shape import (
-    concatenate,
-    reshape,
-    slice_in_dim,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.trace import (
-    kept,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, ShapeError, border
+from plait.ext.ops.shape import concatenate, reshape, slice_in_dim
+from plait.ext.sizes import Dim
+from plait.ext.trace import kept
+from plait.ext.tree import flatten
+from plait.ext.values import as_value
 
 from .checkpointing import checkpoint
 

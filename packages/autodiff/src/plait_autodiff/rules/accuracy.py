@@ -3,10 +3,7 @@
 Invariant: the function is as accurate as was asked; its derivative is the plain one.
 """
 
-from plait.ext.ops.elementwise import (
-    PLAIN,
-    accurate,
-)
+from plait.ext.ops.elementwise import PLAIN, accurate
 
 from ..forward import jvp_rules
 

@@ -3,15 +3,9 @@
 Invariant: what acts does so once, on primals; no derivative is dropped silently.
 """
 
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ops.callbacks import (
-    host,
-)
-from plait.ext.ops.checks import (
-    check_p,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.ops.callbacks import host
+from plait.ext.ops.checks import check_p
 
 from ..forward import ZERO, jvp_rules
 

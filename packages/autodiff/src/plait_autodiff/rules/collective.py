@@ -16,16 +16,8 @@ from plait.ext.ops.collective import (
     psum_scatter_,
     pvary_,
 )
-from plait.ext.ops.elementwise import (
-    div,
-    eq,
-    mul,
-    once,
-    select,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.elementwise import div, eq, mul, once, select
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

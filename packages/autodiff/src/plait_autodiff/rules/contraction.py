@@ -6,16 +6,9 @@ other operand, over the axes that are the other's own.
 
 from typing import Any
 
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.ops.shape import (
-    convert_together,
-    transpose,
-)
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.elementwise import add
+from plait.ext.ops.shape import convert_together, transpose
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -7,40 +7,14 @@ programs.
 
 from typing import Any
 
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ir import (
-    Program,
-    dce,
-    derived,
-    effects_of,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    cond,
-    scan,
-    while_,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.ir import Program, dce, derived, effects_of, evaluate
+from plait.ext.ops.control_flow import call, cond, scan, while_
+from plait.ext.trace import staged
+from plait.ext.values import Literal
 
 from ..bounded_loops import bounded
-from ..split import (
-    choose,
-    divide,
-    merge,
-    part,
-    pooled,
-    split_program,
-    split_rules,
-    steady,
-)
+from ..split import choose, divide, merge, part, pooled, split_program, split_rules, steady
 from ..sums import added, rounded, summed_in
 from ..transpose import (
     Linear,

@@ -3,9 +3,7 @@
 Invariant: nothing that is differentiated reaches the bits, also where both dtypes are floats.
 """
 
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
+from plait.ext.ops.elementwise import bitcast_
 
 from ..forward import ZERO, jvp_rules
 

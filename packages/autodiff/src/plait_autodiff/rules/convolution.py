@@ -10,19 +10,9 @@ kind become groups of the other where batch and features are exchanged.
 
 from typing import Any
 
-from plait.ext.ops.convolution import (
-    ConvDims,
-    conv_general,
-    dilated,
-    moved_groups,
-)
-from plait.ext.ops.shape import (
-    convert_together,
-    rev,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.convolution import ConvDims, conv_general, dilated, moved_groups
+from plait.ext.ops.shape import convert_together, rev
+from plait.ext.values import Literal
 
 from ..forward import jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -9,34 +9,11 @@ to i that tie for the extreme share its derivative equally.
 
 from typing import Any
 
-from plait.ext.ops.cumulative import (
-    cumlogsumexp_,
-    cummax_,
-    cummin_,
-    cumprod_,
-    cumsum_,
-    recurrence,
-)
-from plait.ext.ops.elementwise import (
-    add,
-    div,
-    eq,
-    exp,
-    mul,
-    once,
-    select,
-    sub,
-)
-from plait.ext.ops.shape import (
-    convert,
-    pad_,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
+from plait.ext.ops.elementwise import add, div, eq, exp, mul, once, select, sub
+from plait.ext.ops.shape import convert, pad_
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

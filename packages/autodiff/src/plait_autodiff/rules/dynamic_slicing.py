@@ -4,13 +4,8 @@ Invariant: everything is linear in the elements, never in the positions, which d
 they are.
 """
 
-from plait.ext.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.indexing import dynamic_slice_, dynamic_update_slice_
+from plait.ext.values import Literal
 
 from ..forward import instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -70,19 +70,10 @@ from plait.ext.ops.elementwise import (
     tan,
     tanh,
 )
-from plait.ext.rules import (
-    Discrete,
-)
-from plait.ext.rules import (
-    Linear as LinearTrait,
-)
-from plait.ext.types import (
-    COMPLEX,
-    FLOATING,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.rules import Discrete
+from plait.ext.rules import Linear as LinearTrait
+from plait.ext.types import COMPLEX, FLOATING
+from plait.ext.values import Literal
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -11,14 +11,8 @@ solutions with triangular factors and are never formed.
 
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ops.elementwise import (
-    add,
-    neg,
-    sub,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ops.elementwise import add, neg, sub
 from plait.ext.ops.linalg import (
     adjoint,
     cholesky_,
@@ -42,14 +36,8 @@ from plait.ext.ops.linalg import (
     triangular,
     tridiagonal_,
 )
-from plait.ext.ops.shape import (
-    concatenate,
-    pad,
-    slice_in_dim,
-)
-from plait.ext.types import (
-    COMPLEX,
-)
+from plait.ext.ops.shape import concatenate, pad, slice_in_dim
+from plait.ext.types import COMPLEX
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

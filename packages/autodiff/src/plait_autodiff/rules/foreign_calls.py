@@ -3,12 +3,8 @@
 Invariant: no derivative is dropped silently; the call is made once, on primals.
 """
 
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ops.callbacks import (
-    foreign,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.ops.callbacks import foreign
 
 from ..forward import ZERO, jvp_rules
 

@@ -13,28 +13,12 @@ the first and middle rows, is zero.
 
 from typing import Any
 
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops.fourier import (
-    fft_,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    convert,
-    iota,
-    size_value,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.types import (
-    INT32,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.fourier import fft_
+from plait.ext.ops.shape import broadcast_in_dim, convert, iota, size_value
+from plait.ext.sizes import is_symbolic
+from plait.ext.types import INT32, Aval
+from plait.ext.values import Literal
 
 from ..transpose import transpose_rules
 

@@ -4,14 +4,8 @@ Invariant: everything is linear in the elements, never in the positions; what li
 zero tangent and drops its cotangent.
 """
 
-from plait.ext.ops.indexing import (
-    as_scatter,
-    gather_,
-    scatter_add_,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.indexing import as_scatter, gather_, scatter_add_
+from plait.ext.values import Literal
 
 from ..forward import jvp_rules
 from ..transpose import transpose_rules

@@ -8,14 +8,8 @@ to recover it is given as an `Unknown`.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    derived,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    scan,
-)
+from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ops.control_flow import scan
 from plait.ext.ops.elementwise import (
     INEXACT,
     LOGIC,
@@ -59,12 +53,8 @@ from plait.ext.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.trace import staged
+from plait.ext.values import Literal
 
 from ..inversion.recovery import Reverse, inverse_rules, is_unknown, reverse
 from ..rematerialisation.policies import name_

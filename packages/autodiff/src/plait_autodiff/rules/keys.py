@@ -14,9 +14,7 @@ from plait.ext.ops.random import (
     random_split,
     rng_bit_generator,
 )
-from plait.ext.rules import (
-    reuse_rules,
-)
+from plait.ext.rules import reuse_rules
 
 from ..forward import ZERO, jvp_rules
 from ..rematerialisation.checkpointing import checkpoint_p

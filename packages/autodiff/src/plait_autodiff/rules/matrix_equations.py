@@ -6,20 +6,9 @@ Invariant: every tangent is a solution of Sylvester's equation, whose transpose 
 with transposed matrices; Schur's forms are never differentiated.
 """
 
-from plait.ext.ops.elementwise import (
-    neg,
-    sub,
-)
-from plait.ext.ops.linalg import (
-    nothing,
-    sqrtm_,
-    sylvester,
-    times,
-    transposed,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
+from plait.ext.ops.elementwise import neg, sub
+from plait.ext.ops.linalg import nothing, sqrtm_, sylvester, times, transposed
+from plait.ext.ops.shape import convert
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    add,
-    eq,
-    imag,
-    mul,
-    select,
-    sub,
-)
+from plait.ext.ops.elementwise import add, eq, imag, mul, select, sub
 from plait.ext.ops.linalg import (
     adjoint,
     as_rows,
@@ -40,9 +33,7 @@ from plait.ext.ops.linalg import (
     transposed,
     triangular,
 )
-from plait.ext.ops.reduction import (
-    reduce_sum,
-)
+from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import (
     broadcast_in_dim,
     concatenate_,
@@ -51,12 +42,8 @@ from plait.ext.ops.shape import (
     size_value,
     slice_in_dim,
 )
-from plait.ext.types import (
-    COMPLEX,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.types import COMPLEX
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 

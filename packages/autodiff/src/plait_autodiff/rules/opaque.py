@@ -4,13 +4,8 @@ Invariant: a direction of an opaque value is an array of numbers, of `aval.tange
 opaque is ever linear.
 """
 
-from plait.ext.ops.opaque import (
-    unwrap_,
-    wrap_,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
+from plait.ext.ops.opaque import unwrap_, wrap_
+from plait.ext.ops.shape import convert
 
 from ..forward import ZERO, jvp_rules
 

@@ -8,26 +8,10 @@ of extremes constant (trait).
 from math import prod
 from typing import Any
 
-from plait.ext.ops.cumulative import (
-    cumprod_,
-)
-from plait.ext.ops.elementwise import (
-    div,
-    mul,
-)
-from plait.ext.ops.reduction import (
-    is_max,
-    is_min,
-    reduce_max,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    convert,
-    reshape,
-    transpose,
-)
+from plait.ext.ops.cumulative import cumprod_
+from plait.ext.ops.elementwise import div, mul
+from plait.ext.ops.reduction import is_max, is_min, reduce_max, reduce_min, reduce_prod, reduce_sum
+from plait.ext.ops.shape import convert, reshape, transpose
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

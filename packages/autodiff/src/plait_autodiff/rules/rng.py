@@ -4,9 +4,7 @@ Invariant: bits do not vary; what is computed from them and from parameters does
 the operations that compute it.
 """
 
-from plait.ext.ops.random import (
-    threefry2x32,
-)
+from plait.ext.ops.random import threefry2x32
 
 from ..forward import ZERO, jvp_rules
 

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 
 from plait import lax
-from plait.ext.ops.elementwise import (
-    add,
-    div,
-    eq,
-    mul,
-    once,
-    select,
-)
+from plait.ext.ops.elementwise import add, div, eq, mul, once, select
 from plait.ext.ops.indexing import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
@@ -42,18 +35,10 @@ from plait.ext.ops.shape import (
     reshape,
     slice_,
 )
-from plait.ext.ops.sorting import (
-    sort_,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.sorting import sort_
+from plait.ext.sizes import Dim
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -6,12 +6,8 @@ work is in transposing.
 
 from typing import Any
 
-from plait.ext.ops.elementwise import (
-    sub,
-)
-from plait.ext.ops.reduction import (
-    reduce_sum,
-)
+from plait.ext.ops.elementwise import sub
+from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import (
     barrier,
     broadcast_in_dim,
@@ -25,12 +21,8 @@ from plait.ext.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..forward import ZERO, instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules

@@ -6,10 +6,7 @@ the transpose of a solution is a solution with the transposed matrix.
 
 from typing import Any
 
-from plait.ext.ops.elementwise import (
-    mul,
-    sub,
-)
+from plait.ext.ops.elementwise import mul, sub
 from plait.ext.ops.linalg import (
     as_columns,
     conjugate,
@@ -20,15 +17,9 @@ from plait.ext.ops.linalg import (
     triangular_solve_,
     tridiagonal_solve_,
 )
-from plait.ext.ops.linalg import (
-    transposed as transposed_matrix,
-)
-from plait.ext.ops.shape import (
-    pad_,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.linalg import transposed as transposed_matrix
+from plait.ext.ops.shape import pad_
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

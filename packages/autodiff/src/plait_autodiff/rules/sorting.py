@@ -6,19 +6,10 @@ positions are all different.
 
 from typing import Any
 
-from plait.ext.ops.indexing import (
-    taken,
-)
-from plait.ext.ops.reduction import (
-    dtype_for_indices,
-)
-from plait.ext.ops.shape import (
-    iota,
-)
-from plait.ext.ops.sorting import (
-    sort_,
-    top_k_,
-)
+from plait.ext.ops.indexing import taken
+from plait.ext.ops.reduction import dtype_for_indices
+from plait.ext.ops.shape import iota
+from plait.ext.ops.sorting import sort_, top_k_
 
 from ..forward import ZERO, jvp_rules
 

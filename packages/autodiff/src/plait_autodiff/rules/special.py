@@ -15,15 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-)
-from plait.ext.ir import (
-    Program,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait.ext.errors import ArgumentError
+from plait.ext.ir import Program
+from plait.ext.ops.control_flow import call
 from plait.ext.ops.elementwise import (
     abs_,
     add,
@@ -48,9 +42,7 @@ from plait.ext.ops.elementwise import (
     sign,
     sin,
 )
-from plait.ext.ops.shape import (
-    convert,
-)
+from plait.ext.ops.shape import convert
 from plait.ext.ops.special import (
     bell,
     bessel_i0e,
@@ -85,20 +77,10 @@ from plait.ext.ops.special import (
     wofz,
     zeta,
 )
-from plait.ext.rules import (
-    expand_rules,
-)
-from plait.ext.trace import (
-    current,
-    opened,
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.rules import expand_rules
+from plait.ext.trace import current, opened, staged
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..forward import JVP, ZERO, jvp_rules
 

@@ -39,21 +39,10 @@ from plait.ext.ops.linalg import (
     svd_,
     times,
 )
-from plait.ext.ops.reduction import (
-    reduce_max,
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    slice_in_dim,
-)
-from plait.ext.types import (
-    COMPLEX,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.reduction import reduce_max, reduce_sum
+from plait.ext.ops.shape import concatenate, convert, slice_in_dim
+from plait.ext.types import COMPLEX
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from .factorisation import hermitian

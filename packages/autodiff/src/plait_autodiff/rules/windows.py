@@ -4,10 +4,7 @@ Invariant: the choice does not vary, so what is added is linear in what is given
 its transpose takes elements from where they were chosen.
 """
 
-from plait.ext.ops.windows import (
-    chosen_from,
-    select_and_scatter_add_,
-)
+from plait.ext.ops.windows import chosen_from, select_and_scatter_add_
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules

@@ -14,45 +14,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from plait import (
-    map_axes,
-)
-from plait.ext.errors import (
-    OperandTypeError,
-    border,
-)
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.ops.reduction import (
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-    moveaxis,
-)
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.trace import (
-    Carrier,
-    admitted,
-    as_list,
-    current,
-    opened,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-    is_literal_zero,
-)
+from plait import map_axes
+from plait.ext.errors import OperandTypeError, border
+from plait.ext.ops.elementwise import add
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import materialise_at_ground, moveaxis
+from plait.ext.rules import RuleTable
+from plait.ext.trace import Carrier, admitted, as_list, current, opened, wraps
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import Literal, as_value, is_literal_zero
 
 from ..forward import JVP
 from ..jacobian import basis, columns_of, of_differentiable

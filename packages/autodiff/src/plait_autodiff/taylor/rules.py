@@ -10,22 +10,10 @@ known to be zero.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ops.collective import (
-    pmax_,
-    pmin_,
-)
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    conv_general,
-)
-from plait.ext.ops.cumulative import (
-    cummax_,
-    cummin_,
-    cumprod_,
-    recurrence,
-)
+from plait.ext.ops.collective import pmax_, pmin_
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.cumulative import cummax_, cummin_, cumprod_, recurrence
 from plait.ext.ops.elementwise import (
     abs_,
     add,
@@ -64,33 +52,13 @@ from plait.ext.ops.indexing import (
     scatter_max_,
     scatter_min_,
 )
-from plait.ext.ops.reduction import (
-    reduce_max,
-    reduce_min,
-)
-from plait.ext.ops.shape import (
-    barrier,
-    concatenate_,
-    convert_,
-    pad_,
-)
-from plait.ext.ops.sorting import (
-    sort_,
-    top_k_,
-)
-from plait.ext.rules import (
-    Discrete,
-)
-from plait.ext.rules import (
-    Linear as LinearTrait,
-)
-from plait.ext.types import (
-    COMPLEX,
-)
-from plait.ext.values import (
-    Literal,
-    is_literal_zero,
-)
+from plait.ext.ops.reduction import reduce_max, reduce_min
+from plait.ext.ops.shape import barrier, concatenate_, convert_, pad_
+from plait.ext.ops.sorting import sort_, top_k_
+from plait.ext.rules import Discrete
+from plait.ext.rules import Linear as LinearTrait
+from plait.ext.types import COMPLEX
+from plait.ext.values import Literal, is_literal_zero
 
 from ..forward import ZERO, jvp_rules
 from ..rules.cumulative import previous

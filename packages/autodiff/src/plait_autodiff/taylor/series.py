@@ -11,38 +11,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import (
-    ArgumentError,
-    TreeMismatch,
-    border,
-)
-from plait.ext.ops.elementwise import (
-    mul,
-)
-from plait.ext.ops.shape import (
-    materialise_at_ground,
-)
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.trace import (
-    Carrier,
-    admitted,
-    current,
-    enter,
-    leave,
-    opened,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-    is_literal_zero,
-)
+from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.ops.elementwise import mul
+from plait.ext.ops.shape import materialise_at_ground
+from plait.ext.rules import RuleTable
+from plait.ext.trace import Carrier, admitted, current, enter, leave, opened
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import Literal, is_literal_zero
 
 from ..forward import ZERO, jvp_rules
 from ..tangents import expect_function, matching, no_tangent, tangent

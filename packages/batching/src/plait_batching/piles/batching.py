@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.trace import (
-    use,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.trace import use
 
 from ..interpreter import Batch, batching_rules
 from .carrier import Ragged

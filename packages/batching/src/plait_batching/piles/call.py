@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait import (
-    debug,
-    lax,
-)
+from plait import debug, lax
 from plait.ext.errors import (
     ArgumentError,
     AxisError,
@@ -24,52 +21,14 @@ from plait.ext.errors import (
     UndecidedDim,
     here,
 )
-from plait.ext.ir import (
-    Program,
-    ambient_of,
-    dims_of,
-    evaluate,
-    programs_in,
-    speaks_of,
-)
-from plait.ext.ops.collective import (
-    all_gather_,
-    pmax_,
-    pmin_,
-    psum_,
-    varied,
-)
-from plait.ext.ops.shape import (
-    convert,
-    moveaxis,
-    normal_axis,
-)
-from plait.ext.sizes import (
-    Dim,
-    is_symbolic,
-    max_dim,
-)
-from plait.ext.trace import (
-    Interpreter,
-    Stage,
-    Tracer,
-    current,
-    result,
-    stage,
-)
-from plait.ext.tree import (
-    LEAF,
-    flatten,
-    key_paths,
-    spread,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-    as_value,
-)
+from plait.ext.ir import Program, ambient_of, dims_of, evaluate, programs_in, speaks_of
+from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_, varied
+from plait.ext.ops.shape import convert, moveaxis, normal_axis
+from plait.ext.sizes import Dim, is_symbolic, max_dim
+from plait.ext.trace import Interpreter, Stage, Tracer, current, result, stage
+from plait.ext.tree import LEAF, flatten, key_paths, spread
+from plait.ext.types import Aval
+from plait.ext.values import Array, as_value
 
 from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis

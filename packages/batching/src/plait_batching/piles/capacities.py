@@ -14,14 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ext.sizes import (
-    Dim,
-    max_dim,
-    min_dim,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.sizes import Dim, max_dim, min_dim
+from plait.ext.types import Aval
 
 __all__ = [
     "COUNTS", "TILE", "Capacities", "Size", "capacities_of", "ragged_axes", "rounded",

@@ -13,37 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.errors import (
-    MissingRule,
-    PlaitError,
-)
-from plait.ext.ir import (
-    ambient_of,
-    dims_of,
-    speaks_of,
-)
-from plait.ext.rules import (
-    RuleTable,
-    expand_rules,
-)
-from plait.ext.sizes import (
-    Dim,
-    decide_eq,
-    decide_ge,
-)
-from plait.ext.trace import (
-    Carrier,
-    Interpreter,
-    Lifted,
-    as_list,
-    use,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.errors import MissingRule, PlaitError
+from plait.ext.ir import ambient_of, dims_of, speaks_of
+from plait.ext.rules import RuleTable, expand_rules
+from plait.ext.sizes import Dim, decide_eq, decide_ge
+from plait.ext.trace import Carrier, Interpreter, Lifted, as_list, use
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..interpreter import Batch, batching_rules
 from .capacities import Size, capacities_of

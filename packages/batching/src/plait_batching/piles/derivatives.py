@@ -5,14 +5,8 @@ Invariant: only the tables of plait_autodiff load this.
 
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    speaks_of,
-)
-from plait_autodiff.ext import (
-    Rowwise,
-    rowwise,
-)
+from plait.ext.ir import Program, speaks_of
+from plait_autodiff.ext import Rowwise, rowwise
 
 from .capacities import capacities_of
 from .operation import RAGGED, SHARED, STACKED, SUMMED, pile_map

@@ -13,26 +13,12 @@ from typing import Any
 import numpy as np
 
 import plait.numpy as pnp
-from plait import (
-    config,
-)
-from plait.ext.errors import (
-    warn,
-)
-from plait.ext.ir import (
-    Program,
-    dims_of,
-    programs_in,
-)
-from plait.ext.rules import (
-    expand_rules,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-)
+from plait import config
+from plait.ext.errors import warn
+from plait.ext.ir import Program, dims_of, programs_in
+from plait.ext.rules import expand_rules
+from plait.ext.types import Aval
+from plait.ext.values import Array
 
 from ..api import vmap
 from ..interpreter import batching_rules

@@ -6,10 +6,7 @@ Invariant: every row and place that is one keeps its value; the others are garba
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.types import (
-    Aval,
-    Opaque,
-)
+from plait.ext.types import Aval, Opaque
 
 from ..interpreter import with_axis_at
 from .capacities import TILE

@@ -12,34 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    ArgumentError,
-    AxisError,
-    DimMismatch,
-    ShapeError,
-    UndecidedDim,
-    border,
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    solve_dims,
-    symbolic_dims,
-)
-from plait.ext.trace import (
-    Tracer,
-    current,
-    wraps,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, AxisError, DimMismatch, ShapeError, UndecidedDim, border
+from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
+from plait.ext.trace import Tracer, current, wraps
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from .call import depth_of_piles, staged_example, varying_as
 from .capacities import Size, capacities_of, ragged_axes

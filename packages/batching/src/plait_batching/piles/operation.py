@@ -14,17 +14,9 @@ those of an operation around it.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Primitive,
-    Program,
-)
-from plait.ext.trace import (
-    Slots,
-    Wiring,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.ir import Primitive, Program
+from plait.ext.trace import Slots, Wiring
+from plait.ext.types import Aval
 
 from .capacities import TILE, Capacities, Size, capacities_of
 

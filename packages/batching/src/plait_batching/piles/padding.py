@@ -11,20 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.convolution import (
-    conv_general,
-)
-from plait.ext.ops.cumulative import (
-    cumlogsumexp_,
-    cummax_,
-    cummin_,
-    cumprod_,
-    cumsum_,
-    recurrence,
-)
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.convolution import conv_general
+from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
 from plait.ext.ops.reduction import (
     argmax_,
     argmin_,
@@ -38,15 +27,9 @@ from plait.ext.ops.reduction import (
     reduce_sum,
     reduce_xor,
 )
-from plait.ext.ops.sorting import (
-    top_k_,
-)
-from plait.ext.rules import (
-    RuleTable,
-)
-from plait.ext.types import (
-    BOOL,
-)
+from plait.ext.ops.sorting import top_k_
+from plait.ext.rules import RuleTable
+from plait.ext.types import BOOL
 
 __all__ = ["all_ones", "padding_rules"]
 

@@ -13,9 +13,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 import plait.numpy as pnp
-from plait.errors import (
-    SubscriptError,
-)
+from plait.errors import SubscriptError
 from plait.ext.errors import (
     ArgumentError,
     ConcretizationError,
@@ -24,34 +22,11 @@ from plait.ext.errors import (
     ShapeError,
     border,
 )
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    is_symbolic,
-    symbolic_dims,
-)
-from plait.ext.trace import (
-    Tracer,
-    Value,
-    current,
-)
-from plait.ext.tree import (
-    LEAF,
-    TreeDef,
-    flatten,
-    register,
-    registered_by,
-    tell_parts_apart,
-)
-from plait.ext.types import (
-    Aval,
-    Opaque,
-    float0,
-)
-from plait.ext.values import (
-    Array,
-    as_value,
-)
+from plait.ext.sizes import Dim, Scope, is_symbolic, symbolic_dims
+from plait.ext.trace import Tracer, Value, current
+from plait.ext.tree import LEAF, TreeDef, flatten, register, registered_by, tell_parts_apart
+from plait.ext.types import Aval, Opaque, float0
+from plait.ext.values import Array, as_value
 
 from .capacities import (
     COUNTS,

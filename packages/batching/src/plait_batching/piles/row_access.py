@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    lt,
-    select,
-)
+from plait.ext.ops.elementwise import lt, select
 from plait.ext.ops.indexing import (
     CLIP,
     FILL,
@@ -28,15 +25,8 @@ from plait.ext.ops.indexing import (
     scatter_min_,
     scatter_mul_,
 )
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    convert,
-    reshape_,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-)
+from plait.ext.ops.shape import broadcast_in_dim, convert, reshape_
+from plait.ext.values import Literal, as_value
 
 __all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped"]
 

@@ -6,23 +6,11 @@ Invariant: results leave in the usual forms of their types, or summed over all e
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ir import (
-    evaluate,
-)
-from plait.ext.rules import (
-    expand_rules,
-)
-from plait.ext.trace import (
-    current,
-    opened,
-    use,
-)
-from plait.ext.types import (
-    Opaque,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.ir import evaluate
+from plait.ext.rules import expand_rules
+from plait.ext.trace import current, opened, use
+from plait.ext.types import Opaque
+from plait.ext.values import as_value
 
 from .carrier import Ragged
 from .operation import SHARED, SUMMED, pile_map

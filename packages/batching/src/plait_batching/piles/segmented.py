@@ -8,32 +8,13 @@ from functools import partial
 from typing import Any
 
 import plait.numpy as pnp
-from plait import (
-    lax,
-)
-from plait.ext.ir import (
-    Primitive,
-)
-from plait.ext.ops.cumulative import (
-    accumulated,
-    cumprod_,
-    law_of,
-    recurrence,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait.ext.rules import (
-    expand_rules,
-    lower_rules,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    COMPLEX,
-    Aval,
-)
+from plait import lax
+from plait.ext.ir import Primitive
+from plait.ext.ops.cumulative import accumulated, cumprod_, law_of, recurrence
+from plait.ext.ops.shape import convert
+from plait.ext.rules import expand_rules, lower_rules
+from plait.ext.trace import staged
+from plait.ext.types import COMPLEX, Aval
 
 from ..interpreter import with_axis_at
 from .layouts import along

@@ -12,36 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    PlaitError,
-    ShapeError,
-)
-from plait.ext.ir import (
-    Program,
-    derived,
-    dims_of,
-    programs_in,
-)
-from plait.ext.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-)
-from plait.ext.ops.shape import (
-    slice_,
-)
-from plait.ext.ops.sorting import (
-    top_k_,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Array,
-)
+from plait.ext.errors import PlaitError, ShapeError
+from plait.ext.ir import Program, derived, dims_of, programs_in
+from plait.ext.ops.indexing import dynamic_slice_, dynamic_update_slice_, gather_
+from plait.ext.ops.shape import slice_
+from plait.ext.ops.sorting import top_k_
+from plait.ext.sizes import Dim
+from plait.ext.types import Aval
+from plait.ext.values import Array
 
 __all__ = ["refuse_short"]
 

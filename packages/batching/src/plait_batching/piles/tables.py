@@ -11,24 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plait.numpy as pnp
-from plait import (
-    lax,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-    max_dim,
-)
-from plait.ext.trace import (
-    Interpreter,
-    staged,
-    use,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait import lax
+from plait.ext.ops.control_flow import call
+from plait.ext.sizes import is_symbolic, max_dim
+from plait.ext.trace import Interpreter, staged, use
+from plait.ext.values import as_value
 
 from .capacities import TILE
 from .row_access import chosen, put, rows_at, rows_or

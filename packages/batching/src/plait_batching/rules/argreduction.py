@@ -3,12 +3,7 @@
 Invariant: the axis searched is moved past the mapped one, which stays where it is.
 """
 
-from plait.ext.ops.reduction import (
-    argmax_,
-    argmin_,
-    is_max,
-    is_min,
-)
+from plait.ext.ops.reduction import argmax_, argmin_, is_max, is_min
 
 from ..interpreter import batching_rules
 

@@ -4,15 +4,9 @@ of checks, all at once.
 Invariant: no call is lost or doubled.
 """
 
-from plait.ext.ops.callbacks import (
-    host,
-)
-from plait.ext.ops.checks import (
-    check_p,
-)
-from plait.ext.ops.shape import (
-    reshape,
-)
+from plait.ext.ops.callbacks import host
+from plait.ext.ops.checks import check_p
+from plait.ext.ops.shape import reshape
 
 from ..interpreter import batching_rules
 

@@ -19,30 +19,12 @@ from plait.ext.ops.collective import (
     psum_,
     psum_scatter_,
 )
-from plait.ext.ops.elementwise import (
-    mul,
-)
-from plait.ext.ops.indexing import (
-    getitem,
-)
-from plait.ext.ops.reduction import (
-    reduce_max,
-    reduce_min,
-    reduce_sum,
-)
-from plait.ext.ops.shape import (
-    concatenate,
-    fill,
-    iota_,
-    moveaxis,
-    reshape,
-)
-from plait.ext.types import (
-    INT32,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.elementwise import mul
+from plait.ext.ops.indexing import getitem
+from plait.ext.ops.reduction import reduce_max, reduce_min, reduce_sum
+from plait.ext.ops.shape import concatenate, fill, iota_, moveaxis, reshape
+from plait.ext.types import INT32
+from plait.ext.values import Literal
 
 from ..api import vmap
 from ..interpreter import batching_rules

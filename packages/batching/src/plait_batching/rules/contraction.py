@@ -6,9 +6,7 @@ Invariant: the mapped axis of a result is where the type rule of dot_general put
 
 from typing import Any
 
-from plait.ext.ops.contraction import (
-    dot_general,
-)
+from plait.ext.ops.contraction import dot_general
 
 from ..interpreter import batching_rules, skip
 

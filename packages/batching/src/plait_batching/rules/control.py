@@ -7,40 +7,14 @@ neither their results nor their derivatives.
 
 from typing import Any
 
-from plait.ext.ir import (
-    derived,
-    effects_of,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    call,
-    cond,
-    while_,
-)
-from plait.ext.ops.elementwise import (
-    and_,
-    eq,
-    select,
-    stop,
-)
-from plait.ext.ops.reduction import (
-    reduce_or,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-)
-from plait.ext.trace import (
-    rebuilt,
-    solve,
-    staged,
-)
-from plait.ext.types import (
-    BOOL,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import derived, effects_of, evaluate
+from plait.ext.ops.control_flow import call, cond, while_
+from plait.ext.ops.elementwise import and_, eq, select, stop
+from plait.ext.ops.reduction import reduce_or
+from plait.ext.ops.shape import broadcast_in_dim
+from plait.ext.trace import rebuilt, solve, staged
+from plait.ext.types import BOOL, Aval
+from plait.ext.values import Literal
 
 from ..interpreter import Batch, batching_rules
 from ..selective import selecting

@@ -3,9 +3,7 @@
 Invariant: the last axis, which may come and go, is never the mapped one.
 """
 
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
+from plait.ext.ops.elementwise import bitcast_
 
 from ..interpreter import batching_rules
 

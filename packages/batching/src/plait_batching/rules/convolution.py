@@ -6,17 +6,9 @@ stands behind them.
 
 from typing import Any
 
-from plait.ext.ops.convolution import (
-    ConvDims,
-    conv_general,
-)
-from plait.ext.ops.shape import (
-    moveaxis,
-    reshape,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.convolution import ConvDims, conv_general
+from plait.ext.ops.shape import moveaxis, reshape
+from plait.ext.values import Literal
 
 from ..interpreter import Batch, batching_rules
 

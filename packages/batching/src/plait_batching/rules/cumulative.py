@@ -3,9 +3,7 @@
 Invariant: all operands have the mapped axis at one position, which stays.
 """
 
-from plait.ext.rules import (
-    Cumulative,
-)
+from plait.ext.rules import Cumulative
 
 from ..interpreter import batching_rules
 

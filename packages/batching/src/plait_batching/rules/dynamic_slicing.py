@@ -18,17 +18,9 @@ from plait.ext.ops.indexing import (
     gather_,
     scatter_,
 )
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    concatenate,
-    reshape,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.shape import broadcast_in_dim, concatenate, reshape
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..interpreter import Batch, batching_rules, insert
 

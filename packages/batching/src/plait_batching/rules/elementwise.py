@@ -4,9 +4,7 @@ Invariant: operands that vary come to one position of the mapped axis, one that 
 at, and the others are given that axis.
 """
 
-from plait.ext.rules import (
-    Elementwise,
-)
+from plait.ext.rules import Elementwise
 
 from ..interpreter import batching_rules
 

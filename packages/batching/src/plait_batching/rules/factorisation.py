@@ -36,9 +36,7 @@ from plait.ext.ops.linalg import (
     tridiagonal_,
     tridiagonal_solve_,
 )
-from plait.ext.ops.shape import (
-    reshape,
-)
+from plait.ext.ops.shape import reshape
 
 from ..interpreter import Batch, batching_rules
 

@@ -3,15 +3,9 @@
 Invariant: a function that says nothing is not mapped.
 """
 
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ops.callbacks import (
-    foreign,
-)
-from plait.ext.ops.shape import (
-    reshape,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.ops.callbacks import foreign
+from plait.ext.ops.shape import reshape
 
 from ..interpreter import batching_rules
 

@@ -3,9 +3,7 @@
 Invariant: the mapped axis comes first, where it is not transformed.
 """
 
-from plait.ext.ops.fourier import (
-    fft_,
-)
+from plait.ext.ops.fourier import fft_
 
 from ..interpreter import batching_rules
 

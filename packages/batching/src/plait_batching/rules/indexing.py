@@ -6,10 +6,7 @@ and indices together: no position, however far outside, reads another example.
 
 from collections.abc import Sequence
 
-from plait.ext.ops.indexing import (
-    GatherDimensionNumbers,
-    gather_,
-)
+from plait.ext.ops.indexing import GatherDimensionNumbers, gather_
 
 from ..interpreter import batching_rules, insert, skip
 

@@ -3,15 +3,9 @@
 Invariant: the same results as one row after the other.
 """
 
-from plait.ext.ir import (
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    map_axes,
-)
-from plait.ext.rules import (
-    parallel_rules,
-)
+from plait.ext.ir import evaluate
+from plait.ext.ops.control_flow import map_axes
+from plait.ext.rules import parallel_rules
 
 from ..interpreter import Batch
 

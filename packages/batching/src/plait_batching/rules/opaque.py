@@ -3,10 +3,7 @@
 Invariant: the axes of an element stay the last ones.
 """
 
-from plait.ext.ops.opaque import (
-    unwrap_,
-    wrap_,
-)
+from plait.ext.ops.opaque import unwrap_, wrap_
 
 from ..interpreter import batching_rules
 

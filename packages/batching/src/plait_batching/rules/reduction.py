@@ -3,9 +3,7 @@
 Invariant: the reduced axes, and no others, come off in front of the mapped one.
 """
 
-from plait.ext.rules import (
-    Reduction,
-)
+from plait.ext.rules import Reduction
 
 from ..interpreter import batching_rules, skip
 

@@ -6,9 +6,7 @@ axis.
 
 from typing import Any
 
-from plait.ext.ops.elementwise import (
-    select,
-)
+from plait.ext.ops.elementwise import select
 from plait.ext.ops.shape import (
     barrier,
     broadcast_in_dim,
@@ -21,13 +19,8 @@ from plait.ext.ops.shape import (
     squeeze_,
     transpose_,
 )
-from plait.ext.types import (
-    BOOL,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.types import BOOL, Aval
+from plait.ext.values import Literal
 
 from ..interpreter import batching_rules, insert, skip
 

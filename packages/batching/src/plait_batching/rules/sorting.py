@@ -3,10 +3,7 @@
 Invariant: all operands have the mapped axis at one position, which stays.
 """
 
-from plait.ext.ops.sorting import (
-    sort_,
-    top_k_,
-)
+from plait.ext.ops.sorting import sort_, top_k_
 
 from ..interpreter import batching_rules
 

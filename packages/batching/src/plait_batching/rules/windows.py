@@ -3,9 +3,7 @@
 Invariant: windows never reach across the mapped axis.
 """
 
-from plait.ext.ops.windows import (
-    select_and_scatter_add_,
-)
+from plait.ext.ops.windows import select_and_scatter_add_
 
 from ..interpreter import batching_rules
 

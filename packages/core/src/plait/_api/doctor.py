@@ -17,14 +17,7 @@ from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import DuplicateRule, PlaitError
 from .._core.primitive import primitives
-from .._plugins.metadata import (
-    API_GROUP,
-    CORE,
-    DISTRIBUTION_OF,
-    PLUGIN_API,
-    Declared,
-    core_version,
-)
+from .._plugins.metadata import API_GROUP, CORE, DISTRIBUTION_OF, PLUGIN_API, Declared, core_version
 from .._plugins.rules import tables
 from .hardware import default_backend, device_count
 from .inventory import (

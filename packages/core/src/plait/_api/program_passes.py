@@ -7,9 +7,7 @@ returned sees the rewritten Program.
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.ir import evaluate

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.interpreter import GROUND, current, naming
 
 __all__ = ["named_call", "named_scope"]

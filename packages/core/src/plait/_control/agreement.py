@@ -7,12 +7,7 @@ error says which value is meant.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-    TreeMismatch,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
 from .._core.divided import lie_as
 from .._core.interpreter import GROUND
 from .._core.ir import Program, Var, derived, evaluate

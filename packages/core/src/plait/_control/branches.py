@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-    TreeMismatch,
-)
+from .._base.errors import ArgumentError, ShapeError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import Literal, as_value
 from .._core.handles import Handle

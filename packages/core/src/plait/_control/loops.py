@@ -33,13 +33,7 @@ from .._ops.control_flow import scan as scan_p
 from .._ops.control_flow import while_ as while_p
 from .._ops.mapping import map_axes as map_p
 from .._ops.mapping import row
-from .._ops.shape import (
-    concatenate,
-    convert,
-    materialise_at_ground,
-    normal_axis,
-    slice_in_dim,
-)
+from .._ops.shape import concatenate, convert, materialise_at_ground, normal_axis, slice_in_dim
 from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim

@@ -6,11 +6,7 @@ Invariant: the function is applied to stacks of neighbours, logarithmically ofte
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    TreeMismatch,
-)
+from .._base.errors import ArgumentError, AxisError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import as_value
 from .._core.handles import handle_among

@@ -9,10 +9,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    UndefinedRule,
-)
+from .._base.errors import ArgumentError, UndefinedRule
 from ..tree import flatten
 from .staging import admitted
 

@@ -15,12 +15,7 @@ import numpy as np
 from .._base import jaxlib_api
 from .._base.allocator import keep_freed_memory
 from .._base.config import config
-from .._base.errors import (
-    DeletedArrayError,
-    MissingPlatform,
-    PlacementError,
-    PlaitError,
-)
+from .._base.errors import DeletedArrayError, MissingPlatform, PlacementError, PlaitError
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed

@@ -15,11 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    PlaitError,
-    RegistrationError,
-)
+from .._base.errors import ArgumentError, PlaitError, RegistrationError
 from .._base.freezing import freeze
 from .._base.source import here
 from .._plugins.rules import RuleTable

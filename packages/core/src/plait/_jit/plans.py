@@ -83,7 +83,7 @@ def plan(
         elif is_operand(a):
             operands.append(a)
     arrays = [x for x in operands if x.__class__ is Array]
-    if not arrays or not config.jit or config.checks:
+    if not arrays or not config.jit:
         return _ASKED
     if any(x.key is not x.aval for x in arrays):
         return _ASKED  # placed somewhere: the body says what that means

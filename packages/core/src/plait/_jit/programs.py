@@ -6,9 +6,7 @@ Invariant: a program that is asked for is traced anew, and kept nowhere.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.interpreter import Interpreter, current, open_under, opened

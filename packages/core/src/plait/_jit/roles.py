@@ -9,11 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    TreeMismatch,
-)
+from .._base.errors import ArgumentError, OperandTypeError, TreeMismatch
 from .._base.freezing import freeze
 from .._base.source import warn
 from .._base.wrapping import wraps

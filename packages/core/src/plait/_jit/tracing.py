@@ -12,12 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import events
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    NotAnArrayError,
-    TypeRule,
-)
+from .._base.errors import ArgumentError, AxisError, NotAnArrayError, TypeRule
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
 from .._base.wrapping import OFFERED

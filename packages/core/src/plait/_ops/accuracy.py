@@ -4,9 +4,7 @@ Invariant: what is asked for is part of the program; a platform that has one way
 a function computes it in that way.
 """
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive, primitive
 from .._plugins.traits import Elementwise

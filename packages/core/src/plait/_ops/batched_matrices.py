@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._core.array import Literal
 from .._types.avals import COMPLEX, INT32, Aval
 from .._types.dims import is_symbolic, min_dim

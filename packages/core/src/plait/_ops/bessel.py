@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import asarray
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive
@@ -19,20 +17,7 @@ from .._core.staging import staged
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
 from .control_flow import scan
-from .elementwise import (
-    FLOAT,
-    abs_,
-    agreed,
-    cos,
-    eq,
-    floating,
-    gt,
-    lt,
-    neg,
-    select,
-    sin,
-    sqrt,
-)
+from .elementwise import FLOAT, abs_, agreed, cos, eq, floating, gt, lt, neg, select, sin, sqrt
 from .shape import convert
 from .special import const, series
 

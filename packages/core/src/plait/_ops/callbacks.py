@@ -11,11 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    PlaitError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, PlaitError
 from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
 from .._core.ir import Effect

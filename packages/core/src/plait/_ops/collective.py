@@ -14,11 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal, as_value
 from .._core.axis_names import axis_size, binder, joined
 from .._core.primitive import primitive

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.higher_order import Wiring
 from .._core.ir import Program, ordered
 from .._core.primitive import Primitive

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive

@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    MissingRule,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, MissingRule, ShapeError
 from .._core.divided import with_axis
 from .._core.higher_order import Slots, Wiring, width
 from .._core.ir import Program, ordered

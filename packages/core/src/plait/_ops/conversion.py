@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.array import Literal, as_value
 from .._core.primitive import primitive
 from .._core.staging import staged

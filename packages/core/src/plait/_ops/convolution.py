@@ -11,12 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-    TypeRule,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError, TypeRule
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-    SubscriptError,
-)
+from .._base.errors import OperandTypeError, ShapeError, SubscriptError
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value, admitted_sizes
 from .._core.primitive import Sizes, primitive

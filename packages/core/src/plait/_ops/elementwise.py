@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    OutOfBounds,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, OutOfBounds, ShapeError
 from .._core.array import Array, Literal, as_value, laid, standing_for
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive

@@ -6,10 +6,7 @@ matrix that can not be factorised gives nan, and the others of its stack are not
 
 from typing import Any
 
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive

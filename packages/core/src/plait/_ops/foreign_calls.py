@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ShapeError
 from .._core.array import as_value
 from .._core.ir import Effect
 from .._core.primitive import Ints, Primitive

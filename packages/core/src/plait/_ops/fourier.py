@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Linear

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value, current
 from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote

@@ -13,11 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.primitive import Ints, primitive
 from .._plugins.traits import Indexing

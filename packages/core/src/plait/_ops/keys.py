@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Sizes, primitive

@@ -8,9 +8,7 @@ components (`Part.at`), so no transformation needs a rule for it.
 
 from typing import Any
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.carrier import expand_rules
 from .._core.divided import with_axis, without_axis
 from .._core.higher_order import Slots, Wiring

@@ -9,9 +9,7 @@ linear in its right-hand side, and the derivative of a root solves it.
 
 from typing import Any
 
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive

@@ -7,9 +7,7 @@ also at singular matrices, of pseudo-inverses also where singular values coincid
 
 from typing import Any
 
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive

@@ -9,10 +9,7 @@ axes of an element come last and are moved, whole, with it.
 
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ShapeError
 from .._core.array import Array, Literal, as_value, laid, standing_for
 from .._core.primitive import primitive
 from .._plugins.traits import AnyElement

@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal

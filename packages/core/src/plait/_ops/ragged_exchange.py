@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._types.avals import INT32
 from . import elementwise as el

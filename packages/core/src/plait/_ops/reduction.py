@@ -31,27 +31,9 @@ from .._types.avals import (
 from .._types.dims import product
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
-from .elementwise import (
-    ANY,
-    LOGIC,
-    NUMBER,
-    add,
-    agreed,
-    div,
-    extreme,
-    maximum,
-    minimum,
-    mul,
-    ne,
-)
+from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, extreme, maximum, minimum, mul, ne
 from .elementwise import select as choose
-from .shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    materialise_at_ground,
-    normal_axes,
-)
+from .shape import broadcast_to, convert, expand_dims, materialise_at_ground, normal_axes
 from .sizes import size_value
 
 # ---- neutral elements ----------------------------------------------------------------------

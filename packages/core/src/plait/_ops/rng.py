@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive, Sizes

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive

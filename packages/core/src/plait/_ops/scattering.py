@@ -8,10 +8,7 @@ of floats narrower than float32 are added and multiplied in float32.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing

@@ -6,11 +6,7 @@ range belong to none.
 
 from typing import Any
 
-from .._base.errors import (
-    AxisError,
-    ConcretizationError,
-    OperandTypeError,
-)
+from .._base.errors import AxisError, ConcretizationError, OperandTypeError
 from .._core.array import as_value
 from .._core.interpreter import Tracer
 from .._types.avals import INTEGER, Aval

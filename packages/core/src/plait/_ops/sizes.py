@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._core.array import Literal, as_value
 from .._core.primitive import primitive
 from .._types.avals import INT32, INTEGER, Aval

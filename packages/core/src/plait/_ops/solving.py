@@ -6,10 +6,7 @@ nor its diagonal where it is said to be one.  A singular matrix gives infinities
 
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
 from .._types.avals import COMPLEX, Aval

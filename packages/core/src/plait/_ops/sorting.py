@@ -16,11 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._base.jaxlib_api import limits
 from .._core.array import as_value
 from .._core.carrier import expand_rules

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive

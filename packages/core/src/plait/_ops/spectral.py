@@ -6,23 +6,13 @@ Eigenvalues of symmetric matrices ascend, singular values descend.
 
 from typing import Any
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.array import Literal
 from .._core.primitive import primitive
 from .._core.staging import staged
 from .._types.avals import COMPLEX, Aval
 from .._xla.lower import Emitter, lower_rules
-from .batched_matrices import (
-    adjoint,
-    complex_dtype,
-    fewer,
-    identity,
-    nothing,
-    real_dtype,
-    stack_of,
-)
+from .batched_matrices import adjoint, complex_dtype, fewer, identity, nothing, real_dtype, stack_of
 from .elementwise import complex_
 from .linalg_kernels import infos, kernel, lapack, on_cpu, platform, solver, told, tpu_kernel
 from .shape import slice_in_dim

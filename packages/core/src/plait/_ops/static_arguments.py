@@ -5,10 +5,7 @@ Invariant: what is not of the kind asked for is an error that says which argumen
 
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._types.dims import Dim
 
 

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._base.freezing import freeze
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving

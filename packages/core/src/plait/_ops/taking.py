@@ -6,9 +6,7 @@ that the mode alone says what is outside.
 
 from typing import Any
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._core.array import as_value
 from .._types.avals import broadcast_shapes
 from . import elementwise as el

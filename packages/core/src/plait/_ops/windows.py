@@ -9,10 +9,7 @@ in the second.
 from collections.abc import Sequence
 from typing import Any
 
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
 from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval

@@ -22,12 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from .._base.config import config
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-    TypeRule,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TypeRule
 from .._base.jaxlib_api import EXTRA_DTYPES
 from .._base.source import warn
 from .dims import Dim, broadcast_dims, product

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._base.lazy import later
 from .dims import product
 

@@ -32,14 +32,7 @@ from .._core.buffers import (
     platform,
 )
 from .._core.ir import Program
-from .._core.processes import (
-    Flight,
-    Membership,
-    expect_present,
-    explained,
-    in_flight,
-    member,
-)
+from .._core.processes import Flight, Membership, expect_present, explained, in_flight, member
 from .._core.topologies import expect_here
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache

@@ -32,18 +32,7 @@ from .._core.ir import Program, Var
 from .._plugins.rules import RuleTable
 from .._plugins.traits import AnyElement, Structural
 from .._types.avals import INTEGER, OPAQUE, Aval
-from .key_names import (
-    Known,
-    Names,
-    Same,
-    crowded,
-    few,
-    fresh,
-    mark,
-    meant,
-    picked,
-    unknown,
-)
+from .key_names import Known, Names, Same, crowded, few, fresh, mark, meant, picked, unknown
 from .physical import speaks
 
 __all__ = ["Walk", "guarded", "reuse_rules", "seeded"]

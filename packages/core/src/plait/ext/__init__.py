@@ -41,14 +41,7 @@ from types import ModuleType
 
 from .._base.lazy import later
 from .errors import MissingRule, PlaitError
-from .ir import (
-    Effect,
-    Primitive,
-    Program,
-    evaluate,
-    primitive,
-    programs_in,
-)
+from .ir import Effect, Primitive, Program, evaluate, primitive, programs_in
 from .ops.shape import materialise_at_ground
 from .rules import (
     PLUGIN_API,

@@ -3,35 +3,11 @@
 Invariant: nothing is defined here.
 """
 
-from .._api.hardware import (
-    Device,
-    devices,
-    topology_devices,
-)
-from .._core.buffers import (
-    assemble,
-    boxes,
-    first,
-    handler,
-    layout_of,
-    local,
-    move,
-    platform,
-    put,
-)
-from .._core.tilings import (
-    parse_tiling,
-)
-from .._core.topologies import (
-    Topology,
-    expect_here,
-    find_topology,
-    same_devices,
-    topology_of,
-)
-from .._types.avals import (
-    Placed,
-)
+from .._api.hardware import Device, devices, topology_devices
+from .._core.buffers import assemble, boxes, first, handler, layout_of, local, move, platform, put
+from .._core.tilings import parse_tiling
+from .._core.topologies import Topology, expect_here, find_topology, same_devices, topology_of
+from .._types.avals import Placed
 
 __all__ = [
     "Device",

@@ -20,18 +20,8 @@ from .._base.errors import (
     UndecidedDim,
     UndefinedRule,
 )
-from .._base.source import (
-    here,
-    hide,
-    user_frames,
-    user_line,
-    warn,
-    where_defined,
-)
-from .._base.tracebacks import (
-    border,
-    watch_display,
-)
+from .._base.source import here, hide, user_frames, user_line, warn, where_defined
+from .._base.tracebacks import border, watch_display
 
 __all__ = [
     "border",

@@ -20,14 +20,8 @@ from .._core.ir import (
     programs_in,
     speaks_of,
 )
-from .._core.primitive import (
-    Primitive,
-    primitive,
-)
-from .._simplify import (
-    dce,
-    inline_calls,
-)
+from .._core.primitive import Primitive, primitive
+from .._simplify import dce, inline_calls
 
 __all__ = [
     "Effect",

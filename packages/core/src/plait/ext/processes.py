@@ -3,20 +3,9 @@
 Invariant: nothing is defined here.
 """
 
-from .._base.jaxlib_api import (
-    RuntimeFailure,
-    distributed_client,
-    distributed_service,
-    gloo,
-)
-from .._core.buffers import (
-    started,
-)
-from .._core.processes import (
-    Membership,
-    finish_flights,
-    join,
-)
+from .._base.jaxlib_api import RuntimeFailure, distributed_client, distributed_service, gloo
+from .._core.buffers import started
+from .._core.processes import Membership, finish_flights, join
 
 __all__ = [
     "Membership",

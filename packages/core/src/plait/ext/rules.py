@@ -3,23 +3,11 @@
 Invariant: nothing is defined here.
 """
 
-from .._core.carrier import (
-    expand_rules,
-)
-from .._ops.checks import (
-    checks_rules,
-)
-from .._ops.mapping import (
-    parallel_rules,
-)
-from .._plugins.metadata import (
-    PLUGIN_API,
-    core_version,
-    resolve,
-)
-from .._plugins.rules import (
-    RuleTable,
-)
+from .._core.carrier import expand_rules
+from .._ops.checks import checks_rules
+from .._ops.mapping import parallel_rules
+from .._plugins.metadata import PLUGIN_API, core_version, resolve
+from .._plugins.rules import RuleTable
 from .._plugins.traits import (
     AnyElement,
     Collective,
@@ -34,16 +22,9 @@ from .._plugins.traits import (
     Structural,
     ZeroPreserving,
 )
-from .._xla.key_reuse import (
-    reuse_rules,
-)
-from .._xla.lower import (
-    eager_rules,
-    lower_rules,
-)
-from .._xla.physical import (
-    physical_rules,
-)
+from .._xla.key_reuse import reuse_rules
+from .._xla.lower import eager_rules, lower_rules
+from .._xla.physical import physical_rules
 
 __all__ = [
     "PLUGIN_API",

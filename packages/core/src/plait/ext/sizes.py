@@ -3,22 +3,9 @@
 Invariant: nothing is defined here.
 """
 
-from .._types.dims import (
-    Dim,
-    Scope,
-    decide_eq,
-    decide_ge,
-    is_symbolic,
-    solve_dims,
-    symbolic_dims,
-)
-from .._types.dims.expression import (
-    max_dim,
-    min_dim,
-)
-from .._types.dims.language import (
-    read_constraint,
-)
+from .._types.dims import Dim, Scope, decide_eq, decide_ge, is_symbolic, solve_dims, symbolic_dims
+from .._types.dims.expression import max_dim, min_dim
+from .._types.dims.language import read_constraint
 
 __all__ = [
     "Dim",

@@ -3,14 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from ..testing.oracle import (
-    ArrayOracle,
-)
-from ..testing.report import (
-    Inapplicable,
-    agree,
-    tolerance,
-)
+from ..testing.oracle import ArrayOracle
+from ..testing.report import Inapplicable, agree, tolerance
 
 __all__ = [
     "ArrayOracle",

@@ -3,45 +3,15 @@
 Invariant: nothing is defined here.
 """
 
-from .._base.surroundings import (
-    surround,
-    surrounding,
-)
-from .._base.wrapping import (
-    wraps,
-)
-from .._core.arguments import (
-    Call,
-    Function,
-)
-from .._core.carrier import (
-    Carrier,
-    Lifted,
-)
-from .._core.closures import (
-    tracers_of,
-)
-from .._core.deferred import (
-    Deferred,
-    rule_thunk,
-    settled,
-)
-from .._core.divided import (
-    lie_as,
-    with_axis,
-    without_axis,
-)
-from .._core.handles import (
-    Handle,
-    apply_through,
-    handle_among,
-)
-from .._core.higher_order import (
-    Ends,
-    Slots,
-    Wiring,
-    width,
-)
+from .._base.surroundings import surround, surrounding
+from .._base.wrapping import wraps
+from .._core.arguments import Call, Function
+from .._core.carrier import Carrier, Lifted
+from .._core.closures import tracers_of
+from .._core.deferred import Deferred, rule_thunk, settled
+from .._core.divided import lie_as, with_axis, without_axis
+from .._core.handles import Handle, apply_through, handle_among
+from .._core.higher_order import Ends, Slots, Wiring, width
 from .._core.interpreter import (
     GROUND,
     Interpreter,
@@ -60,45 +30,14 @@ from .._core.interpreter import (
     use,
     with_lines,
 )
-from .._core.lending import (
-    Lending,
-)
-from .._core.lift_higher_order import (
-    lift_rule,
-    rebuilt,
-    solve,
-)
-from .._core.staging import (
-    Stage,
-    admitted,
-    apart_from,
-    collector_paused,
-    stage,
-    staged,
-)
-from .._core.varying import (
-    varying_inputs,
-)
-from .._jit.found_programs import (
-    is_recorded,
-)
-from .._jit.recording import (
-    Recording,
-    as_operand,
-    is_unplaced,
-)
-from .._jit.roles import (
-    Role,
-    role,
-    without_static,
-)
-from .._jit.tracing import (
-    arguments,
-    kept,
-    result,
-    shapes_only,
-    trace,
-)
+from .._core.lending import Lending
+from .._core.lift_higher_order import lift_rule, rebuilt, solve
+from .._core.staging import Stage, admitted, apart_from, collector_paused, stage, staged
+from .._core.varying import varying_inputs
+from .._jit.found_programs import is_recorded
+from .._jit.recording import Recording, as_operand, is_unplaced
+from .._jit.roles import Role, role, without_static
+from .._jit.tracing import arguments, kept, result, shapes_only, trace
 
 __all__ = [
     "Call",

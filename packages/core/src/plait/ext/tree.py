@@ -3,12 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from .._core.openable import (
-    registered_by,
-)
-from .._core.same_parts import (
-    tell_parts_apart,
-)
+from .._core.openable import registered_by
+from .._core.same_parts import tell_parts_apart
 from ..tree import (
     LEAF,
     TreeDef,
@@ -24,9 +20,7 @@ from ..tree import (
     registry,
     spread,
 )
-from ..tree_util import (
-    Partial,
-)
+from ..tree_util import Partial
 
 __all__ = [
     "LEAF",

@@ -3,12 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from .._base.jaxlib_api import (
-    EXTRA_DTYPES,
-)
-from .._jit.tracing import (
-    ShapeDtypeStruct,
-)
+from .._base.jaxlib_api import EXTRA_DTYPES
+from .._jit.tracing import ShapeDtypeStruct
 from .._types.avals import (
     BOOL,
     COMPLEX,

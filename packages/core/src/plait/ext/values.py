@@ -15,9 +15,7 @@ from .._core.array import (
     solid,
     wrap,
 )
-from .._xla.operands import (
-    as_argument,
-)
+from .._xla.operands import as_argument
 
 __all__ = [
     "Array",

@@ -6,9 +6,7 @@ Invariant: a transformed composite is what its decomposition is transformed to, 
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._jit.tracing import trace
 from .._ops.composite import attribute
 from .._ops.composite import composite as composite_p

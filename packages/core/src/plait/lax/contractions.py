@@ -8,11 +8,7 @@ import enum
 from typing import Any, NamedTuple
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._base.jaxlib_api import ml_dtypes
 from .._ops.contraction import contracted
 from .._ops.elementwise import mul

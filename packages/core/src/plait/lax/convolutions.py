@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal
 from .._ops import shape as sh
 from .._ops.contraction import contracted

@@ -6,9 +6,7 @@ Invariant: the dtype is the one that is asked for, or that of the value.
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.layout import beside, placed

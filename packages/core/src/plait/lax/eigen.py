@@ -6,22 +6,12 @@ Invariant: values come in the order that is said, and parts of them are chosen b
 from typing import Any
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ShapeError
 from .._ops import spectral
 from .._ops.batched_matrices import fewer, stack_of, symmetrised
 from .._ops.shape import slice_in_dim
 from .._ops.static_arguments import fixed_each
-from .routines import (
-    EighImplementation,
-    EigImplementation,
-    SvdAlgorithm,
-    absent,
-    routine,
-    square,
-)
+from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absent, routine, square
 
 
 @fused

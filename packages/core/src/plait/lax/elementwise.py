@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal, canonical
 from .._core.interpreter import Value, current
 from .._ops import elementwise as el

@@ -7,23 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._control import fori_loop
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.indexing import GatherDimensionNumbers, gather
 from .._ops.scattering import ScatterDimensionNumbers, scatter_add
-from .._ops.shape import (
-    concatenate,
-    convert,
-    expand_dims,
-    fill,
-    normal_axes,
-    normal_shape,
-)
+from .._ops.shape import concatenate, convert, expand_dims, fill, normal_axes, normal_shape
 from .._ops.sizes import from_front, integers
 from .._ops.static_arguments import fixed_each
 from .._types.avals import INT32, Aval

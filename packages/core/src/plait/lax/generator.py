@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import canonical
 from .._ops import rng
 from .._ops.shape import normal_shape

@@ -9,10 +9,7 @@ Invariant: what can not be factorised gives nan, never an error, since a value d
 from typing import Any
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._control import scan
 from .._core.array import Literal
 from .._ops import elementwise as el
@@ -24,13 +21,7 @@ from .._ops.static_arguments import fixed_each
 from .._types.avals import INT32
 from .eigen import eig, eigh, hessenberg, schur, svd, tridiagonal
 from .polar import qdwh
-from .routines import (
-    EighImplementation,
-    EigImplementation,
-    SvdAlgorithm,
-    absent,
-    square,
-)
+from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absent, square
 
 # ---- Cholesky, LU, QR ----------------------------------------------------------------------
 

@@ -9,11 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._api.surfaces import unary, value, written
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.interpreter import Value, current
 from .._core.primitive import Primitive

@@ -7,9 +7,7 @@ for several platforms; Python that runs at once chooses at once.
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._control.branches import branched
 from .._core.buffers import platform
 from .._core.interpreter import current

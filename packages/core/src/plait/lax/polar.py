@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._control import while_loop
 from .._core.array import Literal
 from .._ops import elementwise as el

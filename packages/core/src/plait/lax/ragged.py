@@ -9,12 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._control import scan
 from .._core.array import Literal
 from .._ops import elementwise as el

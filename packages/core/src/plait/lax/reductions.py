@@ -8,12 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-    TreeMismatch,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
 from .._core.array import Literal
 from .._core.ir import Program
 from .._core.primitive import Primitive

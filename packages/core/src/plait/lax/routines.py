@@ -10,9 +10,7 @@ import enum
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._ops.batched_matrices import stack_of
 
 

@@ -7,11 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._ops import shape as sh
 from .._ops.shape import materialise_at_ground, normal_axis
 from .._ops.static_arguments import fixed_each

@@ -6,10 +6,7 @@ Invariant: nans are last, whatever their sign; the order of equal elements is th
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._ops import sorting
 from .._ops.elementwise import neg
 from .._ops.shape import normal_axis

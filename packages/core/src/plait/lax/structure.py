@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.conversion import bitcast

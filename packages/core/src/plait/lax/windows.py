@@ -7,17 +7,9 @@ sum of their sizes.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._ops.convolution import dilated, explicit_padding, windows
-from .._ops.shape import (
-    broadcast_to,
-    materialise_at_ground,
-    normal_shape,
-    pad,
-    slice_in_dim,
-)
+from .._ops.shape import broadcast_to, materialise_at_ground, normal_shape, pad, slice_in_dim
 from .._ops.static_arguments import fixed_each
 from .reductions import combining, elementwise, together
 

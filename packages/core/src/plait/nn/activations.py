@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, unary, value
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._base.jaxlib_api import ml_dtypes
 from .._core.array import Literal
 from .._ops import elementwise as el

@@ -11,9 +11,7 @@ import numpy as np
 
 from .._api.surfaces import fused
 from .._api.surfaces import value as value_of
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._ops import elementwise as el
 from .._ops.attention import attention_, places
 from .._ops.contraction import contracted

@@ -10,12 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._api.surfaces import value as as_value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._core.array import canonical
 from .._ops import elementwise as el
 from .._ops.shape import (

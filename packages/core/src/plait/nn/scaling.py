@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._base.jaxlib_api import ml_dtypes
 from .._ops import elementwise as el
 from .._ops.contraction import contracted

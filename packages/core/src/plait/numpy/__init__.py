@@ -145,16 +145,7 @@ from .inspection import (
     shape,
     size,
 )
-from .interchange import (
-    from_dlpack,
-    frombuffer,
-    fromfile,
-    fromiter,
-    fromstring,
-    load,
-    save,
-    savez,
-)
+from .interchange import from_dlpack, frombuffer, fromfile, fromiter, fromstring, load, save, savez
 from .joining import c_, r_
 from .logic import (
     allclose,
@@ -291,14 +282,7 @@ from .reductions import (
     var,
 )
 from .refusals import explain
-from .repetition import (
-    delete,
-    insert,
-    repeat,
-    resize,
-    tile,
-    trim_zeros,
-)
+from .repetition import delete, insert, repeat, resize, tile, trim_zeros
 from .search import argpartition, digitize, interp, partition, searchsorted
 from .selection import (
     argwhere,

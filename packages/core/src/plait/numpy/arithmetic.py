@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._base.jaxlib_api import ml_dtypes
 from .._control import while_loop
 from .._core.dispatch import dispatched
@@ -20,16 +18,7 @@ from .._ops import elementwise as el
 from .._ops.conversion import bitcast
 from .._ops.reduction import any_
 from .._ops.shape import convert, fill, materialise_at_ground
-from .._types.avals import (
-    BOOL,
-    BOOLEAN,
-    COMPLEX,
-    FLOAT32,
-    FLOATING,
-    INTEGER,
-    Aval,
-    default_dtype,
-)
+from .._types.avals import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.dispatch import dispatched
 from .._ops import contraction
 from .._ops import elementwise as el

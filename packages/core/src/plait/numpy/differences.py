@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ShapeError
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.cumulative import cumsum

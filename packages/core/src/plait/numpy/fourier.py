@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.fourier import fft_, spectral

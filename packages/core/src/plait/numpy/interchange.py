@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.default_devices import placed_by_default
-from .._base.errors import (
-    ArgumentError,
-    CopyError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, CopyError, OperandTypeError
 from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
 from .._core.buffers import first as first_device
 from .._core.interpreter import Value

@@ -6,9 +6,7 @@ Invariant: pieces are joined by one concatenation, in the dtype that they meet i
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._ops.shape import concatenate, convert_together, reshape, transpose
 from .creation import _slice_range, array
 from .manipulation import swapaxes

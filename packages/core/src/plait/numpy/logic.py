@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import (
-    DimMismatch,
-    OperandTypeError,
-    TypeRule,
-)
+from .._base.errors import DimMismatch, OperandTypeError, TypeRule
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.layout import beside

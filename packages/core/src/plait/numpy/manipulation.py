@@ -11,22 +11,13 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.dispatch import dispatched
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el
 from .._ops import shape as sh
 from .._ops.dynamic_slicing import dynamic_slice_in_dim
-from .._ops.shape import (
-    materialise_at_ground,
-    normal_axes,
-    normal_axis,
-    normal_shape,
-)
+from .._ops.shape import materialise_at_ground, normal_axes, normal_axis, normal_shape
 from .._ops.sizes import size_value
 from .._types.avals import broadcast_shapes
 from .._types.dims import Dim

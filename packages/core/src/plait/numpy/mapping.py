@@ -10,11 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._control import map_axes
 from .._ops.shape import (
     broadcast_to,

@@ -9,9 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import Literal
 from .._core.interpreter import current
 from .._core.primitive import Primitive

@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-    UndecidedDim,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
 from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.reduction import any_, sum_

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._core.interpreter import Value
 from .._ops import sorting
 from .._ops.argreduction import dtype_for_indices

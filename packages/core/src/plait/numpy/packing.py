@@ -8,21 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._ops import elementwise as el
 from .._ops.reduction import sum_
-from .._ops.shape import (
-    convert,
-    iota,
-    moveaxis,
-    normal_axis,
-    pad,
-    reshape,
-    slice_in_dim,
-)
+from .._ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
 from .._types.avals import BOOLEAN, INTEGER
 from .logic import truth
 

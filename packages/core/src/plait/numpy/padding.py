@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.interpreter import admitted_sizes
 from .._ops import elementwise as el
 from .._ops import shape as sh

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ConcretizationError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ConcretizationError, ShapeError
 from .._control import scan
 from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    AxisError,
-    ConcretizationError,
-    ShapeError,
-)
+from .._base.errors import AxisError, ConcretizationError, ShapeError
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops import shape as sh

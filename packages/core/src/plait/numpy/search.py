@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._control import fori_loop
 from .._core.array import Literal
 from .._core.interpreter import Tracer

@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ConcretizationError,
-    ShapeError,
-    SubscriptError,
-)
+from .._base.errors import ArgumentError, ConcretizationError, ShapeError, SubscriptError
 from .._core.array import Literal, from_numpy
 from .._core.dispatch import dispatched
 from .._core.interpreter import Tracer

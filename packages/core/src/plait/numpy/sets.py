@@ -10,10 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ConcretizationError,
-)
+from .._base.errors import ArgumentError, ConcretizationError
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
 from .._ops.argreduction import dtype_for_indices

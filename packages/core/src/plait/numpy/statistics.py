@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ConcretizationError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
 from .._core.array import Literal
 from .._core.interpreter import Tracer, Value
 from .._ops import elementwise as el

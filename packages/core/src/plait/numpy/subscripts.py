@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    TypeRule,
-)
+from .._base.errors import ArgumentError, TypeRule
 from .._ops import elementwise as el
 from .._ops.contraction import dot_general, normal_precision
 from .._ops.reduction import reduce_sum

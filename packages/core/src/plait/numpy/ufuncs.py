@@ -12,11 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, AxisError, OperandTypeError
 from .._control import fori_loop, scan
 from .._core.array import Literal
 from .._ops import elementwise as el

@@ -8,20 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._ops import elementwise as el
 from .._ops import reduction
 from .._ops.cumulative import cumsum
-from .._ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    moveaxis,
-    reshape,
-    transpose,
-)
+from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, transpose
 from .._ops.sorting import sort_together
 from .._ops.taking import take_along_axis
 from .logic import isnan

@@ -25,17 +25,7 @@ from .distributions import (
     rademacher,
     truncated_normal,
 )
-from .keys import (
-    PRNGKey,
-    clone,
-    fold_in,
-    key,
-    key_data,
-    key_dtype,
-    key_impl,
-    split,
-    wrap_key_data,
-)
+from .keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from .numbers import bits, randint, uniform
 from .samples import (
     beta,

@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el
 from .._ops.argreduction import argmax

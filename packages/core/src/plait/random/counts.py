@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    ShapeError,
-)
+from .._base.errors import ShapeError
 from .._control import scan, while_loop
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    ArgumentError,
-)
+from .._base.errors import ArgumentError
 from .._core.array import Literal, as_value
 from .._ops import elementwise as el
 from .._ops.shape import broadcast_to, convert, normal_shape

@@ -10,10 +10,7 @@ import numpy as np
 
 from .._api.default_devices import placed_by_default
 from .._base.config import config
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, as_value, asarray, standing_for, wrap
 from .._core.interpreter import Value
 from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    OperandTypeError,
-)
+from .._base.errors import OperandTypeError
 from .._core.array import Literal, as_value, canonical
 from .._ops import elementwise as el
 from .._ops.conversion import bitcast_
@@ -19,15 +17,7 @@ from .._ops.dynamic_slicing import index_in_dim
 from .._ops.keys import random_bits, random_split
 from .._ops.rng import UINT32
 from .._ops.shape import broadcast_to, convert, normal_shape
-from .._types.avals import (
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    Aval,
-    category,
-    default_dtype,
-    dtype_of,
-)
+from .._types.avals import COMPLEX, FLOATING, INTEGER, Aval, category, default_dtype, dtype_of
 from .keys import RANGES, number, one_key
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}

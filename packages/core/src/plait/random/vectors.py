@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, ShapeError
 from .._core.array import as_value
 from .._ops import elementwise as el
 from .._ops.batched_matrices import diagonal

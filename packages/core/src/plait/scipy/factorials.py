@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused
-from .._base.errors import (
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, asarray
 from .._ops import elementwise as el
 from .._ops import special as sp

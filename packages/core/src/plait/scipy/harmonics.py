@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    ConcretizationError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError
 from .._control import fori_loop
 from .._core.array import Array, Literal
 from .._ops import elementwise as el

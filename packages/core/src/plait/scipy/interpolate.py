@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-)
+from .._base.errors import ArgumentError, AxisError
 from .._ops import elementwise as el
 from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
 from .._ops.shape import stack as stacked

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-)
+from .._base.errors import ArgumentError, AxisError
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.reduction import all_

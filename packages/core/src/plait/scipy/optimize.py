@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-)
+from .._base.errors import ArgumentError, AxisError
 from .._control import while_loop
 from .._core.array import Literal
 from .._ops import elementwise as el

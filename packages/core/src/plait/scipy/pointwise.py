@@ -7,10 +7,7 @@ refused; what a function costs is what its primitive costs.
 from typing import Any
 
 from .._api.surfaces import binary, unary
-from .._base.errors import (
-    ArgumentError,
-    OperandTypeError,
-)
+from .._base.errors import ArgumentError, OperandTypeError
 from .._ops import elementwise as el
 from .._ops import error_functions as gs
 from .._ops import incomplete as inc

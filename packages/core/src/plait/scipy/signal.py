@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-)
+from .._base.errors import ArgumentError, AxisError
 from .._ops import elementwise as el
 from .._ops.reduction import mean
 from .._ops.shape import (

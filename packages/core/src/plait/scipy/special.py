@@ -16,27 +16,8 @@ from .._ops import integrals as ints
 from .._ops import special as sp
 from ..nn import exponentials
 from ..nn.exponentials import logsumexp
-from .factorials import (
-    bernoulli,
-    beta,
-    comb,
-    factorial,
-    gamma,
-    gammasgn,
-    multigammaln,
-    poch,
-)
-from .harmonics import (
-    bessel_jn,
-    erfcx,
-    fresnel,
-    hyp1f1,
-    hyp2f1,
-    loggamma,
-    sici,
-    sph_harm_y,
-    wofz,
-)
+from .factorials import bernoulli, beta, comb, factorial, gamma, gammasgn, multigammaln, poch
+from .harmonics import bessel_jn, erfcx, fresnel, hyp1f1, hyp2f1, loggamma, sici, sph_harm_y, wofz
 from .pointwise import (
     betaln,
     dawsn,

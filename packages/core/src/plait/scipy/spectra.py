@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._api.surfaces import value
-from .._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import from_numpy
 from .._ops import elementwise as el
 from .._ops.reduction import mean, sum_

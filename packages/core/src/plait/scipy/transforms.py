@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._api.surfaces import fused, value
-from .._base.errors import (
-    AxisError,
-    OperandTypeError,
-    ShapeError,
-)
+from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._core.array import Literal, from_numpy
 from .._ops import elementwise as el
 from .._ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim

@@ -17,11 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import (
-    ArgumentError,
-    PlaitError,
-    ProgramError,
-)
+from .._base.errors import ArgumentError, PlaitError, ProgramError
 from .._core.array import from_numpy
 from .._core.interpreter import as_list
 from .._core.ir import Program

@@ -7,29 +7,13 @@ the elements.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-    Var,
-)
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-)
-from plait.ext.rules import (
-    Elementwise,
-    Structural,
-)
-from plait.ext.trace import (
-    stage,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ir import Program, Var
+from plait.ext.ops.elementwise import bitcast_
+from plait.ext.ops.shape import broadcast_in_dim
+from plait.ext.rules import Elementwise, Structural
+from plait.ext.trace import stage
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..errors import NotReadable
 from .module import Block

@@ -8,16 +8,9 @@ import re
 from typing import Any
 
 import plait
-from plait.ext.ops import (
-    fourier,
-    linalg,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
-from plait.ext.ops.convolution import (
-    ConvDims,
-)
+from plait.ext.ops import fourier, linalg
+from plait.ext.ops import shape as shapes
+from plait.ext.ops.convolution import ConvDims
 
 from ..errors import NotReadable
 from .table import enum, reads

@@ -10,19 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops.sorting import (
-    top_k_,
-)
-from plait.ext.types import (
-    INT32,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.sorting import top_k_
+from plait.ext.types import INT32, Aval
+from plait.ext.values import Literal
 
 from ..errors import NotReadable
 from .counting import bound_of, counted, counter_of

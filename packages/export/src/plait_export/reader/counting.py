@@ -14,16 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
-from plait.ext.sizes import (
-    Dim,
-    max_dim,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.ops import shape as shapes
+from plait.ext.sizes import Dim, max_dim
 
 from .module import Block, Op
 from .sizes import Known

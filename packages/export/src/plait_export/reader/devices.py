@@ -21,9 +21,7 @@ import numpy as np
 
 import plait
 from plait import lax
-from plait.ext.errors import (
-    AxisError,
-)
+from plait.ext.errors import AxisError
 
 from ..errors import NotReadable
 from .comparisons import body_of

@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
-from plait.ext.types import (
-    FLOATING,
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as shapes
+from plait.ext.types import FLOATING, Aval
+from plait.ext.values import Literal
 
 from .table import enum, reads
 

@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.ops import (
-    indexing,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
+from plait.ext.ops import indexing
+from plait.ext.ops import shape as shapes
 
 from ..errors import NotReadable
 from .comparisons import body_of

@@ -12,27 +12,12 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    DimMismatch,
-    UndecidedDim,
-)
-from plait.ext.lower import (
-    ASKED,
-    STABLE,
-    read,
-)
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops import (
-    linalg,
-)
-from plait.ext.ops.platforms import (
-    platform_index,
-)
-from plait.ext.ops.random import (
-    DYNAMIC_GENERATOR,
-)
+from plait.ext.errors import DimMismatch, UndecidedDim
+from plait.ext.lower import ASKED, STABLE, read
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import linalg
+from plait.ext.ops.platforms import platform_index
+from plait.ext.ops.random import DYNAMIC_GENERATOR
 
 from ..errors import NotReadable
 from ..portable import ASSERTION

@@ -13,13 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ext.lower import (
-    bindings,
-    lock,
-)
-from plait.ext.types import (
-    EXTRA_DTYPES,
-)
+from plait.ext.lower import bindings, lock
+from plait.ext.types import EXTRA_DTYPES
 
 from ..errors import NotReadable
 from ..portable import answered, parsed

@@ -7,28 +7,12 @@ as long as the artifact.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import (
-    Program,
-)
-from plait.ext.ops.opaque import (
-    unwrap,
-    wrap,
-)
-from plait.ext.ops.platforms import (
-    platform_index,
-)
-from plait.ext.ops.shape import (
-    convert,
-    fill,
-)
-from plait.ext.trace import (
-    staged,
-)
-from plait.ext.types import (
-    Aval,
-    Opaque,
-    float0,
-)
+from plait.ext.ir import Program
+from plait.ext.ops.opaque import unwrap, wrap
+from plait.ext.ops.platforms import platform_index
+from plait.ext.ops.shape import convert, fill
+from plait.ext.trace import staged
+from plait.ext.types import Aval, Opaque, float0
 
 from ..errors import NotReadable
 from . import (  # noqa: F401  (they fill the table)

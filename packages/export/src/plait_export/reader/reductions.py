@@ -12,18 +12,10 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.ops import (
-    reduction,
-)
-from plait.ext.ops.windows import (
-    select_and_scatter_add_,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops import reduction
+from plait.ext.ops.windows import select_and_scatter_add_
+from plait.ext.sizes import is_symbolic
+from plait.ext.values import Literal
 
 from ..errors import NotReadable
 from .cells import of_cells

@@ -6,12 +6,8 @@ Invariant: a shape that the module computes is made of known sizes, by number or
 from math import prod
 from typing import Any
 
-from plait.ext.ops import (
-    indexing,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
+from plait.ext.ops import indexing
+from plait.ext.ops import shape as shapes
 
 from ..errors import NotReadable
 from .module import Op

@@ -17,29 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    expand_dims,
-    reshape,
-    size_value,
-)
-from plait.ext.sizes import (
-    Dim,
-    is_symbolic,
-    max_dim,
-    min_dim,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.ops.shape import concatenate, convert, expand_dims, reshape, size_value
+from plait.ext.sizes import Dim, is_symbolic, max_dim, min_dim
+from plait.ext.types import Aval
+from plait.ext.values import Literal, as_value
 
 from .module import Op
 from .table import enum

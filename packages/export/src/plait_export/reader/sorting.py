@@ -10,19 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait.ext.ops import (
-    elementwise as el,
-)
-from plait.ext.ops import (
-    shape as shapes,
-)
-from plait.ext.ops import (
-    sorting,
-)
-from plait.ext.types import (
-    FLOATING,
-    INT32,
-)
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as shapes
+from plait.ext.ops import sorting
+from plait.ext.types import FLOATING, INT32
 
 from ..errors import NotReadable
 from .cells import of_cells

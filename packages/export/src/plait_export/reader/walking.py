@@ -12,37 +12,16 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    PlaitError,
-)
-from plait.ext.lower import (
-    OPERATION,
-)
-from plait.ext.ops.callbacks import (
-    foreign,
-)
-from plait.ext.ops.collective import (
-    pvary_,
-)
-from plait.ext.ops.control_flow import (
-    call,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.trace import (
-    stage,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-    as_value,
-)
+from plait.ext.errors import PlaitError
+from plait.ext.lower import OPERATION
+from plait.ext.ops.callbacks import foreign
+from plait.ext.ops.collective import pvary_
+from plait.ext.ops.control_flow import call
+from plait.ext.ops.shape import convert
+from plait.ext.sizes import Dim
+from plait.ext.trace import stage
+from plait.ext.types import Aval
+from plait.ext.values import Literal, as_value
 
 from ..errors import NotReadable
 from .module import Block, Function, Op, Type

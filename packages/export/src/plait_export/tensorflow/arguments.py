@@ -6,28 +6,11 @@ argument.
 
 from typing import Any
 
-from plait.ext.errors import (
-    OperandTypeError,
-    PlaitError,
-    ShapeError,
-)
-from plait.ext.sizes import (
-    Dim,
-    Scope,
-    symbolic_dims,
-)
-from plait.ext.tree import (
-    key_paths,
-    spread,
-)
-from plait.ext.types import (
-    Aval,
-    ShapeDtypeStruct,
-    float0,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import OperandTypeError, PlaitError, ShapeError
+from plait.ext.sizes import Dim, Scope, symbolic_dims
+from plait.ext.tree import key_paths, spread
+from plait.ext.types import Aval, ShapeDtypeStruct, float0
+from plait.ext.values import as_value
 
 from ..symbols import filled
 from .library import tf

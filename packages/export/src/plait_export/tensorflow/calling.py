@@ -10,25 +10,11 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    ShapeError,
-    border,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-    ShapeDtypeStruct,
-    float0,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, ShapeError, border
+from plait.ext.sizes import is_symbolic
+from plait.ext.tree import flatten
+from plait.ext.types import Aval, ShapeDtypeStruct, float0
+from plait.ext.values import as_value
 
 from .arguments import dtype_of, paths_of, plain_tree
 from .library import tensorflow, tf

@@ -8,26 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    border,
-)
-from plait.ext.lower import (
-    known_platforms,
-)
-from plait.ext.sizes import (
-    Scope,
-)
-from plait.ext.trace import (
-    GROUND,
-    current,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.values import (
-    is_tracer,
-)
+from plait.ext.errors import ArgumentError, border
+from plait.ext.lower import known_platforms
+from plait.ext.sizes import Scope
+from plait.ext.trace import GROUND, current
+from plait.ext.tree import flatten
+from plait.ext.values import is_tracer
 
 from ..errors import NotExportable
 from ..writing import export

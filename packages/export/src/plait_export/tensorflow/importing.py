@@ -9,27 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    ShapeError,
-    border,
-)
-from plait.ext.lower import (
-    lock,
-    mlir,
-)
-from plait.ext.sizes import (
-    is_symbolic,
-)
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    as_value,
-)
+from plait.ext.errors import ArgumentError, ShapeError, border
+from plait.ext.lower import lock, mlir
+from plait.ext.sizes import is_symbolic
+from plait.ext.tree import flatten
+from plait.ext.types import Aval
+from plait.ext.values import as_value
 
 from .. import portable
 from ..artifact import Exported

@@ -10,10 +10,7 @@ import os
 from functools import cache
 from typing import Any
 
-from plait.ext.errors import (
-    PlaitError,
-    hide,
-)
+from plait.ext.errors import PlaitError, hide
 
 
 @cache
@@ -47,9 +44,7 @@ def runner() -> Any:
     """The module of TensorFlow's that has `call_module`."""
     tensorflow()
     try:
-        from tensorflow.compiler.tf2xla.python import (  # pyright: ignore[reportMissingImports]
-            xla,
-        )
+        from tensorflow.compiler.tf2xla.python import xla  # pyright: ignore[reportMissingImports]
     except ImportError as e:
         raise PlaitError(
             f"this release of TensorFlow does not run StableHLO where others do: {e}",

@@ -10,13 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import plait
-from plait.ext.tree import (
-    flatten,
-)
-from plait.ext.types import (
-    Aval,
-    ShapeDtypeStruct,
-)
+from plait.ext.tree import flatten
+from plait.ext.types import Aval, ShapeDtypeStruct
 
 from .. import portable
 from ..artifact import Exported

@@ -11,21 +11,10 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    border,
-)
-from plait.ext.lower import (
-    known_platforms,
-)
-from plait.ext.tree import (
-    flatten,
-    key_paths,
-)
-from plait.ext.types import (
-    Aval,
-    ShapeDtypeStruct,
-)
+from plait.ext.errors import ArgumentError, border
+from plait.ext.lower import known_platforms
+from plait.ext.tree import flatten, key_paths
+from plait.ext.types import Aval, ShapeDtypeStruct
 
 from ..artifact import Exported
 from ..errors import NotExportable

@@ -15,13 +15,8 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.ext.errors import (
-    ArgumentError,
-    border,
-)
-from plait.ext.tree import (
-    flatten,
-)
+from plait.ext.errors import ArgumentError, border
+from plait.ext.tree import flatten
 
 from ..errors import NotExportable
 from ..writing import export

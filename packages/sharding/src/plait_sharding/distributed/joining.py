@@ -15,11 +15,7 @@ from threading import Thread
 import plait
 from plait.ext.errors import ArgumentError
 from plait.ext.lower import JAXLIB_VERSION
-from plait.ext.processes import (
-    RuntimeFailure,
-    distributed_client,
-    join,
-)
+from plait.ext.processes import RuntimeFailure, distributed_client, join
 
 from .failures import DistributedError
 from .launchers import Told

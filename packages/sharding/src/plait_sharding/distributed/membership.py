@@ -15,14 +15,7 @@ from plait.ext.errors import ArgumentError, border, watch_display
 from plait.ext.processes import started
 
 from .failures import LOST_CODE, DistributedError, PeerLost
-from .joining import (
-    bracketed,
-    come_in,
-    connect,
-    make_devices,
-    split_address,
-    start_coordinator_at,
-)
+from .joining import bracketed, come_in, connect, make_devices, split_address, start_coordinator_at
 from .launchers import ADDRESS, COUNT, INDEX, LAUNCHED, Told, detect
 from .world import World, worlds
 

@@ -15,11 +15,7 @@ from typing import Any
 import numpy as np
 
 from plait.errors import PlaitError
-from plait.ext.processes import (
-    Membership,
-    finish_flights,
-    gloo,
-)
+from plait.ext.processes import Membership, finish_flights, gloo
 
 from .failures import DistributedError, PeerLost, ProgramsDiffer
 from .lifeline import Lifeline

@@ -3,12 +3,8 @@
 Invariant: the rule is wrong, so that a test can tell whether it was ever used.
 """
 
-from plait.ext.ops.elementwise import (
-    sin,
-)
-from plait_autodiff.ext import (
-    jvp_rules,
-)
+from plait.ext.ops.elementwise import sin
+from plait_autodiff.ext import jvp_rules
 
 
 @jvp_rules.rule(sin)

@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 
 import plait.numpy as pnp
-from plait import (
-    lax,
-)
-from plait.ext.ops.attention import (
-    attention_,
-    attention_cotangent,
-)
-from plait.ext.ops.shape import (
-    convert,
-)
+from plait import lax
+from plait.ext.ops.attention import attention_, attention_cotangent
+from plait.ext.ops.shape import convert
 
 from ..carrier import pile_rules
 from ..layouts import from_tiles, to_tiles

@@ -12,16 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.callbacks import (
-    exact,
-    host,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.types import (
-    Aval,
-)
+from plait.ext.ops.callbacks import exact, host
+from plait.ext.sizes import Dim
+from plait.ext.types import Aval
 
 from ..carrier import pile_rules
 from ..operation import PADDED, layout

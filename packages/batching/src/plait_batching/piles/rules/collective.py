@@ -6,14 +6,8 @@ that all devices have the same sizes; where none do, nothing is reduced.
 
 from typing import Any
 
-from plait.ext.ops.collective import (
-    pmax_,
-    pmin_,
-    psum_,
-)
-from plait.ext.sizes import (
-    Dim,
-)
+from plait.ext.ops.collective import pmax_, pmin_, psum_
+from plait.ext.sizes import Dim
 
 from ..carrier import Ragged, pile_rules
 

@@ -5,15 +5,9 @@ Invariant: what is contracted is zero where there is no row, on both sides.
 
 from typing import Any, NamedTuple
 
-from plait.ext.ops.contraction import (
-    dot_general,
-)
-from plait.ext.ops.elementwise import (
-    add,
-)
-from plait.ext.ops.shape import (
-    transpose_,
-)
+from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.elementwise import add
+from plait.ext.ops.shape import transpose_
 
 from ...interpreter import batching_rules, with_axis_at
 from ..carrier import PARTIAL, Ragged, lazily, partial_rules, pile_rules, undone

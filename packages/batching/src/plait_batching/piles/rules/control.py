@@ -7,41 +7,15 @@ computed for it meanwhile reaches neither results nor derivatives.
 from typing import Any
 
 import plait.numpy as pnp
-from plait import (
-    lax,
-)
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ir import (
-    dims_of,
-    effects_of,
-    evaluate,
-)
-from plait.ext.ops.control_flow import (
-    cond,
-    map_axes,
-    scan,
-    while_,
-)
-from plait.ext.ops.elementwise import (
-    stop,
-)
-from plait.ext.rules import (
-    expand_rules,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.trace import (
-    as_list,
-    rebuilt,
-    solve,
-    use,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait import lax
+from plait.ext.errors import MissingRule
+from plait.ext.ir import dims_of, effects_of, evaluate
+from plait.ext.ops.control_flow import cond, map_axes, scan, while_
+from plait.ext.ops.elementwise import stop
+from plait.ext.rules import expand_rules
+from plait.ext.sizes import Dim
+from plait.ext.trace import as_list, rebuilt, solve, use
+from plait.ext.values import Literal
 
 from ...interpreter import Batch
 from ..carrier import Ragged, pile_rules

@@ -3,25 +3,12 @@
 Invariant: what a window reads beyond an example's end is zero.
 """
 
-from plait.ext.ops.convolution import (
-    conv_general,
-    dilated,
-)
-from plait.ext.ops.shape import (
-    pad_,
-)
-from plait.ext.sizes import (
-    Dim,
-)
-from plait.ext.trace import (
-    use,
-)
-from plait.ext.types import (
-    Aval,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.convolution import conv_general, dilated
+from plait.ext.ops.shape import pad_
+from plait.ext.sizes import Dim
+from plait.ext.trace import use
+from plait.ext.types import Aval
+from plait.ext.values import Literal
 
 from ..carrier import pile_rules
 

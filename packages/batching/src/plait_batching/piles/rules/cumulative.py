@@ -5,9 +5,7 @@ Invariant: what an example gets depends on its own rows alone.
 
 from typing import Any
 
-from plait.ext.rules import (
-    Cumulative,
-)
+from plait.ext.rules import Cumulative
 
 from ..carrier import Ragged, pile_rules
 from ..operation import FLAT

@@ -3,24 +3,11 @@
 Invariant: nothing here reads one element for another, so garbage stays where it is.
 """
 
-from plait.ext.ops.elementwise import (
-    bitcast_,
-)
-from plait.ext.ops.opaque import (
-    unwrap_,
-    wrap_,
-)
-from plait.ext.ops.random import (
-    random_clone,
-)
-from plait.ext.ops.shape import (
-    barrier,
-    convert_,
-    dim_,
-)
-from plait.ext.rules import (
-    Elementwise,
-)
+from plait.ext.ops.elementwise import bitcast_
+from plait.ext.ops.opaque import unwrap_, wrap_
+from plait.ext.ops.random import random_clone
+from plait.ext.ops.shape import barrier, convert_, dim_
+from plait.ext.rules import Elementwise
 
 from ..carrier import pile_rules
 

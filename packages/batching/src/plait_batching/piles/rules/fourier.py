@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 import plait.numpy as pnp
-from plait.ext.ops.fourier import (
-    fft_,
-)
+from plait.ext.ops.fourier import fft_
 
 from ..carrier import Ragged, pile_rules
 from ..layouts import fit

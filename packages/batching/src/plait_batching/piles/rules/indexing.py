@@ -7,9 +7,7 @@ indices that are none is neither read for a result that is there nor written.
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.errors import (
-    MissingRule,
-)
+from plait.ext.errors import MissingRule
 from plait.ext.ops.indexing import (
     CLIP,
     FILL,
@@ -21,9 +19,7 @@ from plait.ext.ops.indexing import (
     scatter_mul_,
     window_sizes,
 )
-from plait.ext.types import (
-    Opaque,
-)
+from plait.ext.types import Opaque
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules

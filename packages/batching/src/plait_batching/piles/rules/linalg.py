@@ -9,9 +9,7 @@ Invariant: both axes of a square matrix have one size.
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.errors import (
-    MissingRule,
-)
+from plait.ext.errors import MissingRule
 from plait.ext.ops.linalg import (
     cholesky_,
     eigh_,
@@ -24,9 +22,7 @@ from plait.ext.ops.linalg import (
     svd_,
     triangular_solve_,
 )
-from plait.ext.trace import (
-    use,
-)
+from plait.ext.trace import use
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules

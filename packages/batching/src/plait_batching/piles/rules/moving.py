@@ -11,16 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-)
-from plait.ext.ops.shape import (
-    concatenate_,
-    pad_,
-    rev,
-    slice_,
-)
+from plait.ext.ops.indexing import dynamic_slice_, dynamic_update_slice_
+from plait.ext.ops.shape import concatenate_, pad_, rev, slice_
 
 from ..carrier import Ragged, pile_rules
 from ..layouts import along

@@ -8,15 +8,9 @@ Invariant: elements that an inner pile does not have are empty, and are summed n
 
 from typing import Any
 
-from plait.ext.errors import (
-    MissingRule,
-)
-from plait.ext.ir import (
-    dims_of,
-)
-from plait.ext.sizes import (
-    Dim,
-)
+from plait.ext.errors import MissingRule
+from plait.ext.ir import dims_of
+from plait.ext.sizes import Dim
 
 from ..batching import Merged
 from ..capacities import COUNTS, Size

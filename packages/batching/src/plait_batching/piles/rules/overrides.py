@@ -8,9 +8,7 @@ Invariant: a rule sees stacks, never rows of examples that lie one after the oth
 
 from typing import Any
 
-from plait.ext.ops.control_flow import (
-    call,
-)
+from plait.ext.ops.control_flow import call
 
 from ...interpreter import batching_rules
 from ...overrides import custom_vmap_call

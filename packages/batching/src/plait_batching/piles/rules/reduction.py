@@ -9,9 +9,7 @@ Invariant: the result of an empty example is the neutral element.
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ops.elementwise import (
-    once,
-)
+from plait.ext.ops.elementwise import once
 from plait.ext.ops.reduction import (
     argmax_,
     argmin_,

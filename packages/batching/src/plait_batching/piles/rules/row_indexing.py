@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ops.indexing import (
-    CLIP,
-    FILL,
-    gather_,
-)
+from plait.ext.ops.indexing import CLIP, FILL, gather_
 
 from ..carrier import Ragged
 from ..layouts import along

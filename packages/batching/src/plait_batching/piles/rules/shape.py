@@ -7,16 +7,8 @@ from math import prod
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    iota_,
-    reshape_,
-    squeeze_,
-    transpose_,
-)
-from plait.ext.values import (
-    Literal,
-)
+from plait.ext.ops.shape import broadcast_in_dim, iota_, reshape_, squeeze_, transpose_
+from plait.ext.values import Literal
 
 from ...interpreter import with_axis_at
 from ..carrier import Ragged, pile_rules

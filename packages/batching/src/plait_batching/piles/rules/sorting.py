@@ -6,10 +6,7 @@ Invariant: sorts are stable in the examples, so rows of one never come among tho
 from typing import Any
 
 import plait.numpy as pnp
-from plait.ext.ops.sorting import (
-    sort_,
-    top_k_,
-)
+from plait.ext.ops.sorting import sort_, top_k_
 
 from ..carrier import pile_rules
 from ..layouts import along

@@ -12,11 +12,7 @@ from typing import Any, ClassVar, NoReturn, final
 
 import numpy as np
 
-from ..._base.errors import (
-    ArgumentError,
-    ShapeError,
-    UndecidedDim,
-)
+from ..._base.errors import ArgumentError, ShapeError, UndecidedDim
 from ..._base.source import asked_by_us
 from . import polynomial as poly
 from .language import read_sizes

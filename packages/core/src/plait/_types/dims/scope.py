@@ -10,12 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from ..._base.errors import (
-    DimMismatch,
-    ProgramError,
-    ShapeError,
-    UndecidedDim,
-)
+from ..._base.errors import DimMismatch, ProgramError, ShapeError, UndecidedDim
 from . import polynomial as poly
 from .canonical import PLAIN, Canonical, Multiple
 from .decision import Prover

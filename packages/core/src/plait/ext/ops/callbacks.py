@@ -3,13 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.callbacks import (
-    exact,
-    host,
-)
-from ..._ops.foreign_calls import (
-    foreign,
-)
+from ..._ops.callbacks import exact, host
+from ..._ops.foreign_calls import foreign
 
 __all__ = [
     "exact",

@@ -3,9 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.checks import (
-    check_p,
-)
+from ..._ops.checks import check_p
 
 __all__ = [
     "check_p",

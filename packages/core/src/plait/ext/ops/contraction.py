@@ -3,9 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.contraction import (
-    dot_general,
-)
+from ..._ops.contraction import dot_general
 
 __all__ = [
     "dot_general",

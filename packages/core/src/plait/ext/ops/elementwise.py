@@ -3,13 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.accuracy import (
-    PLAIN,
-    accurate,
-)
-from ..._ops.conversion import (
-    bitcast_,
-)
+from ..._ops.accuracy import PLAIN, accurate
+from ..._ops.conversion import bitcast_
 from ..._ops.elementwise import (
     COMPARISONS,
     INEXACT,

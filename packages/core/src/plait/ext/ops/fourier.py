@@ -3,9 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.fourier import (
-    fft_,
-)
+from ..._ops.fourier import fft_
 
 __all__ = [
     "fft_",

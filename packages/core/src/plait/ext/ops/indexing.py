@@ -3,17 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.dynamic_slicing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-)
-from ..._ops.indexing import (
-    CLIP,
-    FILL,
-    GatherDimensionNumbers,
-    gather_,
-    taken,
-)
+from ..._ops.dynamic_slicing import dynamic_slice_, dynamic_update_slice_
+from ..._ops.indexing import CLIP, FILL, GatherDimensionNumbers, gather_, taken
 from ..._ops.scattering import (
     ScatterDimensionNumbers,
     as_gather,
@@ -25,9 +16,7 @@ from ..._ops.scattering import (
     scatter_mul_,
     window_sizes,
 )
-from ..._ops.subscript import (
-    getitem,
-)
+from ..._ops.subscript import getitem
 
 __all__ = [
     "CLIP",

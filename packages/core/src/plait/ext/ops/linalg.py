@@ -29,19 +29,9 @@ from ..._ops.factorisation import (
     pivots_to_permutation,
     qr_,
 )
-from ..._ops.matrix_equations import (
-    sqrtm_,
-    sylvester,
-)
-from ..._ops.matrix_inverses import (
-    det_,
-    lstsq_,
-    pinv_,
-    slogdet_,
-)
-from ..._ops.scaled_products import (
-    scaled_product,
-)
+from ..._ops.matrix_equations import sqrtm_, sylvester
+from ..._ops.matrix_inverses import det_, lstsq_, pinv_, slogdet_
+from ..._ops.scaled_products import scaled_product
 from ..._ops.solving import (
     columns_in_order,
     general,
@@ -53,14 +43,7 @@ from ..._ops.solving import (
     triangular_solve_,
     tridiagonal_solve_,
 )
-from ..._ops.spectral import (
-    eig_,
-    eigh_,
-    hessenberg_,
-    schur_,
-    svd_,
-    tridiagonal_,
-)
+from ..._ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
 
 __all__ = [
     "adjoint",

@@ -3,12 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.opaque import (
-    unwrap,
-    unwrap_,
-    wrap,
-    wrap_,
-)
+from ..._ops.opaque import unwrap, unwrap_, wrap, wrap_
 
 __all__ = [
     "unwrap",

@@ -3,9 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.platforms import (
-    platform_index,
-)
+from ..._ops.platforms import platform_index
 
 __all__ = [
     "platform_index",

@@ -3,13 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.argreduction import (
-    argmax_,
-    argmin_,
-    dtype_for_indices,
-    is_max,
-    is_min,
-)
+from ..._ops.argreduction import argmax_, argmin_, dtype_for_indices, is_max, is_min
 from ..._ops.reduction import (
     highest,
     lowest,

@@ -29,11 +29,7 @@ from ..._ops.shape import (
     transpose,
     transpose_,
 )
-from ..._ops.sizes import (
-    dim_,
-    numbered,
-    size_value,
-)
+from ..._ops.sizes import dim_, numbered, size_value
 
 __all__ = [
     "barrier",

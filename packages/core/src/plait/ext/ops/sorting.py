@@ -3,11 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.sorting import (
-    argsort_,
-    sort_,
-    top_k_,
-)
+from ..._ops.sorting import argsort_, sort_, top_k_
 
 __all__ = [
     "argsort_",

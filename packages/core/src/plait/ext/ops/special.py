@@ -3,22 +3,9 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.bessel import (
-    bessel_j,
-)
-from ..._ops.error_functions import (
-    bell,
-    dawsn,
-    erfcx,
-    far_right,
-    odd_series,
-    owens_t,
-    wofz,
-)
-from ..._ops.hypergeometric import (
-    hyp1f1,
-    hyp2f1,
-)
+from ..._ops.bessel import bessel_j
+from ..._ops.error_functions import bell, dawsn, erfcx, far_right, odd_series, owens_t, wofz
+from ..._ops.hypergeometric import hyp1f1, hyp2f1
 from ..._ops.incomplete import (
     beta_density,
     gamma_density,
@@ -28,11 +15,7 @@ from ..._ops.incomplete import (
     random_gamma_grad,
     regularized_incomplete_beta,
 )
-from ..._ops.integrals import (
-    expi,
-    expn,
-    spence,
-)
+from ..._ops.integrals import expi, expn, spence
 from ..._ops.special import (
     bessel_i0e,
     bessel_i1e,
@@ -44,11 +27,7 @@ from ..._ops.special import (
     polygamma,
     zeta,
 )
-from ..._ops.trigonometric_integrals import (
-    fresnel,
-    quarter_turns,
-    sici,
-)
+from ..._ops.trigonometric_integrals import fresnel, quarter_turns, sici
 
 __all__ = [
     "bell",

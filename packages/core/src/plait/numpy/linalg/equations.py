@@ -8,23 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._ops import elementwise as el
 from ..._ops import matrix_inverses, solving
 from ..._ops.batched_matrices import identity, nothing, real_dtype, stack_of
 from ..._ops.reduction import sum_
-from ..._ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    moveaxis,
-    reshape,
-    squeeze,
-)
+from ..._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, squeeze
 from ..._ops.sizes import size_value
 from ..._types.avals import Aval, broadcast_shapes
 from ..._types.dims import max_dim

@@ -6,10 +6,7 @@ Invariant: each function applies one primitive, to an operand that may be symmet
 from typing import Any, NamedTuple
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from ..._base.errors import ArgumentError, ShapeError
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import adjoint, stack_of, symmetrised, transposed
 from ..._ops.factorisation import cholesky_, geqrf, qr_

@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import fused, value
-from ..._base.errors import (
-    ArgumentError,
-    AxisError,
-    ShapeError,
-)
+from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._ops import elementwise as el
 from ..._ops.narrow import rounded, single
 from ..._ops.reduction import any_, max_, min_, sum_

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._api.surfaces import value
-from ..._base.errors import (
-    ShapeError,
-)
+from ..._base.errors import ShapeError
 from ..._ops.shape import expand_dims, squeeze
 from ..._types.dims import is_symbolic
 from .. import contraction, manipulation, matrices

@@ -40,15 +40,7 @@ from .patterns import (
     pascal,
     toeplitz,
 )
-from .systems import (
-    cho_solve,
-    det,
-    inv,
-    lu_solve,
-    solve,
-    solve_sylvester,
-    solve_triangular,
-)
+from .systems import cho_solve, det, inv, lu_solve, solve, solve_sylvester, solve_triangular
 
 __all__ = [
     "block_diag",

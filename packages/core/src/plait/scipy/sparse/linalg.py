@@ -10,25 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..._api.surfaces import value
-from ..._base.errors import (
-    ArgumentError,
-    AxisError,
-    MissingPlugin,
-)
+from ..._base.errors import ArgumentError, AxisError, MissingPlugin
 from ..._control import fori_loop, while_loop
 from ..._ops import elementwise as el
 from ..._ops.contraction import dot, matmul
 from ..._ops.contraction import vdot as inner
 from ..._ops.reduction import sum_
-from ..._ops.shape import (
-    concatenate,
-    convert,
-    convert_together,
-    fill,
-    iota,
-    reshape,
-    slice_in_dim,
-)
+from ..._ops.shape import concatenate, convert, convert_together, fill, iota, reshape, slice_in_dim
 from ..._ops.static_arguments import fixed
 from ..._ops.subscript import At, getitem
 from ..._plugins.metadata import resolve

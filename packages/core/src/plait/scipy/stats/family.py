@@ -13,9 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._api.surfaces import fused
-from ..._base.errors import (
-    OperandTypeError,
-)
+from ..._base.errors import OperandTypeError
 from ..._core.array import Literal, as_value, wrap
 from ..._core.interpreter import GROUND, current
 from ..._ops import elementwise as el

@@ -9,10 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._api.surfaces import fused
-from ..._base.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from ..._base.errors import ArgumentError, ShapeError
 from ..._ops import elementwise as el
 from ..._ops.batched_matrices import diagonal
 from ..._ops.factorisation import cholesky_

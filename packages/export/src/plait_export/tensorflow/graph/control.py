@@ -8,15 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.errors import (
-    ShapeError,
-)
-from plait.ext.lower import (
-    ASKED,
-)
-from plait.ext.ops.random import (
-    DYNAMIC_GENERATOR,
-)
+from plait.ext.errors import ShapeError
+from plait.ext.lower import ASKED
+from plait.ext.ops.random import DYNAMIC_GENERATOR
 
 from ...portable import ASSERTION
 from ...reader.table import ACTING, OF_SEVERAL_DEVICES, UNSEEN_STATE

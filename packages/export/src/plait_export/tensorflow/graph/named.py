@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.lower import (
-    OPERATION,
-)
+from plait.ext.lower import OPERATION
 
 from ...reader.module import Function
 from ..library import tf

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import (
-    PlaitError,
-)
+from plait.ext.errors import PlaitError
 
 from ...errors import NotExportable
 from ...portable import ASSERTION
