@@ -60,6 +60,10 @@ _MOVES = {
     "halves": lambda x: pnp.concatenate([x[SIZE // 2 :], x[: SIZE // 2]]),
     "square_of_rows": lambda x: x.reshape(4, SIZE // 4).T.reshape(SIZE),
     "first": lambda x: pnp.broadcast_to(x[0], (SIZE,)),
+    "padded": lambda x: lax.pad(x[3:], x.dtype.type(0), [(1, 2, 0)]),
+    "after_ones": lambda x: pnp.concatenate([pnp.ones(5, x.dtype), x[5:]]),
+    "at_a_position": lambda x: lax.dynamic_slice(pnp.tile(x, 2), (2,), (SIZE,)),
+    "into_zeros": lambda x: lax.dynamic_update_slice(pnp.zeros_like(x), x[4:], (1,)),
 }
 _POWERS = (-3, -2, -1, 0, 1, 2, 3, 4, 5)
 

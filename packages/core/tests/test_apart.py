@@ -123,6 +123,32 @@ def test_complex_differences_are_not_undone():
     assert plait.jit(lambda x, y: (x - y) + y)(x, y).item() == 0
 
 
+@pytest.mark.parametrize("tier", ["full", "fast"])
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("move", "moved"),
+    [
+        (lambda x, n: lax.pad(x, n, [(1, 2, 0)]), lambda x, n: np.r_[n, x, n, n]),
+        (lambda x, n: pnp.concatenate([pnp.full(1, n), x]), lambda x, n: np.r_[n, x]),
+        (lambda x, n: pnp.concatenate([x, pnp.full(2, n)]), lambda x, n: np.r_[x, n, n]),
+        (lambda x, n: lax.dynamic_slice(x, (int(n),), (1,)), lambda x, n: x[int(n) :][:1]),
+        (lambda x, n: lax.dynamic_update_slice(pnp.full(5, n), x, (1,)),
+         lambda x, n: np.r_[n, x, n]),
+    ],
+    ids=["pad", "after a number", "before a number", "at a position", "into numbers"],
+)  # fmt: skip
+def test_elements_beside_a_number_are_not_that_number(move, moved, number, tier):
+    """Padding, and positions, are operands too: what is moved keeps its elements."""
+    x, number = F32([3, np.nan, 5e30]), F32(number)
+    for f in (lambda m, a, b: b + a, lambda m, a, b: b - a, lambda m, a, b: b * a,
+              lambda m, a, b: b / a, lambda m, a, b: a / b):  # fmt: skip
+        got = plait.jit(lambda x, y, f=f: f(pnp, move(x, number), y), tier=tier)
+        with np.errstate(all="ignore"):
+            a = moved(x, number).astype(F32)
+            y = np.arange(2, 2 + a.size, dtype=F32)
+            np.testing.assert_array_equal(got(x, y), f(np, a, y))
+
+
 def test_what_has_no_pattern_is_left_as_it_is():
     code = plait.jit(lambda x: pnp.sin(x).reshape(3, 2).T).lower(np.ones(6, F32)).module().code
     assert apart.kept_apart(code) == code

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from .._base import jaxlib_api
 from . import mlir
 
-VERSION = 1
+VERSION = 2
 """Part of the keys of what is kept on disk: another one, if other code is made."""
 
 
@@ -61,6 +61,9 @@ _MOVING = {
         *("transpose", "reverse", "slice", "dynamic_slice", "concatenate"),
     )
 }
+_OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None}
+"""How many operands have elements that are moved, if not the first alone; None stands for all."""
+
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
 """Functions that are made of the exponential one, as some of CHLO's are."""
 
@@ -210,8 +213,16 @@ class _Walk:
         self.marks[op.result] = Mark("number", op)
 
     def moved(self, op: Any) -> None:
-        """What moves elements hands on what they are."""
-        found = next((m for x in op.operands if (m := self.marks.get(x)) is not None), None)
+        """Mark what moves elements as its operands are marked; those that say where to are left
+        out, and elements among which a number is filled in are not that number."""
+        many = _OPERANDS_MOVED.get(op.name, 1)
+        marks = [self.marks.get(x) for x in list(op.operands)[:many]]
+        if len(marks) > 1 and all(map(_written, marks)):
+            found: Mark | None = Mark("number")
+        elif len(marks) > 1:
+            found = next((m for m in marks if m is not None and not _written(m)), None)
+        else:
+            found = marks[0]
         if "broadcast" in op.name and (found is None or not found.spread):
             found = Mark("other", None, True) if found is None else found._replace(spread=True)
         if found is not None:
