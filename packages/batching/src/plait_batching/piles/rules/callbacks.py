@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops.callbacks import exact, host
+from plait.ext.ops.checks import check_p
 from plait.ext.sizes import Dim
 from plait.ext.types import Aval
 
@@ -35,6 +36,16 @@ def _(r, args, out, *, f, outs, effect, whole):
     called = _Each(f, [s.name for s in r.table], [a.aval for a in args], own, outs, types)
     got = host.bind(*r.ambient, *xs, f=called, outs=types, effect=effect, whole="")
     return [r.result(o, y, PADDED) for o, y in zip(out, got, strict=True)]
+
+
+@pile_rules.rule(check_p)
+def _(r, args, out, **params):
+    ok, *payload = [r.data(a, PADDED) for a in args]
+    # What lies beyond the end of an example holds; of what is for the message it is cleared.
+    ok = r.masked(ok, args[0].aval, r.axes(args[0].aval), True)
+    shown = [r.masked(x, a.aval, r.axes(a.aval), 0) for x, a in zip(payload, args[1:], strict=True)]
+    check_p.bind(ok, *shown, **params)
+    return []
 
 
 class _Each:
