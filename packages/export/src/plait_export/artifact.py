@@ -103,7 +103,7 @@ class Exported(FlatFunction):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Constraints that its symbolic sizes satisfy, besides being at least 1."""
+        """Constraints on its symbolic sizes, besides the default lower bound of its scope."""
         return () if self.scope is None else self.scope.constraints
 
     def mlir_module(self) -> str:

@@ -26,7 +26,7 @@ class Facts(NamedTuple):
       name: name of the function.
       inputs, outputs: types of the flat arguments and results.
       constraints: constraints on its symbolic sizes.
-      least: the lower bound of every symbolic size.
+      least: the lower bound of symbolic sizes whose bound no constraint gives.
       platforms: platforms that it was lowered for.
       custom_calls: functions outside StableHLO that it or its derivatives call.
       vjp_order: the number of reverse-mode derivatives that it holds.
