@@ -1,12 +1,12 @@
-"""Export for Plait: functions saved as portable artifacts, for any sizes, and called elsewhere.
+"""Export for Plait: save functions as portable artifacts, for any sizes, and call them elsewhere.
 
     exported = plait.export.export(f)(*args)       # stages f, and makes it portable StableHLO
     saved = exported.serialize()                # bytes
     plait.export.deserialize(saved).call(*args)    # in another process, with another release
 
-Users know this package as `plait.export`.
+Users import this package as `plait.export`.
 
-Invariant: everything public is named here.
+Invariant: every public name is exported here.
 """
 
 import os as _os

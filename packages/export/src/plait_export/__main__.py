@@ -1,6 +1,6 @@
-"""`python -m plait_export`: artifacts looked at, called, and made into others.
+"""Entry point of `python -m plait_export`, which inspects, calls and converts artifacts.
 
-Invariant: nothing happens when this is imported, and nothing is decided here.
+Invariant: importing this module has no effect; `commands` holds all the logic.
 """
 
 import sys

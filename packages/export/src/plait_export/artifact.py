@@ -1,7 +1,7 @@
-"""Exported: a function as data, that can be saved, read, inspected and called.
+"""Exported: a function as data that can be saved, read, inspected and called.
 
-Invariant: what an `Exported` computes, saves and shows is in its modules; of the function it was
-made of it holds the program, to make derivatives that are asked for.
+Invariant: an `Exported` computes, saves and shows only the contents of its modules.  It keeps the
+program of the original function solely to make derivatives on request.
 """
 
 import os
@@ -32,31 +32,32 @@ from .reader import functions_of, names_in
 from .weights import Weight, described, replacing
 
 STABLE_CALLS = portable.UNTIL_SIZES_ARE_KNOWN | {portable.ASKED} | LAPACK
-"""Functions outside StableHLO that every reader knows."""
+"""Functions outside StableHLO that every reader supports."""
 
 MAIN = "main.mlirbc"
 NO_SCOPE = Scope()
-"""What types without names of sizes are read in."""
+"""The scope for reading types that have no symbolic sizes."""
 
 
 class Exported(FlatFunction):
-    """A function for given types of arguments, as StableHLO.
+    """A function for given argument types, as StableHLO.
 
     Attributes:
-      fun_name: of the function.
+      fun_name: name of the function.
       in_avals, out_avals: types of the flat arguments and results; sizes may be symbolic.
       in_tree, out_tree: structures of (args, kwargs) and of the results.
-      platforms: what it was lowered for: "cpu", "cuda", "rocm", "tpu".
+      platforms: platforms that it was lowered for: "cpu", "cuda", "rocm", "tpu".
       custom_calls: functions outside StableHLO that it calls.
-      scope: what is known of symbolic sizes; None if there are none.
+      scope: the scope of its symbolic sizes, with their constraints; None if it has no such sizes.
       mlir_module_serialized: the portable StableHLO artifact, for other tools.
-      by_argument: whether its `main` first takes the number, among `platforms`, of that which it
-        runs on: so it is if there are several, but for what format 1 said.
-      linear_from: it is linear in its arguments from this number on, together; None if nothing is
-        said of that.  A derivative is linear in the cotangents.
-      custom_rules: rules for derivatives and for mapping that the function has, as `custom_jvp of
-        f`, and that its module does not hold: reading it back loses them.  None if nothing is said
-        of that, as in files of others and of older releases.
+      by_argument: whether the first argument of `main` is the index, in `platforms`, of the
+        platform that it runs on.  True if there are several platforms, except in artifacts of
+        format 1.
+      linear_from: the function is jointly linear in its arguments from this index on; None if
+        unknown.  A derivative is linear in the cotangents.
+      custom_rules: the function's own rules for derivatives and for mapping, as `custom_jvp of f`.
+        The module does not hold them, so reading it back loses them.  None if unknown, as in files
+        written by other programs or by older releases.
     """
 
     __slots__ = (
@@ -102,22 +103,22 @@ class Exported(FlatFunction):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """What its symbolic sizes must satisfy, besides being at least 1."""
+        """Constraints on its symbolic sizes, besides the default lower bound of its scope."""
         return () if self.scope is None else self.scope.constraints
 
     def mlir_module(self) -> str:
-        """The StableHLO as text."""
+        """Return the StableHLO as text."""
         return portable.text_of(self.mlir_module_serialized)
 
     # -- calling ---------------------------------------------------------------------------
 
     @border
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Apply the function: to arrays, or to traced values, where it is one operation.
+        """Apply the function to arrays, or to traced values as one operation.
 
-        Every dtype and shape must be that which was exported, but that Python numbers become
-        what is wanted, and that symbolic sizes are what arguments have: all of one name the same,
-        and as the constraints say.  Arrays that lie elsewhere are brought to the default device.
+        Every dtype and shape must equal the exported one.  Python numbers are converted to the
+        expected dtype.  Symbolic sizes take the sizes of the arguments, which must agree for equal
+        names and satisfy the constraints.  Arrays on other devices are moved to the default device.
 
         Raises TreeMismatch, TypeRule, DimMismatch and UndecidedDim, naming the argument, and
         NotExportable if it was exported for other platforms only.
@@ -135,14 +136,14 @@ class Exported(FlatFunction):
         return self.out_tree.unflatten(outs)
 
     def _fitted(self, i: int, v: Any) -> Any:
-        """A Python number in the dtype that is wanted, where it can be said so."""
+        """Return `v`; a Python number takes the expected dtype if it can be promoted to that."""
         a, want = v.aval, self.in_avals[i]
         if v.__class__ is Literal and a.weak_type and a.category <= want.category <= COMPLEX:
             return Literal(v.value, Aval((), want.dtype, want.weak_type))
         return v
 
     def as_array(self, i: int, x: Any) -> Array:
-        """What is given as an argument, as an array of the dtype that is wanted."""
+        """Convert argument `i` to an array; weakly typed values take the expected dtype."""
         v = as_argument(x)
         a, want = v.aval, self.in_avals[i]
         if a.weak_type and a.dtype != want.dtype and a.category <= want.category <= COMPLEX:
@@ -153,7 +154,7 @@ class Exported(FlatFunction):
         try:
             want = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
             found = difference(want, (args, kwargs))
-        except Exception:  # of a user's class, which can not be made of zeros
+        except Exception:  # a user's class may refuse zeros as children
             found = f"they have the structure {tree}"
         return TreeMismatch(
             f"{self.fun_name} was exported for other arguments: {found}",
@@ -163,22 +164,25 @@ class Exported(FlatFunction):
     # -- derivatives -----------------------------------------------------------------------
 
     def has_vjp(self) -> bool:
-        """Whether it has a derivative in reverse mode: what was exported in this process has, and
-        what was read has if it was saved with it."""
+        """Return whether it has a derivative in reverse mode.
+
+        A function exported in this process has one; a function that was read has one if it was
+        saved with it.
+        """
         return self._derive is not None
 
     @border
     def vjp(self) -> "Exported":
-        """Its derivative in reverse mode.
+        """Return its derivative in reverse mode.
 
-        Returns an Exported of the flat arguments, and after them the flat cotangents of the
-        results; it returns the tuple of cotangents of the flat arguments.  Cotangents have the
-        types of tangents: of what has none, as integers, they are `float0`, taken and returned.
-        Sizes, platforms and custom rules are those of this function.  Where it is exported, this
-        needs plait-autodiff.
+        The result is an Exported.  It takes the flat arguments and then the flat cotangents of the
+        results, and returns the tuple of cotangents of the flat arguments.  Cotangents have the
+        types of tangents: those of integers are `float0`, both as arguments and as results.
+        Sizes, platforms and custom rules are those of this function.  In the process that exports
+        the function, this needs plait-autodiff.
 
-        Raises NotExportable if it was read from bytes that hold none, and for a derivative that
-        has no portable form; MissingRule if an operation has none.
+        Raises NotExportable if it was read from bytes without a derivative, or if the derivative
+        has no portable form; MissingRule if an operation has no derivative.
 
         >>> import numpy as np, plait
         >>> exported = plait.export.export(lambda x: x * x)(np.float32(1))
@@ -202,19 +206,19 @@ class Exported(FlatFunction):
 
     @border
     def program(self, platform: str | None = None, *, lose_custom_rules: bool = False) -> Program:
-        """The module read back: a Program of the flat arguments, with the sizes that they have.
+        """Read the module back as a Program of the flat arguments, with the exported sizes.
 
         Args:
-          platform: one of `platforms`, to read what is done there; by default all of them, and the
-            program asks where it runs.
-          lose_custom_rules: whether it may be read although the function has rules of its own for
-            derivatives (`custom_rules`), or nothing is said of that: the program is differentiated
-            by what it computes.
+          platform: one of `platforms`, to read only the branches for that platform.  By default the
+            program covers all of them, and selects the branch when it runs.
+          lose_custom_rules: whether to read the module even if the function has, or may have, its
+            own rules for derivatives (`custom_rules`).  The program is then differentiated through
+            its operations.
 
-        What StableHLO has no word for, as a sort or an error function, has kept its name.
+        Operations that StableHLO lacks, such as a sort or an error function, keep their names.
 
-        Raises NotReadable, with the name of the operation, for a module that can not be said with
-        operations of Plait, or loses rules; NotExportable for a platform that it is not for.
+        Raises NotReadable, with the name of the operation, if Plait has no operation for part of
+        the module, or if rules would be lost; NotExportable for a platform that it is not for.
 
         >>> import numpy as np, plait
         >>> exported = plait.export.export(lambda x: plait.lax.sin(x) * 2)(np.float32(1))
@@ -232,7 +236,7 @@ class Exported(FlatFunction):
         return self.read_for(self.in_avals, platform)
 
     def expect_rules(self, does: str) -> None:
-        """Raise NotReadable if rules would be lost that are not allowed to be."""
+        """Raise NotReadable if custom rules would be lost without permission."""
         if self.rules_may_go or self.custom_rules == ():
             return
         if self.custom_rules is None:
@@ -252,18 +256,18 @@ class Exported(FlatFunction):
 
     @border
     def compile(self, *sizes: Mapping[str, int]) -> CompiledArtifact:
-        """The function with machine code for this machine, for some sizes.
+        """Compile the function to machine code for this machine, for given sizes.
 
         Args:
-          sizes: for each executable the sizes of the symbolic names; none if there are no names.
+          sizes: for each executable, the size of each symbolic name; omit it if all are numbers.
 
-        Returns what has a method `call`, and `save(path)`, by which another process on this machine
-        (`load_compiled`) need not compile it.
+        Returns a CompiledArtifact, with the methods `call` and `save(path)`.  Another process on
+        this machine can load the saved file (`load_compiled`) without compiling.
 
-        Of a function of several devices it is for any that are as many, in whatever order.
+        The code of a function on several devices runs on any equal number of devices, in any order.
 
-        Raises ArgumentError for sizes that are left out, what `specialize` raises for such that do
-        not fit, and PlacementError if there are fewer devices here.
+        Raises ArgumentError for missing sizes, the errors of `specialize` for sizes that do not
+        fit, and PlacementError if this process has fewer devices.
 
         >>> import numpy as np, plait
         >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
@@ -272,24 +276,24 @@ class Exported(FlatFunction):
         """
         return compiled(self, sizes)
 
-    # -- for sizes and a platform that are known -------------------------------------------
+    # -- specialised to sizes and a platform -----------------------------------------------
 
     @border
     def specialize(
         self, sizes: Mapping[str, int] | None = None, platform: str | None = None
     ) -> "Exported":
-        """The same function for sizes that are numbers, and for one platform.
+        """Return the same function for sizes that are numbers, and for one platform.
 
-        Nothing is left of what depends on either: no symbolic size, no check of one, no branch of
-        another platform.  Other readers of StableHLO want it so.  Derivatives are specialised, too.
+        Symbolic sizes, their checks, and branches for other platforms are removed, as some other
+        readers of StableHLO require.  Derivatives are specialised, too.
 
         Args:
-          sizes: the size for each symbolic name; all of them, if there are any.
+          sizes: the size for each symbolic name; every name needs one.
           platform: one of `platforms`; by default all of them.
 
-        Raises ArgumentError for names that it has not, or that are left out; DimMismatch for sizes
-        that break a constraint, NotExportable if it was not exported for the platform, and
-        ArtifactError if the module refuses the sizes.
+        Raises ArgumentError for unknown or missing names; DimMismatch for sizes that break a
+        constraint; NotExportable if it was not exported for the platform; ArtifactError if the
+        module refuses the sizes.
 
         >>> import numpy as np, plait
         >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
@@ -315,7 +319,7 @@ class Exported(FlatFunction):
         if rules is not None and artifact != self.mlir_module_serialized:
             try:
                 rules = (*rules, *self._names_lost(artifact))
-            except NotReadable:  # nothing is said of what nobody can read back
+            except NotReadable:  # a module that cannot be read back may have lost any name
                 rules = None
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
@@ -326,13 +330,13 @@ class Exported(FlatFunction):
         return made
 
     def _names_lost(self, artifact: bytes) -> list[str]:
-        """Operations that have a name in this module, and none in one that was made of it."""
+        """Return the named operations of this module whose names `artifact`, made of it, lacks."""
         kept, left = (names_in(functions_of(a, self.platforms).values())
                       for a in (self.mlir_module_serialized, artifact))  # fmt: skip
         return sorted(kept - left)
 
     def sizes_of(self, sizes: Any) -> signature.Sizes:
-        """The sizes that are given for the symbolic names, checked."""
+        """Return the sizes given for the symbolic names; raise ArgumentError or DimMismatch."""
         given = {} if sizes is None else sizes
         dims = [d for a in self.in_avals for d in a.shape if d.__class__ is Dim]
         wanted = sorted({name for d in dims for name in d.variables})
@@ -365,7 +369,7 @@ class Exported(FlatFunction):
 
     @property
     def weights(self) -> dict[str, ShapeDtypeStruct]:
-        """The types of the arrays that are beside the module, by name.
+        """The types of the arrays stored beside the module, by name.
 
         >>> import numpy as np, plait
         >>> params = {"w": np.ones((3, 2), np.float32)}
@@ -377,13 +381,13 @@ class Exported(FlatFunction):
 
     @border
     def with_weights(self, weights: Mapping[str, Any]) -> "Exported":
-        """The same function, and its derivatives, with other elements in some of its weights.
+        """Return the same function, and its derivatives, with new values for some of its weights.
 
         Args:
           weights: arrays by the names of weights, of the same shapes and dtypes.
 
-        Nothing is staged or compiled for that.  Raises ArgumentError for names that it does not
-        have, OperandTypeError and ShapeError for arrays of other types.
+        Nothing is staged or compiled again.  Raises ArgumentError for unknown names,
+        OperandTypeError and ShapeError for arrays of other types.
 
         >>> import numpy as np, plait
         >>> w = np.ones((2,), np.float32)
@@ -394,7 +398,7 @@ class Exported(FlatFunction):
         return self._with(replacing(self.held, weights, self.fun_name))
 
     def _with(self, new: Mapping[str, Weight]) -> "Exported":
-        """The function with these weights instead of those of the same name."""
+        """Return the function with each weight in `new` replacing the one of the same name."""
         derive = None
         if self.has_vjp():
             derive = lambda: self.vjp()._with(new)  # noqa: E731
@@ -407,16 +411,19 @@ class Exported(FlatFunction):
         made.rules_may_go = self.rules_may_go
         made.made = self.made
         if self.division is None:
-            made.compiled = self.compiled  # weights are operands: the executables are the same
+            # Weights are operands, so executables can be shared.  Those for several devices hold
+            # the weights on their devices, and cannot.
+            made.compiled = self.compiled
         made._code, made._reading = self._code, self._reading
         return made
 
     @border
     def with_weights_inside(self) -> "Exported":
-        """The same function, and its derivatives, with its weights as constants of the module: for
-        readers of StableHLO that have no others.
+        """Return the same function, and its derivatives, with its weights as module constants.
 
-        Raises NotExportable for what has no form in a module.
+        Readers of StableHLO other than Plait have no separate weights.
+
+        Raises NotExportable for a weight that has no form in a module.
         """
         if not self.held:
             return self
@@ -440,16 +447,17 @@ class Exported(FlatFunction):
 
     @property
     def nr_devices(self) -> int:
-        """How many devices it runs on."""
+        """The number of devices that it runs on."""
         return 1 if self.division is None else self.division.devices
 
     @border
     def in_shardings_jax(self, mesh: Any) -> tuple:
-        """How the flat arguments lie on the devices of a mesh, in their order: a NamedSharding for
-        each, None where that is not said.
+        """Return the NamedSharding of each flat argument on the devices of a mesh, in their order.
+
+        Arguments without a recorded sharding have None.
 
         Args:
-          mesh: of as many devices as `nr_devices`; its axes may be others.
+          mesh: a mesh of `nr_devices` devices; its axes may differ from those of the export.
 
         Raises PlacementError for more or fewer devices.
         """
@@ -460,56 +468,56 @@ class Exported(FlatFunction):
 
     @border
     def out_shardings_jax(self, mesh: Any) -> tuple:
-        """How the flat results lie, as `in_shardings_jax` says it of arguments."""
+        """Return the NamedSharding of each flat result; see `in_shardings_jax`."""
         division = self.division
         if division is None:
             return (None,) * len(self.out_avals)
         return division.over(mesh, division.outs, self.fun_name)
 
-    # -- as jax.export has it --------------------------------------------------------------
+    # -- attributes of jax.export ----------------------------------------------------------
 
     @property
     def disabled_safety_checks(self) -> tuple[DisabledSafetyCheck, ...]:
-        """What was allowed of it besides what every reader knows."""
+        """Permits for the custom calls that not every reader supports."""
         calls = [c for c in self.custom_calls if c not in STABLE_CALLS]
         return tuple(map(DisabledSafetyCheck.custom_call, calls))
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether its module depends on sizes known by name, or on the platform."""
+        """True if its module depends on symbolic sizes or on the platform."""
         return self.symbolic or self.by_argument
 
     @property
     def module_kept_var_idx(self) -> tuple[int, ...]:
-        """Numbers of the arguments that the module takes, after the weights: all."""
+        """Indices of the arguments that the module takes after the weights: all of them."""
         return tuple(range(len(self.in_avals)))
 
     @property
     def ordered_effects(self) -> tuple[()]:
-        """None: what acts on the world is not exported."""
+        """Always empty: functions with effects cannot be exported."""
         return ()
 
     @property
     def unordered_effects(self) -> tuple[()]:
-        """None: what acts on the world is not exported."""
+        """Always empty: functions with effects cannot be exported."""
         return ()
 
     # -- saving ----------------------------------------------------------------------------
 
     @border
     def serialize(self, vjp_order: int = 0, *, key: bytes | None = None) -> bytes:
-        """The artifact as bytes: write them to a file; `deserialize` reads them.
+        """Return the artifact as bytes, which may be written to a file; `deserialize` reads them.
 
         Args:
-          vjp_order: how many derivatives in reverse mode are saved with it, each of that before:
-            what is read can be differentiated so often.  Constants are held once.
-          key: a secret of 16 bytes or more, by which the artifact is sealed (HMAC-SHA256): who
-            reads it with the same key knows that somebody who has it wrote it.  It is no secret
-            what is in it.
+          vjp_order: the number of reverse-mode derivatives to save, each of the one before.  The
+            function that is read can be differentiated this many times.  Constants are stored once.
+          key: a secret of 16 bytes or more that seals the artifact (HMAC-SHA256).  Reading it with
+            the same key verifies that a holder of the key wrote it.  The contents are not
+            encrypted.
 
-        Equal functions give equal bytes, in the oldest format that can say it.  Raises
-        NotExportable for trees of classes that are not registered under a name; ArgumentError for
-        what is no key; and what `vjp` raises.
+        Equal functions give equal bytes, in the oldest format that can express them.  Raises
+        NotExportable for trees of classes that are not registered under a name, ArgumentError for
+        an invalid key, and the errors of `vjp`.
         """
         manifest, members = self.said(_order(vjp_order))
         if key is None:
@@ -520,15 +528,16 @@ class Exported(FlatFunction):
     def save(
         self, path: "str | os.PathLike[str]", vjp_order: int = 0, *, key: bytes | None = None
     ) -> None:
-        """Write what `serialize` returns to a file, which `load` reads; weights are not copied for
-        that.  The file is there wholly or not at all.
+        """Write the bytes of `serialize` to a file, which `load` reads, without copying weights.
 
-        Raises what `serialize` raises, and NotWritable, an OSError, if it can not be written.
+        The file appears complete or not at all.
+
+        Raises the errors of `serialize`, and NotWritable, an OSError, if writing fails.
         """
         sealing.write_file(path, *self.said(_order(vjp_order)), key)
 
     def said(self, order: int) -> tuple[dict[str, Any], dict[str, container.Member]]:
-        """The manifest and the members of its file."""
+        """Return the manifest and the members of its file."""
         chain: list[Exported] = [self]
         for _ in range(order):
             chain.append(chain[-1].vjp())
@@ -574,7 +583,7 @@ class Exported(FlatFunction):
 
 
 def _more_said(exported: Exported) -> dict[str, Any]:
-    """What the manifest says of rules, weights and devices, if anything."""
+    """Return the optional manifest fields for rules, weights and devices."""
     rules, held = exported.custom_rules, exported.held
     said: dict[str, Any] = {} if rules is None else {"custom_rules": list(rules)}
     said |= {"weights": described(held)} if held else {}
@@ -597,17 +606,17 @@ def _order(vjp_order: Any) -> int:
 
 
 def member_of(order: int) -> str:
-    """The file in the archive that holds the function, or its derivative of some order."""
+    """Return the archive member that holds the derivative of an order; order 0 is the function."""
     return f"vjp{order}.mlirbc" if order else MAIN
 
 
 def pullback_name(name: str) -> str:
-    """What the derivative of a function is called."""
+    """Return the name of the derivative of a function."""
     return f"vjp_of_{name}"
 
 
 def pullback_types(ins: Iterable[Aval], outs: Iterable[Aval]) -> tuple[list[Aval], list[Aval]]:
-    """Types of the arguments and of the results of the derivative of a function with these."""
+    """Return the argument and result types of the derivative of a function of these types."""
     ins, outs = list(ins), list(outs)
     return [*ins, *[a.strong().tangent_type for a in outs]], [a.strong().tangent_type for a in ins]
 
@@ -617,9 +626,9 @@ def _side(avals: Iterable[Aval], tree: TreeDef, what: str, names: set[str]) -> d
 
 
 def paths_of(in_tree: TreeDef) -> list[str]:
-    """How every leaf of (args, kwargs) is written: args[0]['w']."""
+    """Return the path of every leaf of (args, kwargs), such as args[0]['w']."""
     try:
         paths = key_paths(in_tree.unflatten([0] * in_tree.num_leaves))
-    except Exception:  # of a user's class, which can not be made of zeros
+    except Exception:  # a user's class may refuse zeros as children
         return [f"argument {i}" for i in range(in_tree.num_leaves)]
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]

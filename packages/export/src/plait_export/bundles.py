@@ -1,11 +1,11 @@
-"""Bundles read: artifacts that hold machine code, too, for given sizes and for one machine.
+"""Reader of bundles: artifacts that also hold machine code, for given sizes and one machine.
 
-What the compiler made is loaded in milliseconds where nothing that it depends on has changed: the
-release of jaxlib, the platform, the processor, the compiler's flags.  Elsewhere the StableHLO is
-compiled that lies beside it.  A bundle is an artifact, which `load` reads without its executables.
+Machine code loads in milliseconds if nothing that it depends on has changed: the release of jaxlib,
+the platform, the processor, the compiler's flags.  Otherwise the StableHLO in the same file is
+compiled.  A bundle is an artifact; `load` reads it without its executables.
 
-Invariant: machine code is run only for who said that the file is trusted, and only where everything
-it depends on is as it was; else it is compiled, and a warning says why.
+Invariant: machine code runs only if the caller declares the file trusted, and only if everything it
+depends on is unchanged; otherwise the StableHLO is compiled, and a warning gives the reason.
 """
 
 import math
@@ -37,18 +37,19 @@ def load_compiled(
     key: bytes | None = None,
     custom_calls: Sequence[str] = (),
 ) -> CompiledArtifact:
-    """What `CompiledArtifact.save` wrote.
+    """Read a file that `CompiledArtifact.save` wrote.
 
     Args:
-      path: of the file.
-      trusted: whether who wrote it may run whatever he likes here, as you: executables are machine
-        code, and nothing can verify what they do.  Without, the file is not read.
-      key: that which it was sealed by.
+      path: path of the file.
+      trusted: whether the author of the file may run arbitrary code here with your rights.
+        Executables are machine code, whose effects cannot be verified.  The file is read only if
+        this is True.
+      key: the key that the file was sealed with.
       custom_calls: as for `deserialize`.
 
-    What was compiled is loaded where jaxlib, the platform, the processor and the compiler's flags
-    are those it was made with.  Elsewhere the StableHLO in the file is compiled at the first call,
-    and a CacheWarning says what differs.  Loading looks at StableHLO only then.
+    The executables are loaded if jaxlib, the platform, the processor and the compiler's flags are
+    those they were made with.  Otherwise a CacheWarning names the differences, and the StableHLO in
+    the file is verified now and compiled at the first call.
 
     Raises ArgumentError without `trusted=True`; ArtifactError for a damaged file, or one that holds
     no executables.
@@ -69,7 +70,8 @@ def load_compiled(
         )
     archive = sealing.unsealed(files.mapped(path), key)
     with expecting("the artifact is damaged"):
-        # any StableHLO: nobody looks at it here, and to ask for the newest one takes 50 ms
+        # Accept any version of StableHLO: the modules may never be needed, and finding the newest
+        # version that jaxlib reads takes 50 ms.
         manifest, members = container.unpack(archive, (math.inf,))
         if "executables" not in manifest:
             raise ArtifactError(
@@ -98,7 +100,7 @@ def load_compiled(
 def _load(
     exported: Exported, made: Mapping[tuple[Aval, ...], bytes], there: dict[str, Any]
 ) -> None:
-    """Give a function its executables, or let it compile them when it is called."""
+    """Load the executables of a function; if they do not fit this machine, warn and load none."""
     here = machine_here()
     differing = [name for name in here if there.get(name) != here[name]]
     try:

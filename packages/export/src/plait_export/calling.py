@@ -1,7 +1,7 @@
-"""Calls of exported functions: at once, and inside functions that are being traced.
+"""Calls of exported functions: on arrays, and inside functions that are being traced.
 
-Invariant: a call on arrays is compiled once per types of arguments, and is a look-up after that;
-the executables live as long as the artifact.  A call in a traced function is one operation of it.
+Invariant: a call on arrays is compiled once for each list of argument types, and looked up after
+that; executables live as long as the artifact.  A call in a traced function is one operation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,8 +38,7 @@ from .weights import Weight
 
 
 class MachineCode(NamedTuple):
-    """What the compiler made for several devices, and the functions outside StableHLO that it
-    calls."""
+    """Compiled code for several devices, and the functions outside StableHLO that it calls."""
 
     data: bytes
     calls: Sequence[str]
@@ -49,20 +48,20 @@ class FlatFunction:
     """A portable function of a list of arrays.
 
     Attributes:
-      fun_name: what it is called.
+      fun_name: its name.
       in_avals, out_avals: types of arguments and results; sizes may be symbolic.
-      platforms: what it was lowered for.
-      mlir_module_serialized: the portable StableHLO artifact; of what was read from bytes it is
-        parsed and verified when it is first asked for, which raises ArtifactError if it is not what
-        was said of it.
+      platforms: platforms that it was lowered for.
+      mlir_module_serialized: the portable StableHLO artifact.  If it was read from bytes, the
+        first access parses and verifies it, and raises ArtifactError if it does not match its
+        manifest.
       by_argument: whether the module takes the number of the platform it runs on.
       held: the weights, which the module takes before the arguments.
       division: how it is divided over several devices; None if it is not.
-      symbolic: whether some sizes are.
-      paths: how the arguments are written, for messages.
-      compiled: types of arguments -> (run, handlers, types of results); of several devices types
-        and devices -> (run, handlers, keys of results, keys of arguments, weights there).
-      made: types of arguments -> machine code for them, on any devices of as many.
+      symbolic: whether some sizes are symbolic.
+      paths: the paths of the arguments, for messages.
+      compiled: types of arguments -> (run, handlers, types of results).  For several devices:
+        (types, devices) -> (run, handlers, keys of results, keys of arguments, weights there).
+      made: types of arguments -> machine code for them, on any devices of the right number.
     """
 
     __slots__ = (
@@ -106,21 +105,21 @@ class FlatFunction:
         return self._portable
 
     def weighted(self, ins: Iterable[Aval]) -> list[Aval]:
-        """The types that the module takes, for arguments of these types."""
+        """Return the types that the module takes: those of the weights, then `ins`."""
         return [*[w.aval for w in self.held], *ins]
 
     def bind(self, xs: Sequence[Any]) -> list:
-        """The call as an operation on arguments, with the weights as operands before them."""
+        """Bind the call as one operation whose operands are the weights and then `xs`."""
         return call_exported.bind(*[w.array() for w in self.held], *xs, artifact=self)
 
     def read_for(self, given: Sequence[Aval], platform: str | None = None) -> Program:
-        """The module read back, for arguments of these types.
+        """Read the module back for arguments of these types.
 
         Args:
-          given: types of arguments; sizes that are symbolic stay so.
-          platform: for which it is read; None: for all of them.
+          given: types of arguments; symbolic sizes stay symbolic.
+          platform: the platform to read it for; None for all of them.
 
-        Raises NotReadable if it can not be read, and what `result_types` raises.
+        Raises NotReadable if it cannot be read, and the errors of `result_types`.
         """
         program = self._of_weights(given, platform)
         if not self.held:
@@ -133,7 +132,7 @@ class FlatFunction:
         return self._read[key]
 
     def _of_weights(self, given: Sequence[Aval], platform: str | None) -> Program:
-        """The module read back, for weights before arguments of these types."""
+        """Read the module back as a Program that takes the weights before the arguments."""
         if self._reading is None:
             with expecting(f"{self.fun_name} can not be read back"):
                 self._reading = Reading(
@@ -142,23 +141,23 @@ class FlatFunction:
         return self._reading.program(self.weighted(given), self.result_types(given), platform)
 
     def bytecode(self) -> bytes:
-        """The module as this release of jaxlib writes it."""
+        """Return the module as bytecode of this release of jaxlib."""
         if self._code is None:
             with lock:
                 self._code = mlir.bytecode(parsed(self.mlir_module_serialized))
         return self._code
 
     def result_types(self, given: Sequence[Aval]) -> list[Aval]:
-        """Types of the results for arguments of these types.
+        """Return the types of the results for arguments of these types.
 
-        Raises TypeRule, DimMismatch or UndecidedDim if it can not be called with them.
+        Raises TypeRule, DimMismatch or UndecidedDim if it cannot be called with them.
         """
         check_types(self.in_avals, given, self.paths, self.fun_name)
         sizes = solved(self.in_avals, given, self.paths, self.fun_name)
         return [with_sizes(a, sizes) for a in self.out_avals]
 
     def laid_out(self) -> "FlatFunction":
-        """The same function of what stands for opaque arguments, if there are any."""
+        """Return the same function on the physical types of opaque arguments and results."""
         if self._laid_out is None:
             ins, outs = ([a.physical for a in avals] for avals in (self.in_avals, self.out_avals))
             code, paths = self.mlir_module_serialized, self.paths
@@ -169,7 +168,7 @@ class FlatFunction:
         return self._laid_out
 
     def check_platforms(self, wanted: Sequence[str]) -> None:
-        """Raise NotExportable if it was not lowered for all of these."""
+        """Raise NotExportable if it was not lowered for all these platforms."""
         missing = [p for p in wanted if p not in self.platforms]
         if missing:
             every = [*self.platforms, *missing]
@@ -180,7 +179,8 @@ class FlatFunction:
             )
 
     def code_for(self, ins: Sequence[Aval], platforms: Sequence[str]) -> bytes:
-        """The module for arguments of these types; for several platforms it still asks which."""
+        """Return the module for arguments of these types; code for several platforms still selects
+        among them when it runs."""
         by_argument, artifact = self.by_argument, self.mlir_module_serialized
         one = by_argument and len(platforms) == 1
         number = self.platforms.index(platforms[0]) if one else None
@@ -191,11 +191,13 @@ class FlatFunction:
         return code_for(artifact, self.weighted(ins), self.symbolic, platforms, by_argument, number)
 
     def _of_regions(self, ins: Sequence[Aval], platforms: Sequence[str]) -> Program | None:
-        """The module read back for arguments of these types, whose sizes are numbers: into regions
-        of what each of several devices does jaxlib does not pass sizes, and may end the process
-        over what is computed of them there.
+        """Read the module back for arguments of these types, whose sizes are numbers.
 
-        None if it can not be read, and has nothing of that kind.
+        jaxlib does not propagate sizes into the regions that hold the program of each device, and
+        computations with sizes there may crash the process.  The program read back holds numbers.
+
+        Returns None if the module cannot be read and no region uses sizes.  Raises ArtifactError if
+        it cannot be read although one does.
         """
         one = not self.by_argument or len(platforms) == 1
         try:
@@ -213,12 +215,12 @@ class FlatFunction:
         )
 
     def run(self, args: Sequence[Array]) -> list[Array]:
-        """The results for arrays."""
+        """Return the results for arrays."""
         if self.division is not None:
             return self._run_divided(args, self.division)
         bufs = [x.buffer() for x in args]
         for i, x in enumerate(args):
-            if x.key.placement is not None:  # it is for one device, the default one
+            if x.key.placement is not None:  # the executable is for the default device only
                 bufs[i] = move(bufs[i], x.aval)
         if self.held:
             bufs = [*[w.array().buffer() for w in self.held], *bufs]
@@ -234,7 +236,7 @@ class FlatFunction:
         return [wrap(b, a) for b, a in zip(results, outs, strict=True)]
 
     def _run_divided(self, args: Sequence[Array], division: Division) -> list[Array]:
-        """The results for arrays, on the devices that they lie on, or on the first ones."""
+        """Return the results for arrays, on their devices, or the first ones if none is placed."""
         ids = division.devices_of(args, self.fun_name)
         self.check_platforms((platform(),))
         there = [division.sharding(lies, ids) for lies in division.ins]
@@ -246,14 +248,15 @@ class FlatFunction:
             whole = division.whole(ids)
             given = [plait.device_put(x, whole) for x in given]
         if self._divided is None:
-            # the operation keeps the executables: what is held here holds the function weakly
+            # self holds this function, so it holds self weakly; the traced operation keeps the
+            # executables.
             self._divided = plait.jit(lambda *xs, of=ref(self): _alive(of).bind(xs))
         return list(self._divided(*given))
 
     # -- machine code for several devices --------------------------------------------------
 
     def _executed(self, args: Sequence[Array], ids: tuple[int, ...], code: MachineCode) -> list:
-        """The results by what was compiled; arguments are brought to where it takes them."""
+        """Return the results of compiled code, after moving arguments to where it takes them."""
         ins = tuple([x.aval for x in args])
         key = ins, ids
         if key not in self.compiled:
@@ -268,9 +271,9 @@ class FlatFunction:
             raise self._failed(e) from None
 
     def load_made(self, ins: tuple[Aval, ...], code: MachineCode) -> None:
-        """Take machine code for arguments of these types; it is loaded for the first devices.
+        """Keep machine code for arguments of these types, and load it for the first devices.
 
-        Raises RuntimeFailure for what the runtime refuses.
+        Raises RuntimeFailure if the runtime refuses the code.
         """
         assert self.division is not None, "of one device there are executables alone"
         self.made[ins] = code
@@ -278,8 +281,8 @@ class FlatFunction:
         self.compiled[ins, ids] = self._loaded_for(ins, ids, code)
 
     def _loaded_for(self, ins: Sequence[Aval], ids: Sequence[int], code: MachineCode) -> tuple:
-        """(run, handlers, keys of results, keys of arguments, weights) of what was compiled, on
-        these devices."""
+        """Load compiled code on these devices; return (run, handlers, keys of results, keys of
+        arguments, weights)."""
         division = self.division
         assert division is not None
         unit = Unit((platform(),))
@@ -295,8 +298,10 @@ class FlatFunction:
         return (*made, wanted[front:], [x.buffer() for x in weights])
 
     def _keys(self, ins: Sequence[Aval], ids: Sequence[int]) -> list:
-        """Dispatch keys of the weights, and of arguments, on these devices; where nothing is said
-        they are left to the compiler."""
+        """Return the dispatch keys of the weights and arguments on these devices.
+
+        The compiler chooses the placement of weights, and of arguments with no recorded one.
+        """
         division = self.division
         assert division is not None
         there = [division.sharding(lies, ids) for lies in division.ins]
@@ -304,7 +309,7 @@ class FlatFunction:
                 *[a if s is None else Placed(a, s) for a, s in zip(ins, there)]]  # fmt: skip
 
     def _whole_call(self, ins: Sequence[Aval]) -> Program:
-        """The call, of weights and of arguments of these types."""
+        """Stage a Program that is one call, on the weights and arguments of these types."""
         call = lambda *xs: call_exported.bind(*xs, artifact=self)  # noqa: E731
         return staged(call, self.weighted(ins), self.fun_name)
 
@@ -322,8 +327,10 @@ class FlatFunction:
         return run, [handler(a) for a in outs], outs
 
     def executable_for(self, ins: tuple[Aval, ...]) -> bytes:
-        """What the compiler makes of it for arguments of these types, for this process's platform,
-        as bytes.  Raises what a call of such arguments would raise."""
+        """Compile it for arguments of these types on this process's platform; return the bytes.
+
+        Raises the errors of a call with such arguments.
+        """
         with expecting(f"{self.fun_name} can not be compiled here"):
             division = self.division
             if division is None:
@@ -335,7 +342,7 @@ class FlatFunction:
             return serialized(module_of(self._whole_call(ins), keys=keys, platforms=here))
 
     def _module(self, ins: tuple[Aval, ...], outs: Sequence[Aval]) -> Module:
-        """The module for arguments of these types, for the platform that is here."""
+        """Return the module for arguments of these types, for this process's platform."""
         here = platform()
         self.check_platforms((here,))
         with expecting(f"{self.fun_name} can not be compiled here"):
@@ -351,13 +358,13 @@ def _alive(of: Any) -> FlatFunction:
 
 
 def _call(*xs: Aval, artifact: FlatFunction) -> list[Aval]:
-    """Apply what was exported, to its weights and to arguments."""
+    """Apply an exported function to its weights and arguments."""
     return artifact.result_types(xs[len(artifact.held) :])
 
 
 call_exported = Primitive("export.call", _call, many=True, effect=lambda params: None)
-"""Not remembered by types, as what has an effect is not: an artifact may be large, and goes when
-nobody holds it."""
+"""The call of an exported function.  Its `effect`, which always returns None, keeps its types from
+being memoised: an artifact may be large, and must be freed with its last reference."""
 
 
 @physical_rules.rule(call_exported)

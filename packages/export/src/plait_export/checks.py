@@ -1,6 +1,6 @@
-"""Safety checks that may be left out, as jax.export names them.
+"""Safety checks of `export` that may be disabled, under the names of jax.export.
 
-Invariant: what can not be left out here is refused in words; nothing is left out silently.
+Invariant: disabling any other check raises an error; no check is skipped silently.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from plait.ext.errors import ArgumentError
 
 
 class DisabledSafetyCheck:
-    """A check of `export` that is left out: `export(f, disabled_checks=[...])`.
+    """A check that `export` skips: `export(f, disabled_checks=[...])`.
 
     >>> import plait
     >>> plait.export.DisabledSafetyCheck.custom_call("my_target")
@@ -29,13 +29,15 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
-        """That a function outside StableHLO is known to every reader: the same as
-        `custom_calls=[target_name]`."""
+        """Disable the check that every reader supports this function outside StableHLO.
+
+        This equals `custom_calls=[target_name]`.
+        """
         return cls(target_name)
 
     @classmethod
     def platform(cls) -> "DisabledSafetyCheck":
-        """That a function is called where it was exported for: this can not be left out.
+        """Refuse to disable the check that a function runs on a platform it was exported for.
 
         Raises ArgumentError.
         """
@@ -46,7 +48,7 @@ class DisabledSafetyCheck:
         )
 
     def is_custom_call(self) -> str:
-        """The name of the function that may be called."""
+        """Return the name of the function that may be called."""
         return self.target
 
     def __repr__(self) -> str:
@@ -60,9 +62,9 @@ class DisabledSafetyCheck:
 
 
 def calls_allowed(checks: Iterable[Any]) -> list[str]:
-    """The functions that may be called since their checks are left out.
+    """Return the names of the functions whose checks are disabled.
 
-    Raises ArgumentError for what is no check.
+    Raises ArgumentError for anything but a DisabledSafetyCheck.
     """
     try:
         found: list[Any] = list(checks)

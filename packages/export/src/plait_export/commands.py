@@ -1,7 +1,7 @@
-"""What `python -m plait_export` does: one function for each word.
+"""Commands of `python -m plait_export`: one function for each.
 
-Invariant: whatever is wrong, with a file or with what was typed, is told in one message, and the
-exit code is 2; it is 0 if what was asked for was done.
+Invariant: any problem with a file or with the command line gives one message and the exit code 2;
+the exit code is 0 if the command succeeded.
 """
 
 import argparse
@@ -22,9 +22,9 @@ _MOST = 64 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what was typed; the exit code."""
+    """Run the command of a command line; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # which may have no word for what files hold
+        if isinstance(stream, io.TextIOWrapper):  # its encoding may lack characters of a file
             stream.reconfigure(errors="backslashreplace")
     asked = _parser().parse_args(arguments)
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PlaitError as e:
         said = f"{e.what}\n  {e.fix}" if e.fix else e.what
     except BrokenPipeError:
-        sys.stdout = None  # whoever read it has gone
+        sys.stdout = None  # The reader is gone, and the flush at exit would fail.
         return 2
     except OSError as e:
         said = f"{e.filename or 'a file'}: {e.strerror or e}\n  see that it is there, and yours"
@@ -164,7 +164,7 @@ def _compile(asked: argparse.Namespace) -> None:
 
 
 def _sizes(asked: argparse.Namespace) -> dict[str, int]:
-    """The sizes that were typed, by name."""
+    """Return the sizes on the command line, by name."""
     found: dict[str, int] = {}
     for name, size in map(_size, asked.sizes):
         if found.get(name, size) != size:
@@ -174,7 +174,7 @@ def _sizes(asked: argparse.Namespace) -> dict[str, int]:
 
 
 def _expect_sizes(opened: Opened, sizes: dict[str, int]) -> None:
-    """Raise ArgumentError unless each symbolic size has a number, and nothing else has."""
+    """Raise ArgumentError unless exactly the symbolic sizes are given."""
     dims = [d for a in opened.flat.in_avals for d in a.shape if isinstance(d, Dim)]
     names = sorted({name for d in dims for name in d.variables})
     if sorted(sizes) != names:

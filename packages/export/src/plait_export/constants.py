@@ -1,11 +1,11 @@
-"""Large constants that several modules of an artifact have: each is held once.
+"""Storage of large constants that several modules of an artifact share: each is stored once.
 
-A derivative computes with the weights of its function.  Where it is saved, a large constant that
-an earlier module of the artifact has is a call of a function of ours instead, with the number of
-that constant; where it is read, the constant is put back.
+A derivative computes with the weights of its function.  In a saved derivative, a call of
+`plait.constant` with a number replaces each large constant that an earlier module has.  The reader
+puts the constant back.
 
-Invariant: a module that leaves here is complete, or goes into a file beside those that have what
-it lacks: numbers are given in the order of modules, and in each of its operations.
+Invariant: a module returned here is complete, or goes into one file with the modules that hold the
+missing constants.  Constants are numbered in the order of modules, then of operations.
 """
 
 from math import prod
@@ -17,26 +17,28 @@ from .errors import ArtifactError
 from .portable import artifact_of, operations, parsed, replace
 
 HELD = "plait.constant"
-"""The function that a module calls for a constant of an earlier one; `backend_config` says which
-one.  No complete module calls it."""
+"""The function that a module calls for a constant of an earlier module; `backend_config` holds its
+number.  No complete module calls it."""
 
 _LARGE = 256
-"""Elements from which on a constant is worth a number."""
+"""The least number of elements of a constant that is shared."""
 
 
 class Constants:
-    """The large constants of modules, in order."""
+    """The large constants of a list of modules, numbered in order."""
 
     __slots__ = ("_numbers", "_held", "_modules")
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._held: list[Any] = []
-        self._modules: list[Any] = []  # in which the operations are that are held
+        self._modules: list[Any] = []  # the modules that own the operations in `_held`
 
     def hollowed(self, artifact: bytes) -> bytes:
-        """A portable module with numbers for the constants that are held; its others are held
-        afterwards."""
+        """Replace the constants of a portable module that are held by their numbers.
+
+        The other large constants of the module are held afterwards.
+        """
         with lock:
             module = parsed(artifact)
             known = []
@@ -50,10 +52,11 @@ class Constants:
         return artifact_of(code, False) if known else artifact
 
     def filled(self, artifact: bytes) -> bytes:
-        """A portable module with the constants that are held instead of their numbers; its others
-        are held afterwards.
+        """Replace the numbers in a portable module by the constants that are held.
 
-        Raises ArtifactError for numbers of none, and for constants of other types.
+        The other large constants of the module are held afterwards.
+
+        Raises ArtifactError for unknown numbers, and for constants of other types.
         """
         with lock:
             module = parsed(artifact)
@@ -87,7 +90,7 @@ class Constants:
 
 
 def _large(module: Any) -> list[tuple[Any, Any]]:
-    """The constants that are worth a number, each with what tells it from others."""
+    """Return the constants that can be shared, each with a key that equal constants share."""
     constants = operations(module, lambda op: op.name == "stablehlo.constant")
     shape = mlir.bindings().ir.RankedTensorType
     long = [op for op in constants if prod(shape(op.results[0].type).shape) >= _LARGE]
@@ -95,8 +98,10 @@ def _large(module: Any) -> list[tuple[Any, Any]]:
 
 
 def _value(op: Any) -> Any:
-    """What tells a constant from others; None if all its elements are one, which is written
-    short."""
+    """Return a key that equal constants share.
+
+    Returns None for a constant of equal elements, which is stored in a few bytes anyway.
+    """
     try:
         value = op.attributes["value"]
     except TypeError:  # jaxlib's bindings have no attributes of complex numbers
@@ -110,7 +115,7 @@ def _is_number(op: Any) -> bool:
 
 
 def _put_number(op: Any, number: int) -> None:
-    """A call for a constant in the place of it."""
+    """Replace a constant by a call with its number."""
     m = mlir.bindings()
     attributes = {
         "call_target_name": mlir.string(HELD),

@@ -1,28 +1,28 @@
 """The file format of artifacts: a zip archive of a manifest and StableHLO.
 
-Nothing in it runs.  Members are stored uncompressed with a fixed date, so that equal contents are
-equal bytes, and any unzip shows them.  `manifest.json` comes first.  Its fields that every reader
-must know:
+Reading a file runs none of its contents.  Members are stored uncompressed with a fixed date: equal
+contents give equal bytes, and any unzip tool shows them.  `manifest.json` comes first.  Every
+reader must support these fields of it:
 
-    format      the version of this format that it was written in
-    min_reader  the least version of the format that a reader must know
-    requires    names of features that a reader must know; it refuses others
-    members     for each other member its size, SHA-256, and version of StableHLO
+    format      the version of this format that it was written in;
+    min_reader  the oldest version of the format that a reader must support;
+    requires    names of the features that a reader must support, or refuse the file;
+    members     for each other member its size, SHA-256, and version of StableHLO.
 
-`main.mlirbc` is the function.  A reader may do without its derivatives: `vjp` says of each, to
-what order there are any, which functions outside StableHLO it calls; `vjp1.mlirbc` is that of
-`main`, `vjp2.mlirbc` that of the former.  Their types follow from those of the function.  They call
-`plait.constant` with the number of a constant that an earlier module has.
+`main.mlirbc` is the function.  A reader may ignore its derivatives.  `vjp1.mlirbc` is the
+derivative of `main`, and `vjp2.mlirbc` the derivative of `vjp1.mlirbc`.  The field `vjp` lists
+which functions outside StableHLO each of them calls.  Their types follow from those of the
+function.  They call `plait.constant` with the number of a constant that an earlier module has.
 
-`executable0.xla` and others hold machine code, which the manifest describes in `executables`; only
-who trusts the file looks at them.
+`executable0.xla` and others hold machine code, which the manifest describes in `executables`.  Only
+callers that trust the file use them.
 
-`weights.safetensors` holds what modules take as their first arguments; the manifest names them in
-`weights`, in order, and so for each derivative.  Its data begin at a multiple of 64 bytes of the
-file, so that they can be used where they lie.
+`weights.safetensors` holds the first arguments of modules.  The manifest names them in `weights`,
+in order, for the function and for each derivative.  The data begin at a multiple of 64 bytes of the
+file, so that devices can use them in the mapped file.
 
-Invariant: what `unpack` returns is what `pack` was given, bit for bit, or an ArtifactError is
-raised that says what is wrong.  Fields and features unknown to this reader do no harm.
+Invariant: `unpack` returns the arguments of `pack`, bit for bit, or raises an ArtifactError that
+names the damage.  A reader ignores unknown fields, and refuses unknown features that are required.
 """
 
 import io
@@ -38,32 +38,32 @@ from typing import IO, Any
 from .errors import ArtifactError
 
 FORMAT = 2
-"""The newest version of the format that is written and read.  In version 2 what is for several
-platforms takes the number of one as an argument, and requires "platform-argument"; other artifacts
-are written as version 1, which older readers know."""
+"""The newest version of the format.  In version 2, functions for several platforms take the number
+of the platform as an argument, and require "platform-argument".  Other artifacts are written as
+version 1, which older readers support."""
 
 FEATURES = frozenset({
     "symbolic-sizes", "registered-nodes", "platform-argument", "separate-weights",
     "meshes", "executables",
 })  # fmt: skip
-"""What an artifact may require of its reader."""
+"""Features that an artifact may require."""
 
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 EXECUTABLE = ".xla"
-"""How names of executables end."""
+"""The suffix of the names of executables."""
 
 Member = bytes | memoryview | Sequence[memoryview]
 """The bytes of a member; those of weights may be in pieces."""
 
 Newest = tuple[float, ...] | Callable[[], tuple[float, ...]]
-"""A version of StableHLO, or how to find it, for which a large library is imported."""
+"""A version of StableHLO, or a function that returns it, since that imports a large library."""
 
 _ALWAYS_READ = (1, 9, 0)
-"""A version of StableHLO that every jaxlib reads on which Plait runs."""
+"""A version of StableHLO that every supported jaxlib reads."""
 
 _DATE = (1980, 1, 1, 0, 0, 0)
-_FLAGGED = 0x1 | 0x40 | 0x2000  # encrypted, in one way or another
+_FLAGGED = 0x1 | 0x40 | 0x2000  # the three flags of encryption
 _HEADER = re.compile(rb"ML\xefR.StableHLO_v(\d+)\.(\d+)\.(\d+)\x00", re.S)
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -76,25 +76,25 @@ _DAMAGE = (
     RuntimeError,  # and NotImplementedError
     OverflowError,
 )
-"""What Python's zip reader raises for damaged archives."""
+"""Exceptions that Python's zip reader raises for damaged archives."""
 
 
 _ALIGNED = 64
 _PADDING = 0xD935
-"""The kind of extra field by which others align members of zip archives, too."""
+"""The id of the extra field that other tools use to align members of zip archives, too."""
 
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _NEEDS_64_BITS = 20
-"""Bytes of the extra field of a member that is too large for 32 bits."""
+"""Bytes of the extra field of a member whose size needs more than 32 bits."""
 
 
 def pack(manifest: Mapping[str, Any], members: Mapping[str, Member], before: int = 0) -> bytes:
-    """The archive of a manifest, completed by what is said of the members, and the members.
+    """Return the archive of the members and of the manifest, with the field `members` added.
 
     Args:
       manifest: fields that JSON can hold.
-      members: portable StableHLO artifacts, and weights, by file name.
-      before: how many bytes are before the archive in the file that it is written to.
+      members: portable StableHLO artifacts, executables, and weights, by file name.
+      before: the number of bytes before the archive in the file that it is written to.
     """
     out = io.BytesIO()
     write(out, manifest, members, before)
@@ -104,7 +104,7 @@ def pack(manifest: Mapping[str, Any], members: Mapping[str, Member], before: int
 def write(
     out: IO[bytes], manifest: Mapping[str, Any], members: Mapping[str, Member], before: int = 0
 ) -> None:
-    """Write what `pack` returns to a file, from where it stands."""
+    """Write the archive that `pack` returns to a file, at its current position."""
     described = {name: _described(name, data) for name, data in members.items()}
     text = json.dumps({**manifest, "members": described}, sort_keys=True, indent=1, allow_nan=False)
     last = [(WEIGHTS, members[WEIGHTS])] if WEIGHTS in members else []
@@ -120,7 +120,7 @@ def write(
 
 
 class _From:
-    """A file from where it stands on: that is its beginning."""
+    """A view of a file that begins at its current position."""
 
     def __init__(self, file: IO[bytes]):
         self._file, self._start = file, file.tell()
@@ -142,6 +142,7 @@ def _write_aligned(
 ) -> None:
     """Write a member whose data begin at a multiple of 64 bytes of the file."""
     info.file_size = sum(p.nbytes for p in pieces)
+    # The rule of zipfile for the 64-bit extra field, whose length moves the data.
     large = info.file_size * 1.05 > zipfile.ZIP64_LIMIT
     at = before + archive.start_dir + _LOCAL_HEADER.size + len(info.filename) + 4
     padding = -(at + (_NEEDS_64_BITS if large else 0)) % _ALIGNED
@@ -152,7 +153,7 @@ def _write_aligned(
 
 
 def is_raw(name: str) -> bool:
-    """Whether a member is no StableHLO."""
+    """Return whether a member holds bytes other than StableHLO."""
     return name == WEIGHTS or name.endswith(EXECUTABLE)
 
 
@@ -167,11 +168,11 @@ def _described(name: str, data: Member) -> dict[str, Any]:
 
 
 def unpack(data: bytes | memoryview, newest: Newest) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(manifest, members) of an archive.  Weights are a view of the bytes that are given.
+    """Return (manifest, members) of an archive.  Weights are a view of `data`.
 
     Args:
       data: the archive.
-      newest: the newest version of StableHLO that can be read here, or a function that finds out.
+      newest: the newest readable version of StableHLO, or a function that returns it.
 
     Raises ArtifactError if it is damaged, or needs a newer reader.
     """
@@ -189,8 +190,10 @@ def unpack(data: bytes | memoryview, newest: Newest) -> tuple[dict[str, Any], di
 
 
 def without_weights(data: bytes | memoryview, newest: Newest) -> tuple[bytes, memoryview | None]:
-    """(an archive without weights, the weights, verified); as it is if there are none, and then
-    not looked at."""
+    """Return (an archive without weights, the weights, whose checksum is verified).
+
+    An archive without weights is returned unverified, with None.
+    """
     members = _members(data)
     if WEIGHTS not in members:
         return bytes(data), None
@@ -202,7 +205,7 @@ def without_weights(data: bytes | memoryview, newest: Newest) -> tuple[bytes, me
 
 
 def _stored(manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
-    """An archive of a manifest and members that nobody has looked at."""
+    """Return an archive of an unverified manifest and unverified members."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, member in [(MANIFEST, json.dumps(manifest).encode()), *members.items()]:
@@ -235,7 +238,7 @@ def _members(data: bytes | memoryview) -> dict[str, Any]:
 
 
 class _Window(io.RawIOBase):
-    """Bytes as a file that is read."""
+    """A readable file over bytes."""
 
     def __init__(self, data: bytes | memoryview):
         self._data, self._at = memoryview(data), 0
@@ -266,8 +269,8 @@ class _Window(io.RawIOBase):
 def _in_place(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, data: bytes | memoryview
 ) -> memoryview:
-    """A member as a view of the archive; its checksum is compared by who asked for it."""
-    with archive.open(info):  # the header before it says the same as the directory
+    """Return a member as a view of the archive; the caller must compare its checksum."""
+    with archive.open(info):  # raises unless the local header agrees with the directory
         pass
     header = memoryview(data)[info.header_offset :][: _LOCAL_HEADER.size]
     *_, name, extra = _LOCAL_HEADER.unpack(header)
@@ -314,7 +317,7 @@ def _manifest(text: bytes | None) -> dict[str, Any]:
 
 
 def field(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
-    """A field of the manifest, which must be there and of its kind."""
+    """Return a field of the manifest; raise ArtifactError if it is missing or of another type."""
     value = of.get(name) if isinstance(of, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool) and kind is int:
         raise ArtifactError(
@@ -324,7 +327,7 @@ def field(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
 
 
 def texts(of: Any, name: str) -> list[str]:
-    """A field that is a list of texts."""
+    """Return a field of the manifest that is a list of strings, or raise ArtifactError."""
     found = field(of, name, list)
     if not all(isinstance(t, str) for t in found):
         raise ArtifactError(
@@ -356,9 +359,9 @@ def _check_member(name: str, data: bytes | memoryview, described: Any, newest: N
 
 
 def stablehlo_version(data: bytes | memoryview) -> tuple[int, ...]:
-    """The version of StableHLO that a portable artifact says it is written in.
+    """Return the version of StableHLO in the header of a portable artifact.
 
-    Raises ArtifactError if it says none.
+    Raises ArtifactError if it has no such header.
     """
     found = _HEADER.match(data)
     if found is None:

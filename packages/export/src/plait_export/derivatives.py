@@ -1,9 +1,9 @@
 """Derivatives of calls of exported functions: calls of their exported derivatives.
 
-What was saved with a derivative is differentiated by that: only pullbacks are saved, and forward
-mode transposes one.  Anything else is read back.
+A function that was saved with a derivative uses it.  Only pullbacks are saved; forward mode
+transposes one.  Other functions are read back and differentiated as programs.
 
-Invariant: only tables of plait_autodiff load this, and no derivative is dropped silently.
+Invariant: only rule tables of plait_autodiff load this module; no derivative is dropped silently.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,10 @@ def _(xs, ts, *, artifact):
 
 
 def _function(artifact: Any, given: Sequence[Any]) -> Any:
-    """The function of flat values of these types that is differentiated."""
+    """Return the function of flat values of these types to differentiate.
+
+    Raises MissingRule if it was saved without a derivative and cannot be read back.
+    """
     if not isinstance(artifact, Exported):
         raise MissingRule(
             f"{artifact.fun_name} is differentiated where it is laid out in memory",
@@ -62,7 +65,7 @@ def _(cts, *args, artifact):
 
 
 def _transposed(cts: Sequence[Any], args: Sequence[Any], artifact: Any) -> list:
-    """Cotangents of the arguments, without the weights."""
+    """Return the cotangents of the arguments, without the weights."""
     start = artifact.linear_from
     if start is None or any(map(is_linear, args[:start])):
         raise MissingRule(
@@ -79,16 +82,18 @@ def _transposed(cts: Sequence[Any], args: Sequence[Any], artifact: Any) -> list:
 
 
 def _read_transposed(artifact: Exported, args: Sequence[Any], cts: Sequence[Any]) -> list:
-    """Cotangents by the program that was read back; that of a linear function is no matter of
-    rules."""
+    """Return the cotangents by transposing the program that was read back.
+
+    The transpose of a linear function needs no custom rules, so losing them is harmless.
+    """
     linear = [a for a in args if is_linear(a)]
 
     def of_linear(*xs: Any) -> list:
         rest = iter(xs)
         return by_reading(artifact)(*[next(rest) if is_linear(a) else a for a in args])
 
-    # releases of plait-autodiff up to 0.2 take shapes, which do not tell along which axes of a mesh
-    # a value varies
+    # Releases of plait-autodiff up to 0.2 take shapes, which do not hold the mesh axes along which
+    # a value varies.
     like = [a if a.aval.vma else ShapeDtypeStruct(a.aval.shape, a.aval.dtype) for a in linear]
     found = iter(plait.linear_transpose(of_linear, *like)(list(cts)))
     return [next(found) if is_linear(a) else None for a in args]

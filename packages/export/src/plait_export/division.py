@@ -1,11 +1,11 @@
-"""Functions that run on several devices: on meshes of named axes, over which arrays are divided.
+"""Functions that run on several devices, with arrays sharded over named axes of meshes.
 
-Of a mesh an artifact holds names and sizes of axes, and no devices; it is called on any devices
-that are as many, in their order.  Its module says the division in words of Shardy, which jaxlib
-reads; what is divided over a mesh by names alone is said in the manifest, too.
+An artifact holds the names and sizes of a mesh's axes, but no devices.  It can be called on any
+equal number of devices, in their order.  Its module holds the shardings as Shardy attributes, which
+jaxlib reads.  The manifest repeats those that are given by axis names alone.
 
-Invariant: a function is called on as many devices as it was exported for, or there is an error with
-both numbers; its arguments and results lie there as they were exported.
+Invariant: a function is called on as many devices as it was exported for, or an error names both
+numbers; its arguments and results have the exported shardings there.
 """
 
 import math
@@ -27,17 +27,17 @@ Axes = tuple[tuple[str, int], ...]
 """(name, size) of each axis of a mesh."""
 
 _MOST = 1 << 20
-"""Devices that there may be."""
+"""The greatest size of a mesh axis."""
 
 
 class Lies(NamedTuple):
-    """How an array lies: which mesh, by number, and for each axis the names it is divided over."""
+    """The layout of an array: the index of a mesh, and the axis names that shard each axis."""
 
     mesh: int
     spec: tuple[tuple[str, ...], ...]
 
     def text(self, symbol: str, ndim: int) -> str:
-        """As Shardy writes it."""
+        """Return it in the syntax of Shardy, for an array of `ndim` axes on the mesh `symbol`."""
         parts = [*self.spec, *[()] * (ndim - len(self.spec))]
         each = ["{" + ", ".join(map(_quoted, names)) + "}" for names in parts]
         return f"#sdy.sharding<@{symbol}, [{', '.join(each)}]>"
@@ -49,11 +49,11 @@ def _quoted(name: str) -> str:
 
 
 class Division(NamedTuple):
-    """How a function is divided.
+    """The division of a function over several devices.
 
     Attributes:
-      meshes: the meshes that its module speaks of: axes of as many devices each.
-      ins, outs: how the flat arguments and results lie; None where the compiler says it.
+      meshes: the axes of each mesh in its module; all meshes have the same number of devices.
+      ins, outs: the layouts of the flat arguments and results; None where the compiler chooses.
     """
 
     meshes: tuple[Axes, ...]
@@ -62,30 +62,30 @@ class Division(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """How many devices it runs on."""
+        """The number of devices that it runs on."""
         return math.prod(size for _, size in self.meshes[0])
 
     def place_of(self, ids: Sequence[int], mesh: int = 0) -> Any:
-        """A mesh with these devices."""
+        """Return one of its meshes, with these devices."""
         axes = self.meshes[mesh]
         grid = np.array(ids).reshape([size for _, size in axes])
         return plait.Mesh(grid, tuple([name for name, _ in axes]))
 
     def sharding(self, lies: Lies | None, ids: Sequence[int]) -> Any:
-        """The sharding, over these devices, of what lies so; None if it is not said."""
+        """Return the NamedSharding of a layout over these devices; None for None."""
         if lies is None:
             return None
         spec = [names or None for names in lies.spec]
         return plait.NamedSharding(self.place_of(ids, lies.mesh), plait.P(*spec))
 
     def whole(self, ids: Sequence[int], mesh: int = 0) -> Any:
-        """The sharding of what each of these devices has whole."""
+        """Return the sharding of an array that is replicated on these devices."""
         return plait.NamedSharding(self.place_of(ids, mesh), plait.P())
 
     def devices_of(self, args: Sequence[Any], name: str) -> tuple[int, ...]:
-        """The devices that these arguments lie on; the first ones, if none was placed.
+        """Return the ids of the arguments' devices; those of the first devices if none is placed.
 
-        Raises PlacementError if they are not as many as it was exported for.
+        Raises PlacementError if their number is not the exported one.
         """
         places = [x.key.placement.place for x in args
                   if x.__class__ is Array and x.key.placement is not None]  # fmt: skip
@@ -96,7 +96,7 @@ class Division(NamedTuple):
         return ids
 
     def expect(self, count: int, name: str) -> None:
-        """PlacementError if a call is on another number of devices."""
+        """Raise PlacementError if a call is on another number of devices."""
         if count != self.devices:
             raise plait.errors.PlacementError(
                 f"{name} was exported for {self.devices} devices, and is called on {count}",
@@ -105,7 +105,7 @@ class Division(NamedTuple):
             )
 
     def expect_here(self, name: str) -> None:
-        """PlacementError if this process has not so many devices."""
+        """Raise PlacementError if this process has fewer devices."""
         if len(devices_here()) < self.devices:
             raise plait.errors.PlacementError(
                 f"{name} was exported for {self.devices} devices, and here are "
@@ -116,9 +116,10 @@ class Division(NamedTuple):
             )
 
     def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple:
-        """The shardings of arguments or results, on the devices of a mesh.
+        """Return the shardings of arguments or results on the devices of a mesh.
 
-        Raises ArgumentError for what is no mesh, and PlacementError for one of more or fewer.
+        Raises ArgumentError if `mesh` is not a mesh, and PlacementError if it has more or fewer
+        devices.
         """
         if not hasattr(mesh, "axis_sizes"):
             raise ArgumentError(
@@ -133,15 +134,15 @@ class Division(NamedTuple):
 
 
 def is_several(place: Any) -> bool:
-    """Whether a place is a mesh, also of one device, or several devices in another way."""
+    """Return whether a place is a mesh, even of one device, or otherwise has several devices."""
     return hasattr(place, "mesh") or len(place.devices) > 1
 
 
 def division_of(module: Any, keys: Sequence[Any], name: str) -> Division | None:
-    """How a module that was lowered for arguments with these dispatch keys is divided; None for one
-    device that nobody speaks of.
+    """Return the division of a module that was lowered for arguments with these dispatch keys.
 
-    Raises NotExportable for devices that have no names by axes.
+    Returns None for a module on one device without a mesh.  Raises NotExportable for several
+    devices without a mesh.
     """
     if not any(map(is_several, module.places)):
         return None
@@ -159,7 +160,7 @@ def division_of(module: Any, keys: Sequence[Any], name: str) -> Division | None:
 
 
 def _lies(placement: Any, meshes: Sequence[Axes]) -> Lies | None:
-    """How an array with this placement lies, if names say it."""
+    """Return the layout of an array with this placement; None if axis names do not describe it."""
     parts = getattr(getattr(placement, "spec", None), "parts", None)
     if parts is None or None in parts:
         return None
@@ -170,7 +171,7 @@ def _lies(placement: Any, meshes: Sequence[Axes]) -> Lies | None:
 
 
 def described(division: Division) -> dict[str, Any]:
-    """What a manifest says."""
+    """Return the manifest field for a division."""
     return {
         "count": division.devices,
         "meshes": [[list(axis) for axis in axes] for axes in division.meshes],
@@ -184,9 +185,9 @@ def _said(lies: Lies | None) -> dict[str, Any] | None:
 
 
 def read(said: dict[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> Division | None:
-    """What a manifest says of a function with arguments and results of these types.
+    """Read the division of a function with these argument and result types from a manifest.
 
-    Raises ArtifactError if that can not be.
+    Raises ArtifactError if it does not fit these types.
     """
     if "devices" not in said:
         return None
@@ -201,7 +202,7 @@ def read(said: dict[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> Divis
 
 
 def _axes(said: Any) -> Axes:
-    """The axes of a mesh."""
+    """Read the axes of a mesh from a manifest, or raise ArtifactError."""
     good = isinstance(said, list) and all(
         isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str)
         and axis[1].__class__ is int and 0 < axis[1] <= _MOST for axis in said
@@ -218,7 +219,7 @@ def _side(said: list, avals: Sequence[Any], meshes: Sequence[Axes]) -> tuple[Lie
 
 
 def _read(said: Any, aval: Any, meshes: Sequence[Axes]) -> Lies:
-    """How an array of a type lies."""
+    """Read the layout of an array of a type from a manifest, or raise ArtifactError."""
     mesh, spec = field(said, "mesh", int), field(said, "spec", list)
     if not 0 <= mesh < len(meshes):
         raise _damaged(f"an array lies on its mesh number {mesh}")
@@ -241,7 +242,7 @@ def _damaged(what: str) -> ArtifactError:
 
 
 def meshes_in(module: Any) -> list[Axes]:
-    """The meshes that a module speaks of, without repetition; for a holder of the lock."""
+    """Return the meshes of a module, without repetition; the caller must hold the lock."""
     found: dict[Axes, None] = {}
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
@@ -252,9 +253,9 @@ def meshes_in(module: Any) -> list[Axes]:
 
 
 def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
-    """Let a module that is built run on the devices of a divided function; their numbers.
+    """Place a module under construction on the devices of a divided function; return their ids.
 
-    Raises PlacementError for other numbers of them, and PlaitError inside shard_map.
+    Raises PlacementError for another number of devices, and PlaitError inside shard_map.
     """
     if e.bound:
         raise PlaitError(
@@ -271,7 +272,7 @@ def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
     for mesh in range(len(division.meshes)):
         place = division.whole(ids, mesh).place
         e.unit.run_at(place)
-        place.symbol(e.unit)  # declared first, so that what is called speaks of this one
+        place.symbol(e.unit)  # declared before the callee is added, which then uses this mesh
     return ids
 
 
@@ -279,7 +280,7 @@ def constrained(
     e: Any, division: Division, ids: Sequence[int], xs: Sequence[Any], avals: Sequence[Any],
     side: Sequence[Lies | None], told: bool,
 ) -> list:  # fmt: skip
-    """Values that lie as is said; `told`: whoever builds the module is told of it."""
+    """Constrain values to the layouts of `side`; if `told`, also record their placements."""
     out = []
     for x, a, lies in zip(xs, avals, side, strict=True):
         if lies is not None:

@@ -1,18 +1,18 @@
-"""Linear algebra in elementary operations: for readers of StableHLO that have no libraries for it.
+"""Linear algebra in elementary operations, for readers of StableHLO without numerical libraries.
 
-Loops over columns, each turn of which works on whole matrices by masks, for all matrices of a stack
-at once.  Conventions are LAPACK's: what the primitives of core return is returned here.
+The functions loop over columns.  Each step works on whole matrices through masks, and on all
+matrices of a stack at once.  They return the results of core's primitives, in LAPACK's conventions.
 
     Cholesky, LU with partial pivoting, Householder reflectors: Golub and Van Loan, Matrix
-        Computations, 4th ed., sections 4.2, 3.4 and 5.1; reflectors as LAPACK's larfg has them.
-    Eigenvalues: Jacobi's rotations of disjoint pairs of rows at a time, in the order of a
+        Computations, 4th ed., sections 4.2, 3.4 and 5.1; reflectors follow LAPACK's larfg.
+    Eigenvalues: Jacobi rotations of disjoint pairs of rows at a time, in the order of a
         tournament (Brent and Luk 1985).
-    Singular values: the same rotations of columns, on one side (Hestenes 1958), after a QR
-        decomposition, and another one of what they lead to, whose factor is orthogonal also where
-        singular values are 0.
+    Singular values: a QR decomposition, then the same rotations of columns, on one side (Hestenes
+        1958).  A second QR decomposition of the rotated columns gives a factor that is orthogonal
+        even if singular values are 0.
 
-Invariant: nothing but elementwise operations, reductions, products, gathers, sorts and loops is in
-the programs that these make; sizes that count matrices may be symbolic.
+Invariant: the programs consist of elementwise operations, reductions, products, gathers, sorts and
+loops; the sizes of stack axes may be symbolic.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ from .errors import NotExportable
 
 
 class _Numpy:
-    """plait.numpy, imported when it is first used: who reads artifacts does not need it."""
+    """plait.numpy, imported at its first use, since reading artifacts does not need it."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(plait.numpy, name)
@@ -55,14 +55,15 @@ class _Numpy:
 pnp = _Numpy()
 
 _SWEEPS = 40
-"""Sweeps of rotations after which what has not converged is nan; ten suffice for most matrices."""
+"""The limit of sweeps of rotations; matrices that then have not converged become nan.  Ten sweeps
+suffice for most matrices."""
 
 
 # ---- parts of matrices ---------------------------------------------------------------------
 
 
 def _rows(x: Any) -> Any:
-    """The number of its row, for every element of a column."""
+    """Return the row index of every element of a column."""
     return plait.lax.iota(np.int32, x.shape[-2])
 
 
@@ -71,7 +72,7 @@ def _columns(x: Any) -> Any:
 
 
 def _column(x: Any, k: Any) -> Any:
-    """Column k, found by a mask, so that what is not finite elsewhere leaves it alone."""
+    """Return column k, selected by a mask, so that nan or inf in other columns cannot spread."""
     return pnp.where(_columns(x) == k, x, 0).sum(-1)
 
 
@@ -80,7 +81,7 @@ def _row(x: Any, k: Any) -> Any:
 
 
 def _element(v: Any, k: Any) -> Any:
-    """Element k of vectors, with an axis of size 1 in its place."""
+    """Return element k of vectors; the axis stays, with size 1."""
     at = plait.lax.iota(np.int32, v.shape[-1]) == k
     return pnp.where(at, v, 0).sum(-1, keepdims=True)
 
@@ -98,13 +99,16 @@ def _product(x: Any, y: Any) -> Any:
 
 
 def _identity(x: Any, rows: int, columns: int) -> Any:
-    """For every matrix of the stack of x."""
+    """Return an identity matrix for every matrix in the stack x."""
     eye = pnp.eye(rows, columns, dtype=x.dtype)
     return pnp.broadcast_to(eye, (*x.shape[:-2], rows, columns))
 
 
 def _largest(x: Any) -> Any:
-    """The size of the largest element of matrices, with axes of size 1; 1 of matrices of zeros."""
+    """Return the largest magnitude of a real or imaginary part in each matrix, with axes of size 1.
+
+    Returns 1 for matrices of zeros, since the callers divide by the result.
+    """
     sizes = pnp.maximum(pnp.abs(pnp.real(x)), pnp.abs(pnp.imag(x)))
     top = sizes.max((-2, -1), keepdims=True)
     return pnp.where(top == 0, 1, top)
@@ -115,7 +119,7 @@ def _lesser(m: Any, n: Any) -> Any:
 
 
 def _turns(count: int, step: Callable, *carry: Any, reverse: bool = False) -> tuple:
-    """`step(k, *carry) -> carry` for k up to `count`, or down from it."""
+    """Apply `step(k, *carry) -> carry` for k from 0 to `count - 1`, or in reverse."""
     body = lambda i, c: step(count - 1 - i if reverse else i, *c)  # noqa: E731
     return plait.lax.fori_loop(0, count, body, carry)
 
@@ -124,7 +128,7 @@ def _turns(count: int, step: Callable, *carry: Any, reverse: bool = False) -> tu
 
 
 def cholesky(x: Any) -> Any:
-    """The lower factor; nan of what is not positive definite."""
+    """Return the lower factor; nan for matrices that are not positive definite."""
 
     def step(k, rest, low, good):
         column = pnp.where(_rows(x) >= k, _column(rest, k), 0)
@@ -139,7 +143,7 @@ def cholesky(x: Any) -> Any:
 
 
 def lu(x: Any) -> list:
-    """(L and U in one matrix, the row that each was exchanged with)."""
+    """Return (L and U in one matrix, the row that each row was exchanged with)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
 
@@ -148,7 +152,7 @@ def lu(x: Any) -> list:
         size = pnp.abs(pnp.real(column)) + pnp.abs(pnp.imag(column))
         size = pnp.where(rows >= k, size, -1)
         best = pnp.where(size == size.max(-1, keepdims=True), rows, m).min(-1, keepdims=True)
-        best = pnp.where(best == m, k, best).astype(np.int32)  # none is the greatest of nan
+        best = pnp.where(best == m, k, best).astype(np.int32)  # no row equals a nan
         upper, lower = _row(x, k), pnp.where((rows == best)[..., None], x, 0).sum(-2)
         x = pnp.where((rows == best)[..., None], upper[..., None, :], x)
         x = pnp.where((rows == k)[:, None], lower[..., None, :], x)
@@ -164,8 +168,10 @@ def lu(x: Any) -> list:
 
 
 def _reflector(x: Any, k: Any, rows: Any) -> tuple[Any, Any, Any]:
-    """(v with 1 in row k and 0 above, tau, beta), with (I - tau v v^H)^H x = beta e_k below row
-    k."""
+    """Return (v with 1 in row k and 0 above, tau, beta).
+
+    From row k on, (I - tau v v^H)^H x equals beta e_k.
+    """
     low = pnp.where(rows > k, x, 0)
     parts = pnp.maximum(pnp.abs(pnp.real(low)), pnp.abs(pnp.imag(low)))
     alpha = _element(x, k)
@@ -184,7 +190,7 @@ def _reflector(x: Any, k: Any, rows: Any) -> tuple[Any, Any, Any]:
 
 
 def reflectors(x: Any) -> list:
-    """(R above reflectors, their coefficients)."""
+    """Return (R, with the reflectors below its diagonal, and their coefficients)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
 
@@ -202,7 +208,7 @@ def reflectors(x: Any) -> list:
 
 
 def _reflected(x: Any, taus: Any, c: Any, adjoint: bool) -> Any:
-    """Q @ c, or Q^H @ c, of the product Q of the reflectors in the columns of x."""
+    """Return Q @ c, or Q^H @ c, for the product Q of the reflectors in the columns of x."""
     rows = _rows(x)
 
     def step(k, c):
@@ -216,12 +222,12 @@ def _reflected(x: Any, taus: Any, c: Any, adjoint: bool) -> Any:
 
 
 def householder_product(x: Any, taus: Any) -> Any:
-    """The first columns of the product of the reflectors."""
+    """Return the first columns of the product of the reflectors."""
     return _reflected(x, taus, _identity(x, *x.shape[-2:]), False)
 
 
 def ormqr(x: Any, taus: Any, c: Any, *, left: bool, adjoint: bool) -> Any:
-    """Q @ c, or c @ Q unless `left`; of Q^H if `adjoint`."""
+    """Return Q @ c, or c @ Q unless `left`; with Q^H instead of Q if `adjoint`."""
     if left:
         return _reflected(x, taus, c, adjoint)
     return _adjoint(_reflected(x, taus, _adjoint(c), not adjoint))
@@ -237,7 +243,7 @@ def triangular_solve(
     conjugate_a: bool,
     unit_diagonal: bool,
 ) -> Any:
-    """x with op(a) @ x = b, or x @ op(a) = b unless `left_side`, row after row."""
+    """Solve op(a) @ x = b for x, or x @ op(a) = b unless `left_side`, row by row."""
     a = pnp.conj(a) if conjugate_a else a
     a = pnp.swapaxes(a, -1, -2) if transpose_a else a
     lower ^= transpose_a
@@ -259,12 +265,12 @@ def triangular_solve(
 
 
 def _rounds(n: int) -> int:
-    """Rounds of a tournament in which each of n meets each other."""
+    """Return the number of rounds of a tournament in which all pairs of n players meet."""
     return n - 1 + n % 2
 
 
 def _partners(n: int, round: Any) -> Any:
-    """Whom each of n meets in a round; who is left over meets himself."""
+    """Return the partner of each of n players in a round; a player without one gets itself."""
     m = _rounds(n)
     each = plait.lax.iota(np.int32, n)
     met = (round - each) % m
@@ -276,13 +282,14 @@ def _partners(n: int, round: Any) -> Any:
 
 
 def _rotation(on: Any, beside: Any, partners: Any) -> tuple[Any, Any]:
-    """(c, g): rotations that make x[i, j] zero in pairs i, j of partners; column i of what they
-    make is c[i] x[:, i] + g[i] x[:, j].
+    """Return (c, g), the rotations that make x[i, j] zero for each pair i, j of partners.
+
+    Column i of the rotated matrix is c[i] x[:, i] + g[i] x[:, j].
 
     Args:
       on: x[i, i], real.
-      beside: x[i, j]; of partners these are each other's conjugates, bit for bit, so that c is the
-        same for both, and the rotation unitary.
+      beside: x[i, j].  The values of two partners must be conjugates, bit for bit: then c is the
+        same for both, and the rotation is unitary.
     """
     each = plait.lax.iota(np.int32, on.shape[-1])
     size = pnp.abs(beside)
@@ -296,17 +303,17 @@ def _rotation(on: Any, beside: Any, partners: Any) -> tuple[Any, Any]:
 
 
 def _turned(x: Any, c: Any, g: Any, partners: Any) -> Any:
-    """Columns after a rotation."""
+    """Return x with its columns rotated."""
     return c[..., None, :] * x + g[..., None, :] * pnp.take(x, partners, -1)
 
 
 def _at_partners(x: Any, partners: Any) -> Any:
-    """x[i, partners[i]]."""
+    """Return x[i, partners[i]]."""
     return pnp.where(_columns(x) == partners[:, None], x, 0).sum(-1)
 
 
 def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
-    """(eigenvalues, eigenvectors); eigenvalues alone unless `vectors`."""
+    """Return (eigenvalues, eigenvectors); eigenvalues alone unless `vectors`."""
     n = x.shape[-1]
     half = pnp.tril(x, -1) if lower else pnp.triu(x, 1)
     on = pnp.real(pnp.diagonal(x, axis1=-2, axis2=-1))
@@ -318,6 +325,7 @@ def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
 
     def round(r, x, v):
         partners = _partners(n, r)
+        # Averaging makes the two values of a pair conjugates, bit for bit, as `_rotation` needs.
         beside = _at_partners(x, partners)
         beside = (beside + pnp.conj(pnp.take(beside, partners, -1))) / 2
         on = pnp.real(pnp.diagonal(x, axis1=-2, axis2=-1))
@@ -347,7 +355,7 @@ def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
 
 
 def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
-    """(singular values, U, V^H); singular values alone unless `compute_uv`."""
+    """Return (singular values, U, V^H); singular values alone unless `compute_uv`."""
     m, n = x.shape[-2:]
     if m < n:
         s, *both = svd(_adjoint(x), full_matrices=full_matrices, compute_uv=compute_uv)
@@ -362,7 +370,7 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     inner, inner_taus = reflectors(w)
     on = pnp.diagonal(inner, axis1=-2, axis2=-1)
     s = pnp.where(good[..., None], pnp.abs(on) * scale[..., 0], pnp.nan)
-    sorted_again = pnp.argsort(-s, axis=-1)  # rounding may exchange equal ones
+    sorted_again = pnp.argsort(-s, axis=-1)  # rounding may reorder nearly equal values
     s = pnp.take_along_axis(s, sorted_again, -1)
     if not compute_uv:
         return [s]
@@ -383,7 +391,7 @@ def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
 
 
 def _orthogonal_columns(x: Any) -> tuple[Any, Any, Any]:
-    """(w, v, whether it converged), with x @ v = w, v unitary, and columns of w orthogonal."""
+    """Return (w, v, whether it converged): x @ v = w, v unitary, and columns of w orthogonal."""
     n = x.shape[-1]
     tolerance = np.finfo(x.dtype).eps * n
 
@@ -393,6 +401,7 @@ def _orthogonal_columns(x: Any) -> tuple[Any, Any, Any]:
         beside = (pnp.conj(w) * pnp.take(w, partners, -1)).sum(-2)
         beside = (beside + pnp.conj(pnp.take(beside, partners, -1))) / 2
         beside = pnp.where(partners == _columns(w), 0, beside)
+        # The root of the product would underflow to 0 for small columns.
         both = pnp.sqrt(on) * pnp.sqrt(pnp.take(on, partners, -1))
         least = pnp.finfo(on.dtype).tiny
         angle = pnp.where(both <= least, 0, pnp.abs(beside) / pnp.where(both <= least, 1, both))
@@ -423,22 +432,25 @@ _FORMS: dict[Primitive, Callable] = {
     svd_: svd,
     triangular_solve_: triangular_solve,
 }
-"""For each primitive for which libraries are called, what says the same."""
+"""A library-free form of each primitive that calls libraries."""
 
 _NOT_PROMISED = (ormqr_,)
-"""What libraries do by functions that may change."""
+"""Primitives that libraries implement by functions without a promise of stability."""
 
 _LACKING = {"tpu": (svd_,)}
-"""What the library of a platform has not."""
+"""Primitives that a platform's library lacks."""
 
 _EVERYWHERE = (cholesky_, triangular_solve_)
-"""What StableHLO has an operation for, which is used for several platforms at once."""
+"""Primitives with a StableHLO operation, which serves several platforms at once."""
 
 
 def without_libraries(e: Any, platforms: tuple[str, ...]) -> Callable | None:
-    """What is lowered rather than an equation, so that no library is called."""
+    """Return the library-free function to lower in place of an equation; None to lower that.
+
+    Raises NotExportable for eigenvalues or singular values of matrices of symbolic sizes.
+    """
     if e.prim not in _FORMS or any(map(nothing, [a.aval for a in e.inputs])):
-        return None  # of matrices without elements nothing is computed
+        return None  # the lowering of matrices without elements calls no library
     if e.prim in (eigh_, svd_) and is_symbolic(e.inputs[0].aval.shape[-2:]):
         raise NotExportable(
             f"{e.prim.name.rpartition('.')[2]} of {e.inputs[0].aval!r} without libraries is for "
@@ -449,8 +461,11 @@ def without_libraries(e: Any, platforms: tuple[str, ...]) -> Callable | None:
 
 
 def where_libraries_lack(e: Any, platforms: tuple[str, ...]) -> Callable | None:
-    """What is lowered rather than an equation which a library does not do, or does not promise to
-    do; and for several platforms, a choice between their libraries."""
+    """Return the function to lower in place of an equation; None to lower the equation itself.
+
+    Primitives that a library lacks, or has without a promise of stability, take their library-free
+    form.  For several platforms, the function chooses between their libraries.
+    """
     if e.prim not in _FORMS and e.prim not in _OTHERS:
         return None
     if e.prim in _NOT_PROMISED or platforms in [(p,) for p, v in _LACKING.items() if e.prim in v]:
@@ -461,12 +476,12 @@ def where_libraries_lack(e: Any, platforms: tuple[str, ...]) -> Callable | None:
 
 
 _OTHERS = (eig_, geqp3, hessenberg_, schur_, tridiagonal_, tridiagonal_solve_)
-"""Further primitives for which libraries are called."""
+"""Primitives that call libraries and have no library-free form."""
 
 
 @cache
 def _chosen_by_platform(prim: Primitive, platforms: tuple[str, ...]) -> Callable:
-    """The primitive once for each platform, so that each lowers it in its way."""
+    """Return a function with one branch per platform, so that each lowers the primitive itself."""
 
     def chosen(*xs: Any, **params: Any) -> Any:
         do = lambda *vs: prim.bind(*vs, **params)  # noqa: E731

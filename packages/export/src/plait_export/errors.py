@@ -1,9 +1,9 @@
 """Errors of exporting and of reading artifacts.
 
-Invariant: whatever function is exported, and whatever bytes are read in a process of their own
-(`isolation`), the outcome is a result or one of these (or another PlaitError, for wrong arguments).
-Bytes that are read in this process are held against checksums, sizes and signatures, and what is
-made to break jaxlib's reader of StableHLO may still do so.
+Invariant: exporting any function, or reading any bytes in a separate process (`isolation`), gives a
+result or one of these errors.  Wrong arguments give another PlaitError.  Bytes that are read in
+this process are checked against checksums, sizes and signatures; bytes crafted to break jaxlib's
+reader of StableHLO may still do so.
 """
 
 from typing import Any
@@ -19,18 +19,20 @@ AS_IT_IS = (
 
 
 class ArtifactError(PlaitError, ValueError):
-    """Bytes that are no artifact, are damaged, or are not for this reader."""
+    """Bytes that are not an artifact, are damaged, or need another reader."""
 
     def __init__(self, what: str, *, where: Any = None, fix: str | None = AGAIN):
         super().__init__(what, where=where, fix=fix)
 
 
 class expecting:
-    """A block in which what strangers wrote is read: what is raised there, by the runtime, by
-    Python where it is too deep, or by our own readers, is told in our words.
+    """A context manager that turns any exception but a PlaitError into an ArtifactError.
+
+    It surrounds code that reads untrusted bytes, where the runtime, Python (RecursionError) or
+    Plait's own readers may raise anything.
 
     Args:
-      what: what is said to have happened.
+      what: the first words of the message.
     """
 
     def __init__(self, what: str):
@@ -47,7 +49,7 @@ class expecting:
 
 
 class NotWritable(PlaitError, OSError):
-    """A file that can not be written."""
+    """A file that cannot be written."""
 
 
 class NotExportable(PlaitError, ValueError):
@@ -55,7 +57,7 @@ class NotExportable(PlaitError, ValueError):
 
 
 class NotReadable(PlaitError, ValueError):
-    """A portable module, or an operation of it, that can not be read back as a Program."""
+    """A portable module, or an operation of it, that cannot be read back as a Program."""
 
     def __init__(self, what: str, *, where: Any = None, fix: str | None = AS_IT_IS):
         super().__init__(what, where=where, fix=fix)

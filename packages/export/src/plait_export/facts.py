@@ -1,6 +1,6 @@
-"""What can be said of a file without using it.
+"""Description of an artifact without using it.
 
-Invariant: the file is read in a process of its own only; here its manifest is looked at, which is
+Invariant: modules are read in a separate process only; this process reads the manifest, which is
 text.
 """
 
@@ -20,26 +20,27 @@ from .parameters import names_of
 
 
 class Facts(NamedTuple):
-    """What an artifact is, as its manifest says and its modules confirm.
+    """A description of an artifact, from its manifest, confirmed by its modules.
 
     Attributes:
-      name: of the function.
+      name: name of the function.
       inputs, outputs: types of the flat arguments and results.
-      constraints: of its symbolic sizes; `least` is what a size is at least.
-      platforms: what it was lowered for.
-      custom_calls: functions outside StableHLO that it calls, those of its derivatives too.
-      vjp_order: how many derivatives in reverse mode it holds.
+      constraints: constraints on its symbolic sizes.
+      least: the lower bound of symbolic sizes whose bound no constraint gives.
+      platforms: platforms that it was lowered for.
+      custom_calls: functions outside StableHLO that it or its derivatives call.
+      vjp_order: the number of reverse-mode derivatives that it holds.
       classes: names of the registered classes in its trees; a reader must have registered them.
-      format: the version of the format of the file.
-      producer: what wrote it, as it says.
-      stablehlo: for each module in it the version of StableHLO.
-      sealed: whether the seal was verified.
-      size: bytes.
+      format: the version of the file format.
+      producer: the program that wrote it, according to the manifest.
+      stablehlo: the version of StableHLO of each module.
+      sealed: whether a seal was verified.
+      size: size of the file in bytes.
       custom_rules: rules for derivatives and for mapping that its module does not hold; None if
-        nothing is said of that.
+        unknown.
       weights: types of the arrays beside the modules, by name.
-      nr_devices: how many devices it runs on.
-      executables: types of arguments for which it holds machine code, which nobody has verified.
+      nr_devices: the number of devices that it runs on.
+      executables: types of arguments for which it holds machine code, which is not verified.
     """
 
     name: str
@@ -70,17 +71,18 @@ def check(
     key: bytes | None = None,
     limits: Limits | None = None,
 ) -> Facts:
-    """The facts of an artifact, if it is whole; else an error that says what is wrong with it.
+    """Verify an artifact and return a description of it.
 
-    It is read and verified in another process, as by `deserialize(..., isolated=True)`; the classes
-    in its trees need not be registered.
+    Another process reads it, as for `deserialize(..., isolated=True)`.  The classes in its trees
+    need not be registered.
 
     Args:
       source: a path, or the bytes of an artifact.
       custom_calls, key: as for `deserialize`.
-      limits: of the process; by default those of `Limits()`.
+      limits: limits of the process; by default `Limits()`.
 
-    Raises ArtifactError, and ArgumentError for a file that can not be opened.
+    Raises ArtifactError, which names the damage, also for a file that cannot be opened;
+    ArgumentError for wrong arguments.
 
     >>> import numpy as np, plait
     >>> types = plait.export.symbolic_args_specs(np.ones((2, 3), np.float32), "b, 3")
@@ -97,9 +99,9 @@ def check(
 
 
 def bytes_of(source: Any) -> bytes | memoryview:
-    """The bytes of a file, mapped, or those that are given.
+    """Return the bytes of a file, which is mapped into memory, or the bytes that are given.
 
-    Raises ArtifactError if it can not be read.
+    Raises ArtifactError if the file cannot be read.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
@@ -112,7 +114,7 @@ def bytes_of(source: Any) -> bytes | memoryview:
 
 
 def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
-    """What the manifest of an archive says, that was verified.  Raises ArtifactError."""
+    """Return the description in the manifest of a verified archive, or raise ArtifactError."""
     with expecting("the artifact is damaged"):
         manifest, _ = container.unpack(archive, portable.newest_version)
         sides = [field(manifest, side, dict) for side in ("inputs", "outputs")]
@@ -160,7 +162,7 @@ def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
 
 
 def _names(tree: Any, found: set[str]) -> None:
-    """The names of classes in a tree; it was read already, and is not too deep."""
+    """Add the names of classes in a tree to `found`; the depth of the tree was checked before."""
     if isinstance(tree, dict):
         if isinstance(tree.get("node"), str):
             found.add(tree["node"])

@@ -1,7 +1,7 @@
-"""Files: read where they lie, and written whole.
+"""Files: mapped into memory to read, and replaced whole to write.
 
-Invariant: a file that is written is there wholly or not at all, and one that is read is not copied;
-devices and pipes are written into, and stay what they are.
+Invariant: a written file appears complete or not at all, and `mapped` makes no copy; devices and
+pipes are written into, and never replaced.
 """
 
 import io
@@ -16,9 +16,9 @@ from .errors import ArtifactError, NotWritable
 
 
 def mapped(path: Any, what: str = "an artifact") -> memoryview:
-    """The bytes of a file, which the system reads when they are looked at.
+    """Map a file into memory and return its bytes, which the system reads on access.
 
-    Raises ArtifactError if it can not be read.
+    Raises ArtifactError if it cannot be read.
     """
     if not isinstance(path, str | os.PathLike):
         raise ArtifactError(
@@ -27,10 +27,10 @@ def mapped(path: Any, what: str = "an artifact") -> memoryview:
         )
     try:
         with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:  # which can not be mapped
+            if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as e:  # ValueError: of names with a byte 0
+    except (OSError, ValueError) as e:  # ValueError: the name holds a zero byte
         raise ArtifactError(
             f"{os.fsdecode(path)} can not be read: {_why(e)}",
             fix="name a file that Exported.save or Exported.serialize wrote",
@@ -42,8 +42,7 @@ def _why(e: Exception) -> str:
 
 
 def contents(path: str, what: str) -> bytes:
-    """The bytes of a file that was named to hold something.  Raises ArgumentError if it can not be
-    read."""
+    """Return the bytes of a file that holds `what`; raise ArgumentError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -55,9 +54,9 @@ def contents(path: str, what: str) -> bytes:
 
 
 def write(path: Any, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write a file by `fill(file)`, which may go back in it; where it is appears at the end.
+    """Write a file by `fill(file)`, which may seek; it replaces `path` only once it is complete.
 
-    Raises ArgumentError for what is no name of a file, and NotWritable if it can not be written.
+    Raises ArgumentError if `path` is not a path, and NotWritable if the file cannot be written.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise ArgumentError(
@@ -80,7 +79,7 @@ def write(path: Any, fill: Callable[[IO[bytes]], object]) -> None:
 
 
 def _into(path: str, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write into a device or a pipe, in whose place no file may be put."""
+    """Write into a device or a pipe, which a file must not replace."""
     made = io.BytesIO()
     fill(made)
     try:

@@ -1,8 +1,8 @@
-"""What runs in the process that reads for another one (`isolation`): one file, and it ends.
+"""Main program of the process that reads one file for another process (`isolation`).
 
-Invariant: what is answered is an artifact that this process verified and wrote itself, operation by
-operation, or an error in words.  It knows no classes of users, and runs nothing of theirs: of trees
-it answers only that they have as many leaves as there are types.
+Invariant: the answer is an artifact that this process verified and wrote itself, operation by
+operation, or an error message.  This process imports no classes of users and runs none of their
+code.  Of the trees it verifies only that they have as many leaves as there are types.
 """
 
 import json
@@ -30,20 +30,20 @@ _PAGES = "/proc/self/statm"
 
 
 def serve() -> None:
-    """Answer one request: read from standard input, and written to standard output."""
+    """Answer one request: read it from standard input, and write to standard output."""
     out = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keeps what libraries print out of the answer
     _write(out, READY)
     request, _, blob = sys.stdin.buffer.read().partition(b"\n")
     asked = json.loads(request)
     hold_to(asked["seconds"], asked["memory"])
     structure.take_any_class()
     _write(out, answered(asked, blob))
-    os._exit(0)  # nothing is worth taking down
+    os._exit(0)  # skips the teardown of Python and of libraries
 
 
 def answered(asked: dict[str, Any], blob: bytes) -> bytes:
-    """What is said of some bytes: a line, and the artifact that was written of them."""
+    """Return the answer for some bytes: a line of JSON, and then the artifact written anew."""
     try:
         made = _answer(blob, asked["reader"], {*asked["allowed"]})
         head = {"bytes": len(made)}
@@ -73,7 +73,7 @@ def _answer(blob: bytes, reader: str, allowed: set[str]) -> bytes:
 
 
 def _written(of: Exported, derivative: Exported | None) -> Exported:
-    """The same function, of its module as this process writes it, of flat trees."""
+    """Return the same function with flat trees and with its module written by this process."""
     written, calls = portable.rewritten(of.mlir_module_serialized, of.division is not None)
     args, results = (0,) * len(of.in_avals), (0,) * len(of.out_avals)
     return Exported(
@@ -91,13 +91,13 @@ def _write(out: int, data: bytes) -> None:
 
 
 def hold_to(seconds: float, memory: int) -> None:
-    """Ask the system to end this process when it has taken more."""
+    """Have the system end this process after `seconds` of processor time or `memory` more bytes."""
     if resource is None:
         return
     _lower(resource.RLIMIT_CORE, 0)
     used = resource.getrusage(resource.RUSAGE_SELF)
     _lower(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + seconds) + 1)
-    if os.path.exists(_PAGES):  # elsewhere what is mapped can not be told
+    if os.path.exists(_PAGES):  # other systems do not report the mapped memory
         with open(_PAGES) as pages:
             mapped = int(pages.read().split()[0]) * resource.getpagesize()
         _lower(resource.RLIMIT_AS, mapped + memory)

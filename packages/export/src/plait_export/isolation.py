@@ -1,12 +1,12 @@
-"""Reading in a process of its own: what hostile bytes do to the reader is done to that alone.
+"""Reading in a separate process, so that hostile bytes can harm that process only.
 
-jaxlib's reader of StableHLO trusts what it reads: some changes of a module, with checksums that are
-right, end the process or never come to an end.  A child process, with limits of time and memory,
-reads and verifies the file (`isolated_reader`), and writes it anew, out of what it understood.
-Only what the child wrote is read here.
+jaxlib's reader of StableHLO trusts its input: some changes of a module, even with correct
+checksums, crash the process or make it run forever.  A child process with limits of time and memory
+reads and verifies the file (`isolated_reader`), and writes it anew from the parsed contents.  This
+process reads only the child's output.
 
-Invariant: of the bytes that were given nothing reaches jaxlib in this process; the outcome is an
-artifact that the child verified and wrote, or an ArtifactError, within the limits.
+Invariant: none of the given bytes reaches jaxlib in this process; the outcome is an artifact that
+the child verified and wrote, or an ArtifactError, within the limits.
 """
 
 import json
@@ -25,12 +25,12 @@ from .errors import ArtifactError
 
 
 class Limits(NamedTuple):
-    """What reading in a process of its own may take.
+    """Limits of reading in a separate process.
 
     Attributes:
-      seconds: of time, on the clock, after the process has started.
-      memory: bytes, besides those that Python and jaxlib take; held where the system can hold a
-        process to it, as Linux can.
+      seconds: wall-clock seconds after the process has started.
+      memory: bytes beyond those that Python and jaxlib use; enforced where the system can limit the
+        memory of a process, as Linux can.
     """
 
     seconds: float = 10.0
@@ -38,22 +38,22 @@ class Limits(NamedTuple):
 
 
 _STARTING = 120.0
-"""Seconds in which a process starts, also where many do."""
+"""Seconds that a process may take to start, even if many start at once."""
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     " from plait_export.isolated_reader import serve; serve()"
 )
 READY = b"+"
-"""What the child writes first: the time of reading begins."""
+"""The first bytes that the child writes; the limit of seconds starts then."""
 
 _HOSTILE = "do not use it: get it again from those who made it, and ask them what it is"
 
 
 def limits_of(isolated: Any) -> Limits | None:
-    """The limits that `isolated` stands for; None to read in this process.
+    """Return the limits that `isolated` stands for; None to read in this process.
 
-    Raises ArgumentError for what stands for none.
+    Raises ArgumentError for values other than a bool, None, or valid Limits.
     """
     if isolated is True:
         return Limits()
@@ -73,15 +73,15 @@ def limits_of(isolated: Any) -> Limits | None:
 
 
 def read_apart(blob: bytes, reader: str, allowed: Iterable[str], limits: Limits) -> bytes:
-    """The artifact that a child process made of some bytes: verified, with trees that are flat.
+    """Have a child process verify some bytes; return the artifact that it wrote, with flat trees.
 
     Args:
-      blob: what somebody gave.
+      blob: untrusted bytes.
       reader: "deserialize" or "import_jax".
       allowed: functions outside StableHLO that it may call.
       limits: of time and memory.
 
-    Raises ArtifactError: what the child found, or that it ended before it had an answer.
+    Raises ArtifactError with the child's message, or if the child ended without an answer.
     """
     request = {"reader": reader, "allowed": sorted(allowed), **limits._asdict()}
     child = _started()
@@ -105,7 +105,7 @@ def read_apart(blob: bytes, reader: str, allowed: Iterable[str], limits: Limits)
 
 
 def _started() -> "subprocess.Popen[bytes]":
-    """The child, when it waits for what it is to read."""
+    """Start the child; return it once it waits for its input."""
     if not sys.executable:
         raise ArgumentError(
             "a process of its own is made by Python's interpreter, and this process has none",
@@ -157,7 +157,7 @@ def _understood(answer: bytes, length: int, code: int) -> bytes:
 
 
 def _ending(code: int) -> str:
-    """How a process ended, in words."""
+    """Describe an exit code in words."""
     if code >= 0:
         return f"with the status {code}"
     try:

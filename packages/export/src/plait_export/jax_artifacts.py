@@ -1,11 +1,11 @@
-"""Files of `jax.export`: read as exported functions, without jax.
+"""Reader of `jax.export` files, which needs no jax.
 
-They are FlatBuffers (https://flatbuffers.dev/internals/): tables, whose fields are found by the
-table of offsets that a table begins with; here are those of the fields that a function needs.
+The files are FlatBuffers (https://flatbuffers.dev/internals/).  Each table begins with the offset
+of a list that locates its fields.  This module reads the fields that a function needs.
 
-Invariant: the outcome is an Exported that has been verified as one of ours, or an ArtifactError
-that names what can not be read.  These files have no checksums: of a module that is damaged nothing
-is promised, but that it takes and returns what is said, and calls only what is allowed.
+Invariant: the outcome is an Exported that is verified like Plait's own, or an ArtifactError that
+names the unreadable part.  These files have no checksums, so a damaged module may compute anything.
+Its argument and result types are still as declared, and it calls only permitted functions.
 """
 
 import base64
@@ -36,12 +36,12 @@ _TYPES = (
     *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float0", "float8_e4m3"),
     *("float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn", "key<fry>", "key<rbg>"),
 )
-"""Our names of the types of elements, by the numbers that the files have for them."""
+"""Plait's names of the element types, indexed by their numbers in the files."""
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _DEEPEST = 200
 _CONVENTIONS = range(9, 11)
-"""Versions of how `main` is called that are known here."""
+"""Supported versions of the calling convention of `main`."""
 
 
 @border
@@ -52,21 +52,22 @@ def import_jax(
     isolated: bool | Limits = False,
     lose_custom_rules: bool = False,
 ) -> Exported:
-    """A function that `jax.export` saved.
+    """Read a function that `jax.export` saved.
 
     Args:
       blob: the bytes.
       custom_calls, isolated: as for `deserialize`.
-      lose_custom_rules: whether it may be differentiated by what it computes, beyond the
-        derivatives that were saved.  The files do not say whether a function has rules of its own.
+      lose_custom_rules: whether it may be differentiated through its operations, beyond the
+        derivatives that were saved.  The files do not record whether a function has its own rules.
 
     Returns an Exported, with the derivatives that were saved; jax is not needed.  The files hold no
-    constraints of symbolic sizes: those that the module checks are checked when it is made for
-    given sizes.  They hold no checksums either: read those that you know to be whole, or isolated.
+    constraints of symbolic sizes; the checks inside the module run when it is specialised to sizes.
+    They hold no checksums either: read only files that you know to be undamaged, or read them with
+    `isolated`.
 
-    Raises ArtifactError for what is no such file, is damaged, or holds what can not be read here:
-    effects, several devices, memory of the host, unknown types, platforms or calling conventions,
-    custom calls, and classes that are not registered.
+    Raises ArtifactError for bytes that are not such a file, are damaged, or hold something that
+    this reader does not support: effects, several devices, host memory, unknown types, platforms or
+    calling conventions, custom calls, and classes that are not registered.
 
     >>> exported = plait.export.import_jax(open("model.bin", "rb").read())  # doctest: +SKIP
     """
@@ -93,9 +94,9 @@ def import_jax(
 
 
 def read(data: bytes, allowed: set[str]) -> Exported:
-    """What a file holds, verified.
+    """Read and verify the function in a file.
 
-    Raises ArtifactError, whatever is in it.
+    Raises only ArtifactError, whatever the bytes are.
     """
     with _expecting():
         return _function(_root(data), allowed)
@@ -126,7 +127,7 @@ def _damaged(what: str = "it ends where more is expected") -> ArtifactError:
 
 
 class _Table:
-    """A table: fields by their numbers, which are as the schema has them; each may be missing."""
+    """A table, whose fields are read by their numbers in the schema; each may be missing."""
 
     __slots__ = ("data", "at", "_offsets", "_count")
 
@@ -136,7 +137,7 @@ class _Table:
         self._count = (_number(data, self._offsets, "<H") - 4) // 2
 
     def _field(self, number: int) -> int | None:
-        """Where a field is."""
+        """Return the position of a field; None if it is missing."""
         if number >= self._count:
             return None
         offset = _number(self.data, self._offsets + 4 + 2 * number, "<H")
@@ -168,7 +169,7 @@ class _Table:
         return self.raw(number).decode("utf-8")
 
     def _elements(self, number: int, width: int) -> Iterator[int]:
-        """Where the elements of a vector are."""
+        """Yield the positions of the elements of a vector."""
         at = self._field(number)
         if at is None:
             return
@@ -203,7 +204,7 @@ def _function(t: _Table, allowed: set[str]) -> Exported:
     platforms = tuple(t.texts(9))
     several = len(platforms) > 1
     artifact, kept = _module(t, name), t.numbers(15, "<H")
-    if kept != list(range(len(ins))):
+    if kept != list(range(len(ins))):  # jax drops unused arguments of `main`
         artifact = portable.with_arguments(artifact, ins, kept, several)
     with lock:
         calls = portable.custom_calls(portable.parsed(artifact))
@@ -226,7 +227,7 @@ def _function(t: _Table, allowed: set[str]) -> Exported:
 
 
 def _module(t: _Table, name: str) -> bytes:
-    """The StableHLO, which nobody promises to be undamaged: the file has no checksums."""
+    """Return the StableHLO, possibly damaged, since the file has no checksums."""
     artifact = t.raw(13)
     version, newest = container.stablehlo_version(artifact), portable.newest_version()
     if version > newest:
@@ -243,7 +244,7 @@ def _shown(exported: Exported) -> list[list[str]]:
 
 
 def _refuse_what_is_more(t: _Table, name: str) -> None:
-    """Raise ArtifactError for what no artifact of ours is."""
+    """Raise ArtifactError for features that Plait's artifacts lack."""
     devices = t.scalar(18, "<I") or t.scalar(6, "<h")
     effects = [e.text(0) for k in (10, 11) for e in t.tables(k)]
     convention = t.scalar(14, "<H")
@@ -265,7 +266,7 @@ def _refuse_what_is_more(t: _Table, name: str) -> None:
 
 
 def _types(t: _Table, named: list, chosen: int, written: int, scope: Scope, name: str) -> list:
-    """Types, by numbers into those that are written once, or as older releases write them."""
+    """Return a list of types: indices into `named`, or, from older releases, the types in place."""
     numbers = t.numbers(chosen, "<I")
     if any(n >= len(named) for n in numbers):
         raise _damaged(f"a type of {name} is missing")
@@ -292,7 +293,7 @@ def _structure(t: _Table, number: int, avals: Sequence[Aval]) -> Any:
     root = t.table(number)
     if root is None:
         raise _damaged("a tree is missing")
-    left = [len(t.data)]  # nodes that so many bytes can describe
+    left = [len(t.data)]  # bounds the nodes: offsets can share them
     tree = structure.read(_node(root, left, 0))
     if tree.num_leaves != len(avals):
         raise _damaged(f"{len(avals)} values in a tree of {tree.num_leaves} leaves")
@@ -300,7 +301,7 @@ def _structure(t: _Table, number: int, avals: Sequence[Aval]) -> Any:
 
 
 def _node(t: _Table, left: list[int], depth: int) -> Any:
-    """A tree as our artifacts have it."""
+    """Convert a tree to the JSON form of Plait's artifacts."""
     left[0] -= 1
     if depth > _DEEPEST or left[0] < 0:
         raise _damaged("a tree is nested too deeply")
@@ -323,7 +324,7 @@ def _node(t: _Table, left: list[int], depth: int) -> Any:
 
 
 def _custom(name: str, static: bytes, children: list) -> dict[str, Any]:
-    """A node of a class that is registered; of a named tuple jax writes the fields, as JSON."""
+    """Convert a node of a registered class; jax writes the fields of a named tuple as JSON."""
     fields = structure.fields_of(name)
     if fields is not None:
         found = json.loads(static)

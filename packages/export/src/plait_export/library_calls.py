@@ -1,12 +1,12 @@
-"""Calls of libraries of linear algebra: what each kernel takes and returns, held against modules.
+"""Verification of the calls of linear algebra libraries in modules that were read.
 
-A kernel believes the shapes and letters that it is given: one that is lied to reads and writes
-memory that is not its own.  So what strangers wrote is verified here before it is compiled: number
-and types of operands and results, and what the kernel is told.  Signatures are those by which
-jaxlib's kernels are called; the sizes are LAPACK's (https://www.netlib.org/lapack/explore-html/).
+A kernel trusts the shapes and letters that it is passed: with wrong ones it reads and writes memory
+out of bounds.  Untrusted modules are therefore verified before they are compiled: the number and
+types of operands and results, and the kernel's attributes.  Signatures are those of jaxlib's
+kernels; sizes are LAPACK's (https://www.netlib.org/lapack/explore-html/).
 
-Invariant: no module that was read is compiled with a call of a kernel of `STABLE` that this has not
-let through with sizes that are numbers.
+Invariant: a module that was read is compiled only after all its calls of kernels of `STABLE` have
+been verified with sizes that are numbers.
 """
 
 import re
@@ -19,19 +19,19 @@ from plait.ext.lower import STABLE, mlir
 from .errors import ArtifactError
 
 Size = int | None
-"""Of an axis; None if it is not known before the module is made for given sizes."""
+"""The size of an axis; None if it is unknown until the module is specialised to sizes."""
 
 
 class Kernel(NamedTuple):
-    """One way in which a kernel is called.
+    """One signature of a kernel.
 
     Attributes:
-      takes, returns: types of operands and results, as `x[m,n]`: kind of elements, and sizes beside
-        the axes that count matrices.  `x` is what the matrix has, `r` its real type, `c` its
-        complex one, `i` int32; `k` is the lesser of m and n, and `n-1` at least 0.
-      told: names of what it is told, and the texts that each may be; None for a number, which
-        `holds` looks at.
-      holds: a further condition on sizes and on what it is told.
+      takes, returns: types of operands and results, as `x[m,n]`: kind of elements, and sizes after
+        the stack axes.  `x` is the element type of the matrix, `r` its real type, `c` its complex
+        type, `i` int32; `k` is the lesser of m and n, and `n-1` is at least 0.
+      told: names of its attributes, and the permitted texts of each; None for a number, which
+        `holds` checks.
+      holds: a further condition on sizes and attributes.
     """
 
     takes: str
@@ -50,7 +50,7 @@ _LOWER = {"lower": _FLAG}
 
 
 def _reflects(known: Mapping[str, Any]) -> bool:
-    """No more reflectors than columns, and no more columns than rows."""
+    """Check that there are at most as many reflectors as columns, and columns as rows."""
     m, n, j = (known.get(name) for name in "mnj")
     return (m is None or n is None or n <= m) and (n is None or j is None or j <= n)
 
@@ -61,7 +61,7 @@ def _within(known: Mapping[str, Any]) -> bool:
 
 
 def _number(text: str) -> int:
-    """What an i32 is, or -1 for what is none."""
+    """Return the value of an i32 attribute, or -1 if the text is not one."""
     found = re.fullmatch(r"(\d+) : i32", text)
     return int(found[1]) if found else -1
 
@@ -136,12 +136,12 @@ _SAID = frozenset(
         "called_computations",
     }
 )
-"""What is said of calls; the compiler does by other attributes what nobody has thought of."""
+"""Permitted attributes of calls; the compiler may act on others in ways that are not checked."""
 
 
 @cache
 def signatures(target: str) -> tuple[tuple[str, ...], tuple[Kernel, ...]]:
-    """(the elements that matrices may have, the ways in which it is called) of a kernel."""
+    """Return (the element types that matrices may have, the signatures) of a kernel."""
     found = _LAPACK.fullmatch(target)
     if found:
         letter, routine = found.groups()
@@ -157,11 +157,11 @@ def signatures(target: str) -> tuple[tuple[str, ...], tuple[Kernel, ...]]:
 
 
 def check_library_calls(operations: Iterable[Any]) -> None:
-    """Raise ArtifactError, naming the kernel, for a call that is not as the kernel wants it.
+    """Raise ArtifactError, naming the kernel, for a call that does not match its signatures.
 
     Args:
-      operations: those named stablehlo.custom_call; of other functions than the libraries' nothing
-        is said.
+      operations: operations named stablehlo.custom_call; calls of functions outside the libraries
+        are not checked.
     """
     for op in operations:
         target = op.attributes["call_target_name"].value
@@ -175,7 +175,7 @@ def check_library_calls(operations: Iterable[Any]) -> None:
 
 
 def _wrong_with(op: Any, target: str) -> str:
-    """What is wrong with a call; empty if nothing is."""
+    """Return the defect of a call, in words; an empty string if it has none."""
     unknown = sorted({*op.attributes} - _SAID)
     if unknown:
         return f"the attribute {unknown[0]}"
@@ -209,9 +209,9 @@ def _listed(op: Any, name: str) -> list:
 
 
 def _told(op: Any) -> dict[str, str] | None:
-    """What a kernel of the newer interface is told, as texts; None if it is not called by it.
+    """Return the attributes of a kernel as texts; None if the call does not use the FFI.
 
-    Modules in older versions of StableHLO say it by an attribute of another name.
+    Modules in older versions of StableHLO hold them under another name.
     """
     version = op.attributes["api_version"].value if "api_version" in op.attributes else 1
     ours, older = ("backend_config" in op.attributes, "mhlo.backend_config" in op.attributes)
@@ -250,7 +250,7 @@ def _mismatch(
     results: list,
     told: Mapping[str, str],
 ) -> str:
-    """What does not fit one way of calling a kernel; empty if all does."""
+    """Return, in words, how a call differs from a signature; an empty string if it matches."""
     if told.keys() != way.told.keys():
         return f"it is told {sorted(told)}, and is to be told {sorted(way.told)}"
     for name, may_be in way.told.items():
@@ -294,7 +294,7 @@ def _sizes_of(text: str) -> list[str]:
 
 
 def _related(element: str) -> dict[str, str]:
-    """The real and the complex type of as many bits."""
+    """Return the real and the complex element type of the same precision."""
     real = element.removeprefix("complex<").removesuffix(">")
     return {"r": real, "c": f"complex<{real}>"}
 

@@ -1,11 +1,11 @@
-"""Artifacts read: `deserialize` and `load`.
+"""Reader of artifacts: `deserialize` and `load`.
 
-Checksums, versions, types and names of calls are verified at once.  A module is parsed, and held
-against what is said of it, when it is first needed: most of the time goes there, and who reads a
-file may call one function of it, or none.
+Checksums, versions, types and names of calls are verified at once.  A module is parsed, and checked
+against the manifest, at its first use.  That takes most of the time, and a caller may use only one
+module of a file, or none.
 
-Invariant: what is used of bytes has been verified: checksums, versions, the calls it makes, and
-that its modules take and return what it says.
+Invariant: every module that is used has been verified: its checksum, its version, the functions
+that it calls, and the types of its arguments and results.
 """
 
 import os
@@ -63,25 +63,24 @@ def deserialize(
     isolated: bool | Limits = False,
     lose_custom_rules: bool = False,
 ) -> Exported:
-    """What `Exported.serialize` saved.
+    """Read the bytes that `Exported.serialize` returned.
 
     Args:
       blob: the bytes.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
-        knows.  They are found by name in this process: allow those of whom you know.
-      key: that which it was sealed by; the seal is verified before anything else is looked at.
+        supports.  They are looked up by name in this process: allow only functions that you know.
+      key: the key that it was sealed with; the seal is verified before anything else is read.
       isolated: whether another process reads and verifies it first, and writes it anew for this
-        one, so that a file which is made to crash its reader, or to keep it busy, costs that
-        process only; `Limits` says how long, and how much memory, it may take.
-      lose_custom_rules: whether it may be differentiated by what it computes, although the function
-        has rules of its own for that (`Exported.custom_rules`), or nothing is said of that.  A
-        derivative that was saved with it is used first.
+        one.  A file that is crafted to crash or stall its reader then harms that process only.
+        `Limits` bounds its time and memory.
+      lose_custom_rules: whether the function may be differentiated through its operations even if
+        it has, or may have, its own rules for that (`Exported.custom_rules`).  A derivative that
+        was saved with it takes precedence.
 
-    Nothing in the bytes is run, or unpickled.  Raises ArtifactError, which says what is wrong:
-    damage, a newer format or StableHLO, features or types that this reader does not know, custom
-    calls, classes that are not registered here, a wrong or missing seal.  That a module with the
-    right checksum is not what is said of it is found when it is first used, and raised there; if it
-    is `isolated`, and by `check`, at once.
+    Nothing in the bytes is run or unpickled.  Raises ArtifactError, which names the problem:
+    damage, a newer format or StableHLO, unknown features or types, custom calls, classes that are
+    not registered here, a wrong or missing seal.  A module that has the right checksum but does not
+    match the manifest raises at its first use; `isolated` and `check` find it at once.
 
     >>> import numpy as np, plait
     >>> key = b"of sixteen bytes"
@@ -106,17 +105,17 @@ def load(
     isolated: bool | Limits = False,
     lose_custom_rules: bool = False,
 ) -> Exported:
-    """What is in a file that `Exported.save` wrote, or that `Exported.serialize` was written to.
+    """Read a file written by `Exported.save`, or holding the bytes of `Exported.serialize`.
 
     Args:
-      path: of the file.
+      path: path of the file.
       custom_calls, key, isolated, lose_custom_rules: as for `deserialize`.
 
-    The file is mapped into memory: weights, which are read once to verify them, are used where they
-    lie by devices that can, and are then as large in memory as the system finds useful.  Do not
-    write to the file meanwhile, but replace it by another, as `Exported.save` does.
+    The file is mapped into memory.  Weights are read once to verify them.  Devices that can use the
+    mapped memory do so without a copy, and the system decides how much of it stays in memory.  Do
+    not modify the file while it is in use; replace it by another, as `Exported.save` does.
 
-    Raises ArtifactError as `deserialize` does, and for a file that can not be read.
+    Raises ArtifactError as `deserialize` does, and for a file that cannot be read.
 
     >>> import numpy as np, plait, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "twice.plait")
@@ -144,9 +143,9 @@ def _deserialized(
 
 
 def read_isolated(archive: bytes | memoryview, allowed: set[str], limits: Limits) -> Exported:
-    """What an archive holds, read and verified by another process, of flat trees.
+    """Read and verify an archive in another process; return the function with flat trees.
 
-    Weights are verified here: they are bytes that nobody interprets.  Raises ArtifactError.
+    This process verifies the weights, which are plain array data.  Raises ArtifactError.
     """
     with expecting("the artifact is damaged"):
         rest, weights = container.without_weights(archive, portable.newest_version)
@@ -156,7 +155,7 @@ def read_isolated(archive: bytes | memoryview, allowed: set[str], limits: Limits
 
 
 def with_rules(exported: Exported, may_go: bool) -> Exported:
-    """What was read, and its derivatives, of which it is said whether rules may be lost."""
+    """Set whether a function and its derivatives may lose custom rules; return the function."""
     each: Exported | None = exported
     while each is not None:
         each.rules_may_go = bool(may_go)
@@ -165,7 +164,7 @@ def with_rules(exported: Exported, may_go: bool) -> Exported:
 
 
 def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Exported:
-    """What another process read, which knows no classes, with the trees of this one."""
+    """Set the trees of a function that another process read without the users' classes."""
     exported.in_tree, exported.out_tree = in_tree, out_tree
     exported.paths = paths_of(in_tree)
     return exported
@@ -177,15 +176,15 @@ def read(
     arrays: Mapping[str, np.ndarray] | None = None,
     elsewhere: bool = False,
 ) -> Exported:
-    """What an archive holds, verified.
+    """Read and verify the function in an archive.
 
     Args:
       archive: the bytes.
       allowed: functions outside StableHLO that it may call.
-      arrays: its weights, if another process was not given them; by default it holds them itself.
-      elsewhere: whether its weights are, so that types are all that is known of them.
+      arrays: its weights, if they are not in the archive; by default they are.
+      elsewhere: whether another process holds the weights, so that only their types are known.
 
-    Raises ArtifactError, whatever is in it.
+    Raises only ArtifactError, whatever the bytes are.
     """
     with expecting("the artifact is damaged"):
         return _read(archive, allowed, arrays, elsewhere)
@@ -210,13 +209,13 @@ def _read(
 
 
 def read_trusted(manifest: dict[str, Any], members: dict[str, Any]) -> Exported:
-    """The function of an archive, without its derivatives, whose module nobody has looked at."""
+    """Return the function of an archive, without derivatives; its module is not verified."""
     weights = Read(safetensors.read(members.get(container.WEIGHTS, safetensors.EMPTY)))
     return _function(manifest, members, weights)
 
 
 def _function(manifest: dict[str, Any], members: dict[str, Any], weights: Read) -> Exported:
-    """The function that a manifest describes."""
+    """Return the function that a manifest describes, without its derivatives."""
     if MAIN not in members:
         raise ArtifactError(f"the artifact is damaged: it has no {MAIN}")
     scope = _scope(manifest)
@@ -237,7 +236,7 @@ def _derivatives(
     allowed: set[str],
     weights: Read,
 ) -> None:
-    """Give it the derivatives that were saved with it, verified as it is."""
+    """Attach the saved derivatives to a function; each is verified at its first use."""
     saved = field(manifest, "vjp", list) if "vjp" in manifest else []
     modules = [members.get(member_of(k), b"") for k in range(len(saved) + 1)]
     for k, said in enumerate(saved, 1):
@@ -260,8 +259,10 @@ def _derivatives(
 
 
 def _completed(modules: Sequence[bytes]) -> bytes:
-    """The last one of a function and some of its derivatives, with the constants that it shares
-    with those before it.  Raises ArtifactError for missing ones."""
+    """Return the last module of a list with the constants that it shares with those before it.
+
+    Raises ArtifactError for missing constants.
+    """
     constants, found = Constants(), b""
     for module in modules:
         found = constants.filled(module)
@@ -293,21 +294,23 @@ def _tree(manifest: dict[str, Any], side: str, avals: Iterable[Aval]) -> TreeDef
 
 
 _verified: "OrderedDict[Any, None]" = OrderedDict()
-"""What was found good, by digest and what was said of it: to read it again takes no time."""
+"""Modules found valid, by digest and declared signature, so that they are not verified again."""
 _KEPT = 256
 
 
 def verify(exported: Exported, allowed: set[str], reader: str = "deserialize") -> None:
-    """Raise ArtifactError if the module is not what is said of it, or calls what is not allowed;
-    `reader` is the function by which more can be allowed."""
+    """Raise ArtifactError if the module does not match its declaration or makes other calls.
+
+    The message names `reader`, the function that can allow more calls.
+    """
     _expect_as_said(exported, exported.mlir_module_serialized)
     _expect_allowed(exported, allowed, reader)
 
 
 def _verify_later(exported: Exported, code: Callable[[], bytes]) -> None:
-    """Let the module be this, verified when it is first asked for."""
+    """Set the module of a function to the result of `code`, verified at the first access."""
 
-    def verified(of: Any) -> bytes:  # which it does not hold: nothing would let go of that
+    def verified(of: Any) -> bytes:  # `exported` is passed in: a closure would be a cycle with it
         with expecting("the artifact is damaged"):
             found = code()
             _expect_as_said(of, found)
@@ -326,11 +329,11 @@ def _expect_allowed(exported: Exported, allowed: set[str], reader: str) -> None:
 
 
 def _expect_as_said(exported: Exported, code: bytes) -> None:
-    """Raise ArtifactError if a module is not what is said of it."""
+    """Raise ArtifactError if a module does not match the declared types, calls and meshes."""
     ins, outs = exported.weighted(exported.in_avals), exported.out_avals
     said = sorted(exported.custom_calls)
     meshes = () if exported.division is None else exported.division.meshes
-    # by text: sizes are of another scope each time
+    # Types are compared as text, since each reading makes a new scope for the sizes.
     key = (sha256(code).digest(), repr(ins), repr(outs), (*said,), exported.by_argument, meshes)
     if key not in _verified:
         _verify_module(exported, code, ins, said, meshes)
