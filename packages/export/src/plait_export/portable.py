@@ -115,9 +115,9 @@ def give_entry(
     """Give a module a self-contained `main` that checks the sizes of its arguments.
 
     The caller must hold `jaxlib_api.lock`.  With several platforms, `main` takes the platform index
-    first.  With symbolic sizes, it checks that the sizes of the arguments fit together, by the
-    `shape_assertion` that StableHLO compilers support, so runs without Plait are checked, too.  The
-    first `weights` of `ins` are weights, not arguments of the user.
+    first.  With symbolic sizes, it checks that the sizes of the arguments fit together.  The check
+    is a `shape_assertion`, which StableHLO compilers support, so runs without Plait are checked,
+    too.  The first `weights` of `ins` are weights, not arguments of the user.
     """
     # A module that was lowered for one platform does not query the platform.
     asking = _asked_by_argument(module, platforms) if len(platforms) > 1 else set()

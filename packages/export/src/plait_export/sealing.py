@@ -81,8 +81,8 @@ def is_sealed(blob: bytes | memoryview) -> bool:
 def unsealed(blob: bytes | memoryview, key: Any) -> bytes | memoryview:
     """Verify the seal and return the artifact; without a key, return an unsealed artifact.
 
-    Raises ArtifactError if the seal is by another key, if it is missing although a key is given, or
-    if the artifact is sealed and no key is given.
+    Raises ArtifactError if the seal is by another key, or is missing although a key is given.  Also
+    raises it if the artifact is sealed and no key is given.
     """
     if key is None:
         if is_sealed(blob):

@@ -122,7 +122,7 @@ class Weighing:
 
     Args:
       least: the number of bytes from which on a constant is a weight.
-      fun: the function whose closure and globals are searched for names.
+      fun: the function that is searched for names.
     """
 
     __slots__ = ("least", "_sources", "_found", "_named")

@@ -1,8 +1,8 @@
 """Export: a function is traced, lowered, and turned into portable StableHLO.
 
-Invariant: an exported function computes and has no side effects.  A program that acts on the world,
-calls Python, needs several devices without a mesh, or calls functions without a stability promise
-is refused, with a list of the obstacles.
+Invariant: an exported function has no side effects.  Programs are refused, with a list of the
+places, if they act on the world or call Python.  So are programs for several devices without a
+mesh, and those that call functions without a stability promise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,9 +3,9 @@
 A slice that each turn reads from an array, or writes into one, at the counter becomes a row of the
 scan.  Otherwise each turn of the derivative would handle cotangents of whole arrays.
 
-Invariant: a loop counts only if its condition is that the counter is below a number that no turn
-changes, and each turn adds a known number to the counter.  Slices become rows only if all of them
-lie inside the array; written rows must also cover it.
+Invariant: in a counting loop, the condition is that a counter is below a number that no turn
+changes, and each turn adds a known number to it.  Slices become rows only if all of them lie inside
+the array; written rows must also cover it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -86,7 +86,7 @@ def _settled(
 
 
 def _step(walk: Walk, body: Block, k: int) -> int | None:
-    """Return the amount that a turn adds to argument k; None if it changes it otherwise."""
+    """Return the positive amount that a turn adds to argument k; None for any other change."""
     at, total = body.returned[k], 0
     while at != body.arguments[k]:
         op = made_by(body, at)
@@ -118,7 +118,7 @@ def bound_of(walk: Walk, op: Op, xs: Sequence[Any]) -> int | None:
     """Return an upper bound for the turns of a loop; None if it has none.
 
     A bound exists if the loop carries its condition as a flag that each turn computes as a
-    conjunction.  One of the terms must be that a counter is below a constant.
+    conjunction.  One of the terms must be that a counter from 0 in steps of 1 is below a constant.
     """
     test, body = op.regions
     if test.ops or test.returned[0] not in test.arguments:

@@ -1,8 +1,8 @@
 """A walk through a module that applies the table of rules to its operations in order.
 
 Invariant: every result has the dtype, the rank and the sizes that the module declares, or an error
-is raised.  A function is read once for each list of types and sizes that it is called with, so that
-repeated calls do not enlarge the program.
+is raised.  A function is read once for each list of argument types and sizes, so that repeated
+calls do not enlarge the program.
 """
 
 import re

@@ -57,8 +57,8 @@ def to_tf(
 
     Raises PlaitError if TensorFlow is not installed.  When called, raises NotExportable inside a
     transformation of Plait, and for functions without a portable form.  Raises ShapeError for
-    unknown sizes without a name and for sizes that do not fit together, OperandTypeError for types
-    that only one side has, and what tracing raises.
+    unknown sizes without a name and for sizes that do not fit together.  Raises OperandTypeError
+    for types that only one side has, and what tracing raises.
 
     >>> import numpy as np, plait
     >>> double = plait.export.tensorflow.to_tf(lambda x: 2 * x)  # doctest: +SKIP

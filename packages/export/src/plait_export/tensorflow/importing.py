@@ -222,8 +222,8 @@ def from_tf(fun: Callable[..., Any], *, lose_custom_rules: bool = False) -> From
     apply to it as to any other.
 
     Raises PlaitError if TensorFlow is not installed.  When called, raises ShapeError for symbolic
-    sizes, OperandTypeError for types that TensorFlow does not have, NotReadable for functions that
-    it cannot lower to StableHLO, and what `fun` raises.
+    sizes, and OperandTypeError for types that TensorFlow does not have.  Raises NotReadable for
+    functions that it cannot lower to StableHLO, and what `fun` raises.
 
     >>> import numpy as np, plait
     >>> import tensorflow as tf  # doctest: +SKIP

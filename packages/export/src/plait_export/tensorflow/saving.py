@@ -179,8 +179,8 @@ def save_artifact(
       arguments, results: names of the arguments and results; characters that Python's names cannot
         contain become _.
 
-    Raises PlaitError if TensorFlow is not installed, NotExportable for a function that calls the
-    libraries of a platform, and OperandTypeError for types that TensorFlow does not have.
+    Raises PlaitError if TensorFlow is not installed, and NotExportable for a function that calls
+    the libraries of a platform.  Raises OperandTypeError for types that TensorFlow does not have.
     """
     tensorflow()
     foreign = [name for name in exported.custom_calls if name != ASSERTION]
