@@ -1,6 +1,6 @@
 """Elementwise operations.
 
-Invariant: nan operands give nan results; operands may be broadcast.
+Invariant: nan propagates as in StableHLO; operands may be broadcast.
 """
 
 from collections.abc import Callable
