@@ -4,8 +4,8 @@ A module computes shapes from the sizes of its arguments.  That arithmetic is ev
 that `dynamic_reshape` and similar operations get shapes of numbers and symbolic sizes.  Arithmetic
 on the device number is evaluated as well, into places along axes of the mesh.
 
-Invariant: known values are exact.  An operation whose result does not fit its dtype, or depends on
-an undecided question about sizes, is read like any other.
+Invariant: known numbers are exact.  An operation whose result is a number outside the range of its
+dtype, or depends on an undecided question about sizes, is read like any other.
 """
 
 from collections.abc import Callable, Sequence
