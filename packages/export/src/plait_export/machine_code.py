@@ -1,6 +1,6 @@
-"""Functions with machine code: what was compiled of an exported one, for given sizes.
+"""Exported functions with machine code, compiled for given sizes.
 
-Invariant: it is called for the types that it was compiled for, and for no others.
+Invariant: such a function runs only for the argument types that it was compiled for.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ _NO_SIZES = "give the number for each of its symbolic sizes: exported.compile({'
 
 
 class CompiledArtifact:
-    """A function with its executables, for some lists of types.
+    """An exported function with executables for some lists of argument types.
 
     Attributes:
-      exported: the function, of which it holds the portable form.
-      types: of the arguments, for each executable.
+      exported: the function in portable form.
+      types: the argument types of each executable.
     """
 
     __slots__ = ("exported", "types", "_executables")
@@ -41,9 +41,9 @@ class CompiledArtifact:
 
     @border
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Apply the function to arrays, by what was compiled for their types.
+        """Apply the function to arrays, with the executable for their types.
 
-        Raises ArgumentError for types that nothing was compiled for; what `Exported.call` raises.
+        Raises ArgumentError for types without an executable, and what `Exported.call` raises.
         """
         leaves, _ = flatten((args, kwargs))
         exported = self.exported
@@ -60,7 +60,8 @@ class CompiledArtifact:
 
     def _refuse(self, given: tuple[Aval, ...]) -> None:
         exported = self.exported
-        exported.result_types(given)  # which says of arguments that never fit
+        # Arguments that do not fit any sizes get the more precise error of `result_types`.
+        exported.result_types(given)
         there = "; ".join([", ".join(map(repr, ins)) for ins in self.types])
         raise ArgumentError(
             f"{exported.fun_name} was compiled for {there}, and is called with "
@@ -71,18 +72,19 @@ class CompiledArtifact:
 
     @border
     def save(self, path: "str | os.PathLike[str]", *, key: bytes | None = None) -> None:
-        """Write the function and its executables to a file, which `load_compiled` reads.
+        """Write the function and its executables to a file that `load_compiled` reads.
 
         Args:
-          path: of the file.
-          key: as for `Exported.serialize`: who reads the file with it knows who wrote it.
+          path: the path of the file.
+          key: a key that seals the file, as for `Exported.serialize`.  Reading with the same key
+            proves that a holder of the key wrote the file.
 
         Raises what `Exported.serialize` raises, and NotWritable, an OSError.
         """
         sealing.write_file(path, *self.said(), key)
 
     def said(self) -> tuple[dict[str, Any], dict[str, container.Member]]:
-        """The manifest and the members of its file."""
+        """Return the manifest and the members of the artifact file."""
         manifest, members = self.exported.said(0)
         listed = []
         for k, (ins, data) in enumerate(self._executables.items()):
@@ -95,7 +97,10 @@ class CompiledArtifact:
 
 
 def machine_here() -> dict[str, str]:
-    """What machine code made here depends on, by name; what is long, by its digest."""
+    """Return the facts that machine code made here depends on, by name.
+
+    Values of 80 characters or more are replaced by their SHA-256 digest.
+    """
     found = {}
     for name, value in circumstances().items():
         text = json.dumps(value)
@@ -105,7 +110,7 @@ def machine_here() -> dict[str, str]:
 
 
 def compiled(exported: Any, sizes: Sequence[Any]) -> CompiledArtifact:
-    """An exported function, compiled for some sizes; see `Exported.compile`."""
+    """Compile an exported function for some sizes; see `Exported.compile`."""
     if exported.symbolic and not sizes:
         raise ArgumentError(f"{exported.fun_name} is compiled for no sizes", fix=_NO_SIZES)
     made = {}

@@ -1,9 +1,9 @@
-"""Batching of calls of exported functions: the module is read back, and that is mapped.
+"""Batching of calls of exported functions: the module is read back and the program is mapped.
 
-What can not be read is called for one element after the other; so is what has a mapping rule of its
-own, which no module holds.
+A module that cannot be read is called for one element after the other.  So is a function with a
+custom mapping rule, because a module does not hold that rule.
 
-Invariant: only the table of plait_batching loads this.
+Invariant: only the table of plait_batching loads this module.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ def _(batch, xs, dims, *, artifact):
 
 
 def _is_read(artifact: Any, rows: list) -> bool:
-    """Whether the module can be read for such elements, and has no mapping rule that would go."""
+    """Return whether the module can be read for these elements without losing a mapping rule."""
     if not isinstance(artifact, Exported):
         return False
     if any(rule.startswith("custom_vmap") for rule in artifact.custom_rules or ()):
@@ -44,7 +44,7 @@ def _is_read(artifact: Any, rows: list) -> bool:
 
 
 def _function(artifact: Exported) -> Any:
-    """The function of flat values, with its derivatives where there are derivatives at all."""
+    """Return the function of flat values, with its derivatives if plait-autodiff is installed."""
     apply = by_reading(artifact)
     if getattr(plait, "custom_vjp", None) is None:
         return apply

@@ -1,14 +1,13 @@
 """Operations that keep their name in an artifact.
 
-StableHLO has words for some operations of Plait; others are said with several, in loops, or by
-reading bits, and have derivatives and mapping rules that do not follow from how they are said: an
-error function, a sort, a factorisation.  Where a function is exported each of these is a function
-of the module, which says in an attribute (`plait.operation`) which operation it is, as the text of
-a program of it alone.  Who runs the module need not know; who reads it back has the operation
-again.
+Some operations of Plait are one operation of StableHLO.  Others lower to several, with loops or
+bit manipulation: an error function, a sort, a factorisation.  Their derivatives and mapping rules
+do not follow from the lowered form.  An export makes each of these a function of the module with
+the attribute `plait.operation`: the text of a program of that operation alone.  Runtimes may
+ignore the attribute; the reader restores the operation from it.
 
-Invariant: an operation that StableHLO has one word for is that word, and read back is itself; any
-other of numbers has its name, unless sizes that are known by name only are among its parameters.
+Invariant: an operation that is one operation of StableHLO lowers to it and is read back as itself.
+Any other operation on numbers keeps its name, unless a parameter contains a symbolic size.
 """
 
 from collections.abc import Callable
@@ -53,17 +52,19 @@ PLAIN = frozenset([
     reduction.reduce_and, reduction.reduce_or, reduction.reduce_xor,
     platform_index, rng_bit_generator, collective.pvary_,
 ])  # fmt: skip
-"""Operations that StableHLO has one word for, or that types say again where it is read."""
+"""Operations that lower to one of StableHLO's, or that the reader recovers from types."""
 
 _OF_COMPLEX = frozenset([
     el.add, el.sub, el.mul, el.neg, el.real, el.imag, el.complex_, el.select, el.eq, el.ne,
 ])  # fmt: skip
-"""Those of them that are one word for complex numbers, too."""
+"""The elementwise operations in `PLAIN` that lower to one operation for complex numbers, too."""
 
 
 def names() -> Callable[[Eqn], tuple[Program, str] | None]:
-    """What an export asks of every equation: (a program of it alone, its text), or None if it has
-    no name."""
+    """Return a function from equations to (program of the equation alone, its text).
+
+    It returns None for an equation that keeps no name.
+    """
     made: dict[Any, tuple[Program, str] | None] = {}
 
     def named(e: Eqn) -> tuple[Program, str] | None:
@@ -92,7 +93,7 @@ def _is_plain(e: Eqn) -> bool:
 
 
 def _has_names(x: Any) -> bool:
-    """Whether a size that is known by name is in a parameter."""
+    """Return whether a parameter contains a symbolic size."""
     return x.__class__ is Dim or isinstance(x, tuple | list) and any(map(_has_names, x))
 
 
@@ -105,6 +106,6 @@ def _alone(e: Eqn, avals: tuple) -> tuple[Program, str] | None:
     text = plait.text.show(program)
     try:
         plait.text.parse(text)
-    except plait.errors.PlaitError:  # a parameter without a text
+    except plait.errors.PlaitError:  # A parameter has no text form.
         return None
     return program, text

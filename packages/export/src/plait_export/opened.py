@@ -1,7 +1,7 @@
-"""Artifacts for those who have no classes of users: flat arguments, with names.
+"""Artifacts opened without the user's classes: their arguments are flat and named.
 
-Invariant: an artifact that is opened was read by another process first; arrays are read from files
-without running anything in them.
+Invariant: an opened artifact was first read by another process; arrays are read from files without
+executing anything in them.
 """
 
 import io
@@ -25,12 +25,12 @@ from .loading import read_isolated
 
 
 class Opened(NamedTuple):
-    """An artifact, and how its arguments and results are written.
+    """An artifact with names for its arguments and results.
 
     Attributes:
       flat: the function of its flat arguments.
-      facts: what it is.
-      manifest: what its file says.
+      facts: facts about the artifact.
+      manifest: the manifest in its file.
       arguments, results: names of the flat arguments and results: args[0]['w'], scale, result[1].
     """
 
@@ -41,9 +41,9 @@ class Opened(NamedTuple):
     results: tuple[str, ...]
 
     def call(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The results, by name, for arguments by name, or by number as `arr_0`.
+        """Return the results by name, for arguments by name, or by number as `arr_0`.
 
-        Raises ArgumentError for names that are missing, or too many; and what a call raises.
+        Raises ArgumentError for missing or unknown names, and what a call raises.
         """
         numbered = [f"arr_{i}" for i in range(len(self.arguments))]
         names = numbered if arrays.keys() == {*numbered} and numbered else self.arguments
@@ -60,7 +60,7 @@ class Opened(NamedTuple):
     def with_trees(
         self, manifest: dict[str, Any], members: dict[str, container.Member]
     ) -> tuple[dict[str, Any], dict[str, container.Member]]:
-        """The file of a function that was made of this one, with the trees that this one has."""
+        """Return the manifest and members of a derived function with the trees of this one."""
         trees = {side: {**manifest[side], "tree": self.manifest[side]["tree"]}
                  for side in ("inputs", "outputs")}  # fmt: skip
         named = "registered-nodes" in self.manifest["requires"]
@@ -71,7 +71,7 @@ class Opened(NamedTuple):
 def open_artifact(
     blob: bytes | memoryview, custom_calls: Iterable[str], key: bytes | None, limits: Limits
 ) -> Opened:
-    """The artifact that some bytes are; raises ArtifactError if they are none."""
+    """Open the artifact in some bytes.  Raises ArtifactError if they do not hold one."""
     archive = sealing.unsealed(blob, key)
     allowed = {*STABLE_CALLS, *custom_calls}
     flat = read_isolated(archive, allowed, limits)
@@ -84,7 +84,7 @@ def open_artifact(
 
 
 def _arguments(tree: Any) -> Iterator[str]:
-    """Of (args, kwargs)."""
+    """Yield the names of the leaves of (args, kwargs)."""
     args, kwargs = tree["tuple"]
     yield from _leaves(args, "args")
     for name, each in kwargs["dict"]:
@@ -92,7 +92,7 @@ def _arguments(tree: Any) -> Iterator[str]:
 
 
 def _leaves(tree: Any, path: str) -> Iterator[str]:
-    """How each leaf is written, in order."""
+    """Yield the path of each leaf, in order."""
     if tree == "*":
         yield path
     elif tree is not None and "node" in tree:
@@ -113,7 +113,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _as_wanted(x: Any, aval: Aval) -> Any:
-    """An array of a type that numpy's files have no name for, as that type; lists as arrays."""
+    """Convert a value from a file to an array.
+
+    Elements of a dtype that numpy's files cannot name are viewed as the argument's dtype; lists
+    become arrays of that dtype.
+    """
     if isinstance(x, np.ndarray) and x.dtype.kind != "V":
         return x
     try:
@@ -128,13 +132,13 @@ def _as_wanted(x: Any, aval: Aval) -> Any:
 
 
 def arrays_of(data: bytes, most: int | None = None) -> dict[str, Any]:
-    """The arrays of a file that `numpy.savez` wrote.
+    """Return the arrays of a file that `numpy.savez` wrote.
 
     Args:
-      data: the file.
-      most: bytes that they may have.
+      data: the bytes of the file.
+      most: the number of bytes that the arrays may have together.
 
-    Raises ArgumentError for what is no such file, holds objects, or more bytes.
+    Raises ArgumentError for data that is not such a file, holds objects, or exceeds `most`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -154,7 +158,7 @@ _SMALLER = "give less at a time, or allow more with --largest"
 
 
 def file_of(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """A file in numpy's npz format."""
+    """Return the arrays as a file in numpy's npz format."""
     out = io.BytesIO()
     named: dict[str, Any] = dict(arrays)
     np.savez(out, **named)
@@ -162,7 +166,7 @@ def file_of(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def values_of(text: bytes) -> dict[str, Any]:
-    """What a JSON object holds, by name.  Raises ArgumentError for what is none."""
+    """Return the members of a JSON object.  Raises ArgumentError for text that is not one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as e:
@@ -176,7 +180,10 @@ _OBJECT = 'give an object of numbers and lists: {"args[0]": [[1, 2], [3, 4]]}'
 
 
 def text_of(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """A JSON object of numbers and lists.  Raises ArgumentError for complex numbers."""
+    """Return arrays as a JSON object of numbers and lists.
+
+    Raises ArgumentError for complex numbers.
+    """
     if any(a.dtype.kind == "c" for a in arrays.values()):
         raise ArgumentError("JSON has no complex numbers", fix="ask for arrays in numpy's npz")
     return json.dumps({name: a.tolist() for name, a in arrays.items()}).encode()

@@ -1,6 +1,7 @@
-"""What users give for parameters: names, and yes or no.
+"""Checks of parameters that users give: lists of names, and flags.
 
-Invariant: what is of no such kind is an ArgumentError that names the parameter; nothing is guessed.
+Invariant: a value of another kind raises an ArgumentError that names the parameter; nothing is
+guessed.
 """
 
 from collections.abc import Iterable
@@ -12,11 +13,11 @@ from plait.ext.errors import ArgumentError
 
 
 def names_of(given: Any, what: str) -> list[str]:
-    """The names of a list of them.  Raises ArgumentError for what is none, as a single name is."""
+    """Return a list of names.  Raises ArgumentError for anything else, even a single string."""
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         try:
             found: list[Any] = list(given)
-        except TypeError:  # of an array without axes
+        except TypeError:  # Arrays without axes have __iter__, but it raises.
             found = [None]
         if all(isinstance(name, str) for name in found):
             return found
@@ -26,7 +27,7 @@ def names_of(given: Any, what: str) -> list[str]:
 
 
 def flag_of(given: Any, what: str) -> bool:
-    """Whether something is to be.  Raises ArgumentError for what says neither."""
+    """Return a flag as a bool.  Raises ArgumentError for anything but True and False."""
     if isinstance(given, bool | np.bool_):
         return bool(given)
     raise ArgumentError(

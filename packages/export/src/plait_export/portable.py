@@ -1,12 +1,12 @@
-"""Portable StableHLO modules: made, inspected, and refined for sizes that are known.
+"""Portable StableHLO modules: made, inspected, and refined for known sizes.
 
-An artifact's `main` takes the arguments; sizes that are not known when it is made are read off them
-inside.  If it is for several platforms it first takes an i32: the number, in the order in which the
-artifact names them, of that which it runs on.  The argument has the attribute by which others who
-run StableHLO know what to pass (`PLATFORM`).  In format 1 it called a function of our own instead.
+An artifact's `main` takes the arguments and reads symbolic sizes off them.  An artifact for several
+platforms takes an i32 first: the index, in the artifact's list of platforms, of the one that runs
+it.  That argument carries an attribute (`PLATFORM`) that tells other StableHLO runtimes which value
+to pass.  Format 1 called a function of our own instead.
 
-Invariant: one MLIR context serves the process and is touched only while `door.lock` is held;
-what leaves here is bytes and text, or operations put into a module that is being built.
+Invariant: one MLIR context serves the process and is touched only while `jaxlib_api.lock` is held;
+results are bytes and text, or operations put into a module that is being built.
 """
 
 import re
@@ -28,20 +28,20 @@ from .errors import ArtifactError, NotExportable
 from .library_calls import check_library_calls
 
 ASSERTION = "shape_assertion"
-"""What compilers of StableHLO call the check of a size; it is gone when sizes are known."""
+"""The name that StableHLO compilers give to a size check; refining the module removes it."""
 
 UNTIL_SIZES_ARE_KNOWN = frozenset({ASSERTION, DYNAMIC_GENERATOR})
-"""Calls that every compiler of StableHLO replaces where it puts in sizes."""
+"""Calls that every StableHLO compiler replaces when it refines a module for known sizes."""
 
 PLATFORM = "_platform_index"
-"""What the attribute `jax.global_constant` calls the number of the platform."""
+"""The value of the attribute `jax.global_constant` that marks the platform index."""
 
 _POLYMORPHIC = "jax.uses_shape_polymorphism"
-"""The attribute of modules in which some sizes are not known."""
+"""The attribute of modules with symbolic sizes."""
 
 _OLDEST = 9
-"""The minor version of StableHLO 1 that is written where it suffices: older readers than those of
-today know it (TensorFlow 2.18 does), and yet little has to be said in a roundabout way."""
+"""The minor version of StableHLO 1 that is written where it suffices.  Older readers accept it
+(TensorFlow 2.18 does), and few operations need a longer form in it."""
 
 
 # ---- making --------------------------------------------------------------------------------
@@ -49,18 +49,20 @@ today know it (TensorFlow 2.18 does), and yet little has to be said in a roundab
 
 @cache
 def newest_version() -> tuple[int, ...]:
-    """The newest StableHLO that the jaxlib here reads and writes."""
+    """Return the newest StableHLO version that the installed jaxlib reads and writes."""
     return tuple(map(int, jaxlib_api.stablehlo_version("NONE").split(".")))
 
 
 def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
-    """The portable artifact of a module, in the oldest version of StableHLO, from 1.9 on, that can
-    say it; so the same function is the same bytes whatever release of jaxlib wrote it.
+    """Return the portable artifact of a module.
+
+    The version is the oldest StableHLO, from 1.9 on, that can express the module.  So a function
+    serializes to the same bytes whichever release of jaxlib wrote them.
 
     Args:
       code: bytecode of a module.
-      symbolic: whether some sizes are not known.
-      divided: whether it is divided over a mesh; Shardy's words for that are kept as they are.
+      symbolic: whether some sizes are symbolic.
+      divided: whether the module is sharded over a mesh; Shardy's operations are kept as they are.
     """
     return artifact_with(code, symbolic, divided)[0]
 
@@ -68,9 +70,9 @@ def artifact_of(code: bytes, symbolic: bool, divided: bool = False) -> bytes:
 def artifact_with(
     code: bytes, symbolic: bool, divided: bool, entry: Callable[[Any], None] | None = None
 ) -> tuple[bytes, list[str]]:
-    """(the portable artifact of a module, the functions outside StableHLO that it calls).
+    """Return (portable artifact of a module, names of the custom calls in it).
 
-    `entry` may change the module before; it is parsed once for all of this.
+    `entry` may change the module first, so that the module is parsed only once.
     """
     major, minor, patch = newest_version()
     versions = [*(f"{major}.{n}.0" for n in range(_OLDEST, minor)), f"{major}.{minor}.{patch}"]
@@ -81,7 +83,7 @@ def artifact_with(
         calls = custom_calls(module)
         if symbolic:
             module.operation.attributes[_POLYMORPHIC] = mlir.boolean(True)
-        for version in versions:  # the first one suffices, nearly always
+        for version in versions:  # The first version suffices for nearly all modules.
             found = _written(module, version, divided)
             if found is not None:
                 return found, calls
@@ -92,7 +94,7 @@ def artifact_with(
 
 
 def _written(module: Any, version: str, divided: bool) -> bytes | None:
-    """The artifact, or None if the version can not say it."""
+    """Return the artifact, or None if the version cannot express it."""
     try:
         return jaxlib_api.portable_artifact(module, version, divided)
     except (ValueError, RuntimeError):
@@ -110,15 +112,14 @@ def give_entry(
     platforms: Sequence[str],
     weights: int = 0,
 ) -> None:
-    """Give a module a `main` that asks nobody, and lets in only what fits together; for a holder of
-    `door.lock`.
+    """Give a module a self-contained `main` that checks the sizes of its arguments.
 
-    If there are several platforms, it takes the number of one first.  If there are sizes known by
-    name, it asks whether those of its arguments fit, in a way that compilers of StableHLO know
-    (`shape_assertion`), for those who run artifacts without Plait.  So many of `ins` as `weights`
-    says are no arguments of users, but come before them.
+    The caller must hold `jaxlib_api.lock`.  With several platforms, `main` takes the platform index
+    first.  With symbolic sizes, it checks that the sizes of the arguments fit together.  The check
+    is a `shape_assertion`, which StableHLO compilers support, so runs without Plait are checked,
+    too.  The first `weights` of `ins` are weights, not arguments of the user.
     """
-    # lowered for one platform, nothing asks
+    # A module that was lowered for one platform does not query the platform.
     asking = _asked_by_argument(module, platforms) if len(platforms) > 1 else set()
     taken, returned = types_of(main_of(module))
     taken = taken[: len(ins)]
@@ -144,8 +145,10 @@ def give_entry(
 
 
 def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
-    """Give the functions that ask on which platform they run, and those that call them, the answer
-    as their last argument; return their names."""
+    """Pass the platform index to all functions that query it, and return their names.
+
+    The functions with a query, and their callers, take the index as a last argument.
+    """
     m, functions = mlir.bindings(), {_name(f): f for f in module.body.operations}
     asks = {name: operations(f, _is_question) for name, f in functions.items()}
     calls = {name: operations(f, _is_call) for name, f in functions.items()}
@@ -183,7 +186,7 @@ def _asked_by_argument(module: Any, platforms: Sequence[str]) -> set[str]:
 
 
 def operations(f: Any, wanted: Callable[[Any], bool]) -> list[Any]:
-    """The operations in a function of which a question is true."""
+    """Return the operations in a function that satisfy a predicate."""
     found: list[Any] = []
     walk_on = mlir.bindings().ir.WalkResult.ADVANCE
 
@@ -215,7 +218,7 @@ def replace(op: Any, values: list) -> None:
 
 
 def _groups(question: Any) -> tuple[tuple[str, ...], ...]:
-    """The platforms that it asks about.  Raises ArtifactError if they can not be read."""
+    """Return the platform groups of a query.  Raises ArtifactError if they cannot be read."""
     try:
         return read(question.attributes["backend_config"]["platforms"].value)
     except (KeyError, TypeError, AttributeError):
@@ -223,8 +226,11 @@ def _groups(question: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _answer(groups: Sequence[Sequence[str]], platform: str) -> int:
-    """The number of the group; any one for a platform that none is for: a branch of other
-    platforms asks, and is not run there."""
+    """Return the index of the group that contains a platform.
+
+    A platform in no group gets 0.  Such a query stands in a branch for other platforms, which does
+    not run on this one.
+    """
     try:
         return index_of(groups, platform)
     except PlaitError:
@@ -232,7 +238,7 @@ def _answer(groups: Sequence[Sequence[str]], platform: str) -> int:
 
 
 def _chosen(e: Emitter, number: Any, answers: Sequence[int]) -> Any:
-    """The answer with the number that a value is."""
+    """Return `answers[number]`, for a traced number."""
     found = e.constant(answers[-1], I32)
     if len(set(answers)) == 1:
         return found
@@ -255,7 +261,7 @@ def _check_axes(e: Emitter, ins: Sequence[Aval], xs: Sequence[Any]) -> None:
 
 
 def _is_read_from(size: Any, x: Any, axis: int) -> bool:
-    """Whether a size is that of this axis because it was read there."""
+    """Return whether a size was read from this axis, so that a check would be trivial."""
     if size is None:
         return False
     op = size.owner
@@ -273,7 +279,7 @@ def _check_constraints(e: Emitter, scope: Scope, ins: Sequence[Aval]) -> None:
 
 
 def _where(constraint: str, ins: Sequence[Aval]) -> str:
-    """Which axes have the sizes that a constraint is about."""
+    """Describe the axes that have the sizes of a constraint."""
     found = {}
     for k, a in enumerate(ins):
         for i, d in enumerate(a.shape):
@@ -293,9 +299,9 @@ def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None
 
 
 def without_composites(artifact: bytes) -> bytes:
-    """The portable artifact in which composite operations are calls of what they consist of.
+    """Return the portable artifact with composite operations replaced by calls.
 
-    What puts in sizes may follow calls only (TensorFlow's does).
+    Some shape refinement passes, such as TensorFlow's, descend into calls only.
     """
     with jaxlib_api.lock:
         module, m = parsed(artifact), mlir.bindings()
@@ -315,9 +321,9 @@ def without_composites(artifact: bytes) -> bytes:
 
 
 def parsed(artifact: bytes) -> Any:
-    """The module of an artifact, in our context; for a holder of `door.lock`.
+    """Parse the module of an artifact in our context.  The caller must hold `jaxlib_api.lock`.
 
-    Raises ArtifactError if it can not be read.
+    Raises ArtifactError if it cannot be read.
     """
     try:
         module = jaxlib_api.load_portable_artifact(artifact, mlir.bindings().context)
@@ -337,24 +343,25 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
 
 
 def custom_calls(module: Any) -> list[str]:
-    """Names of the functions outside StableHLO that a module calls, sorted."""
+    """Return the names of the custom calls of a module, sorted."""
     return targets(outside_calls(module))
 
 
 def targets(calls: Sequence[Any]) -> list[str]:
-    """Names of the functions that are called, sorted."""
+    """Return the target names of custom calls, sorted."""
     return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
 def outside_calls(module: Any) -> list[Any]:
-    """The calls of functions outside StableHLO."""
+    """Return the custom calls of a module."""
     return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
 
 def calls_in(module: Any) -> tuple[list[Any], bool]:
-    """(the calls of functions outside StableHLO, whether a function calls itself).
+    """Return (custom calls of a module, whether a function calls itself).
 
-    Also by others: there are no such programs, and compilers do not come to an end with them.
+    Calls through other functions count.  No valid program has such a cycle, and compilers do not
+    terminate on one.
     """
     outside, calls = [], {}
     for f in module.body.operations:
@@ -367,7 +374,7 @@ def calls_in(module: Any) -> tuple[list[Any], bool]:
 
 
 def _goes_round(calls: dict[str, set[str]]) -> bool:
-    """Whether following calls comes back to where it began."""
+    """Return whether the call graph has a cycle."""
     while calls:
         done = {name for name, callees in calls.items() if not callees & calls.keys()}
         if not done:
@@ -377,12 +384,12 @@ def _goes_round(calls: dict[str, set[str]]) -> bool:
 
 
 def has_regions(artifact: bytes) -> bool:
-    """Whether a module says what each of several devices does."""
+    """Return whether a module contains per-device regions (manual computations)."""
     return b"manual_computation" in artifact
 
 
 def sizes_in_regions(artifact: bytes) -> bool:
-    """Whether what each device does asks for sizes, or calls what may."""
+    """Return whether a per-device region reads sizes, or calls a function that may."""
     with jaxlib_api.lock:
         module = parsed(artifact)
         regions = operations(module, lambda op: op.name == "sdy.manual_computation")
@@ -391,7 +398,7 @@ def sizes_in_regions(artifact: bytes) -> bool:
 
 
 def main_of(module: Any) -> Any:
-    """The function `main`; raises ArtifactError if there is none."""
+    """Return the function `main`.  Raises ArtifactError if there is none."""
     for op in module.body.operations:
         if op.operation.name == "func.func" and _name(op) == "main":
             return op
@@ -403,14 +410,16 @@ def _name(f: Any) -> str:
 
 
 def types_of(f: Any) -> tuple[list[Any], list[Any]]:
-    """(types of arguments, types of results) of a function."""
+    """Return (argument types, result types) of a function."""
     kind = f.operation.attributes["function_type"].value
     return list(kind.inputs), list(kind.results)
 
 
 def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval], by_argument: bool) -> bool:
-    """Whether `main` takes and returns these types, or what stands for them; before them the
-    number of the platform if it is asked for `by_argument`."""
+    """Return whether `main` takes and returns the physical types of `ins` and `outs`.
+
+    With `by_argument`, `main` must take the platform index first.
+    """
     taken, returned = types_of(main_of(module))
     said = lambda avals: [type_of(a.physical) for a in avals]  # noqa: E731
     front = [type_of(I32)] if by_argument else []
@@ -418,7 +427,7 @@ def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval], by_argument: 
 
 
 def text_of(artifact: bytes) -> str:
-    """The module as text."""
+    """Return the module as text."""
     with jaxlib_api.lock:
         return parsed(artifact).operation.get_asm()
 
@@ -427,10 +436,9 @@ def text_of(artifact: bytes) -> str:
 
 
 def rewritten(artifact: bytes, divided: bool) -> tuple[bytes, list[str]]:
-    """(the artifact as it is written here, the functions outside StableHLO that it calls).
+    """Return (the artifact in the form that is written here, names of the custom calls in it).
 
-    What is said of dividing the module over devices is left out if it is not `divided`, but run on
-    one.
+    Unless `divided`, the module runs on one device, and its sharding annotations are removed.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
@@ -446,7 +454,7 @@ _OF_DIVISIONS = ("sdy.", "mhlo.sharding")
 
 
 def _undivided(module: Any) -> None:
-    """Remove constraints of sharding, the meshes they name, and attributes of both."""
+    """Remove sharding constraints, the meshes that they name, and sharding attributes."""
     for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
         replace(op, [op.operands[0]])
     for op in operations(module, lambda op: op.name == "sdy.mesh"):
@@ -458,7 +466,7 @@ def _undivided(module: Any) -> None:
 
 
 def _without_divisions(f: Any) -> None:
-    """Remove from a function what is said of how its arguments and results are divided."""
+    """Remove the shardings of the arguments and results of a function."""
     m, op = mlir.bindings(), f.operation
     for name in [name for name in ("arg_attrs", "res_attrs") if name in op.attributes]:
         kept = [
@@ -473,8 +481,10 @@ def _without_divisions(f: Any) -> None:
 
 
 def answered(module: Any, platforms: Sequence[str]) -> Any:
-    """The module, which no longer calls the function that says on which platform it is, as those
-    of format 1 do, if there is one only."""
+    """Replace platform queries by constants if there is only one platform, and return the module.
+
+    Modules of format 1 contain such queries.
+    """
     if len(platforms) != 1:
         return module
     m = mlir.bindings()
@@ -495,18 +505,19 @@ def code_for(
     by_argument: bool = False,
     number: int | None = None,
 ) -> bytes:
-    """Bytecode of the module for arguments of these types, whose sizes are numbers.
+    """Return bytecode of the module for arguments of these types, whose sizes are numbers.
 
     Args:
       artifact: portable StableHLO.
       ins: types of the arguments.
-      symbolic: whether sizes in it are known by name only.
-      platforms: for which it is wanted; of one that asks nothing is left but its branches.
-      by_argument: whether `main` takes the number of the platform first.
-      number: that of the platform, if it is known: `main` does not take it then.
+      symbolic: whether the module has symbolic sizes.
+      platforms: target platforms; with a single one, queries are resolved to its branch.
+      by_argument: whether `main` takes the platform index first.
+      number: the platform index, if it is known; the returned `main` does not take it then.
 
-    Raises ArtifactError if it does not say what all sizes are, refuses these, or calls a library
-    with what that does not take; ShapeError if a value would have more bytes than can be counted.
+    Raises ArtifactError if the module leaves a size undetermined, refuses these sizes, or calls a
+    library with operands that it does not accept.  Raises ShapeError if a value would have more
+    bytes than can be counted.
     """
     known = symbolic or number is not None
     with jaxlib_api.lock:
@@ -519,7 +530,9 @@ def code_for(
         code = mlir.bytecode(module)
     if not known:
         return code
-    try:  # constants are passed into functions: the compiler then drops other platforms' branches
+    # Refining also propagates constants into functions, so the compiler can drop the branches of
+    # other platforms.
+    try:
         refined = jaxlib_api.refine_shapes(code)
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise ArtifactError(
@@ -534,12 +547,12 @@ def code_for(
 
 
 def specialised(code: bytes, by_argument: bool, divided: bool = False) -> bytes:
-    """The portable artifact of what `code_for` returned.
+    """Return the portable artifact of bytecode from `code_for`.
 
     Args:
       code: bytecode of a module in which all sizes are numbers.
-      by_argument: whether `main` takes the number of the platform first.
-      divided: whether it is divided over a mesh.
+      by_argument: whether `main` takes the platform index first.
+      divided: whether the module is sharded over a mesh.
     """
     with jaxlib_api.lock:
         module = mlir.parse(code)
@@ -554,15 +567,15 @@ def specialised(code: bytes, by_argument: bool, divided: bool = False) -> bytes:
 def with_arguments(
     artifact: bytes, ins: Sequence[Aval], kept: Sequence[int], by_argument: bool
 ) -> bytes:
-    """The portable artifact whose `main` takes all arguments, of one whose `main` takes some.
+    """Return the artifact with a `main` that takes all arguments, also those that it ignores.
 
     Args:
       artifact: portable StableHLO.
       ins: types of all arguments.
-      kept: numbers of those that it takes.
-      by_argument: whether it takes the number of the platform first.
+      kept: indices of the arguments that the module takes.
+      by_argument: whether it takes the platform index first.
 
-    Raises ArtifactError if it takes others.
+    Raises ArtifactError if the module takes other arguments.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
@@ -591,14 +604,14 @@ def with_constants(
     symbolic: bool,
     divided: bool = False,
 ) -> bytes:
-    """The portable artifact whose `main` does not take the first arguments, but has constants.
+    """Return the artifact with its first arguments replaced by constants.
 
     Args:
       artifact: portable StableHLO.
-      values: for each of these arguments a numpy array, and its type.
-      by_argument: whether `main` takes the number of the platform before them.
-      symbolic: whether some sizes are not known.
-      divided: whether it is divided over a mesh.
+      values: a numpy array and its type for each of these arguments.
+      by_argument: whether `main` takes the platform index before them.
+      symbolic: whether some sizes are symbolic.
+      divided: whether the module is sharded over a mesh.
     """
     with jaxlib_api.lock:
         module = parsed(artifact)
@@ -619,15 +632,17 @@ def with_constants(
 
 
 def _mark_platform(main: Any) -> None:
-    """Say to other readers that the first argument is the number of the platform."""
+    """Mark the first argument as the platform index, for other StableHLO runtimes."""
     taken, _ = types_of(main)
     kind = {"jax.global_constant": mlir.string(PLATFORM)}
     mlir.annotate(main, [kind, *[{} for _ in taken[1:]]])
 
 
 def _enter_with(module: Any, ins: list, number: int | None) -> None:
-    """Give the module a `main` of known types, which calls the one it had, of this number of the
-    platform if one is given."""
+    """Give the module a `main` of known types that calls the former one.
+
+    If a platform index is given, it is passed as a constant.
+    """
     m = mlir.bindings()
     taken, returned = types_of(main_of(module))
     name = _renamed_main(module, "of_any_size")
@@ -642,7 +657,7 @@ def _enter_with(module: Any, ins: list, number: int | None) -> None:
 
 
 def _renamed_main(module: Any, name: str) -> str:
-    """Make `main` a private function of about this name, which is returned."""
+    """Make `main` private under a unique name similar to `name`, and return that name."""
     held = {_name(f) for f in module.body.operations}
     name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
     while name in held:
@@ -654,14 +669,17 @@ def _renamed_main(module: Any, name: str) -> str:
 
 
 def _called(m: Any, ip: Any, where: Any, name: str, taken, returned, args) -> list:
-    """The results of a function for values whose types say more, or less, than it does."""
+    """Call a function and return its results; operands are converted to its argument types.
+
+    The types may differ in which sizes are static.
+    """
     xs = [_as(m, ip, where, x, t) for x, t in zip(args, taken, strict=True)]
     callee = {"callee": mlir.symbol(name)}
     return list(m.create("func.call", returned, xs, callee, None, 0, where, ip).results)
 
 
 def _as(m: Any, ip: Any, where: Any, x: Any, kind: Any) -> Any:
-    """A value with its sizes said as another type says them."""
+    """Return a value with its sizes static or dynamic as in another type."""
     if x.type == kind:
         return x
     return m.create("stablehlo.convert", [kind], [x], None, None, 0, where, ip).result
@@ -679,16 +697,18 @@ def call_inside(
     outs: Sequence[Aval],
     platforms: Sequence[str] = (),
 ) -> list:
-    """The results of a module's `main`, called where another module is being built.
+    """Call the `main` of a module within another module that is being built.
 
     Args:
-      e: where.
-      key: what the module is, so that it is put there once however often it is called.
-      name: of the function, for readers.
+      e: the emitter of the other module.
+      key: identifies the module, so that repeated calls share one copy.
+      name: a readable name for the function.
       code: bytecode of the module.
-      xs: values.
+      xs: the operands.
       outs: types of the results.
-      platforms: those of which `main` takes the number of one first, if it does.
+      platforms: the platforms that `main` takes an index of first, if it does.
+
+    Returns the results.
     """
     symbols, m = e.unit.symbols, mlir.bindings()
     if key not in symbols:
@@ -704,20 +724,23 @@ def call_inside(
 
 
 def _joined(e: Emitter, name: str, module: Any) -> str:
-    """Put the functions of a module into that which is being built; the new name of its main."""
+    """Move the functions of a module into the one being built; return the new name of `main`."""
     table, target = mlir.bindings().ir.SymbolTable, e.unit.module.body
     _share_meshes(e, table, module)
     functions = list(module.body.operations)
     main = _name(main_of(module))
     new = {}
-    for i, f in enumerate(functions):  # first to names that nothing can have
+    # Two renames, the first to names that no function has: a final name may still be the old name
+    # of another function in this module.
+    for i, f in enumerate(functions):
         old = _name(f)
         wanted = name if old == main else f"{name}_{old}"
         new[f"join.{i}"] = e.unit.unique(wanted), old == main
         _rename(table, module, f, old, f"join.{i}")
     for f, (between, (final, _)) in zip(functions, new.items()):
         _rename(table, module, f, between, final)
-    for f in functions:  # when all are renamed: they call each other
+    # Functions refer to each other by name, so they move only after all are renamed.
+    for f in functions:
         f.operation.attributes["sym_visibility"] = mlir.string("private")
         _without_divisions(f)
         f.operation.detach_from_parent()
@@ -726,7 +749,7 @@ def _joined(e: Emitter, name: str, module: Any) -> str:
 
 
 def _share_meshes(e: Emitter, table: Any, module: Any) -> None:
-    """Let a module speak of the meshes of that which is being built, where they are the same."""
+    """Move the meshes of a module into the one being built, and merge equal ones."""
     here = {str(op.operation.attributes["mesh"]): op for op in _meshes(e.unit.module)}
     for op in _meshes(module):
         mesh, old = str(op.operation.attributes["mesh"]), _name(op)
@@ -734,7 +757,7 @@ def _share_meshes(e: Emitter, table: Any, module: Any) -> None:
             _rename(table, module, op, old, e.unit.unique("mesh"))
             op.operation.clone(mlir.bindings().ir.InsertionPoint.at_block_begin(
                 e.unit.module.body))  # fmt: skip
-        else:  # by way of a name that no other one has
+        else:  # Through a temporary name, for the reason given in `_joined`.
             _rename(table, module, op, old, "join.mesh")
             table.replace_all_symbol_uses("join.mesh", _name(here[mesh]), module.operation)
         op.operation.erase()

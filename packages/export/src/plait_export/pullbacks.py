@@ -1,7 +1,7 @@
-"""An artifact as a function with derivatives: with those that were saved, or by reading it back.
+"""Artifacts as differentiable functions, by saved derivatives or by reading the module back.
 
-Invariant: a derivative that was saved is used; rules that a module does not hold are never dropped
-without leave.
+Invariant: a saved derivative is used if there is one; custom rules that a module does not hold are
+dropped only with the user's permission.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from .artifact import Exported
 
 
 def by_reading(artifact: Exported) -> Callable[..., list]:
-    """The function of flat values, as one operation with the program that was read back."""
+    """Return the function of flat values as one call of the program that was read back."""
 
     def apply(*xs: Any) -> list:
         return call.bind(*xs, program=artifact.read_for([x.aval for x in xs]))
@@ -24,7 +24,7 @@ def by_reading(artifact: Exported) -> Callable[..., list]:
 
 
 def with_pullback(artifact: Exported, apply: Callable[..., list]) -> Any:
-    """A way to do it, with the derivative that was saved as its own."""
+    """Return `apply` with the saved derivative as its custom rule."""
 
     def pullback(xs: Sequence[Any], cts: Sequence[Any]) -> tuple:
         return artifact.vjp().call(*xs, *cts)
@@ -35,7 +35,7 @@ def with_pullback(artifact: Exported, apply: Callable[..., list]) -> Any:
 
 
 def without_rules(artifact: Exported, apply: Callable[..., list]) -> Any:
-    """A way to do it that refuses to be differentiated, if rules would be lost by that."""
+    """Return `apply` with a rule that refuses differentiation if that would lose custom rules."""
     function = plait.custom_jvp(apply)
 
     @function.defjvp

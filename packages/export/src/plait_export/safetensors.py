@@ -1,14 +1,15 @@
-"""The format safetensors, of arrays under names: https://huggingface.co/docs/safetensors.
+"""The safetensors format for named arrays: https://huggingface.co/docs/safetensors.
 
-    8 bytes      the length of the header, the least significant byte first
+    8 bytes      the length of the header, little-endian
     header       JSON: {name: {"dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end]}}
-    data         the arrays, one right after the other, in the order of C
+    data         the arrays, one right after the other, in C order
 
-Here the header ends, by spaces, at a multiple of 64 bytes, and arrays whose bytes are such a
-multiple come first: of a file that is mapped into memory devices then take them as they lie.
+Here the header is padded with spaces to a multiple of 64 bytes, and arrays whose size is such a
+multiple come first.  So these arrays are aligned when the file is mapped into memory, and devices
+can use them without a copy.
 
-Invariant: what `read` returns are views of the bytes it was given, each within them and none over
-another, or an ArtifactError says what is wrong.
+Invariant: `read` returns views of the bytes that it was given, within bounds and not overlapping,
+or raises an ArtifactError with the defect.
 """
 
 import json
@@ -27,7 +28,7 @@ EMPTY = memoryview((2).to_bytes(8, "little") + b"{}")
 """A file without arrays."""
 
 _LONGEST = 100_000_000
-"""Bytes that a header may have, as the format says."""
+"""The limit of the format for the bytes of a header."""
 
 _NAMES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F16": "float16",
@@ -44,13 +45,14 @@ _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
 def holds(dtype: Any) -> bool:
-    """Whether the format has a name for elements of this dtype."""
+    """Return whether the format has a name for this dtype."""
     return dtype in _CODES
 
 
 def chunks(arrays: Mapping[str, np.ndarray]) -> list[memoryview]:
-    """The bytes of a file of arrays, in pieces that are not copied: the header, then each array."""
-    order = sorted(arrays, key=lambda name: arrays[name].nbytes % ALIGNED != 0)  # stable
+    """Return a file of arrays as uncopied pieces: the header, then each array."""
+    # The sort is stable, so arrays keep their order among the aligned and among the others.
+    order = sorted(arrays, key=lambda name: arrays[name].nbytes % ALIGNED != 0)
     header, end = {}, 0
     for name in order:
         x, begin = arrays[name], end
@@ -65,10 +67,10 @@ def chunks(arrays: Mapping[str, np.ndarray]) -> list[memoryview]:
 
 
 def read(data: memoryview) -> dict[str, np.ndarray]:
-    """The arrays of a file, as views of its bytes, by name.
+    """Return the arrays of a file by name, as views of its bytes.
 
-    Raises ArtifactError for what is no such file: offsets that leave it, leave holes or overlap,
-    sizes that are not those of the shapes, and dtypes that nothing here has.
+    Raises ArtifactError for an invalid file: offsets that leave it, leave holes or overlap, sizes
+    that differ from those of the shapes, and dtypes that Plait does not have.
     """
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > min(_LONGEST, len(data) - 8):
@@ -93,7 +95,7 @@ def read(data: memoryview) -> dict[str, np.ndarray]:
 
 
 def _range(name: str, said: Any) -> tuple[int, int]:
-    """Where an array begins and ends."""
+    """Return the offsets at which an array begins and ends."""
     offsets = said.get("data_offsets") if isinstance(said, dict) else None
     if not (isinstance(offsets, list) and len(offsets) == 2 and all(map(_is_size, offsets))):
         raise _damaged(f"where {name!r} is")

@@ -1,13 +1,13 @@
-"""Seals: whether an artifact is as one who knows a key wrote it.
+"""Seals, which prove that the holder of a key wrote an artifact and that it is unchanged.
 
-    line of 17 bytes    what it is, and how it is sealed
-    32 bytes            HMAC-SHA256 (RFC 2104) of the line and what follows
-    the archive         as `container` has it
+    line of 17 bytes    identifies the format of the seal
+    32 bytes            HMAC-SHA256 (RFC 2104) of the line and the archive
+    the archive         in the format of `container`
 
-A reader compares the seal before anything of the archive is looked at.  What is sealed can be read
-by everybody; only who has the key can write it.
+A reader compares the seal before it parses any of the archive.  A sealed artifact is readable
+without the key, but only a holder of the key can write one.
 
-Invariant: with a key, only bytes that were sealed by it leave `unsealed`.
+Invariant: with a key, `unsealed` returns only bytes that were sealed with it.
 """
 
 import hmac
@@ -21,24 +21,24 @@ from . import container, files
 from .errors import AGAIN, ArtifactError
 
 LINE = b"plait sealed 1 \r\n"
-"""With a carriage return: who changes the ends of lines breaks it at once."""
+"""Includes a carriage return, so that a conversion of line ends is detected at once."""
 
 _SHORTEST = 16
 _LENGTH = sha256().digest_size
 _PIECE = 1 << 20
 BEFORE = len(LINE) + _LENGTH
-"""Bytes before the archive."""
+"""The number of bytes before the archive."""
 
 
 def seal(data: bytes, key: Any) -> bytes:
-    """The bytes of an artifact, sealed.  Raises ArgumentError for what is no key."""
+    """Return the bytes of an artifact with a seal.  Raises ArgumentError for an invalid key."""
     return LINE + _seal_of(data, _checked(key)) + data
 
 
 def write_sealed(file: IO[bytes], fill: Callable[[IO[bytes]], None], key: Any) -> None:
-    """Write an artifact by `fill(file)`, and the seal of it before it.  The file is a new one.
+    """Write an artifact with `fill(file)` to a new file, and its seal in front.
 
-    Raises ArgumentError for what is no key.
+    Raises ArgumentError for an invalid key.
     """
     key = _checked(key)
     file.write(LINE + bytes(_LENGTH))
@@ -55,7 +55,7 @@ def write_sealed(file: IO[bytes], fill: Callable[[IO[bytes]], None], key: Any) -
 def write_file(
     path: Any, manifest: dict[str, Any], members: dict[str, container.Member], key: Any
 ) -> None:
-    """Write a file that is there wholly or not at all, sealed if there is a key."""
+    """Write an artifact file atomically, sealed if a key is given."""
     before = 0 if key is None else BEFORE
 
     def fill(file: IO[bytes]) -> None:
@@ -74,14 +74,15 @@ def _seal_of(data: bytes | memoryview, key: bytes) -> bytes:
 
 
 def is_sealed(blob: bytes | memoryview) -> bool:
-    """Whether bytes say that they are sealed."""
+    """Return whether bytes begin with the line of a sealed artifact."""
     return bytes(blob[: len(LINE)]) == LINE
 
 
 def unsealed(blob: bytes | memoryview, key: Any) -> bytes | memoryview:
-    """The bytes of the artifact that was sealed by the key; of one that is not, without a key.
+    """Verify the seal and return the artifact; without a key, return an unsealed artifact.
 
-    Raises ArtifactError for a seal of another key, for none, and for one without a key.
+    Raises ArtifactError if the seal is by another key, or is missing although a key is given.  Also
+    raises it if the artifact is sealed and no key is given.
     """
     if key is None:
         if is_sealed(blob):

@@ -1,10 +1,11 @@
-"""An artifact as a service for programs on the same machine.
+"""A server that runs an artifact for programs on the same machine.
 
-    GET /     what it is, as JSON
+    GET /     facts about the artifact, as JSON
     POST /    arguments -> results, as JSON (application/json) or as numpy's npz (any other type)
 
-Invariant: it listens on the loopback device only, answers only those who know that they speak to
-it (so that no web page makes a browser ask it), and takes no more bytes than are allowed.
+Invariant: the server listens on the loopback device only and reads at most the allowed number of
+bytes.  It refuses requests with a foreign Host or any Origin header, so that a web page cannot use
+a browser to reach it.
 """
 
 import json
@@ -17,18 +18,18 @@ from .opened import Opened, arrays_of, file_of, text_of, values_of
 
 HOST = "127.0.0.1"
 _PATIENCE = 30.0
-"""Seconds in which a request has to have come."""
+"""Seconds within which a request must arrive."""
 
 
 def server_of(opened: Opened, port: int, largest: int) -> HTTPServer:
-    """A server, which does not run yet.
+    """Return a server that is bound to a port but not running yet.
 
     Args:
-      opened: what is served.
-      port: of the loopback device; 0 for any that is free.
-      largest: bytes that a request may have, and its arrays.
+      opened: the artifact to serve.
+      port: a port of the loopback device; 0 for any free one.
+      largest: the number of bytes that a request may have, and its arrays.
 
-    Raises ArgumentError if nothing can listen there, as at a port that is taken.
+    Raises ArgumentError if the port cannot be bound, for example because it is taken.
     """
 
     class Handler(_Handler):
@@ -76,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, answer, "application/json" if as_json else "application/x-npz")
 
     def _is_for_us(self) -> bool:
-        """Whether it was meant for this machine, and for what is here; else it is refused."""
+        """Return whether a request is local and for "/"; answer it with an error otherwise."""
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host not in (HOST, "localhost") or self.headers.get("Origin"):
             self._refuse(403, "this service is for programs on this machine")
@@ -98,4 +99,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not written down."""
+        """Suppress the default log line of each request."""

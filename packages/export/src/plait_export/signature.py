@@ -1,7 +1,7 @@
-"""Signatures: types of arguments and results, as text, and checked when a function is called.
+"""Signatures: argument and result types as text, and their checks when a function is called.
 
-Invariant: text that is read back is the same type, in a scope with the same constraints; a call
-that is let through has sizes that satisfy every constraint.
+Invariant: text that is read back gives the same type, in a scope with the same constraints; the
+sizes of an accepted call satisfy every constraint.
 """
 
 import re
@@ -42,12 +42,12 @@ Sizes = dict[str, Any]
 
 
 def shown(aval: Aval) -> str:
-    """A type as text: f32[b,3], with a star if it is weak."""
+    """Return a type as text: f32[b,3], with a star if it is weak."""
     return repr(aval)
 
 
 def read(text: Any, scope: Scope) -> Aval:
-    """The type of a text; raises ArtifactError for a text of none."""
+    """Parse the text of a type.  Raises ArtifactError for any other text."""
     found = _TEXT.fullmatch(text) if isinstance(text, str) else None
     dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
     if found is None or dtype is None:
@@ -62,9 +62,9 @@ def read(text: Any, scope: Scope) -> Aval:
 
 
 def scope_of(avals: Sequence[Any]) -> Scope | None:
-    """Return the one scope of the symbolic sizes of what has a shape; None if there are none.
+    """Return the one scope of all symbolic sizes; None if there are none.
 
-    Raises NotExportable if there are two.
+    Raises NotExportable if the sizes are of two scopes.
     """
     scopes = {d.scope: d for a in avals for d in a.shape if d.__class__ is Dim}
     if len(scopes) > 1:
@@ -84,8 +84,10 @@ def scope_of(avals: Sequence[Any]) -> Scope | None:
 def check_types(
     want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str
 ) -> None:
-    """Raise TypeRule, with the path of the argument, if dtypes, ranks, or sizes that are no
-    symbols differ."""
+    """Refuse arguments whose dtypes, ranks, or static sizes differ.
+
+    Raises OperandTypeError or ShapeError with the path of the argument.
+    """
     for i, (w, g) in enumerate(zip(want, given, strict=True)):
         if w.dtype != g.dtype:
             raise OperandTypeError(
@@ -104,9 +106,9 @@ def check_types(
 
 
 def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str) -> Sizes:
-    """The size of every name, from types that `check_types` let through.
+    """Return the size of every name, from types that `check_types` accepted.
 
-    Raises DimMismatch or UndecidedDim, with the sizes that arguments have.
+    Raises DimMismatch or UndecidedDim, with the sizes of the arguments.
     """
     pairs = [
         (a, b)
@@ -131,10 +133,10 @@ def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], na
 
 
 def given_sizes(dims: Sequence[Dim], given: Mapping[str, Any], name: str) -> Sizes:
-    """The sizes that are given for the names in `dims`, as ints.
+    """Return the sizes that are given for the names in `dims`, as ints.
 
-    Raises ArgumentError for what is no number, and DimMismatch for those that no arrays have, or
-    that break a constraint.
+    Raises ArgumentError for a size that is not an integer, and DimMismatch for sizes that an array
+    cannot have or that break a constraint.
     """
     sizes: Sizes = {}
     for symbol, size in given.items():
@@ -166,7 +168,7 @@ _SIZES = "give arrays whose sizes fit together as Exported.constraints and these
 
 
 def with_sizes(aval: Aval, sizes: Sizes) -> Aval:
-    """The type with its names replaced by sizes."""
+    """Return the type with its names replaced by sizes."""
     if not any(d.__class__ is Dim for d in aval.shape):
         return aval
     return aval.with_shape([d.substitute(sizes) if d.__class__ is Dim else d for d in aval.shape])

@@ -1,12 +1,12 @@
-"""Tree structures as JSON, for a process that knows their classes only by names.
+"""Tree structures as JSON, in which classes appear only under registered names.
 
     {"args": "*"}                              leaves are "*", None is null
     {"tuple": [...]}, {"list": [...]}          children in order
     {"dict": [[key, child], ...]}              also "ordered", an OrderedDict
     {"node": name, "static": ..., "children": [...]}    a registered class
 
-Invariant: only classes that were registered under a name are written or made; what is read is
-data, and nothing in it is executed but the functions that were registered here.
+Invariant: only classes that were registered under a name are written or made.  Input is data:
+reading it runs no code but the functions that were registered here.
 """
 
 import base64
@@ -26,7 +26,7 @@ _LEAF = "*"
 
 
 class Registered(NamedTuple):
-    """A class that artifacts know by a name; how its static part is written and read."""
+    """A class with its name in artifacts, and functions that write and read its static part."""
 
     cls: type
     name: str
@@ -40,11 +40,11 @@ _by_name: dict[str, Registered] = {}
 
 _RESULTS = ("EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult")
 _HOME = "plait.numpy.linalg."
-"""Where the named tuples are that numpy's functions return; they need not be registered."""
+"""The home of the named tuples that numpy's functions return; they need not be registered."""
 
 
 def _named(cls: type) -> Registered | None:
-    """How artifacts know a class."""
+    """Return the registration of a class; None if it has none."""
     held = _by_class.get(cls)
     if held is None and cls.__name__ in _RESULTS and cls.__module__.startswith(_HOME):
         held = Registered(cls, _HOME + cls.__name__, None, None)
@@ -52,7 +52,7 @@ def _named(cls: type) -> Registered | None:
 
 
 def _called(name: str) -> Registered | None:
-    """The class that artifacts know by a name."""
+    """Return the registration under a name; None if there is none."""
     held, (home, _, last) = _by_name.get(name), name.rpartition(".")
     if held is None and home + "." == _HOME and last in _RESULTS:
         held = Registered(getattr(plait.numpy.linalg, last), name, None, None)
@@ -62,7 +62,7 @@ def _called(name: str) -> Registered | None:
 
 
 class _Stranger:
-    """What stands for every registered class where no classes of users are known."""
+    """A stand-in for every registered class in a process without the user's classes."""
 
     __slots__ = ("children",)
 
@@ -71,7 +71,7 @@ class _Stranger:
 
 
 def take_any_class() -> None:
-    """From now on read nodes of all names, in a process that makes nothing of trees."""
+    """Accept nodes of any name from now on, in a process that does not use the trees."""
     plait.tree.register(_Stranger, lambda s: (s.children, None), lambda _, c: _Stranger(c))
     _stands_for_all.append(_Stranger)
 
@@ -80,13 +80,13 @@ _stands_for_all: list[type] = []
 
 
 def reads_bytes(name: str) -> bool:
-    """Whether a class of this name is registered with a function that reads its static part."""
+    """Return whether the class under a name has a function that reads its static part."""
     held = _called(name)
     return held is not None and held.read is not None
 
 
 def fields_of(name: str) -> tuple[str, ...] | None:
-    """The fields of the named tuple that is registered under a name, if one is."""
+    """Return the fields of the named tuple under a name; None if it is not a named tuple."""
     held = _called(name)
     is_plain = held is not None and held.read is None and issubclass(held.cls, tuple)
     return getattr(held.cls, "_fields", None) if is_plain and held is not None else None
@@ -103,13 +103,13 @@ def register_pytree_serialization(
 
     Args:
       nodetype: a class registered as a tree (`plait.tree.register`, `register_dataclass`).
-      serialized_name: what artifacts call it; unique, and never to be changed.
-      serialize_auxdata: static part -> bytes.  By default it may be made of None, booleans,
-        numbers, strings, tuples and lists.
-      deserialize_auxdata: the inverse.
+      serialized_name: its name in artifacts; unique, and never to be changed.
+      serialize_auxdata: a function from the static part to bytes.  By default the static part may
+        consist of None, booleans, numbers, strings, tuples and lists.
+      deserialize_auxdata: the inverse function.
 
     Returns the class.  Raises DuplicateRule if the class or the name is registered already, and
-    TypeRule if only one of the two functions is given.
+    ArgumentError if only one of the two functions is given.
 
     >>> import dataclasses, plait
     >>> @plait.tree.register_dataclass
@@ -152,9 +152,14 @@ def register_pytree_serialization(
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
-    """The same for a named tuple, which is a tree by itself.
+    """Let trees with a named tuple be arguments and results of exported functions.
 
-    Raises TypeRule for another class, DuplicateRule as above.
+    Args:
+      nodetype: a named tuple, which is a tree without registration.
+      serialized_name: its name in artifacts; unique, and never to be changed.
+
+    Returns the class.  Raises ArgumentError for another class, and DuplicateRule if the class or
+    the name is registered already.
     """
     is_named = isinstance(nodetype, type) and issubclass(nodetype, tuple)
     if not (is_named and hasattr(nodetype, "_fields")):
@@ -169,9 +174,9 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
 
 
 def written(tree: TreeDef, what: str, names: set[str]) -> Any:
-    """The structure as JSON; `names` gets those of the registered classes in it.
+    """Return the structure as JSON, and add the names of its registered classes to `names`.
 
-    Raises NotExportable for a node of a class that is not registered; `what` says of what.
+    Raises NotExportable for a node of an unregistered class; `what` names the tree in the error.
     """
     data = node_data(tree)
     if data is None:
@@ -207,7 +212,7 @@ def _registrar(cls: type) -> str:
 
 
 def _plain(x: Any, what: str) -> Any:
-    """A static value as JSON that tells tuples from lists."""
+    """Return a static value as JSON that distinguishes tuples from lists."""
     if x is None or x.__class__ in (bool, int, str):
         return x
     if x.__class__ is float:
@@ -224,8 +229,10 @@ def _plain(x: Any, what: str) -> Any:
 
 
 def read(node: Any) -> TreeDef:
-    """The structure that JSON describes; raises ArtifactError if it describes none, or one with a
-    class that is not registered here."""
+    """Return the structure that JSON describes.
+
+    Raises ArtifactError for any other JSON, and for a class that is not registered here.
+    """
     try:
         return _read(node, 0)
     except RecursionError:
@@ -260,7 +267,7 @@ def _read(node: Any, depth: int) -> TreeDef:
 
 
 def _are_keys(keys: list[Any]) -> bool:
-    """Whether a dictionary can have these, and trees can tell their order."""
+    """Return whether keys are hashable, unique and sortable, as dictionaries in trees need."""
     try:
         return len(set(keys)) == len(keys) and bool(sorted(keys) or True)
     except TypeError:

@@ -1,7 +1,6 @@
-"""Symbolic shapes: sizes known by name only, and types of arguments that have such sizes.
+"""Symbolic shapes, and argument types with symbolic sizes.
 
-Invariant: everything here ends in `plait.Scope`, whose language it is; one call names all sizes
-in one scope.
+Invariant: all texts of sizes are parsed by `plait.Scope`; one call puts all its names in one scope.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from plait.ext.values import as_value
 
 
 def is_symbolic_dim(size: Any) -> bool:
-    """Whether a size of a shape is symbolic."""
+    """Return whether a size of a shape is symbolic."""
     return isinstance(size, Dim)
 
 
@@ -26,17 +25,18 @@ def symbolic_shape(
     scope: Scope | None = None,
     like: Sequence[Any] | None = None,
 ) -> tuple[Any, ...]:
-    """The shape that a text describes.
+    """Return the shape that a text describes.
 
     Args:
-      shape_spec: sizes separated by commas, such as "b, 2*b + 1, 3"; where `like` is given, "_"
-        stands for its size at that position and "..." for any number of its sizes.  None: `like`.
-      constraints: what is known of the sizes, such as "b >= 8" or "mod(b, 8) == 0".
-      scope: instead of constraints: names of one scope mean one size in all shapes.
+      shape_spec: sizes separated by commas, such as "b, 2*b + 1, 3".  If `like` is given, "_"
+        stands for its size at that position and "..." for any number of its sizes.  None stands
+        for all of `like`.
+      constraints: facts about the sizes, such as "b >= 8" or "mod(b, 8) == 0".
+      scope: a scope to use instead of constraints; a name means the same size in all its shapes.
       like: a shape of ints.
 
-    Raises ProgramError for a text that can not be read, TypeRule for placeholders that `like`
-    does not fill.
+    Raises ProgramError for a text that cannot be parsed, and ShapeError for placeholders that
+    `like` does not fill.
 
     >>> import plait
     >>> plait.export.symbolic_shape("2*b, _, 3", like=(4, 5, 3))
@@ -63,7 +63,7 @@ def symbolic_shape(
 
 
 def _scope(scope: Any) -> Scope:
-    """What is given for a scope.  Raises ArgumentError if it is none."""
+    """Return a scope.  Raises ArgumentError for anything else."""
     if not isinstance(scope, Scope):
         raise ArgumentError(
             f"{scope!r} is no scope", fix='write plait.Scope(["b >= 8"]), or constraints=["b >= 8"]'
@@ -72,7 +72,7 @@ def _scope(scope: Any) -> Scope:
 
 
 def _sizes(like: Any) -> tuple[Any, ...]:
-    """A shape.  Raises ArgumentError for what is none."""
+    """Return a shape as a tuple.  Raises ArgumentError for anything else."""
     try:
         found = tuple(like)
     except TypeError:
@@ -85,7 +85,7 @@ def _sizes(like: Any) -> tuple[Any, ...]:
 
 
 def filled(text: str, like: Sequence[Any] | None) -> list[str]:
-    """The sizes of a text, with those of `like` instead of placeholders.
+    """Split a text into sizes, with placeholders replaced by the sizes of `like`.
 
     Raises ShapeError for placeholders that `like` does not fill.
     """
@@ -110,7 +110,7 @@ def filled(text: str, like: Sequence[Any] | None) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """At the commas that are in no parentheses, but for a pair round everything."""
+    """Split a text at the commas outside parentheses; a pair around everything is removed."""
     text = text.strip()
     if text[:1] in ("(", "[") and _outer(text):
         text = text[1:-1]
@@ -125,7 +125,7 @@ def _split(text: str) -> list[str]:
 
 
 def _outer(text: str) -> bool:
-    """Whether the parenthesis that opens a text closes at its end."""
+    """Return whether the parenthesis that opens a text closes at its end."""
     depth = 0
     for i, c in enumerate(text):
         depth += (c in "([") - (c in ")]")
@@ -140,15 +140,15 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: Scope | None = None,
 ) -> Any:
-    """Types of arguments with symbolic sizes: what `export(f)` takes instead of arrays.
+    """Return argument types with symbolic sizes, which `export(f)` takes instead of arrays.
 
     Args:
       args: a tree of arrays, or of anything with a shape and a dtype.
-      shapes_specs: a text for `symbolic_shape`, or a tree of them that is a prefix of `args`;
+      shapes_specs: a text for `symbolic_shape`, or a tree of texts that is a prefix of `args`;
         None leaves the sizes as they are.
       constraints, scope: as for `symbolic_shape`.
 
-    Returns the tree of ShapeDtypeStructs.  Raises TreeMismatch if the texts are no prefix.
+    Returns the tree of ShapeDtypeStructs.  Raises TreeMismatch if the texts are not a prefix.
 
     >>> import numpy as np, plait
     >>> plait.export.symbolic_args_specs((np.ones((4, 3)), np.ones(3)), ("b, ...", None))

@@ -1,10 +1,10 @@
-"""Weights: large constants of a function that are not in its module, but beside it.
+"""Weights: large constants of a function, stored beside its module instead of inside.
 
-The module takes them first; what is called gives them, and users see neither.  They have names:
-where a function got them from, `params['w1']`, as far as that can be seen from outside.
+The module takes them as its first arguments; calls add them, so users do not see them.  A weight is
+named after the place where the function reaches it, such as `params['w1']`, if that can be found.
 
-Invariant: weights are known by name, type and place among the arguments of `main`; a function and
-its derivatives share them; only their elements may be replaced.
+Invariant: a weight is identified by its name, its type and its place among the arguments of `main`;
+a function and its derivatives share weights; only their elements may be replaced.
 """
 
 import functools
@@ -26,19 +26,19 @@ from .container import field
 from .errors import ArtifactError
 
 MEBIBYTE = 1 << 20
-"""Bytes from which on a constant is a weight, if nothing else is said."""
+"""The default number of bytes from which on a constant is a weight."""
 
 _DEEPEST, _MOST = 6, 100_000
-"""How deep functions and objects in each other are looked through for names, and how many."""
+"""Limits of the search for names: nesting of functions and objects, and their number."""
 
 _NO_SCOPE = Scope()
 
 
 class Weight:
-    """An array under a name.
+    """A named array.
 
     Attributes:
-      name: unique in an artifact.
+      name: its name, unique in an artifact.
       aval: its type.
     """
 
@@ -53,7 +53,7 @@ class Weight:
         return f"{self.name}: {self.aval!r}"
 
     def array(self) -> Array:
-        """The array, which uses the memory of the file it was read from where a device can."""
+        """Return the array; it shares the memory of its file if the device can."""
         if self._array is None:
             if self._host is None:
                 raise ArtifactError(f"the artifact is damaged: it has no weight {self.name!r}")
@@ -61,16 +61,16 @@ class Weight:
         return self._array
 
     def numpy(self) -> np.ndarray:
-        """Its elements; those of a file are not copied."""
+        """Return the elements; those of a file are not copied."""
         return self.array().numpy() if self._host is None else self._host
 
     @property
     def is_here(self) -> bool:
-        """Whether there are elements, and not a type alone."""
+        """True if the weight has elements, not only a type."""
         return self._host is not None or self._array is not None
 
     def replaced(self, x: Any) -> "Weight":
-        """The weight with other elements.
+        """Return the weight with other elements.
 
         Raises OperandTypeError or ShapeError if they are of another type.
         """
@@ -90,12 +90,12 @@ class Weight:
 
 
 def _at_home(x: Array) -> Array:
-    """An array of the default place."""
+    """Return an array in the default place."""
     return x if x.key.placement is None else wrap(move(x.buffer(), x.aval), x.aval)
 
 
 def replacing(held: Sequence[Weight], given: Any, name: str) -> dict[str, Weight]:
-    """The weights of a function, by name, of which some are to be replaced.
+    """Return the replaced weights of a function, by name.
 
     Raises ArgumentError for names that it does not have, and what `Weight.replaced` raises.
     """
@@ -118,11 +118,11 @@ def replacing(held: Sequence[Weight], given: Any, name: str) -> dict[str, Weight
 
 
 class Weighing:
-    """Which constants of a function, and of its derivatives, are weights, and what they are called.
+    """The choice of weights among the constants of a function and its derivatives, with names.
 
     Args:
-      least: bytes from which on a constant is one.
-      fun: where names are looked for.
+      least: the number of bytes from which on a constant is a weight.
+      fun: the function that is searched for names.
     """
 
     __slots__ = ("least", "_sources", "_found", "_named")
@@ -134,12 +134,12 @@ class Weighing:
         self._named: dict[str, Weight] = {}
 
     def is_inside(self, x: Array) -> bool:
-        """Whether a constant stays in the module."""
+        """Return whether a constant stays in the module."""
         a = x.aval
         return a.size * a.dtype.itemsize < self.least or not safetensors.holds(a.dtype)
 
     def weight(self, x: Array) -> Weight:
-        """The weight that a constant is; the same one for the same array of the user's."""
+        """Return the weight for a constant; the same one for the same array of the user."""
         if id(x) not in self._found:
             name = self._name_of(x)
             known = None if name is None else self._named.get(name)
@@ -150,11 +150,12 @@ class Weighing:
         return self._found[id(x)][1]
 
     def _name_of(self, x: Array) -> str | None:
-        """How the array is written where the function got it from; None if nobody can see."""
+        """Return the path by which the function reaches an array; None if it was not found."""
         for path, of in self._sources:
             if of is x:
                 return path
-        host: np.ndarray | None = None  # of numpy's arrays the program has copies
+        # The program holds copies of numpy arrays, so these are found by comparing elements.
+        host: np.ndarray | None = None
         for path, of in self._sources:
             if isinstance(of, np.ndarray) and _like(of, x.aval):
                 host = x.numpy() if host is None else host
@@ -171,8 +172,10 @@ _AT_ONCE = 1 << 20
 
 
 def _same(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays of a type have the same bytes; looked at piece by piece, for most differ
-    in the first one."""
+    """Return whether two arrays of one type have the same bytes.
+
+    They are compared piece by piece, because most pairs differ in the first piece.
+    """
     a, b = _bytes(x), _bytes(y)
     cuts = range(0, len(a), _AT_ONCE)
     return all(np.array_equal(a[i : i + _AT_ONCE], b[i : i + _AT_ONCE]) for i in cuts)
@@ -183,7 +186,7 @@ def _bytes(x: np.ndarray) -> np.ndarray:
 
 
 def _arrays_in(x: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """The arrays that a function can reach, or a value of it, each with how it is written there."""
+    """Yield (path, array) for the arrays reachable from a function or a value."""
     if isinstance(x, Array | np.ndarray):
         yield name, x
         return
@@ -197,7 +200,7 @@ def _arrays_in(x: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[
 
 
 def _inside(x: Any, name: str) -> Iterable[tuple[str, Any]]:
-    """What a function, or an object, holds."""
+    """Return (name, value) for the values that a function or an object holds."""
     if isinstance(x, functools.partial):
         given = [(f"arguments[{i}]", a) for i, a in enumerate(x.args)]
         return [("", x.func), *given, *x.keywords.items()]
@@ -212,7 +215,7 @@ def _inside(x: Any, name: str) -> Iterable[tuple[str, Any]]:
         leaves, _ = flatten(x)
         if len(leaves) != 1 or leaves[0] is not x:
             return [(name + path, leaf) for path, leaf in zip(key_paths(x), leaves, strict=True)]
-    except Exception:  # of a user's class: names are no reason to fail
+    except Exception:  # A user's class may raise anything; a missing name must not fail the export.
         return []
     held = getattr(x, "__dict__", None)
     return [(f"{name}.{k}", v) for k, v in held.items()] if isinstance(held, dict) else []
@@ -223,7 +226,7 @@ def _of_function(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(code.co_freevars, f.__closure__ or ()):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # it is not bound yet
+        except ValueError:  # The variable is not bound yet.
             pass
     yield from (f.__kwdefaults__ or {}).items()
     positional = code.co_varnames[: code.co_argcount]
@@ -238,15 +241,15 @@ def _of_function(f: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def described(held: Sequence[Weight]) -> list[dict[str, str]]:
-    """What a manifest says of them, in the order in which `main` takes them."""
+    """Return the manifest entries of weights, in the order in which `main` takes them."""
     return [{"name": w.name, "type": signature.shown(w.aval)} for w in held]
 
 
 class Read:
-    """The weights of a file that is read: those of its function and of its derivatives.
+    """The weights of a file, shared by its function and the derivatives.
 
     Args:
-      arrays: what the file holds; None: they are elsewhere, and only types are known.
+      arrays: the arrays of the file; None if they are elsewhere and only types are known.
     """
 
     __slots__ = ("arrays", "_held")
@@ -256,7 +259,7 @@ class Read:
         self._held: dict[str, Weight] = {}
 
     def of(self, said: dict[str, Any]) -> list[Weight]:
-        """The weights that a manifest describes.  Raises ArtifactError if they are not there."""
+        """Return the weights that a manifest lists.  Raises ArtifactError if any is missing."""
         entries = field(said, "weights", list) if "weights" in said else []
         return [self._weight(field(e, "name", str), field(e, "type", str)) for e in entries]
 
@@ -272,7 +275,7 @@ class Read:
         return found
 
     def expect_all_used(self) -> None:
-        """Raise ArtifactError if the file holds weights that nothing takes."""
+        """Raise ArtifactError if the file holds weights that no function takes."""
         unused = sorted({*(self.arrays or ())} - {*self._held})
         if unused:
             raise ArtifactError(

@@ -1,8 +1,8 @@
-"""export: a function staged, lowered, and made portable StableHLO.
+"""Export: a function is traced, lowered, and turned into portable StableHLO.
 
-Invariant: what is exported computes, and does nothing else: a program that acts on the world,
-calls Python, needs devices that are no mesh, or calls functions without a promise of stability is
-refused, with a list of what stands in the way.
+Invariant: an exported function has no side effects.  Programs are refused, with a list of the
+places, if they act on the world or call Python.  So are programs for several devices without a
+mesh, and those that call functions without a stability promise.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ from .weights import MEBIBYTE, Weighing
 
 
 def default_export_platform() -> str:
-    """The platform that functions are exported for if none is named: that of this process."""
+    """Return the platform that functions are exported for by default: that of this process."""
     return platform()
 
 
@@ -51,28 +51,28 @@ def export(
     libraries: bool = True,
     weights: str | int = "inside",
 ) -> Callable[..., Exported]:
-    """A function that exports `fun_jit` for the types of its arguments.
+    """Return a function that exports `fun_jit` for the types of its arguments.
 
     Args:
-      fun_jit: a function, jitted or not, with whatever transformations in it.
-      platforms: for which it is compiled when it is called: "cpu", "cuda", "rocm", "tpu", one or
-        several; they need not be here.  By default that of this process.
-      disabled_checks: as jax.export has it, `DisabledSafetyCheck.custom_call(name)`.
+      fun_jit: a function, jitted or not, with any transformations in it.
+      platforms: one or several target platforms: "cpu", "cuda", "rocm", "tpu".  They need not be
+        available here.  By default the platform of this process.
+      disabled_checks: checks to skip, as in jax.export: `DisabledSafetyCheck.custom_call(name)`.
       custom_calls: functions outside StableHLO that it may call, besides those that every reader
-        knows.
+        supports.
       libraries: whether linear algebra calls the libraries of the platforms, LAPACK and others.  If
-        not, it is written out in elementary operations, in loops over rows and columns, for other
-        readers of StableHLO: slower, and as exact.
-      weights: where large arrays are that the function closes over: "inside" the module, or
-        "separate", if they have 2**20 bytes or more (a number says how many).  They are then in a
-        file of the format safetensors inside the artifact, which is mapped into memory and not
-        copied (`load`); they have names (`Exported.weights`), and can be replaced
-        (`Exported.with_weights`).  Earlier readers refuse such artifacts.
+        not, it is lowered to elementary operations, in loops over rows and columns, for other
+        readers of StableHLO.  This is slower, and as exact.
+      weights: where to store large arrays that the function closes over: "inside" the module, or
+        "separate" if they have 2**20 bytes or more.  A number sets that limit.  Separate weights
+        are in a safetensors file inside the artifact, which `load` maps into memory without a copy.
+        They have names (`Exported.weights`) and can be replaced (`Exported.with_weights`).  Earlier
+        readers refuse such artifacts.
 
     Returns a function of arrays and ShapeDtypeStructs, whose sizes may be symbolic
     (`symbolic_args_specs`), that returns an `Exported`.
 
-    Raises NotExportable for what has no portable form, and what tracing raises.
+    Raises NotExportable for a function without a portable form, and what tracing raises.
 
     >>> import numpy as np, plait
     >>> types = plait.export.symbolic_args_specs(np.ones((4, 3), np.float32), "b, 3")
@@ -96,7 +96,7 @@ def export(
 
     @border
     def exported(*args: Any, **kwargs: Any) -> Exported:
-        # Before tracing, whose errors would be about two sizes that look alike.
+        # Scopes are checked before tracing, whose errors would show two sizes that look alike.
         scope_of([x for x in flatten((args, kwargs))[0] if hasattr(x, "shape")])
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         _check_closed(staged)
@@ -108,7 +108,7 @@ def export(
 
 
 def _least(weights: Any) -> int | None:
-    """The bytes from which on a constant is a weight; None if none is."""
+    """Return the number of bytes from which on a constant is a weight; None if none is."""
     if isinstance(weights, str) and weights in ("inside", "separate"):
         return MEBIBYTE if weights == "separate" else None
     if not isinstance(weights, int) or isinstance(weights, bool) or weights < 1:
@@ -121,8 +121,8 @@ def _least(weights: Any) -> int | None:
 
 
 class _How(NamedTuple):
-    """What was said of exporting: for which platforms, what may be called, whether libraries, which
-    constants are weights."""
+    """Options of one export: target platforms, permitted custom calls, whether library calls stay,
+    and the choice of weights."""
 
     platforms: tuple[str, ...]
     allowed: set[str]
@@ -131,13 +131,13 @@ class _How(NamedTuple):
 
 
 def _made(staged: Any, how: _How, keys: Sequence[Any], linear_from: int | None = None) -> Exported:
-    """The export of a function that was staged.
+    """Export a traced function.
 
     Args:
       staged: the program, and the structures of its arguments and results.
-      how: what was said of exporting.
+      how: the options of the export.
       keys: dispatch keys of its arguments.
-      linear_from: as of `Exported`.
+      linear_from: as for `Exported`.
     """
     platforms, allowed, libraries, weighing = how
     program = staged.program
@@ -188,8 +188,11 @@ def _called(program: Program) -> str:
 def _pullback(
     program: Program, name: str, how: _How, division: Division | None, keys: Sequence[Any]
 ) -> Exported:
-    """The derivative of a program: (arguments, cotangents of results) -> cotangents of arguments,
-    flat, with float0 for what has none.  Cotangents lie as what they are of."""
+    """Export the derivative of a program.
+
+    It maps (arguments, cotangents of results) to cotangents of arguments, flat, with float0 for
+    arguments without one.  A cotangent has the sharding of its argument or result.
+    """
     count = len(program.inputs)
     there = [k.placement for k in keys]
     back = [None] * len(program.outputs)
@@ -214,7 +217,7 @@ def _pullback(
 
 
 def _lying(ct: Any, placement: Any) -> Any:
-    """A cotangent that lies as what it is of, if that lies on a mesh."""
+    """Return a cotangent with the sharding of its argument, if that is on a mesh."""
     if placement is None or not hasattr(placement.place, "mesh") or ct.dtype == float0:
         return ct
     return placement.constrain(ct)
@@ -222,11 +225,11 @@ def _lying(ct: Any, placement: Any) -> Any:
 
 _KEPT = ("core.call", "core.cond", "core.scan", "core.while", "core.map_axes", "core.composite",
          "autodiff.checkpoint", "sharding.shard_map")  # fmt: skip
-"""Operations with programs that a module says."""
+"""Operations with sub-programs that a module can express."""
 
 
 def _rules_lost(program: Program) -> list[str] | None:
-    """The rules that the module does not hold, as `custom_jvp of f`; None if that is not known."""
+    """Return the custom rules that the module loses, as `custom_jvp of f`; None if unknown."""
     found: dict[str, None] = {}
     for e in _equations(program):
         if e.prim is call_exported:
@@ -234,7 +237,8 @@ def _rules_lost(program: Program) -> list[str] | None:
             if inner.custom_rules is None:
                 return None
             found.update(dict.fromkeys(inner.custom_rules))
-            if inner.symbolic or inner.by_argument:  # it is made for sizes, and loses names
+            # Such a module is refined when it is lowered, which loses the names of operations.
+            if inner.symbolic or inner.by_argument:
                 held = functions_of(inner.mlir_module_serialized, inner.platforms).values()
                 found.update(dict.fromkeys(sorted(names_in(held))))
         elif e.prim.higher is not None and e.prim.name not in _KEPT:
@@ -245,7 +249,7 @@ def _rules_lost(program: Program) -> list[str] | None:
 
 
 def _check_closed(staged: Any) -> None:
-    """Raise if it captured values that are being traced."""
+    """Refuse a function that captures traced values, or that captures or takes handles."""
     taken = [
         *staged.captured,
         *(v for v in staged.program.inputs if v.aval.dtype in Handle.of_dtype),
@@ -268,8 +272,7 @@ def _check_closed(staged: Any) -> None:
 
 
 def _without_checks(instead: Callable) -> Callable:
-    """Return what gives functions instead of equations: as `instead`, and nothing for checks that
-    may be left out."""
+    """Return `instead`, extended to replace each check by a function that does nothing."""
 
     def given(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
         return _nothing if e.prim is check_p else instead(e, platforms)
@@ -282,7 +285,7 @@ def _nothing(*_: Any, **params: Any) -> list:
 
 
 def _check_pure(program: Program, name: str) -> None:
-    """Raise, with a list, if it acts on the world or calls Python."""
+    """Refuse a program that acts on the world or calls Python, with a list of these places."""
     found = []
     for e in _equations(program):
         if e.prim is host:
@@ -300,7 +303,7 @@ def _check_pure(program: Program, name: str) -> None:
 
 
 def _equations(program: Program) -> Iterator[Eqn]:
-    """The equations that matter, in sub-programs too."""
+    """Yield the live equations, also those of sub-programs."""
     for e in live_equations(program.eqns, program.outputs):
         yield e
         for inner in programs_in(e.params):

@@ -2,14 +2,14 @@
 
     module     the module as plain data: operations, attributes, regions
     table      rules: operation of StableHLO -> operations of Plait
-    sizes      what the module computes of sizes is computed while it is read
-    walking    operations are done one after the other; types are held against what is said
+    sizes      arithmetic on sizes, evaluated while the module is read
+    walking    applies the rules, operation by operation, and checks result types
     elementwise, shapes, contractions, reductions, sorting, indexing, control, generators,
                kernels, devices
                the rules by family
 
-Invariant: a module that is read computes what it computes, or the reading is refused by the name of
-the operation that stands in the way.
+Invariant: the program that is read computes the same results as the module; otherwise reading
+raises an error that names the unsupported operation.
 """
 
 from .module import functions_of

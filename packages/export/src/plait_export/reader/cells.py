@@ -1,7 +1,7 @@
-"""Functions of elements, as regions have them, done to arrays of elements.
+"""Scalar functions, as regions contain them, applied to whole arrays.
 
-Invariant: only elementwise operations are in them, so that an array of results is the results of
-the elements.
+Invariant: such a function consists of elementwise operations only, so that applying it to arrays
+equals applying it to each element.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ from .walking import Walk
 
 
 def of_cells(walk: Walk, block: Block) -> Callable[[Sequence[Any]], list]:
-    """A region of elements as a function of arrays of one shape.
+    """Return a region of scalars as a function of arrays of one shape.
 
-    Raises NotReadable if it does something that is not elementwise, or looks outside.
+    Raises NotReadable if it is not elementwise, or uses values from outside.
     """
     kinds = [Aval((), t.dtype) for t in block.types]
     program, captured = stage(

@@ -1,11 +1,11 @@
-"""What the function of a sort or a choice says: which order it is.
+"""Recognition of orders in the comparators of sorts and selections.
 
-A function is judged by what it answers.  One that only compares its arguments with each other, and
-does logic, is determined by how they compare: below, equal, above, which of them is nan, and the
-sign of zeros.  So it is asked for every such combination.
+A comparator is classified by its results.  If it only compares its arguments with each other and
+combines booleans, its result depends only on how they compare: below, equal, above, which of them
+is nan, and the sign of zeros.  So evaluating it on every such combination determines it.
 
-Invariant: a function that is said to be an order agrees with it on every combination; one with
-other operations is judged to be none.
+Invariant: a comparator that is recognised as an order agrees with it on every combination; one with
+other operations is not recognised.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _MOST_KEYS = 4
 
 
 def _samples(dtype: np.dtype) -> np.ndarray | None:
-    """Elements in every relation to each other."""
+    """Return elements that cover every relation of two; None for an unsupported dtype."""
     if dtype == np.bool_:
         return np.array([False, True])
     if dtype.kind in "iu":
@@ -35,7 +35,7 @@ def _samples(dtype: np.dtype) -> np.ndarray | None:
 
 
 def _total(x: np.ndarray) -> np.ndarray:
-    """Integers in the total order of floats."""
+    """Map floats to integers in their total order."""
     if x.dtype.kind in "iub":
         return x
     bits = x.view(f"i{x.dtype.itemsize}")
@@ -63,11 +63,11 @@ _LOGIC: dict[str, Callable] = {
 
 
 Outside = Callable[[int], Any]
-"""The number of a value -> the constant that it is outside of a function, or None."""
+"""Maps the number of a value outside of a function to its constant, or None."""
 
 
 def answers(block: Block, columns: Sequence[np.ndarray], outside: Outside) -> np.ndarray | None:
-    """What a function of booleans and comparisons returns; None if it does anything else."""
+    """Evaluate a function of booleans and comparisons; None if it has other operations."""
     env: dict[int, Any] = dict(zip(block.arguments, columns))
     for op in block.ops:
         xs = [env[n] if n in env else _plain(outside(n)) for n in op.operands]
@@ -95,7 +95,7 @@ def _one(op: Op, xs: list) -> Any:
 
 
 def _plain(value: Any) -> np.ndarray | None:
-    """A constant to which arguments compare in no other way than to each other."""
+    """Return a constant that compares with arguments only as they do with each other, or None."""
     if value is None:
         return None
     return (
@@ -106,7 +106,10 @@ def _plain(value: Any) -> np.ndarray | None:
 
 
 def _marked(value: np.ndarray) -> bool:
-    """Whether a constant is neither 0 nor nan: to which arguments may compare in other ways."""
+    """Return whether a constant is neither 0 nor nan.
+
+    The samples do not cover every relation of two arguments to such a constant.
+    """
     x = value.astype(np.complex128)
     return bool(np.any(~np.isnan(x) & (x != 0)))
 
@@ -115,7 +118,7 @@ def _marked(value: np.ndarray) -> bool:
 
 
 def _pairs(kinds: Sequence[np.dtype]) -> list[np.ndarray] | None:
-    """Columns a0, b0, a1, b1, ...: every combination of samples."""
+    """Return columns a0, b0, a1, b1, ... of every combination of samples; None if too many."""
     each = [_samples(d) for d in kinds]
     if len(each) > _MOST_KEYS or any(s is None for s in each):
         return None
@@ -127,7 +130,7 @@ def _pairs(kinds: Sequence[np.dtype]) -> list[np.ndarray] | None:
 
 
 def keys_of(block: Block) -> tuple[int, ...]:
-    """Numbers of the operands that a comparator looks at."""
+    """Return the indices of the operands that a comparator uses."""
     seen = {n for op in block.ops for n in op.operands}
     arguments = block.arguments
     return tuple([i for i in range(len(arguments) // 2)
@@ -135,11 +138,11 @@ def keys_of(block: Block) -> tuple[int, ...]:
 
 
 def order_of(block: Block, outside: Outside) -> tuple[str, int] | None:
-    """(which order, how many keys) a comparator says: "ascending" is that of numpy, with nan last,
-    "total" and "total down" that of all floats.  None for any other.
+    """Return (order, number of keys) of a comparator; None for an unknown order.
 
-    Zeros of both signs are equal for numpy.  Of a comparator of one operand alone they may be not:
-    only in a sorted list of zeros could it be seen.
+    "ascending" is numpy's order, with nan last; "total" and "total down" are the total order of
+    floats.  For numpy, zeros of both signs are equal.  A comparator of a single operand may
+    distinguish them and still counts as "ascending": only the order among zeros would show it.
     """
     kinds = [t.dtype for t in block.types[::2]]
     looked = keys_of(block)
@@ -170,8 +173,7 @@ def order_of(block: Block, outside: Outside) -> tuple[str, int] | None:
 
 
 def contradicts_itself(block: Block, outside: Outside) -> bool:
-    """Whether a comparator says of two elements that each comes before the other, as far as it is
-    known what it says."""
+    """Return whether a comparator is known to put two elements each before the other."""
     columns = _pairs([t.dtype for t in block.types[::2]])
     if columns is None:
         return False
@@ -181,7 +183,10 @@ def contradicts_itself(block: Block, outside: Outside) -> bool:
 
 
 def _orders_nan(said: np.ndarray, columns: Sequence[np.ndarray]) -> bool:
-    """Whether nans have a place; where they compare with nothing, any order is one."""
+    """Return whether a comparator puts a nan before or after some element.
+
+    If nans compare with nothing, they may go anywhere.
+    """
     return bool(said[~_numbers(columns)].any())
 
 
@@ -194,7 +199,7 @@ def _numbers(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _clear(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Where not both are zeros."""
+    """Return a mask of the pairs that are not both zero."""
     a, b = columns
     return ~((a == 0) & (b == 0)) if a.dtype.kind in "fV" else np.ones(len(a), bool)
 
@@ -210,7 +215,10 @@ def _ascending(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _parts(a: Any, b: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Plain keys: which is nan, then the number; of complex ones nans of both parts first."""
+    """Split a pair of columns into keys that compare plainly: nan flags, then numbers.
+
+    For complex numbers the flags of both parts come before both numbers.
+    """
     if a.dtype.kind not in "fcV":
         return [(a, b)]
     both = [a, b]
@@ -226,7 +234,10 @@ def _parts(a: Any, b: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def extreme_of(block: Block, outside: Outside) -> str | None:
-    """Which of two elements is chosen: "max" or "min", nan before others or not; None: neither."""
+    """Return which of two elements a function selects, "max" or "min"; None for neither.
+
+    Its treatment of nan is ignored.
+    """
     columns = _pairs([block.types[0].dtype]) if len(block.arguments) == 2 else None
     said = None if columns is None else answers(block, columns, outside)
     if columns is None or said is None:
@@ -241,7 +252,10 @@ def extreme_of(block: Block, outside: Outside) -> str | None:
 
 
 def body_of(block: Block) -> str | None:
-    """The one operation, on both arguments, that a function is; "second" if it returns that."""
+    """Return the name of the single operation that a function applies to both arguments.
+
+    Returns "second" for a function that returns its second argument, None for any other.
+    """
     if not block.ops and block.returned == block.arguments[1:] and len(block.arguments) == 2:
         return "second"
     if len(block.ops) != 1 or block.ops[0].results != block.returned:
@@ -252,5 +266,5 @@ def body_of(block: Block) -> str | None:
 
 
 def is_sum(block: Block) -> bool:
-    """Whether a function adds."""
+    """Return whether a function adds its two arguments."""
     return body_of(block) == "stablehlo.add"

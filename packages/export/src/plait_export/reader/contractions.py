@@ -1,7 +1,6 @@
-"""Reading products: of matrices and their like, convolutions, Fourier transforms, factorisations.
+"""Reading contractions, convolutions, Fourier transforms and factorisations.
 
-Invariant: what is said of how exact products are is kept; an algorithm that Plait has no word for
-is refused.
+Invariant: the requested precision is kept; an algorithm that Plait does not have is refused.
 """
 
 import re
@@ -20,19 +19,19 @@ _PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 
 
 def precision_of(op: Any) -> str:
-    """The greater one of what is said of both operands."""
+    """Return the higher one of the precisions of both operands."""
     said = [enum(p) for p in op.attributes.get("precision_config", ())]
     return max(said, key=_PRECISIONS.index, default="DEFAULT").lower()
 
 
 def numbers(attribute: Any, key: str) -> tuple[int, ...]:
-    """A list of axes in an attribute of StableHLO's own, by its name."""
+    """Return a named list of axes from the text of a StableHLO attribute."""
     found = re.search(rf"\b{key} = \[([\d, ]*)\]", str(attribute))
     return tuple([int(n) for n in found[1].split(",")]) if found and found[1] else ()
 
 
 def number(attribute: Any, key: str, default: int = 0) -> int:
-    """A number in such an attribute."""
+    """Return a named number from the text of a StableHLO attribute."""
     found = re.search(rf"\b{key} = (-?\d+)", str(attribute))
     return int(found[1]) if found else default
 
@@ -52,7 +51,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.dot")
 def _(walk, op, xs):
-    """Of matrices and vectors; others write it."""
+    """Read a product of matrices and vectors, which other exporters write."""
     x, y = xs
     summed = ((x.aval.ndim - 1,), (0,))
     return plait.lax.dot_general(x, y, (summed, ((), ())), precision_of(op), op.types[0].dtype)
@@ -99,7 +98,7 @@ def _convolved(op: Any, xs: Any, padding: Any) -> Any:
 
 
 def _axes(text: str, first: str) -> tuple[int, ...]:
-    """Which axis is what: the two named ones, then spatial axes in their order."""
+    """Return the axes in the order of `first`, then the spatial axes in their order."""
     words = text.split(", ")
     return tuple([words.index(w) for w in (*first, *map(str, range(len(words) - 2)))])
 
@@ -115,7 +114,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.cholesky")
 def _(walk, op, xs):
-    """The other triangle is not looked at."""
+    """Read a factorisation that ignores the other triangle."""
     x = xs[0]
     if op.attributes.get("lower", False):
         return linalg.cholesky_.bind(x)

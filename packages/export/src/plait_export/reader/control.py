@@ -1,9 +1,9 @@
 """Reading branches, loops and calls.
 
-A loop that counts is a scan, as its derivative in reverse mode needs (`counting`); any other is a
-`while_loop`.
+A counting loop becomes a scan, so that it can be differentiated in reverse mode (`counting`); any
+other becomes a `while_loop`.
 
-Invariant: a branch that is known is the only one that is read.
+Invariant: if the taken branch is known, only that branch is read.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from .walking import Walk, takes_known
 
 
 def returned(walk: Walk, block: Block, args: Sequence[Any]) -> list:
-    """What a block returns, as values."""
+    """Read a block and return its results as values."""
     return [walk.value(v) for v in walk.block(block, args)]
 
 
@@ -40,7 +40,7 @@ def _(walk, op, xs):
 @reads("stablehlo.composite")
 @takes_known
 def _(walk, op, xs):
-    """The greatest elements keep their name so, where others write them."""
+    """Read a composite operation; `chlo.top_k` of other exporters is restored as `top_k`."""
     said = op.attributes.get("composite_attributes", {})
     if op.attributes.get("name") == "chlo.top_k" and [*said] == ["k"]:
         return list(top_k_.bind(walk.value(xs[0]), k=said["k"]))
@@ -53,7 +53,7 @@ def _(walk, op, xs):
 @reads("stablehlo.case")
 @takes_known
 def _(walk, op, xs):
-    """A number that no branch has is for the last one."""
+    """Read a choice by index; an index out of range selects the last branch."""
     (index,), last = xs, len(op.regions) - 1
     if index.__class__ is Known and index.items[0].__class__ is int:
         k = index.items[0]
@@ -108,12 +108,12 @@ def _(walk, op, xs):
     return whole(found)
 
 
-# ---- what only compilers look at -----------------------------------------------------------
+# ---- for compilers only --------------------------------------------------------------------
 
 
 @reads("sdy.sharding_constraint")
 def _(walk, op, xs):
-    """Where a value lies, of one device."""
+    """Drop a sharding constraint, which has no effect on one device."""
     return xs[0]
 
 

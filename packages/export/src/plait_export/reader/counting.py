@@ -1,11 +1,11 @@
-"""Loops that count: which they are, and as scans.
+"""Recognition of counting loops, and their conversion to scans.
 
-What each turn reads of an array, or writes into one, at the counter, is a row of a scan, so that
-the derivative of a loop is as long as the loop.
+A slice that each turn reads from an array, or writes into one, at the counter becomes a row of the
+scan.  Otherwise each turn of the derivative would handle cotangents of whole arrays.
 
-Invariant: a loop is taken for one that counts only if its condition is that the counter is below a
-number which no turn changes, and each turn adds a known number to the counter.  Rows are taken for
-such only if every one of them lies inside of the array, and of what is written none is left out.
+Invariant: in a counting loop, the condition is that a counter is below a number that no turn
+changes, and each turn adds a known number to it.  Slices become rows only if all of them lie inside
+the array; written rows must also cover it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,14 @@ from .walking import Walk
 
 
 class Counter(NamedTuple):
-    """Of a loop: which value it is, from where, by how much each turn, how many turns."""
+    """The counter of a loop.
+
+    Attributes:
+      number: its index among the values that the loop carries.
+      start: its first value.
+      step: the amount that each turn adds.
+      turns: the number of turns.
+    """
 
     number: int
     start: Any
@@ -34,7 +41,7 @@ class Counter(NamedTuple):
 
 
 def counter_of(walk: Walk, op: Op, xs: Sequence[Any], kept: Sequence[int]) -> Counter | None:
-    """The counter of a loop that counts; None of any other."""
+    """Return the counter of a counting loop; None for any other loop."""
     test, body = op.regions
     last = made_by(test, test.returned[0])
     if last is None or last.name != "stablehlo.compare":
@@ -56,14 +63,14 @@ def counter_of(walk: Walk, op: Op, xs: Sequence[Any], kept: Sequence[int]) -> Co
 
 
 def made_by(block: Block, number: int) -> Op | None:
-    """The operation of a block that makes a value."""
+    """Return the operation of a block that makes a value; None if no operation does."""
     return next((op for op in block.ops if number in op.results), None)
 
 
 def _settled(
     walk: Walk, test: Block, number: int, xs: Sequence[Any], kept: Sequence[int]
 ) -> Any | None:
-    """The number with which a counter is compared, if it is known before the loop."""
+    """Return the limit of a counter, if it is known before the loop; otherwise None."""
     found: Any
     if number in test.arguments:
         i = test.arguments.index(number)
@@ -72,14 +79,14 @@ def _settled(
         made = made_by(test, number)
         if made is None:
             found = walk.of(number)
-        else:  # computed in the condition, of what is known outside
+        else:  # The condition may compute the limit from values known outside.
             args = [x if i in kept else None for i, x in enumerate(xs)]
             found = walk.known_in(test, number, args)
     return found.items[0] if found.__class__ is Known else None
 
 
 def _step(walk: Walk, body: Block, k: int) -> int | None:
-    """How much a turn adds to its argument k; None if it does something else to it."""
+    """Return the positive amount that a turn adds to argument k; None for any other change."""
     at, total = body.returned[k], 0
     while at != body.arguments[k]:
         op = made_by(body, at)
@@ -94,7 +101,7 @@ def _step(walk: Walk, body: Block, k: int) -> int | None:
 
 
 def _written(walk: Walk, body: Block, number: int) -> int | None:
-    """The number that a constant is, inside of a block or outside."""
+    """Return the value of a constant integer, inside a block or outside; None for others."""
     if number in body.arguments:
         return None
     op = made_by(body, number)
@@ -108,9 +115,10 @@ def _written(walk: Walk, body: Block, number: int) -> int | None:
 
 
 def bound_of(walk: Walk, op: Op, xs: Sequence[Any]) -> int | None:
-    """After how many turns a loop ends, whatever else it asks; None if that is not said.
+    """Return an upper bound for the turns of a loop; None if it has none.
 
-    Of loops whose carry says whether to go on, and says so only while a counter is below a number.
+    A bound exists if the loop carries its condition as a flag that each turn computes as a
+    conjunction.  One of the terms must be that a counter from 0 in steps of 1 is below a constant.
     """
     test, body = op.regions
     if test.ops or test.returned[0] not in test.arguments:
@@ -139,13 +147,13 @@ def bound_of(walk: Walk, op: Op, xs: Sequence[Any]) -> int | None:
 
 
 class Row(NamedTuple):
-    """Of an array along an axis: in each turn another, the next one or the one before.
+    """Rows of an array along an axis, one for each turn, in increasing or decreasing order.
 
     Attributes:
-      op: what reads or writes it.
-      axis: of the array.
-      first: the number of the row in the first turn.
-      down: whether rows go towards the front.
+      op: the operation that reads or writes them.
+      axis: the axis of the array.
+      first: the index of the row in the first turn.
+      down: whether indices decrease.
     """
 
     op: Op
@@ -154,13 +162,13 @@ class Row(NamedTuple):
     down: bool
 
     def range(self, turns: Any) -> tuple[Any, Any]:
-        """(the least number, one more than the greatest)."""
+        """Return (lowest index, highest index + 1)."""
         return (self.first - turns + 1, self.first + 1) if self.down else (
             self.first, self.first + turns)  # fmt: skip
 
 
 class _Loop:
-    """The body of a loop that counts."""
+    """The body of a counting loop."""
 
     def __init__(
         self, walk: Walk, body: Block, given: Sequence[Any], kept: Sequence[int], counter: Counter
@@ -169,14 +177,14 @@ class _Loop:
         self.counter = counter
 
     def outside(self, number: int) -> Any:
-        """A value that no turn changes; None if it is none."""
+        """Return a value that no turn changes; None if turns make or change it."""
         if number in self.body.arguments:
             i = self.body.arguments.index(number)
             return self.given[i] if i in self.kept else None
         return self.walk.of(number) if made_by(self.body, number) is None else None
 
     def known(self, number: int) -> Any:
-        """A number that is known; None if it is not."""
+        """Return the value of a known integer; None if it is not known."""
         op = made_by(self.body, number)
         if op is not None and op.name == "stablehlo.constant" and not op.types[0].shape:
             value = op.attributes["value"]
@@ -185,7 +193,7 @@ class _Loop:
         return found.items[0] if found.__class__ is Known and not found.shape else None
 
     def line(self, number: int) -> tuple[int, Any] | None:
-        """(a, b) of a position that is a * counter + b, with a of -1, 0 or 1."""
+        """Return (a, b) for a position a * counter + b with a in -1, 0, 1; None for others."""
         if number == self.body.arguments[self.counter.number]:
             return 1, 0
         n = self.known(number)
@@ -207,7 +215,7 @@ class _Loop:
         return x[0] + sign * y[0], x[1] + sign * y[1]
 
     def _counts_from_end(self, op: Op) -> bool:
-        """Whether a choice is made only for positions below 0, which are none of a row."""
+        """Return whether a selection only wraps negative positions, which rows never have."""
         test = made_by(self.body, op.operands[0])
         if test is None or test.name != "stablehlo.compare":
             return False
@@ -215,7 +223,10 @@ class _Loop:
         return below and test.operands[0] == op.operands[2] and self.known(test.operands[1]) == 0
 
     def row(self, op: Op, starts: Sequence[int], box: Any, shape: Sequence[Any]) -> Row | None:
-        """The row that a box at positions is: whole but for one axis, where it has size 1."""
+        """Return the row that a box at some positions is; None if it is not a row.
+
+        A row has the full size along all axes but one, where it has size 1.
+        """
         if self.counter.step != 1:
             return None
         lines = [self.line(n) for n in starts]
@@ -230,7 +241,7 @@ class _Loop:
         return Row(op, axis, at[0] * self.counter.start + at[1], at[0] < 0)
 
     def reads(self) -> Iterator[tuple[Row, Any]]:
-        """Rows that turns read, and of what."""
+        """Yield (row, array) for the rows that turns read."""
         for op in self.body.ops:
             x = self.outside(op.operands[0]) if "dynamic_slice" in op.name else None
             if x is None or x.__class__ is Known:
@@ -245,12 +256,13 @@ class _Loop:
                 yield row, x
 
     def _read(self, op: Op, shape: Sequence[Any]) -> Row | None:
-        """The row that a slice reads of an array of this shape."""
+        """Return the row that a slice reads of an array of this shape; None if it is not one."""
         if op.name == "stablehlo.dynamic_slice":
             return self.row(op, op.operands[1:], op.attributes["slice_sizes"], shape)
         start = made_by(self.body, op.operands[1])
         if start is None or start.name != "stablehlo.concatenate" or len(start.operands) != 2:
-            return None  # not as rows of sizes known by name are written: (counter, 0, 0, ...)
+            # Rows of arrays with symbolic sizes start at (counter, 0, 0, ...).
+            return None
         first, rest = start.operands
         counter, zeros = (
             made_by(self.body, first),
@@ -270,11 +282,11 @@ class _Loop:
         return Row(op, 0, at[0] * self.counter.start + at[1], at[0] < 0)
 
     def fixed(self) -> list:
-        """The arguments that no turn changes; None for the others."""
+        """Return the arguments that no turn changes, with None for the others."""
         return [x if i in self.kept else None for i, x in enumerate(self.given)]
 
     def writes(self, moving: Sequence[int]) -> Iterator[tuple[int, Row]]:
-        """Arguments all of whose rows turns write, and nobody reads."""
+        """Yield (index, row) for the arguments whose rows are all written and never read."""
         for j in moving:
             op = made_by(self.body, self.body.returned[j])
             number = self.body.arguments[j]
@@ -298,7 +310,7 @@ class _Loop:
 
 
 def _surely(question: Any) -> bool:
-    """Whether something is so for all sizes."""
+    """Return whether a question is true for all sizes."""
     try:
         return bool(question())
     except PlaitError:
@@ -306,14 +318,17 @@ def _surely(question: Any) -> bool:
 
 
 def _uses(block: Block, number: int) -> int:
-    """How often a value is used, also in regions inside."""
+    """Return how often a value is used, including in inner regions."""
     inner = [b for op in block.ops for b in op.regions]
     here = sum(op.operands.count(number) for op in block.ops) + block.returned.count(number)
     return here + sum(_uses(b, number) for b in inner)
 
 
 def counted(walk: Walk, body: Block, given: list, kept: Sequence[int], counter: Counter) -> list:
-    """The results of a loop that counts; what no turn changes stays outside."""
+    """Return the results of a counting loop, read as a scan.
+
+    Values that no turn changes stay outside the carry.
+    """
     k, start, step, turns = counter
     kind = body.types[k].dtype
     loop = _Loop(walk, body, given, kept, counter)
@@ -355,7 +370,7 @@ def counted(walk: Walk, body: Block, given: list, kept: Sequence[int], counter: 
 
 
 _UNSEEN = Known([0], (), np.dtype(np.int32))
-"""In the place of an array that is written, and not read."""
+"""A placeholder for an array that is written and never read."""
 
 
 def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
@@ -363,7 +378,7 @@ def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
 
 
 def _rows_of(x: Any, row: Row, turns: Any) -> Any:
-    """The rows in the order of turns, along the first axis."""
+    """Return the rows in the order of turns, along the first axis."""
     low, high = row.range(turns)
     x = shapes.moveaxis(shapes.slice_in_dim(x, low, high, axis=row.axis), row.axis, 0)
     return shapes.rev.bind(x, axes=(0,)) if row.down else x

@@ -1,14 +1,15 @@
-"""Reading what each of several devices does: regions of one program per device, and collectives.
+"""Reading per-device regions and collectives.
 
-A region is `shard_map` again, over a mesh of which the artifact says names and sizes of axes and no
-devices: those on which it runs are known when it is put into a module.  In the module devices are
-numbers; here they are places along axes, as the program had them before.
+A region is read as `shard_map`.  The artifact gives names and sizes of the mesh axes but no
+devices; the devices are chosen when the program is lowered again.  In the module devices are
+numbers; here they are places along axes, as in the original program.
 
-Types say along which axes values vary, as in a `shard_map` that checks it.  A region that returns
-as one value what may differ from device to device was written without, and is read so.
+Types record the axes along which values vary, as in a `shard_map` with checks.  A region may return
+as replicated a value that could differ between devices.  It was written without checks, and is read
+without them.
 
-Invariant: numbers of devices become names of axes only where they say the same for all devices;
-anything else is refused.
+Invariant: device numbers become axis names only if both mean the same for all devices; anything
+else is refused.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,18 +35,18 @@ Axes = tuple[tuple[str, int], ...]
 
 
 class Region(NamedTuple):
-    """What surrounds an operation that one of several devices does.
+    """The region around a per-device operation.
 
     Attributes:
       mesh: (name, size) of each axis.
-      bound: the names of those that the program of one device is along.
+      bound: the names of the manual axes, along which each device runs its own program.
     """
 
     mesh: Axes
     bound: frozenset[str]
 
     def moving(self) -> list[str]:
-        """The axes along which there are several devices that can be named, in order."""
+        """Return the bound axes with more than one device, in order."""
         return [n for n, k in self.mesh if k > 1 and n in self.bound]
 
 
@@ -57,7 +58,9 @@ class Region(NamedTuple):
 def _(walk, op, xs):
     (body,), outer = op.regions, walk.region
     if not xs and outer is not None and _asks_where(body):
-        return [_number_of(outer)]  # it only says that the compiler divides nothing there
+        # Such a region only makes the remaining axes manual, without which the device number is
+        # undefined.
+        return [_number_of(outer)]
     ins, outs = (_divided(op, side) for side in ("in_shardings", "out_shardings"))
     axes = frozenset(op.attributes["manual_axes"])
     (mesh,) = {d.mesh for d in (*ins, *outs)}
@@ -65,7 +68,7 @@ def _(walk, op, xs):
     if outer is not None and (outer.mesh != mesh or outer.bound & axes):
         raise NotReadable(f"{op.name} divides what a region around it has divided")
     entries = [[_by_hand(d, mesh, axes) for d in side] for side in (ins, outs)]
-    # sizes, and what else is known, are the same on all devices
+    # Sizes and other known values are the same on all devices.
     given = [i for i, x in enumerate(xs) if x.__class__ is not Known or any(entries[0][i])]
 
     def of_one(*pieces: Any) -> tuple:
@@ -90,7 +93,7 @@ def _(walk, op, xs):
         )  # fmt: skip
         return list(f(*values))
 
-    with plait.sharding.set_mesh(None):  # what is read is for any devices
+    with plait.sharding.set_mesh(None):  # The program must not depend on the current devices.
         try:
             return mapped(True)
         except AxisError:
@@ -105,14 +108,16 @@ def _divided(op: Op, side: str) -> Sequence[Divided]:
 
 
 def _by_hand(d: Divided, mesh: Axes, axes: frozenset[str]) -> tuple[tuple[str, ...], ...]:
-    """The axes of a value by hand divided: along one with a single place there is nothing to
-    divide, and nothing varies."""
+    """Return the manual axes that divide each axis of a value.
+
+    Mesh axes of size 1 are left out: they divide nothing, and nothing varies along them.
+    """
     sizes = dict(mesh)
     return tuple([tuple([n for n in names if n in axes and sizes[n] > 1]) for names in d.spec])
 
 
 def _asks_where(body: Block) -> bool:
-    """Whether a region is nothing but the number of the device."""
+    """Return whether a region only returns the device number."""
     names = [op.name for op in body.ops]
     return names == ["stablehlo.partition_id"] and body.returned == body.ops[0].results
 
@@ -140,7 +145,7 @@ def _around(walk: Walk, op: Op) -> Region:
 
 @cache
 def _lines(mesh: Axes, along: tuple[str, ...]) -> np.ndarray:
-    """The numbers of devices, a row for those that differ along these axes only."""
+    """Return device numbers in rows; the devices of a row differ along these axes only."""
     names = [n for n, _ in mesh]
     grid = np.arange(prod([k for _, k in mesh])).reshape([k for _, k in mesh])
     at = [names.index(n) for n in along]
@@ -149,14 +154,17 @@ def _lines(mesh: Axes, along: tuple[str, ...]) -> np.ndarray:
 
 
 def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Sets of axes, small ones first."""
+    """Yield all subsets of axes, small ones first."""
     for n in range(len(names) + 1):
         yield from combinations(names, n)
 
 
 def _in_lines(region: Region, rows: Sequence[Sequence[int]]) -> Any:
-    """(axes, rows of places along them) that say what rows of devices say, for each line of devices
-    along these axes; None if no axes do."""
+    """Return (axes, rows of places along them) that are equivalent to rows of devices.
+
+    The rows of places must be the same on every line of devices along the axes.  Returns None if
+    no axes fit.
+    """
     for along in _some(region.moving()):
         lines = _lines(region.mesh, along)
         line, place = np.empty((2, lines.size), int)
@@ -175,8 +183,11 @@ def _in_lines(region: Region, rows: Sequence[Sequence[int]]) -> Any:
 
 
 def _groups(walk: Walk, op: Op, ordered: bool = True) -> tuple[Any, dict[str, Any]] | None:
-    """(names of axes, groups along them as parameters) that a collective is among; None if each
-    device is alone.  `ordered`: whether it matters in which order a group is."""
+    """Return (axis names, parameters with groups along them) of a collective.
+
+    Returns None if each group is a single device.  `ordered` is false if the order of devices in a
+    group does not matter.
+    """
     region, said = _around(walk, op), op.attributes["replica_groups"]
     by_number = op.attributes.get("use_global_device_ids", op.name == "stablehlo.all_to_all")
     count = prod([k for _, k in region.mesh])
@@ -201,7 +212,7 @@ def _groups(walk: Walk, op: Op, ordered: bool = True) -> tuple[Any, dict[str, An
 
 
 def _same_order(mesh: Axes, along: tuple, order: tuple, group: Sequence[int]) -> bool:
-    """Whether a group has all places along axes as these axes in another order count them."""
+    """Return whether a group lists all places in the order that permuted axes count them."""
     line = _lines(mesh, along)[0]
     return line[list(group)].tolist() == _lines(mesh, order)[0].tolist()
 
@@ -214,7 +225,7 @@ def _odd(op: Op, region: Region) -> NotReadable:
 def _each(
     walk: Walk, op: Op, xs: list, collective: Callable, ordered: bool = True, **how: Any
 ) -> list:
-    """What a collective gives of each value; the values themselves where each device is alone."""
+    """Apply a collective to each value; return the values unchanged for groups of one device."""
     among = _groups(walk, op, ordered)
     if among is None:
         return xs
@@ -231,7 +242,7 @@ def _(walk, op, xs):
 
 
 def _combines(op: Op, x: Any) -> str:
-    """The operation that a collective combines elements by; of booleans a sum is the greater."""
+    """Return the operation that combines elements; booleans use maximum and minimum."""
     body = str(body_of(op.regions[0]))
     return _OF_FLAGS.get(body, body) if x.aval.dtype == np.bool_ else body
 

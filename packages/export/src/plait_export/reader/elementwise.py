@@ -1,7 +1,6 @@
-"""Reading operations on one element at a time.
+"""Reading elementwise operations.
 
-Invariant: operands have one shape, as StableHLO demands, but for conditions and bounds without
-axes.
+Invariant: operands have one shape, as StableHLO requires, except for scalar conditions and bounds.
 """
 
 import re
@@ -33,10 +32,10 @@ _ASKED = {
     "log": "log", "log_plus_one": "log1p", "logistic": "logistic", "rsqrt": "rsqrt",
     "sine": "sin", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
-"""Functions whose accuracy may be asked for."""
+"""Functions that may carry a requested accuracy."""
 
 _FLAGS = {"add": el.or_, "multiply": el.and_, "maximum": el.or_, "minimum": el.and_}
-"""What these are of booleans."""
+"""The equivalents of arithmetic operations on booleans."""
 
 
 def _plain(name: str, prim: Any) -> None:
@@ -64,7 +63,7 @@ for _name, _of in _ASKED.items():
 
 
 def accuracy(said: Any) -> dict[str, Any] | None:
-    """What is asked of the accuracy of a function; None if nothing is."""
+    """Return the requested accuracy of a function; None for the default."""
     if said is None or "DEFAULT" in str(said):
         return None
     number = lambda key: (re.search(rf"{key} = ([^,>]+)", str(said)) or ["", "0"])[1]  # noqa: E731
@@ -86,8 +85,10 @@ _COMPARED = {"EQ": el.eq, "NE": el.ne, "LT": el.lt, "LE": el.le, "GT": el.gt, "G
 
 
 def in_total_order(x: Any) -> Any:
-    """Signed integers in the total order of floats (IEEE 754, 5.10): of their bits, those but the
-    sign inverted where that is set."""
+    """Map floats to signed integers in their total order (IEEE 754, 5.10).
+
+    The integers are the bits of the floats; if the sign is set, the other bits are inverted.
+    """
     width = x.aval.dtype.itemsize * 8
     bits = el.bitcast_.bind(el.stop.bind(x), dtype=np.dtype(f"int{width}"))
     fill = lambda n: Literal(n, Aval(bits.aval.shape, bits.aval.dtype))  # noqa: E731
@@ -108,7 +109,7 @@ def _(walk, op, xs):
 
 
 def _spread(x: Any, like: Any) -> Any:
-    """A value without axes, as often as another has elements."""
+    """Broadcast a scalar to the shape of another value."""
     if x.aval.shape == like.aval.shape:
         return x
     return shapes.broadcast_in_dim.bind(x, shape=like.aval.shape, dims=())

@@ -1,7 +1,7 @@
-"""Reading random bits of the generators that StableHLO has.
+"""Reading StableHLO's random bit generators.
 
-Invariant: bits are those of the same algorithm of the same state; a draw without a state has none
-that could be the same twice, and is refused.
+Invariant: the same algorithm draws the same bits from the same state.  A draw without a state is
+refused, because it cannot be reproduced.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def _(walk, op, xs):
 
 
 def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list:
-    """The next state, and random bits of this shape."""
+    """Return the next state, and random bits of this shape."""
     name = enum(op.attributes["rng_algorithm"])
     algorithm = getattr(plait.lax.RandomAlgorithm, f"RNG_{name}")
     return list(plait.lax.rng_bit_generator(state, tuple(shape), op.types[1].dtype, algorithm))

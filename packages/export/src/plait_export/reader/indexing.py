@@ -1,8 +1,7 @@
 """Reading gather and scatter.
 
-Invariant: what is read outside is moved inside, and what is written outside is dropped, as
-StableHLO says; a scatter combines by replacing, a sum, a product or an extreme, and is refused
-otherwise.
+Invariant: reads out of bounds are clamped and writes out of bounds are dropped, as StableHLO
+specifies; a scatter replaces, sums, multiplies or takes an extreme, and is refused otherwise.
 """
 
 from typing import Any
@@ -51,7 +50,7 @@ def _gathered(op: Any, x: Any, at: Any, sizes: Any) -> Any:
 
 
 def _last(at: Any, axis: int) -> Any:
-    """Positions with the axis along which one is, or which is left out, at the end."""
+    """Move the axis of index vectors to the end, or add it if it is left out."""
     if axis == at.aval.ndim:
         return shapes.expand_dims(at, axis)
     return at if axis == at.aval.ndim - 1 else shapes.moveaxis(at, axis, -1)

@@ -1,9 +1,9 @@
-"""Reading calls of functions outside StableHLO: checks of sizes, and linear algebra.
+"""Reading custom calls: size checks, and linear algebra libraries.
 
-The libraries' kernels are those of `library_calls`, which has verified operands and results; what
-a kernel computes beside what Plait's operation returns, a code of success, is said to be good.
+The kernels are those of `library_calls`, which has verified operands and results.  A kernel also
+returns a status code, which Plait's operations do not have; it is read as success, 0.
 
-Invariant: a call is read only if everything that the kernel is told is taken into account.
+Invariant: a call is read only if all options of the kernel are taken into account.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,10 @@ def _(walk, op, xs):
 
 
 def _check(op: Op, xs: Any) -> list:
-    """A check of sizes, which is done now."""
+    """Evaluate a size check now.
+
+    Raises DimMismatch if it fails, and UndecidedDim if that depends on the sizes.
+    """
     holds = xs[0].items[0] if xs[0].__class__ is Known else None
     sizes = [x.items[0] if x.__class__ is Known else "?" for x in xs[1:]]
     message = str(op.attributes.get("error_message", "sizes do not fit"))
@@ -67,7 +70,7 @@ def _check(op: Op, xs: Any) -> list:
 
 
 def _routine(name: str) -> str | None:
-    """What a kernel does, whichever library's it is."""
+    """Return the routine of a kernel, independent of its library; None if it is unknown."""
     if name not in STABLE:
         return None
     if name.startswith("lapack_"):
@@ -82,12 +85,12 @@ _SAME = {"heevd": "syevd", "ungqr": "orgqr", "hetrd": "sytrd"}
 
 
 def _letter(told: dict[str, Any], name: str) -> str:
-    """A letter that a kernel is told, as its code."""
+    """Return a one-letter option of a kernel, which is stored as a character code."""
     return chr(told[name] & 255)
 
 
 def _codes(x: Any) -> Any:
-    """Zeros for the matrices of a stack, whose number may be known by name."""
+    """Return status codes of success, one for each matrix of a stack."""
     shape = x.aval.shape[:-2]
     return plait.lax.full(shape, 0, np.int32)
 
@@ -97,7 +100,7 @@ def _lower(told: dict[str, Any]) -> bool:
 
 
 def _potrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    """The other triangle stays as it was."""
+    """Factorise, and keep the other triangle of the operand as the kernel does."""
     x = xs[0]
     if _lower(told):
         factor = linalg.cholesky_.bind(x)
@@ -107,7 +110,7 @@ def _potrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
 
 
 def _getrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    """LAPACK counts rows from 1."""
+    """Return a pivoted LU factorisation, with pivots counted from 1 as in LAPACK."""
     both, pivots = linalg.lu_.bind(xs[0])
     return [both, pivots + np.int32(1), _codes(xs[0])]
 
@@ -139,7 +142,7 @@ def _gesdd(op: Op, xs: Any, told: dict[str, Any]) -> list:
 
 
 def _gesvdj(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    """V comes as it is, not as its adjoint."""
+    """Return a singular value decomposition with V, not its adjoint."""
     x, full = xs[0], bool(told["full_matrices"])
     s, u, v = linalg.svd_.bind(x, full_matrices=full, compute_uv=True)
     return [x, s, u, linalg.adjoint(v), _codes(x)]
@@ -175,8 +178,11 @@ def _sytrd(op: Op, xs: Any, told: dict[str, Any]) -> list:
 
 
 def _gees(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    """Eigenvalues are beside T: on its diagonal, or of blocks of two rows, which LAPACK makes with
-    equal diagonals."""
+    """Return a Schur form with its eigenvalues.
+
+    Real parts are on the diagonal of T.  Complex pairs come from blocks of two rows.  LAPACK gives
+    these equal diagonals, so the imaginary part is sqrt(-b * c) of the off-diagonal elements.
+    """
     vectors = _letter(told, "mode") == "V"
     t, *z = linalg.schur_.bind(xs[0], vectors=vectors)
     on = linalg.diagonal(t)
@@ -210,4 +216,4 @@ _KERNELS: dict[str, tuple[int, Callable]] = {
     "gtsv": (4, _gtsv), "gtsv2": (4, _gtsv), "Qr": (1, _geqrf), "LuDecomposition":
     (1, _lu_decomposition), "ProductOfElementaryHouseholderReflectors": (2, _orgqr),
 }  # fmt: skip
-"""How many matrices each takes, before sizes of results, and how it is read."""
+"""By routine: the number of matrix operands, which precede the sizes of results, and the rule."""

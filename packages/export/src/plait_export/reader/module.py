@@ -1,10 +1,10 @@
-"""A StableHLO module as plain data: what it says, without the library that parsed it.
+"""A StableHLO module as plain data, independent of the library that parsed it.
 
-Values are numbers, attributes are Python's own: integers, texts, tuples, numpy arrays, dictionaries
-of these.  So reading touches the MLIR context once, and rules need no lock.
+Values are numbered.  Attributes are plain Python: integers, texts, tuples, numpy arrays, and
+dictionaries of these.  So the MLIR context is used only once per module, and rules need no lock.
 
-Invariant: what leaves here holds no object of MLIR; what can not be said so is an error that names
-the operation.
+Invariant: results hold no MLIR objects; an operation that has no such form is an error that names
+it.
 """
 
 import re
@@ -21,18 +21,18 @@ from ..portable import answered, parsed
 
 
 class Type(NamedTuple):
-    """Of a value: sizes, None where they are not known, and the dtype."""
+    """The type of a value: sizes, with None for unknown ones, and the dtype."""
 
     shape: tuple[int | None, ...]
     dtype: np.dtype
 
 
 class Divided(NamedTuple):
-    """How a value lies on several devices.
+    """The sharding of a value.
 
     Attributes:
       mesh: (name, size) of each axis of the mesh.
-      spec: of each axis of the value the names that it is divided over, the first slowest.
+      spec: for each axis of the value, the mesh axes that divide it, the first slowest.
     """
 
     mesh: tuple[tuple[str, int], ...]
@@ -40,7 +40,7 @@ class Divided(NamedTuple):
 
 
 class Op(NamedTuple):
-    """An operation: the numbers of its operands and results, its regions."""
+    """An operation, with the numbers of its operands and results."""
 
     name: str
     operands: tuple[int, ...]
@@ -51,12 +51,14 @@ class Op(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A straight run of operations: of a function, or of a region, which also sees those outside.
+    """A straight sequence of operations: the body of a function or region.
+
+    The operations of a region may also use values from outside.
 
     Attributes:
-      arguments, types: the numbers and types of what it takes.
-      ops: what is done.
-      returned: the numbers of what it returns.
+      arguments, types: the numbers and types of its arguments.
+      ops: its operations, in order.
+      returned: the numbers of its results.
     """
 
     arguments: tuple[int, ...]
@@ -66,7 +68,7 @@ class Block(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function of a module, and what else is said of it."""
+    """A function of a module, with its attributes."""
 
     name: str
     body: Block
@@ -76,14 +78,14 @@ class Function(NamedTuple):
 def functions_of(
     artifact: bytes, platforms: Sequence[str], wanted: Container[str] | None = None
 ) -> dict[str, Function]:
-    """The functions of a portable artifact, by name.
+    """Return the functions of a portable artifact, by name.
 
     Args:
       artifact: portable StableHLO.
-      platforms: for which it is; of one, the questions that format 1 asks are answered.
-      wanted: names of the functions that are read; by default all are.
+      platforms: its platforms; with a single one, the platform queries of format 1 are resolved.
+      wanted: names of the functions to read; by default all.
 
-    Raises NotReadable for values that are no arrays, and attributes of no known form.
+    Raises NotReadable for values that are not arrays, and for attributes of unknown form.
     """
     with lock:
         reader = _Reader()
@@ -101,7 +103,7 @@ _ABSENT = object()
 
 
 class _Reader:
-    """Numbers values while it goes through a module."""
+    """A traversal of a module that numbers its values."""
 
     def __init__(self) -> None:
         self.m = bindings()
@@ -111,7 +113,7 @@ class _Reader:
         self.meshes: dict[str, Any] = {}
 
     def meet_meshes(self, body: Any) -> None:
-        """Look up the meshes that a module names."""
+        """Record the meshes that a module defines, by name."""
         for op in body.operations:
             if op.operation.name == "sdy.mesh":
                 attributes = op.operation.attributes
@@ -182,7 +184,7 @@ class _Reader:
     def attribute(self, o: Any, name: str) -> Any:
         try:
             attribute = o.attributes[name]
-        except TypeError:  # jaxlib's bindings have no attributes of complex numbers
+        except TypeError:  # jaxlib's bindings do not support attributes of complex numbers.
             return self.array_in_text(str_of(o), self.type(o.results[0].type))
         known = self.plain.get(attribute, _ABSENT)
         if known is _ABSENT:
@@ -219,8 +221,10 @@ class _Reader:
         return str(a)
 
     def divided(self, a: Any) -> Divided | None:
-        """How a value lies; None if that is no matter of whole axes of a mesh, whose devices are in
-        their order."""
+        """Return the sharding of a value; None if `Divided` cannot express it.
+
+        It cannot express parts of mesh axes, devices out of order, and unreduced values.
+        """
         sdy, ref = self.m.sdy, a.mesh_or_ref
         mesh = self.meshes.get(ref.value) if isinstance(ref, self.m.ir.FlatSymbolRefAttr) else ref
         if mesh is None or sdy.MeshAttr(mesh).device_ids or a.unreduced_axes:
@@ -242,11 +246,11 @@ class _Reader:
         of = self.type(kind)
         try:
             return np.array(a).reshape([d or 0 for d in of.shape]).astype(of.dtype, copy=False)
-        except TypeError:  # of elements that buffers have no name for
+        except TypeError:  # The buffer protocol has no format for elements of this type.
             return self.array_in_text(str(a), of)
 
     def array_in_text(self, text: str, of: Type) -> np.ndarray:
-        """The elements that are written as `dense<...>`."""
+        """Parse the elements of `dense<...>` in the text of an attribute or operation."""
         found = re.search(r"dense(?:_resource)?<(.*)>\s*:\s*tensor", text, re.S)
         if found is None or None in of.shape:
             raise NotReadable(f"a constant of type {of.dtype}{list(of.shape)} can not be read")
@@ -263,7 +267,7 @@ class _Reader:
 
 
 def str_of(o: Any) -> str:
-    """The text of an operation with all its elements."""
+    """Return the text of an operation with all elements of its constants."""
     return o.get_asm(large_elements_limit=None)
 
 
@@ -288,7 +292,7 @@ def _cast(value: Any, dtype: np.dtype) -> Any:
 
 
 def _of_bytes(data: bytes, dtype: np.dtype, shape: list[int]) -> np.ndarray:
-    """Elements as they lie in memory; those of less than a byte have one each."""
+    """Return elements from raw memory; types smaller than a byte use one byte per element."""
     found = np.frombuffer(data, dtype)
     count = int(np.prod(shape))
     return np.broadcast_to(found[:count].reshape(shape if len(found) > 1 else ()), shape).copy()

@@ -1,7 +1,7 @@
-"""One module read, for whatever types of arguments.
+"""Reading of one module into programs, one for each list of argument types.
 
-Invariant: a module is taken apart once, and read once for each list of types; what is read is kept
-as long as the artifact.
+Invariant: a module is parsed once and read once for each list of types; the programs live as long
+as the artifact.
 """
 
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ from .walking import Walk
 
 
 class Reading:
-    """A module, to be read for types of arguments.
+    """A module that can be read for given argument types.
 
     Args:
-      name: of the function.
+      name: the name of the function.
       artifact: portable StableHLO.
-      platforms: for which it is.
-      asks: whether its `main` takes the number of the platform first.
+      platforms: the platforms of the artifact.
+      asks: whether its `main` takes the platform index first.
     """
 
     def __init__(self, name: str, artifact: bytes, platforms: Sequence[str], asks: bool):
@@ -50,13 +50,13 @@ class Reading:
     def program(
         self, ins: Sequence[Aval], outs: Sequence[Aval], platform: str | None = None
     ) -> Program:
-        """The program for arguments of these types, which returns these.
+        """Return the program for these argument and result types.
 
         Args:
-          ins, outs: types of arguments and results; sizes may be known by name.
-          platform: for which it is; None: for all of them, asking where it is run.
+          ins, outs: types of arguments and results; sizes may be symbolic.
+          platform: the platform of the program; None for all, with the choice made where it runs.
 
-        Raises NotReadable, naming the operation that can not be read.
+        Raises NotReadable with the name of the operation that cannot be read.
         """
         key = tuple(ins), tuple(outs), platform
         found = self.programs.get(key)
@@ -80,16 +80,16 @@ class Reading:
 
 
 def _in_memory(x: Any) -> Any:
-    """What stands in memory for elements that are no numbers."""
+    """Return the physical representation of an argument, with a strong type."""
     if isinstance(x.aval.dtype, Opaque):
         return unwrap(x)
     if x.aval.dtype == float0:
-        return fill(False, x.aval.physical)  # it is nothing, in booleans
+        return fill(False, x.aval.physical)  # float0 has no values; booleans stand for it.
     return convert(x, x.aval.dtype) if x.aval.weak_type else x
 
 
 def _as_said(y: Any, out: Aval) -> Any:
-    """A result with the type that the artifact says it has."""
+    """Return a result with the type that the artifact declares."""
     if isinstance(out.dtype, Opaque):
         return wrap(y, out.dtype)
     if out.dtype == float0:

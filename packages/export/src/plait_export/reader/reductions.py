@@ -1,9 +1,10 @@
-"""Reading reductions: of axes and of windows, by whatever function.
+"""Reading reductions of axes and of windows, by any function.
 
-The function is a region, read as a function of values; `plait.lax` knows the common ones again.
+The function is a region, which is read as a function of values; `plait.lax` recognises the common
+ones.
 
-Invariant: functions are combined in an order of their own, as StableHLO allows: they are
-associative.
+Invariant: elements may be combined in any grouping, because StableHLO requires associative
+functions.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from .walking import Walk
 
 
 def _combining(walk: Walk, block: Any) -> Callable:
-    """A region as a function of two tuples of arrays."""
+    """Return a region as a function of two tuples of arrays."""
     apply = of_cells(walk, block)
     return lambda xs, ys: tuple(apply([*xs, *ys]))
 
@@ -39,7 +40,7 @@ _PLAIN = {
     "stablehlo.or": (reduction.reduce_or, lambda d: 0),
     "stablehlo.xor": (reduction.reduce_xor, lambda d: 0),
 }
-"""By function: the reduction, and what it starts from without being changed."""
+"""By function: the reduction, and the neutral element for a dtype."""
 
 
 def _is_neutral(start: Any, neutral: Any) -> bool:
@@ -62,7 +63,7 @@ def _(walk, op, xs):
 
 
 def _one_after_the_other(combine: Callable, xs: tuple, start: tuple, axes: Any) -> list:
-    """Rows of axes whose sizes are known by name only, combined by a loop."""
+    """Reduce axes of symbolic size by a loop over rows."""
     for axis in sorted(axes, reverse=True):
         rows = [plait.numpy.moveaxis(x, axis, 0) for x in xs]
         first = tuple([plait.lax.broadcast(s, r.shape[1:]) for s, r in zip(start, rows)])
@@ -85,7 +86,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.select_and_scatter")
 def _(walk, op, xs):
-    """Sums at the extremes of windows; nothing else is read."""
+    """Read a sum of sources at the extremes of windows; refuse other functions."""
     x, source, start = xs
     select = extreme_of(op.regions[0], walk.constant_at)
     if select is None or not is_sum(op.regions[1]):

@@ -1,6 +1,6 @@
-"""Reading operations that move elements: reshape, broadcast, slice, pad and their like.
+"""Reading operations that move elements: reshape, broadcast, slice, pad and others.
 
-Invariant: a shape that the module computes is made of known sizes, by number or by name.
+Invariant: a shape that the module computes consists of known sizes, static or symbolic.
 """
 
 from math import prod
@@ -17,7 +17,7 @@ from .walking import takes_known
 
 
 def said(op: Op) -> tuple[int, ...]:
-    """The shape of the result, which the module knows."""
+    """Return the static shape of the result.  Raises NotReadable if it is dynamic."""
     shape = op.types[0].shape
     if None in shape:
         raise NotReadable(f"{op.name} does not say how large its result is")
@@ -38,7 +38,7 @@ def _(walk, op, xs):
     x, size = walk.value(xs[0]), xs[1]
     axis = op.attributes["dimension"]
     if size.__class__ is Known and size.items == (x.aval.shape[axis],):
-        return x  # TensorFlow says so of what it has sorted
+        return x  # TensorFlow writes this for results of sorts, with their own size.
     raise NotReadable(f"{op.name}: a size that is known only when it is computed has no type")
 
 
@@ -64,7 +64,7 @@ def _counted(op: Op, shape: Any) -> Any:
 @reads("stablehlo.reshape")
 def _(walk, op, xs):
     shape = list(op.types[0].shape)
-    if shape.count(None) == 1:  # what is left is this axis
+    if shape.count(None) == 1:  # The size of this axis follows from the number of elements.
         at = shape.index(None)
         known = prod([d for d in shape if d is not None])
         shape[at] = prod(xs[0].aval.shape) // known
@@ -91,7 +91,7 @@ def _(walk, op, xs):
 
 def _broadcast(op: Op, x: Any, shape: Any) -> Any:
     dims = op.attributes["broadcast_dimensions"]
-    if list(dims) != sorted(dims):  # Plait has axes in their order
+    if list(dims) != sorted(dims):  # Plait's operation takes increasing dims only.
         order = sorted(range(len(dims)), key=dims.__getitem__)
         x, dims = shapes.transpose_.bind(x, perm=tuple(order)), sorted(dims)
     return shapes.broadcast_in_dim.bind(x, shape=tuple(shape), dims=tuple(dims))
@@ -125,7 +125,7 @@ def _(walk, op, xs):
 @reads("stablehlo.real_dynamic_slice")
 @takes_known
 def _(walk, op, xs):
-    """Of known sizes the bounds are known, or the limits are `start + sizes`."""
+    """Read a slice whose bounds are known, or whose limits are `start + known sizes`."""
     x, start = walk.value(xs[0]), xs[1]
     if start.__class__ is Known:
         bounds = [walk.sizes(v, "bounds of real_dynamic_slice") for v in xs[1:]]
@@ -136,7 +136,10 @@ def _(walk, op, xs):
 
 
 def _beyond(walk: Any, op: Op) -> tuple[Any, ...]:
-    """What is added to the start of a slice, which is not known, to make its limit."""
+    """Return the sizes of a slice with unknown start, which are added to make its limit.
+
+    Raises NotReadable if the limit is computed otherwise.
+    """
     _, start, limit, strides = op.operands
     made = walk.made_by(limit)
     if made is not None and made.name == "stablehlo.add" and start in made.operands:
@@ -166,7 +169,7 @@ def _(walk, op, xs):
 
 
 def _signed(starts: Any) -> list:
-    """Positions as Plait has them: int32 or int64."""
+    """Return positions as int32 or int64, the dtypes that Plait's operations take."""
     wide = any(s.aval.dtype.itemsize > 4 or s.aval.dtype == "uint32" for s in starts)
     return [shapes.convert(s, "int64" if wide else "int32") for s in starts]
 

@@ -1,13 +1,11 @@
-"""Sizes while a module is read: integers that are known, as numbers or by name.
+"""Known integers while a module is read: static and symbolic sizes, and places of devices.
 
-What a module computes of the sizes of its arguments, to make shapes of, is computed here instead,
-so that `dynamic_reshape` and its like have shapes as Plait has them: of numbers and names.
+A module computes shapes from the sizes of its arguments.  That arithmetic is evaluated here, so
+that `dynamic_reshape` and similar operations get shapes of numbers and symbolic sizes.  Arithmetic
+on the device number is evaluated as well, into places along axes of the mesh.
 
-Where a device is, too: what a module computes of the number of a device is known as places along
-axes of the mesh.
-
-Invariant: what is known is exact: where a result does not fit its dtype, or a question of sizes has
-no answer, nothing is known, and the operation is done like any other.
+Invariant: known numbers are exact.  An operation whose result is a number outside the range of its
+dtype, or depends on an undecided question about sizes, is read like any other.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +26,12 @@ from .table import enum
 
 
 class Known:
-    """Integers, or booleans, that are known: one, or a vector of them.
+    """Integers or booleans whose values are known while reading.
 
     Attributes:
-      items: numbers or sizes, in order.
-      shape: () or (n,).
-      dtype: what they are in the module.
+      items: numbers or symbolic sizes, in row-major order.
+      shape: their shape, of at most two axes.
+      dtype: their dtype in the module.
     """
 
     __slots__ = ("items", "shape", "dtype")
@@ -42,11 +40,11 @@ class Known:
         self.items, self.shape, self.dtype = tuple(items), shape, dtype
 
     def key(self) -> Any:
-        """What tells it from others."""
+        """Return a hashable key that identifies the values."""
         return Known, self.items, self.shape, self.dtype
 
     def value(self) -> Any:
-        """It as a value for operations."""
+        """Return an array value for operations."""
         if len(self.shape) > 1:
             return reshape(Known(self.items, (len(self.items),), self.dtype).value(), self.shape)
         if not self.shape and self.items[0].__class__ is not Dim:
@@ -61,12 +59,14 @@ class Known:
 
 
 class Place(NamedTuple):
-    """Where a device is on a mesh: some digits of its number, in which the last axis is fastest.
+    """A part of a device's number on a mesh: number // divisor % modulus.
+
+    In the number of a device the last axis of the mesh is the fastest.
 
     Attributes:
       mesh: (name, size) of each axis.
-      divisor, modulus: it is number // divisor % modulus.
-      dtype: what it is in the module.
+      divisor, modulus: the part of the number.
+      dtype: its dtype in the module.
     """
 
     mesh: tuple[tuple[str, int], ...]
@@ -75,7 +75,7 @@ class Place(NamedTuple):
     dtype: np.dtype
 
     def after(self, op: Op, others: Sequence[Any]) -> "Place | None":
-        """What an operation makes of it, with other operands; None if that is no such thing."""
+        """Return the result of an operation on it, or None if the result is not a `Place`."""
         if op.name == "stablehlo.convert" and op.types[0].dtype.kind in "iu":
             return self._replace(dtype=op.types[0].dtype)
         if op.name not in ("stablehlo.divide", "stablehlo.remainder"):
@@ -89,7 +89,7 @@ class Place(NamedTuple):
         return self._replace(divisor=self.divisor * k, modulus=self.modulus // k)
 
     def value(self) -> Any:
-        """It as a value, of places along axes that are bound."""
+        """Return a value computed from places along the bound axes."""
         strides = np.cumprod([1, *[k for _, k in self.mesh[:0:-1]]])[::-1].tolist()
         axes = [(n, k, s) for (n, k), s in zip(self.mesh, strides) if k > 1]
         end = self.divisor * self.modulus
@@ -107,18 +107,18 @@ class Place(NamedTuple):
 
 
 _MOST = 64
-"""Constants of so many elements may be sizes; nobody makes shapes of more."""
+"""The most elements of a constant that is treated as sizes; no shape needs more."""
 
 
 def known_constant(x: np.ndarray) -> "Known | None":
-    """What an array of a module says, if it may be of sizes."""
+    """Return a constant array as known values; None if it cannot be sizes."""
     if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub":
         return None
     return Known(x.reshape(-1).tolist(), x.shape, x.dtype)
 
 
 def folded(op: Op, xs: Sequence[Known]) -> "Known | None":
-    """The result of an operation on what is known; None if it is not known."""
+    """Return the result of an operation on known values; None if it is not known."""
     rule = _FOLDS.get(op.name)
     if rule is None or len(op.types) != 1 or op.types[0].dtype.kind not in "iub":
         return None
@@ -140,7 +140,7 @@ def folded(op: Op, xs: Sequence[Known]) -> "Known | None":
 
 
 def _each(f: Callable) -> Callable:
-    """A fold of element after element."""
+    """Return a fold that applies a function to each element."""
 
     def rule(op: Op, xs: Sequence[Known]) -> Any:
         rows = zip(*[x.items for x in xs], strict=True)
@@ -150,7 +150,11 @@ def _each(f: Callable) -> Callable:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """Rounded towards zero; of sizes it is known if it is not negative, or exact."""
+    """Return a quotient, rounded towards zero.
+
+    A quotient of symbolic sizes must be exact, or of non-negative operands.  Raises TypeError for
+    others.
+    """
     if not is_symbolic((a, b)):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     exact = a // b
@@ -223,7 +227,10 @@ def _product(op: Op, a: Any, b: Any) -> Any:
 
 
 def _bits(of_flags: Callable, of_numbers: Callable) -> Callable:
-    """Of flags, or of numbers, which names have no bits of."""
+    """Return a fold with one function for booleans and one for integers.
+
+    Symbolic sizes have no bits, so the fold fails on them.
+    """
 
     def rule(op: Op, xs: Sequence[Known]) -> Any:
         return _each(of_flags if op.types[0].dtype.kind == "b" else of_numbers)(op, xs)

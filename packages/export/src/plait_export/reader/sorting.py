@@ -1,9 +1,9 @@
-"""Reading sorts, by any comparator.
+"""Reading sorts by any comparator.
 
-The orders that Plait and others write are known again.  Any other comparator is asked for all pairs
-of elements of a row at once: the place of an element is how many come before it.
+The orders that Plait and other exporters write are recognised.  Any other comparator is applied to
+all pairs of elements of a row at once: the place of an element is the number of those before it.
 
-Invariant: every sort is stable; elements move, and are never computed, so that derivatives flow.
+Invariant: every sort is stable; elements are moved and not recomputed, so derivatives pass through.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from .table import reads
 from .walking import Walk
 
 _MOST = 4096
-"""Elements of a row that are compared with each other; a square of them is made."""
+"""The most elements of a row that are compared pairwise, which takes memory of its square."""
 
 
 @reads("stablehlo.sort")
@@ -48,12 +48,12 @@ def _(walk, op, xs):
 
 
 def in_order(x: Any, order: Any, axis: int) -> Any:
-    """Elements at positions along an axis."""
+    """Return the elements at the given positions along an axis."""
     return plait.numpy.take_along_axis(x, order, axis)
 
 
 def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
-    """Where the elements come from, in the order that a comparator says."""
+    """Return the positions that put rows into the order of a comparator."""
     n = xs[0].aval.shape[axis]
     if n.__class__ is int and n > _MOST:
         raise NotReadable(
@@ -63,7 +63,7 @@ def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
     moved = [shapes.moveaxis(x, axis, -1) for x in xs]
     rows = [_square(x, -1) for x in moved]
     columns = [_square(x, -2) for x in moved]
-    # at [..., i, j]: whether element j comes before element i
+    # `ahead[..., i, j]` is true if element j comes before element i.
     comparator = of_cells(walk, block)
     ahead, behind = _asked(comparator, columns, rows), _asked(comparator, rows, columns)
     shape = ahead.aval.shape
@@ -77,12 +77,12 @@ def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
 
 
 def _square(x: Any, at: int) -> Any:
-    """Rows, repeated along a new axis `at`: of -1 [.., i, j] is x[.., i], of -2 it is x[.., j]."""
+    """Repeat rows along a new axis: y[.., i, j] is x[.., i] for `at` -1, and x[.., j] for -2."""
     n, k = x.aval.shape[-1], x.aval.ndim
     dims = (*range(k - 1), k - 1 if at == -1 else k)
     return shapes.broadcast_in_dim.bind(x, shape=(*x.aval.shape, n), dims=dims)
 
 
 def _asked(comparator: Callable, first: list, second: list) -> Any:
-    """The comparator for every pair of elements."""
+    """Apply the comparator to every pair of elements."""
     return comparator([v for pair in zip(first, second) for v in pair])[0]

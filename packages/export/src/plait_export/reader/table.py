@@ -1,10 +1,10 @@
-"""The table of rules: for each operation of StableHLO, how it is said with operations of Plait.
+"""The table of rules that map each operation of StableHLO to operations of Plait.
 
     @reads("stablehlo.add")
     def _(walk, op, xs):          # xs: values
         return el.add.bind(*xs)   # a value, or a list of them if the operation has many results
 
-Invariant: an operation has one rule, or is refused by name with what is to be done instead.
+Invariant: an operation has one rule, or is refused by name with a reason.
 """
 
 from collections.abc import Callable
@@ -19,23 +19,23 @@ OF_SEVERAL_DEVICES = (
     "stablehlo.collective_broadcast", "stablehlo.reduce_scatter", "stablehlo.cross-replica-sum",
     "sdy.manual_computation", "sdy.mesh", "sdy.return",
 )  # fmt: skip
-"""Operations that have a meaning where several devices run the module."""
+"""Operations that have a meaning only if several devices run the module."""
 
 ACTING = (
     "stablehlo.create_token", "stablehlo.after_all", "stablehlo.infeed", "stablehlo.outfeed",
     "stablehlo.send", "stablehlo.recv",
 )  # fmt: skip
-"""Operations that act on the world, or say when others do."""
+"""Operations that act on the world, or order those that do."""
 
 UNSEEN_STATE = "stablehlo.rng"
-"""The operation that draws from a state which nobody sees."""
+"""The operation that draws from a hidden state."""
 
 REFUSED: dict[str, str] = {}
-"""By name of an operation that is known and can not be read: why."""
+"""By name of a known operation that cannot be read: the reason."""
 
 
 def reads(*names: str) -> Callable[[Callable], Callable]:
-    """A rule for operations."""
+    """Register a rule for operations."""
 
     def register(rule: Callable) -> Callable:
         for name in names:
@@ -47,11 +47,14 @@ def reads(*names: str) -> Callable[[Callable], Callable]:
 
 
 def refuses(why: str, *names: str) -> None:
-    """Operations that are refused."""
+    """Register operations as refused, with a reason."""
     for name in names:
         REFUSED[name] = why
 
 
 def enum(attribute: Any) -> str:
-    """The word of an enumeration, `#stablehlo<comparison_direction EQ>`, or of its short form."""
+    """Return the word of an enumeration such as `#stablehlo<comparison_direction EQ>`.
+
+    Its short form is accepted, too.
+    """
     return str(attribute).rstrip(">").replace("<", " ").split()[-1]

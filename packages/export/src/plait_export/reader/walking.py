@@ -1,8 +1,8 @@
-"""Walking through a module: its operations done one after the other, by the table of rules.
+"""A walk through a module that applies the table of rules to its operations in order.
 
-Invariant: every result has the dtype, the rank and the sizes that the module says it has, or there
-is an error; a function is read once for the types and sizes that it is called with, so that what
-calls itself often is no longer than what it says.
+Invariant: every result has the dtype, the rank and the sizes that the module declares, or an error
+is raised.  A function is read once for each list of argument types and sizes, so that repeated
+calls do not enlarge the program.
 """
 
 import re
@@ -29,16 +29,16 @@ from .sizes import Known, Place, folded, known_constant
 from .table import REFUSED, RULES
 
 _MOST_DEEP = 200
-"""Regions and functions in each other: no program has more."""
+"""The limit for nested regions and functions; no real program reaches it."""
 
 
 class Walk:
-    """One reading of a module.
+    """The state of reading one module.
 
     Attributes:
-      functions: those of the module.
-      instead: number of a result -> what is taken for it, instead of doing the operation.
-      region: what surrounds the operation, where one of several devices does it; else None.
+      functions: the functions of the module, by name.
+      instead: maps the number of a result to a value that replaces its operation.
+      region: the per-device region around the current operation, or None.
     """
 
     __slots__ = ("functions", "instead", "region", "_read", "_env", "_depth", "_made")
@@ -55,18 +55,18 @@ class Walk:
     # -- values ----------------------------------------------------------------------------
 
     def value(self, x: Any) -> Any:
-        """A value for operations, of what may be known."""
+        """Return an array value, converting known values and places."""
         return x.value() if x.__class__ in (Known, Place) else x
 
     def of(self, number: int) -> Any:
-        """What a value of the module is here."""
+        """Return the value with this number.  Raises NotReadable if it is not made yet."""
         try:
             return self._env[number]
         except KeyError:
             raise NotReadable("a value is used before it is made") from None
 
     def sizes(self, x: Any, what: str) -> tuple[Any, ...]:
-        """The sizes that an operand says.  Raises NotReadable if they are not known."""
+        """Return an operand as sizes.  Raises NotReadable if they are not known."""
         if x.__class__ is not Known:
             raise NotReadable(
                 f"the {what} are computed of values, and not of the sizes of arguments",
@@ -75,7 +75,7 @@ class Walk:
         return x.items
 
     def constant_at(self, number: int) -> np.ndarray | None:
-        """The constant without axes that a value is; None if it is none."""
+        """Return the scalar constant with this number; None if the value is not one."""
         x: Any = self._env.get(number)
         if x.__class__ is Known and not x.shape and x.items[0].__class__ is not Dim:
             return np.asarray(x.items[0], x.dtype)
@@ -84,13 +84,13 @@ class Walk:
         return None
 
     def made_by(self, number: int) -> Op | None:
-        """The operation that made a value; None if it was given."""
+        """Return the operation that made a value; None for an argument."""
         return self._made.get(number)
 
     # -- operations ------------------------------------------------------------------------
 
     def block(self, block: Block, args: Sequence[Any]) -> list:
-        """What a block returns for values, or for what is known."""
+        """Read a block for array values or known values, and return its results."""
         if len(args) != len(block.arguments):
             raise NotReadable(f"{len(args)} values are given to a block of {len(block.arguments)}")
         self._depth += 1
@@ -112,8 +112,10 @@ class Walk:
             self._depth -= 1
 
     def known_in(self, block: Block, number: int, args: Sequence[Any]) -> "Known | None":
-        """A value that a block makes, if it is made of what is known: of the arguments those that
-        are not None, and of what is outside."""
+        """Return a value of a block if it can be computed from known values, otherwise None.
+
+        The arguments that are not None are known, and so may be values outside the block.
+        """
         env = dict(zip(block.arguments, args, strict=True))
         for op in block.ops:
             xs: list[Any] = [env[n] if n in env else self._env.get(n) for n in op.operands]
@@ -152,11 +154,11 @@ class Walk:
             raise NotReadable(f"{op.name} can not be read back: {e.what}") from e
         except RecursionError:
             raise
-        except Exception as e:  # of attributes that no release of StableHLO writes
+        except Exception as e:  # Damaged files may hold attributes that StableHLO never writes.
             raise NotReadable(f"{op.name} can not be read back: {type(e).__name__}: {e}") from e
 
     def _fitted(self, op: Op, y: Any, want: Type) -> Any:
-        """A result, of the type that the module says it has."""
+        """Check a result against the type that the module declares, and return it."""
         if y.__class__ in (Known, Place):
             return y
         y = as_value(y)
@@ -174,7 +176,10 @@ class Walk:
     # -- functions -------------------------------------------------------------------------
 
     def call(self, name: str, xs: Sequence[Any]) -> list:
-        """What a function of the module returns; of what is not known, by one operation."""
+        """Call a function of the module and return its results.
+
+        Known results stay known; the others come from one call operation.
+        """
         f = self._function(name)
         if OPERATION in f.attributes:
             return operation(f.attributes[OPERATION], [self.value(x) for x in xs])
@@ -188,7 +193,7 @@ class Walk:
         return [next(outs) if y is None else y for y in returned]
 
     def main(self, xs: Sequence[Any]) -> list:
-        """What the module returns."""
+        """Read the function `main` and return its results."""
         return self._entered(self._function("main"), xs)
 
     def _function(self, name: str) -> Function:
@@ -197,7 +202,10 @@ class Walk:
         return self.functions[name]
 
     def _staged(self, f: Function, xs: Sequence[Any]) -> Any:
-        """(the program of a function for what is not known, what of its results is known)."""
+        """Return (program of a function, its results if they are known and else None).
+
+        The program takes the arguments that are not known, and returns the results that are not.
+        """
         returned: list = []
 
         def apply(*values: Any) -> list:
@@ -207,13 +215,13 @@ class Walk:
             return [self.value(y) for y in found if y.__class__ is not Known]
 
         avals = [x.aval for x in xs if x.__class__ is not Known]
-        # inside the stage of who calls it, which knows the axes that the function may speak of
+        # Traced within the caller's trace, which binds the mesh axes that the function may use.
         program, captured = stage(apply, avals, f.name, prune=True)
         assert not captured, "a function sees nothing outside"
         return program, returned
 
     def _entered(self, f: Function, xs: Sequence[Any]) -> list:
-        """The results of the body, which sees nothing outside."""
+        """Read the body of a function in an empty environment, and return its results."""
         env, self._env = self._env, {}
         try:
             return self.block(f.body, xs)
@@ -222,19 +230,20 @@ class Walk:
 
 
 TAKES_KNOWN: set[Callable] = set()
-"""Rules that are given what is known as it is."""
+"""Rules that take known values without conversion to arrays."""
 
 
 def takes_known(rule: Callable) -> Callable:
-    """A rule that is given what is known as it is."""
+    """Mark a rule as taking known values without conversion to arrays."""
     TAKES_KNOWN.add(rule)
     return rule
 
 
 def operation(text: Any, xs: Sequence[Any]) -> list:
-    """The results of the operation that a function says it is; sizes may be given in front.
+    """Apply the operation that a function is named after, and return the results.
 
-    Raises NotReadable for a text of no operation, or of one that is more than numbers.
+    Operands may be preceded by sizes, which are ignored.  Raises NotReadable for a text that is not
+    an operation, or an operation that artifacts must not name (with effects or sub-programs).
     """
     try:
         (e,) = plait.text.parse(text).eqns
@@ -245,7 +254,7 @@ def operation(text: Any, xs: Sequence[Any]) -> list:
             fix="install, or update, the package that it is of",
         ) from None
     prim, count = e.prim, len(e.inputs)
-    if prim is pvary_:  # what is read along the axes of a mesh has types of its own
+    if prim is pvary_:  # Reading infers anew along which mesh axes values vary.
         return [*xs]
     if prim.higher or prim.ambient or prim.effect or prim is foreign or len(xs) < count:
         raise NotReadable(f"the operation {prim} has no place in an artifact")
@@ -254,13 +263,13 @@ def operation(text: Any, xs: Sequence[Any]) -> list:
 
 
 def names_in(functions: Iterable[Function]) -> set[str]:
-    """The names of operations that functions say they are."""
+    """Return the names of the operations that functions are named after."""
     found = [re.search(r"= ([\w.]+)\(", str(f.attributes.get(OPERATION, ""))) for f in functions]
     return {m[1] for m in found if m}
 
 
 def constant(x: Any) -> Any:
-    """An array that the module holds."""
+    """Return a constant as known values, as a literal if all elements are equal, or as an array."""
     found = known_constant(x)
     if found is not None:
         return found

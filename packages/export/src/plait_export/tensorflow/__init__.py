@@ -1,5 +1,4 @@
-"""Functions for TensorFlow: what is exported, as one operation of a graph of TensorFlow's, or as a
-graph of its ordinary operations.
+"""Conversion of functions to and from TensorFlow, as one StableHLO operation or as a graph.
 
     f_tf = plait.export.tensorflow.to_tf(f, polymorphic_shapes="b, ...")
     tf.function(f_tf)(tf.ones((4, 3)))            # runs, compiles, is saved, is differentiated
@@ -7,14 +6,14 @@ graph of its ordinary operations.
     library      TensorFlow, imported when it is first needed
     arguments    types of both sides
     graph        StableHLO as ordinary operations
-    operations   an exported function there, with derivatives
+    operations   exported functions as operations, with derivatives
     conversion   to_tf
     saving       save
     tflite       to_tflite
     importing    from_tf
     calling      call_tf
 
-Invariant: TensorFlow is imported when a function is first called, and Plait's packages do without.
+Invariant: TensorFlow is imported when a function is first called; Plait does not depend on it.
 """
 
 from .calling import call_tf

@@ -1,7 +1,7 @@
-"""Arguments and results: tensors in trees, and the types that Plait has for them.
+"""Arguments and results: trees of tensors, and their types in Plait.
 
-Invariant: a type that only one side has, and a size that has no name, is an error that names the
-argument.
+Invariant: a type that only one side has, or an unknown size without a name, is an error that names
+the argument.
 """
 
 from typing import Any
@@ -17,8 +17,10 @@ from .library import tf
 
 
 def plain_tree(x: Any) -> Any:
-    """A tree without the containers that TensorFlow puts in the place of those that modules
-    hold."""
+    """Return a tree with plain containers.
+
+    TensorFlow wraps the containers that are attributes of its modules.
+    """
     cls = type(x)
     if cls in (dict, list, tuple) or cls.__module__.startswith("tensorflow.python.trackable"):
         if isinstance(x, dict):
@@ -31,14 +33,14 @@ def plain_tree(x: Any) -> Any:
 
 
 def paths_of(args: tuple, kwargs: dict[str, Any]) -> list[str]:
-    """How every leaf is written."""
+    """Return the path of every leaf."""
     return [f"args{p}" for p in key_paths(plain_tree(args))] + [
         f"kwargs{p}" for p in key_paths(plain_tree(kwargs))
     ]
 
 
 def tensor_of(x: Any, path: str) -> Any:
-    """A leaf as a tensor."""
+    """Convert a leaf to a tensor.  Raises OperandTypeError if that is impossible."""
     if getattr(x, "dtype", None) == float0:
         return tf.zeros(x.shape, tf.bool)
     try:
@@ -51,7 +53,7 @@ def tensor_of(x: Any, path: str) -> Any:
 
 
 def sizes_said(shapes: Any, args: tuple, count: int) -> list[str | None]:
-    """What is said of the sizes of each leaf; nothing, of those of arguments by name."""
+    """Return the text for the sizes of each leaf; None for leaves of keyword arguments."""
     if shapes is None:
         return [None] * count
     if isinstance(shapes, list):
@@ -64,7 +66,10 @@ def sizes_said(shapes: Any, args: tuple, count: int) -> list[str | None]:
 def type_of_leaf(
     x: Any, tensor: Any, text: str | None, path: str, scope: Scope
 ) -> ShapeDtypeStruct:
-    """The type of an argument, with the names that are given to its sizes."""
+    """Return the type of an argument, with the names given to its sizes.
+
+    Raises ShapeError if the text does not fit the shape, or leaves an unknown size without a name.
+    """
     dtype, weak = our_dtype(x, tensor, path)
     if tensor.shape.rank is None:
         raise ShapeError(
@@ -95,7 +100,7 @@ def type_of_leaf(
 
 
 def our_dtype(x: Any, tensor: Any, path: str) -> tuple[Any, bool]:
-    """(dtype, whether it is a Python number's)."""
+    """Return (dtype, whether it is weak because the argument is a Python number)."""
     if getattr(x, "dtype", None) == float0:
         return float0, False
     if x.__class__ in (bool, int, float, complex):
@@ -111,7 +116,7 @@ def our_dtype(x: Any, tensor: Any, path: str) -> tuple[Any, bool]:
 
 
 def dtype_of(aval: Aval, where: str) -> Any:
-    """The dtype that TensorFlow has for a type of ours."""
+    """Return TensorFlow's dtype for a type of Plait's.  Raises OperandTypeError if it has none."""
     if aval.dtype == float0:
         return tf.bool
     try:

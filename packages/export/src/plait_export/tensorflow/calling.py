@@ -1,7 +1,7 @@
-"""`call_tf`: a function of TensorFlow's, called by it, from any program of Plait's.
+"""`call_tf`: calls of TensorFlow functions from any program of Plait.
 
-Invariant: TensorFlow computes it where the program runs, and its derivative too, in TensorFlow's
-convention turned into ours.
+Invariant: TensorFlow computes the function where the program runs, and its derivative, too;
+cotangents are conjugated between the conventions of both sides.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,19 +22,19 @@ from .library import tensorflow, tf
 
 @border
 def call_tf(fun: Callable[..., Any], *, with_gradient: bool = True) -> Callable[..., Any]:
-    """A function of TensorFlow's, which TensorFlow computes wherever a program calls it.
+    """Return a function that calls a function of TensorFlow from programs of Plait.
 
     Args:
-      fun: a function of tensors, in trees.  What it reads besides, as variables, is read when it is
-        called, and has no derivative.
-      with_gradient: whether it is differentiated, in reverse mode and to any order, by TensorFlow's
-        tapes; this needs plait-autodiff.
+      fun: a function of trees of tensors.  Variables that it reads are read when it is called, and
+        have no derivative.
+      with_gradient: whether TensorFlow's tapes differentiate it, in reverse mode and to any order;
+        this needs plait-autodiff.
 
-    Returns a function of trees of arrays.  In jitted programs it is a call of Python; mapped, it is
-    called for one example after the other.  It can not be exported.
+    Returns a function of trees of arrays.  In jitted programs it is a call of Python; under `vmap`,
+    it is called for one example after the other.  It cannot be exported.
 
-    Raises PlaitError if TensorFlow is not installed; when called, ShapeError for sizes that are
-    known by name only, OperandTypeError for types that TensorFlow has not, and what `fun` raises.
+    Raises PlaitError if TensorFlow is not installed.  When called, raises ShapeError for symbolic
+    sizes, OperandTypeError for types that TensorFlow does not have, and what `fun` raises.
 
     >>> import numpy as np, plait
     >>> import tensorflow as tf  # doctest: +SKIP
@@ -76,7 +76,7 @@ def _check_sizes(avals: Sequence[Aval], paths: Sequence[str]) -> None:
 
 
 def _applied(flat: Callable[..., list[Any]], values: Sequence[Any], with_gradient: bool) -> list:
-    """The results of a function of flat tensors, for arrays or what stands for them."""
+    """Apply a function of flat tensors to arrays or tracers, and return the results."""
     function = tf.function(flat, autograph=False)
     avals = [v.aval for v in values]
     taken = [tf.TensorSpec(a.shape, dtype_of(a, f"argument {i}")) for i, a in enumerate(avals)]
@@ -105,7 +105,10 @@ def _applied(flat: Callable[..., list[Any]], values: Sequence[Any], with_gradien
 def _cotangents(
     flat: Callable[..., list[Any]], avals: Sequence[Aval], outs: Sequence[Aval], xs: Any, cts: Any
 ) -> tuple:
-    """Cotangents of the arguments, by a tape; TensorFlow's are the conjugates of ours."""
+    """Return the cotangents of the arguments, by a tape.
+
+    TensorFlow's cotangents are the complex conjugates of ours.
+    """
     ins = [i for i, a in enumerate(avals) if a.inexact]
     inexact = [i for i, o in enumerate(outs) if o.inexact]
 

@@ -1,7 +1,7 @@
-"""`to_tf`: a function of Plait's as one of TensorFlow's.
+"""`to_tf`: conversion of a function of Plait to one of TensorFlow.
 
-Invariant: the function is traced for each list of types that it is called with, and called outside
-of Plait's transformations only.
+Invariant: the function is traced once for each list of types that it is called with; calls inside
+Plait's transformations are refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,34 +32,33 @@ def to_tf(
     enable_graph: bool = False,
     platforms: Sequence[str] | None = None,
 ) -> Callable[..., Any]:
-    """A function of TensorFlow's values that computes what `fun` does of arrays.
+    """Convert a function of arrays to a function of TensorFlow's tensors.
 
     Args:
-      fun: a function of arrays, in trees, jitted or not, with whatever transformations in it.
+      fun: a function of trees of arrays, jitted or not, with any transformations in it.
       polymorphic_shapes: names for the sizes of the arguments, as `symbolic_args_specs` takes them:
         a text for all of them, or a tuple with a text, a tree of texts, or None for each.  Sizes
-        that TensorFlow does not know, which are None in its shapes, need a name.
-      polymorphic_constraints: what is known of these sizes, such as "b >= 8".
-      with_gradient: whether TensorFlow may differentiate it: in reverse mode and as often as it
-        likes, and once after it was saved and loaded again; this needs plait-autodiff.  If not,
-        doing so is an error there that names `fun`.
-      enable_graph: whether it is a graph of TensorFlow's ordinary operations, rather than one
-        operation that runs StableHLO.  Such a graph is what tools of TensorFlow's take apart, and
-        runs wherever these operations do; derivatives of any order survive being saved, unless the
-        function has rules of its own for them.
-      platforms: where it may run: "cpu", "cuda", "rocm", "tpu".  By default that of this process.
-        Of a graph it chooses branches (`lax.platform_dependent`), and there is one.
+        that are None in TensorFlow's shapes need a name.
+      polymorphic_constraints: facts about these sizes, such as "b >= 8".
+      with_gradient: whether TensorFlow may differentiate it, in reverse mode.  Any order works
+        before saving, and one order after loading again; this needs plait-autodiff.  If false,
+        TensorFlow raises an error that names `fun`.
+      enable_graph: whether to build a graph of TensorFlow's ordinary operations, rather than one
+        operation that runs StableHLO.  TensorFlow's tools can process such a graph, and it runs
+        wherever these operations do.  Derivatives of any order survive saving, unless the function
+        has custom rules for them.
+      platforms: where it may run: "cpu", "cuda", "rocm", "tpu".  By default the platform of this
+        process.  A graph is for one platform, which chooses branches (`lax.platform_dependent`).
 
-    Returns a function of trees of tensors, variables, numpy arrays and numbers, that returns a
-    tree of tensors, eagerly and in `tf.function`.  `fun` is traced when it is called with types
-    that are new to it, and never computed by Plait.  Types without values (`float0`) are booleans
-    in TensorFlow.  Save what calls it with `tf.saved_model.SaveOptions(
-    experimental_custom_gradients=True)`, to differentiate it when it is loaded.
+    Returns a function of trees of tensors, variables, numpy arrays and numbers that returns a tree
+    of tensors, eagerly and in `tf.function`.  A call with new types traces `fun`; Plait never
+    computes it.  Types without values (`float0`) are booleans in TensorFlow.  To differentiate a
+    loaded model, save it with `tf.saved_model.SaveOptions(experimental_custom_gradients=True)`.
 
     Raises PlaitError if TensorFlow is not installed.  When called, raises NotExportable inside a
-    transformation of Plait's and for what has no portable form; ShapeError for an argument with
-    unknown sizes that are not named, or sizes that do not fit together, OperandTypeError for one of
-    a type that only one side has, and what tracing raises.
+    transformation of Plait, and for functions without a portable form.  Raises ShapeError for
+    unknown sizes without a name and for sizes that do not fit together.  Raises OperandTypeError
+    for types that only one side has, and what tracing raises.
 
     >>> import numpy as np, plait
     >>> double = plait.export.tensorflow.to_tf(lambda x: 2 * x)  # doctest: +SKIP

@@ -1,7 +1,7 @@
-"""`from_tf`: a function of TensorFlow's as one of Plait's, by the StableHLO that TensorFlow makes.
+"""`from_tf`: conversion of a function of TensorFlow to one of Plait, through StableHLO.
 
-Invariant: what TensorFlow says is held against the types that it is asked for; derivatives of the
-user's own (`tf.custom_gradient`), which StableHLO does not hold, are never dropped without leave.
+Invariant: TensorFlow's module is checked against the requested types.  StableHLO does not hold the
+user's derivatives (`tf.custom_gradient`); they are dropped only with the user's permission.
 """
 
 import re
@@ -26,11 +26,11 @@ from .library import tensorflow, tf
 
 
 class _Read(NamedTuple):
-    """What a function is for some types: of the leaves, and of what it reads besides, in order.
+    """A function for given types.
 
     Attributes:
-      exported: it.
-      captured: what it reads: variables, and tensors of which TensorFlow makes arguments.
+      exported: the function of the flat arguments, followed by the captured values.
+      captured: the variables that it reads, and other tensors that TensorFlow makes arguments.
       variables: the variables among them.
       out_tree: the structure of its results.
     """
@@ -42,11 +42,11 @@ class _Read(NamedTuple):
 
 
 class FromTensorFlow:
-    """A function of TensorFlow's as one of arrays.
+    """A function of TensorFlow as a function of arrays.
 
-    It may be called inside of any transformation.  `f(*args)` reads the variables where it is
-    called, and so where it is traced; `f.of(values, *args)` takes their values as its first
-    argument, and `f.variables(*args)` says what they are.
+    It may be called inside any transformation.  `f(*args)` reads the variables when it is called,
+    and so when it is traced; `f.of(values, *args)` takes their values as its first argument, and
+    `f.variables(*args)` returns them.
     """
 
     __slots__ = ("fun", "lose_custom_rules", "_read", "__name__", "__weakref__")
@@ -58,18 +58,21 @@ class FromTensorFlow:
 
     @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, by the values that variables have now."""
+        """Return the result for the current values of the variables."""
         read = self._for(args, kwargs)
         return self._called(read, [v.numpy() for v in read.variables], args, kwargs)
 
     @border
     def variables(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """The values of the variables that it reads, for arguments of these types."""
+        """Return the values of the variables that it reads for arguments of these types."""
         return [plait.numpy.asarray(v.numpy()) for v in self._for(args, kwargs).variables]
 
     @border
     def of(self, variables: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        """The result for other values of the variables, by which it can be differentiated."""
+        """Return the result for other values of the variables.
+
+        It can be differentiated with respect to them.
+        """
         read = self._for(args, kwargs)
         if len(variables) != len(read.variables):
             names = ", ".join(v.name for v in read.variables)
@@ -101,7 +104,7 @@ class FromTensorFlow:
         return self._read[key]
 
     def _asked(self, tree: Any, avals: Sequence[Aval], paths: Sequence[str]) -> _Read:
-        """What TensorFlow says of it."""
+        """Compile the function with TensorFlow, and read its StableHLO."""
         said: list[Any] = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -114,7 +117,8 @@ class FromTensorFlow:
         function = tf.function(flat, jit_compile=True, autograph=False)
         concrete = function.get_concrete_function(*taken)
         _expect_results_only(self.__name__, concrete)
-        try:  # what the function itself raises has been raised
+        # Errors of the user's function were raised above, so an error here is the compiler's.
+        try:
             text = function.experimental_get_compiler_ir(*taken)(stage="stablehlo")
         except (ValueError, tf.errors.OpError) as e:
             raise _unsaid(self.__name__, _why(str(e))) from None
@@ -131,7 +135,7 @@ class FromTensorFlow:
 
 
 def _expect_results_only(name: str, concrete: Any) -> None:
-    """Raise NotReadable for a function that changes variables."""
+    """Refuse a function that changes variables, with NotReadable."""
     written = sorted({op.type for op in _operations(concrete.graph) if _WRITES.match(op.type)})
     if written:
         raise NotReadable(
@@ -154,14 +158,14 @@ _WRITES = re.compile(r"Assign\w*VariableOp|Resource(Scatter|Apply|StridedSliceAs
 
 
 def _operations(graph: Any) -> Iterator[Any]:
-    """The operations of a graph, and of its functions."""
+    """Yield the operations of a graph and of its functions."""
     inner = [f.graph for f in graph._functions.values() if hasattr(f, "graph")]
     for g in (graph, *inner):
         yield from g.get_operations()
 
 
 def _why(said: str) -> str:
-    """What TensorFlow's compiler says, in short."""
+    """Shorten an error of TensorFlow's compiler to its reason."""
     missing = re.findall(r"(\w+) \(No registered", said)
     if missing:
         return f"it has no {', '.join(dict.fromkeys(missing))}"
@@ -178,7 +182,10 @@ def _unsaid(name: str, why: str) -> NotReadable:
 def _exported(
     name: str, text: Any, ins: Sequence[Aval], outs: Sequence[Aval], rules: Sequence[str]
 ) -> Exported:
-    """The module that TensorFlow wrote, if it takes and returns these types."""
+    """Return TensorFlow's module as an `Exported`.
+
+    Raises NotReadable if it takes or returns other types, or has custom calls.
+    """
     code = text if isinstance(text, bytes) else text.encode()
     with lock:
         bytecode = mlir.bytecode(mlir.parse(code))
@@ -197,26 +204,26 @@ def _exported(
 
 
 def _custom(graph: Any) -> Iterator[Any]:
-    """The operations with derivatives of users, in functions of the graph, too."""
+    """Return the operations with custom gradients, also those in functions of the graph."""
     return (op for op in _operations(graph) if "_gradient_op_type" in op.node_def.attr)
 
 
 @border
 def from_tf(fun: Callable[..., Any], *, lose_custom_rules: bool = False) -> FromTensorFlow:
-    """A function of TensorFlow's as one of Plait's: by StableHLO, that TensorFlow makes of it.
+    """Convert a function of TensorFlow to one of Plait, through StableHLO that TensorFlow makes.
 
     Args:
-      fun: a function of tensors, in trees, which may read variables; it is compiled there
+      fun: a function of trees of tensors, which may read variables.  TensorFlow compiles it
         (`jit_compile=True`) for each list of types.
-      lose_custom_rules: whether it may be differentiated by what it computes although it has
-        derivatives of its own (`tf.custom_gradient`, as `tf.nn.silu` has).  `call_tf` keeps them.
+      lose_custom_rules: whether its custom derivatives (`tf.custom_gradient`, as in `tf.nn.silu`)
+        may be replaced by derivatives of its operations.  `call_tf` keeps them.
 
-    Returns a function of trees of arrays, for any transformation: it is read back as a program,
-    so that it is differentiated and mapped like any other.
+    Returns a function of trees of arrays.  It is read back as a program, so all transformations
+    apply to it as to any other.
 
-    Raises PlaitError if TensorFlow is not installed; when called, ShapeError for sizes that are
-    known by name only, OperandTypeError for types that TensorFlow has not, NotReadable for what it
-    can not say in StableHLO, and what `fun` raises.
+    Raises PlaitError if TensorFlow is not installed.  When called, raises ShapeError for symbolic
+    sizes, and OperandTypeError for types that TensorFlow does not have.  Raises NotReadable for
+    functions that it cannot lower to StableHLO, and what `fun` raises.
 
     >>> import numpy as np, plait
     >>> import tensorflow as tf  # doctest: +SKIP

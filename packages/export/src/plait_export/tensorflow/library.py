@@ -1,9 +1,9 @@
 """TensorFlow, imported when it is first needed.
 
-What runs StableHLO there, XlaCallModule, has no public name; `runner` is the only place that knows
-where it is.
+XlaCallModule, the operation that runs StableHLO, has no public name in TensorFlow; only `runner`
+imports it from its private place.
 
-Invariant: nothing here is imported from TensorFlow before a function of this package is called.
+Invariant: TensorFlow is not imported before a function of this package is called.
 """
 
 import os
@@ -15,7 +15,7 @@ from plait.ext.errors import PlaitError, hide
 
 @cache
 def tensorflow() -> Any:
-    """TensorFlow.  Raises PlaitError if it is not installed."""
+    """Import TensorFlow and return it.  Raises PlaitError if it is not installed."""
     try:
         import tensorflow as found  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError as e:
@@ -25,12 +25,13 @@ def tensorflow() -> Any:
             "plait.export.tensorflow calls TensorFlow, which is not installed",
             fix='python -m pip install "plait-export[tensorflow]"',
         ) from None
-    hide(os.path.dirname(str(found.__file__)))  # it lies between a user's line and ours
+    # Its frames lie between a user's line and ours, and would be taken for the user's.
+    hide(os.path.dirname(str(found.__file__)))
     return found
 
 
 class _Library:
-    """TensorFlow's names, imported when one is asked for."""
+    """A proxy of the TensorFlow module that imports it at the first attribute access."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(tensorflow(), name)
@@ -41,7 +42,10 @@ tf: Any = _Library()
 
 @cache
 def runner() -> Any:
-    """The module of TensorFlow's that has `call_module`."""
+    """Return TensorFlow's module that contains `call_module`.
+
+    Raises PlaitError if this release does not have it in the expected place.
+    """
     tensorflow()
     try:
         from tensorflow.compiler.tf2xla.python import xla  # pyright: ignore[reportMissingImports]

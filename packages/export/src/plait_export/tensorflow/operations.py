@@ -1,8 +1,8 @@
-"""An exported function as an operation of TensorFlow's, or as a graph of them, with derivatives.
+"""Exported functions as one operation of TensorFlow, or as a graph, with derivatives.
 
-Invariant: what runs takes and returns what TensorFlow is told; a derivative is Plait's, in
-TensorFlow's convention, or refused by name.  Of a graph the second one may be TensorFlow's, of
-Plait's first one, so that it can be saved; not if the function has rules of its own.
+Invariant: operations take and return the types that are declared to TensorFlow.  A first derivative
+is Plait's, in TensorFlow's convention, or refused by name.  TensorFlow may differentiate the graph
+of a first derivative, so that it can be saved, unless the function has custom rules.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ from .graph import Walk, differentiable_there
 from .library import runner, tf
 
 _NEWEST = 10
-"""The version of the operation that is asked for; older releases of TensorFlow have older ones."""
+"""The newest version of XlaCallModule to use; older releases of TensorFlow have older ones."""
 
 
 class Module:
-    """What an exported function is in TensorFlow: one operation, which runs StableHLO."""
+    """An exported function as one operation of TensorFlow, which runs StableHLO."""
 
     def __init__(self, exported: Exported):
         if exported.nr_devices > 1:
@@ -43,13 +43,13 @@ class Module:
 
     @property
     def differentiable(self) -> bool:
-        """Whether TensorFlow can differentiate it as Plait would."""
+        """True if TensorFlow differentiates it as Plait would."""
         return False
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """The results, flat.
+        """Apply the function to tensors and return the flat results.
 
-        Raises ShapeError and DimMismatch, naming arguments, for sizes that are known not to fit.
+        Raises ShapeError and DimMismatch, with the arguments, for sizes that are known not to fit.
         """
         exported = self.exported
         known = [x.shape.as_list() for x in args] if exported.symbolic else [[None]]
@@ -59,7 +59,7 @@ class Module:
 
     @cached_property
     def code(self) -> bytes:
-        """The module."""
+        """The bytes of the module."""
         held = self.exported.mlir_module_serialized
         return portable.without_composites(held) if self.exported.symbolic else held
 
@@ -69,10 +69,10 @@ class Module:
         return functions_of(self.code, self.exported.platforms, ("main",))
 
     def size_checks(self, args: Sequence[Any]) -> list[Any]:
-        """Operations that fail if sizes do not fit, and say so by argument.
+        """Return operations that fail, with the arguments, if sizes do not fit.
 
-        TensorFlow puts sizes into the module first, and tells of the operation inside that they
-        do not fit, if there is one: no check is asked then.
+        Without them, TensorFlow refines the module for the sizes first.  An operation inside that
+        does not fit would then be reported before the module's own checks run.
         """
         exported = self.exported
         if not exported.symbolic or tf.executing_eagerly():
@@ -81,11 +81,12 @@ class Module:
         try:
             walk = Walk(self.entrance, exported.fun_name, exported.paths)
             return walk.size_checks([*front, *args])
-        except (NotReadable, NotExportable):  # of files of others; their modules check sizes, too
+        # Modules of other exporters may not be readable here; they check sizes themselves.
+        except (NotReadable, NotExportable):
             return []
 
     def applied(self, args: Sequence[Any]) -> list[Any]:
-        """The results, by XlaCallModule."""
+        """Return the results of XlaCallModule."""
         with tf.control_dependencies(self.size_checks(args)):
             return self._called(args)
 
@@ -111,11 +112,11 @@ class Module:
 
 
 class Graph(Module):
-    """What an exported function is in TensorFlow: a graph of its ordinary operations."""
+    """An exported function as a graph of TensorFlow's ordinary operations."""
 
     @cached_property
     def functions(self) -> Any:
-        """Those of the module."""
+        """The functions of the module, by name."""
         return functions_of(self.exported.mlir_module_serialized, self.exported.platforms)
 
     @property
@@ -124,7 +125,7 @@ class Graph(Module):
 
     @cached_property
     def traced(self) -> Callable[..., Any]:
-        """It as a function of TensorFlow's, which is made a graph once."""
+        """A `tf.function` of it, which builds its graph only once."""
         taken = [
             tf.TensorSpec(shape_there(a), dtype_of(a, p))
             for a, p in zip(self.exported.in_avals, self.exported.paths, strict=True)
@@ -133,17 +134,17 @@ class Graph(Module):
         return tf.function(made, input_signature=taken, autograph=False)
 
     def drawn(self, args: Sequence[Any]) -> list[Any]:
-        """The results, flat, by operations in the graph that is being made."""
+        """Build the operations in the current graph, and return the flat results."""
         exported = self.exported
         return Walk(self.functions, exported.fun_name, exported.paths).main(args)
 
     def applied(self, args: Sequence[Any]) -> list[Any]:
-        """The results, by these operations."""
+        """Return the results, by a traced graph if TensorFlow executes eagerly."""
         return list(self.traced(*args)) if tf.executing_eagerly() else self.drawn(args)
 
 
 def shape_there(aval: Aval) -> tuple[int | None, ...]:
-    """A shape as TensorFlow knows it."""
+    """Return TensorFlow's shape of a type, with None for symbolic sizes."""
     return tuple([n if n.__class__ is int else None for n in aval.shape])
 
 
@@ -151,14 +152,14 @@ def shape_there(aval: Aval) -> tuple[int | None, ...]:
 
 
 def refusing(module: Module, args: Sequence[Any], said: str) -> list[Any]:
-    """The results, which TensorFlow refuses to differentiate, and says why."""
+    """Return results that TensorFlow refuses to differentiate, with a message."""
     return [tf.raw_ops.PreventGradient(input=o, message=said) for o in module.run(args)]
 
 
 def differentiable(
     module: Module, args: Sequence[Any], reverse: Callable[..., Sequence[Any]]
 ) -> list[Any]:
-    """The results, which TensorFlow can differentiate.
+    """Return results that TensorFlow can differentiate.
 
     TensorFlow's cotangents are the complex conjugates of ours: it multiplies by the conjugate of a
     holomorphic derivative.
@@ -166,8 +167,8 @@ def differentiable(
     Args:
       module: the function.
       args: its arguments.
-      reverse: (arguments, results, cotangents of the inexact results) -> cotangents of the inexact
-        arguments, all as ours are; it does not read the results, of which it may ask the shapes.
+      reverse: maps (arguments, results, cotangents of the inexact results) to cotangents of the
+        inexact arguments, in our convention.  It may use only the shapes of the results.
     """
     exported = module.exported
     ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
@@ -182,8 +183,8 @@ def differentiable(
                 for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)
                 if a.inexact
             ]
-            # As tensors of the graph that is being made, which a derivative of this one may hold.
-            # Results are raw, and have no derivative: `reverse` asks for their shapes alone.
+            # Identities belong to the current graph, so a derivative of this one can hold them.
+            # Results have no derivative here, so `reverse` must use only their shapes.
             here, there = ([tf.identity(x) for x in xs] for xs in (args, given))
             found = map(_conjugate, reverse(here, outs, there))
             return [*map(dict(zip(ins, found)).get, range(len(args)))]
@@ -194,12 +195,11 @@ def differentiable(
 
 
 class Operation:
-    """An exported function, called on tensors; its derivative is exported when it is first asked
-    for.
+    """An exported function for tensors, whose derivative is exported at its first use.
 
     Attributes:
       fun: the function that was exported.
-      module: what it is in TensorFlow.
+      module: its form in TensorFlow.
       with_gradient: whether it has a derivative.
     """
 
@@ -212,7 +212,7 @@ class Operation:
         self._pullback: Operation | None = None
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
-        """The results, flat."""
+        """Apply the function to tensors and return the flat results."""
         if not self.with_gradient:
             name = self.module.exported.fun_name
             said = f"{name} was converted with to_tf(..., with_gradient=False)"
@@ -222,17 +222,21 @@ class Operation:
         return differentiable(self.module, args, self._cotangents)
 
     def _cotangents(self, args: Sequence[Any], outs: Sequence[Any], cts: Sequence[Any]) -> Any:
-        """Cotangents of the inexact arguments."""
+        """Return the cotangents of the inexact arguments."""
         if self._pullback is None:
             self._pullback = self._reversed()
         pullback, given = self._pullback, [*args, *cts]
-        # What TensorFlow can differentiate is left to it: it saves derivatives of one order only.
+        # TensorFlow saves custom derivatives of one order only, so it differentiates the graph of
+        # this derivative itself where it can.
         left = self.module.differentiable and pullback.module.differentiable
         return pullback.module.run(given) if left else pullback(given)
 
     def _reversed(self) -> "Operation":
-        """The operation of (arguments, cotangents of the inexact results), which returns cotangents
-        of the inexact arguments."""
+        """Return the operation of the derivative.
+
+        It maps arguments and cotangents of the inexact results to cotangents of the inexact
+        arguments.
+        """
         fun, exported = self.fun, self.module.exported
         ins, outs = self._ins, self._outs
 

@@ -1,7 +1,7 @@
-"""SavedModels: functions that TensorFlow alone loads, serves, trains and differentiates.
+"""SavedModels, which TensorFlow loads, serves, trains and differentiates without Plait.
 
-Invariant: what is saved is named, and calls nothing that TensorFlow has not; parameters are
-variables, and no constants.
+Invariant: saved functions have names and call only functions that TensorFlow has; parameters are
+variables, not constants.
 """
 
 import re
@@ -25,7 +25,7 @@ from .library import tensorflow, tf
 from .operations import Graph, Module, Operation, differentiable, refusing, shape_there
 
 SIGNATURE = "serving_default"
-"""What TensorFlow calls the function that a model has if it has one."""
+"""TensorFlow's name for the only function of a model."""
 
 
 @border
@@ -42,25 +42,27 @@ def save(
 ) -> None:
     """Write functions of parameters and arguments as a SavedModel: `fun(params, *args)`.
 
-    Parameters become variables of the model, `model.params`, in the tree that they are in; those of
-    inexact numbers are trainable.  Every function is one of the model, `model.NAME`, and a
-    signature, which takes tensors by name and returns a dictionary of tensors.
+    Parameters become variables, `model.params`, in the same tree; those of inexact dtypes are
+    trainable.  Every function becomes a function of the model, `model.NAME`, and a signature, which
+    takes tensors by name and returns a dictionary of tensors.
 
     Args:
-      folder: where it is written.
-      fun: a function of (params, *args), or functions by name; one alone is "serving_default".
+      folder: the folder to write.
+      fun: a function of (params, *args), or a dictionary of functions by name; a single one is
+        named "serving_default".
       params: a tree of arrays.
       types: a tuple of the arguments after `params`: trees of arrays or ShapeDtypeStructs, whose
-        sizes may be known by name (`symbolic_args_specs`); of several functions by their names.
-      names: of the leaves of these arguments; of several functions by their names.  By default
-        their names among the function's, and what leads to a leaf: `x`, `batch_image`.  Results
-        have the names that lead to them, `out` before what is none: `logits`, `out_0`.
-      with_gradient: whether who loads it may differentiate it; see `to_tf`.
+        sizes may be symbolic (`symbolic_args_specs`).  For several functions, a dictionary of such
+        tuples by function name.
+      names: names for the leaves of these arguments; for several functions, a dictionary.  By
+        default the function's parameter name and the path to the leaf: `x`, `batch_image`.  Results
+        are named by their paths, with `out_` in front if that is not a name: `logits`, `out_0`.
+      with_gradient: whether the loaded model can be differentiated; see `to_tf`.
       enable_graph: whether it consists of TensorFlow's ordinary operations; see `to_tf`.
-      platforms: where it may run; by default that of this process.
+      platforms: where it may run; by default the platform of this process.
 
-    Raises ArgumentError for names that are too few, too many or twice the same; what `to_tf`
-    raises, NotExportable for what has no portable form among them.
+    Raises ArgumentError for too few, too many or repeated names, and what `to_tf` raises, such as
+    NotExportable for a function without a portable form.
 
     >>> import numpy as np, plait
     >>> w = np.ones((3, 2), np.float32)
@@ -98,7 +100,7 @@ def save(
 
 
 def _variable(x: Any, path: str) -> Any:
-    """A parameter as a variable."""
+    """Return a parameter as a variable."""
     x = np.asarray(x)
     dtype = dtype_of(Aval(x.shape, x.dtype), path)
     name = _identifiers([path])[0]
@@ -106,7 +108,7 @@ def _variable(x: Any, path: str) -> Any:
 
 
 def served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> Any:
-    """A function of TensorFlow's of the arguments after the parameters, which are variables."""
+    """Return a `tf.function` of the arguments after the parameters, which are variables."""
     exported = operation.module.exported
     outs = result_names(exported)
     avals = exported.in_avals[len(held) :]
@@ -120,7 +122,10 @@ def served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> A
 
 
 def argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[str]:
-    """Names of the arguments after the parameters."""
+    """Return names for the arguments after the parameters.
+
+    Raises ArgumentError for given names that are too few, too many, repeated or invalid.
+    """
     paths = exported.paths[params:]
     if said is None:
         return _identifiers([_as_named(p, f) for p in paths])
@@ -135,7 +140,7 @@ def argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[s
 
 
 def _as_named(path: str, f: Any) -> str:
-    """`args[1]['a']` by the name that the function has for its argument."""
+    """Return a path such as `args[1]['a']` with the function's own name for the argument."""
     found = re.match(r"args\[(\d+)\]", path)
     code = getattr(getattr(f, "__wrapped__", f), "__code__", None)
     if found is None or code is None or int(found[1]) >= code.co_argcount:
@@ -151,7 +156,7 @@ def result_names(exported: Exported) -> list[str]:
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """Names that TensorFlow takes, each once."""
+    """Return unique names of the characters that TensorFlow accepts."""
     found: list[str] = []
     for name in names:
         name = re.sub(r"\W+", "_", name).strip("_") or "_"
@@ -164,16 +169,18 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 def save_artifact(
     exported: Exported, folder: str, arguments: Sequence[str], results: Sequence[str]
 ) -> None:
-    """Write a function of flat arguments as a SavedModel, whose signature `serve` takes tensors by
-    name and returns a dictionary of tensors.
+    """Write a function of flat arguments as a SavedModel with the signature `serve`.
+
+    The signature takes tensors by name and returns a dictionary of tensors.
 
     Args:
-      exported: the function; with the derivative that it holds TensorFlow differentiates it once.
-      folder: where it is written.
-      arguments, results: names of the arguments and results; what no name in Python has becomes _.
+      exported: the function; if it holds its derivative, TensorFlow can differentiate it once.
+      folder: the folder to write.
+      arguments, results: names of the arguments and results; characters that Python's names cannot
+        contain become _.
 
-    Raises PlaitError if TensorFlow is not installed, NotExportable for a function that calls the
-    libraries of a platform, and OperandTypeError for types that TensorFlow has not.
+    Raises PlaitError if TensorFlow is not installed, and NotExportable for a function that calls
+    the libraries of a platform.  Raises OperandTypeError for types that TensorFlow does not have.
     """
     tensorflow()
     foreign = [name for name in exported.custom_calls if name != ASSERTION]
@@ -201,7 +208,7 @@ def save_artifact(
 
 
 def _with_derivative(module: Module, args: Sequence[Any]) -> list[Any]:
-    """The results, which can be differentiated if the function holds a derivative."""
+    """Return the results, differentiable if the function holds a derivative."""
     exported = module.exported
     if not exported.has_vjp():
         return refusing(module, args, f"{exported.fun_name} was saved without its derivative")

@@ -1,10 +1,10 @@
-"""`to_tflite`: a function as a file for TensorFlow Lite, which runs on phones and smaller things.
+"""`to_tflite`: conversion of a function to a file for TensorFlow Lite, for phones and smaller
+devices.
 
-TensorFlow converts what `to_tf` makes, and for some programs makes files that compute something
-else without saying so.  So what a file computes of the arguments is compared with what the function
-does.
+TensorFlow converts the result of `to_tf`.  For some programs its files silently compute something
+else, so the results of each file are compared with those of the function.
 
-Invariant: no file is returned that was not run.
+Invariant: a file is returned only after it was run and compared.
 """
 
 import warnings
@@ -35,23 +35,23 @@ def to_tflite(
     names: Sequence[str] | None = None,
     tolerance: float = 1e-4,
 ) -> bytes:
-    """A function of arrays as a file for TensorFlow Lite, for the shapes of these arguments.
+    """Convert a function of arrays to a file for TensorFlow Lite, for the shapes of the arguments.
 
-    TensorFlow's converter is given the function as StableHLO, and where that fails as a graph of
-    TensorFlow's operations.  The file is run on the arguments, and its results compared.
+    TensorFlow's converter gets the function as StableHLO, and if that fails as a graph of
+    TensorFlow's operations.  The file is run on the arguments, and its results are compared.
 
     Args:
-      fun: a function of arrays, in trees.
-      args: arrays like those that it will be called with, which tell it from others: zeros may not.
-      enable_graph: False or True to try one of the two only.
-      names: of the leaves of the arguments, in the file; by default those of the arguments.
-      tolerance: how far results may be from those of `fun`, relative to them and at all.
+      fun: a function of trees of arrays.
+      args: typical arguments.  They should distinguish the function from others, which zeros may
+        not.
+      enable_graph: True to try only the graph, False to try only StableHLO.
+      names: names for the leaves of the arguments in the file; by default the parameter names.
+      tolerance: the relative and the absolute tolerance for differences from the results of `fun`.
 
     Returns the bytes of a file with one signature, "serving_default".
 
-    Raises NotExportable if there is no file that computes what `fun` does: with what the converter
-    says, or the result that differs, and by how much; ArgumentError for names that are too few or
-    too many.
+    Raises NotExportable if no file computes the same as `fun`, with the converter's error, or the
+    result that differs and its difference.  Raises ArgumentError for too few or too many names.
 
     >>> import numpy as np, plait
     >>> blob = plait.export.tensorflow.to_tflite(  # doctest: +SKIP
@@ -76,7 +76,7 @@ def to_tflite(
             found = _run(blob, dict(zip(ins, xs, strict=True)))
         except NotExportable as e:
             said.append(f"{way}: {e.what}")
-        except Exception as e:  # whatever the converter and the interpreter raise
+        except Exception as e:  # The converter and the interpreter raise many types.
             said.append(f"{way}: {_telling(str(e))}")
         else:
             wrong = _difference([found[name] for name in outs], want, outs, tolerance)
@@ -90,7 +90,7 @@ def to_tflite(
 
 
 def _converted(serve: Any) -> bytes:
-    """The file that TensorFlow makes of a function."""
+    """Convert a `tf.function` to a file with TensorFlow's converter."""
     root = tf.Module()
     root.serve = serve
     with TemporaryDirectory() as folder:
@@ -99,9 +99,10 @@ def _converted(serve: Any) -> bytes:
 
 
 def _run(blob: bytes, args: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What the file computes, by the names of results."""
+    """Run a file and return its results by name."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the interpreter will be a distribution of its own
+        # The interpreter warns that it will move to a distribution of its own.
+        warnings.simplefilter("ignore")
         interpreter = tf.lite.Interpreter(model_content=blob)
     return interpreter.get_signature_runner(SIGNATURE)(**args)
 
@@ -109,7 +110,7 @@ def _run(blob: bytes, args: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def _difference(
     found: Sequence[np.ndarray], want: Sequence[np.ndarray], names: Sequence[str], tolerance: float
 ) -> str | None:
-    """Which result is another one, in words; None if none is."""
+    """Describe the first result that differs; None if none does."""
     for y, w, name in zip(found, want, names, strict=True):
         if y.shape != w.shape or y.dtype != w.dtype:
             return f"its {name} is {y.dtype}{[*y.shape]}, and not {w.dtype}{[*w.shape]}"
@@ -123,6 +124,6 @@ def _difference(
 
 
 def _telling(text: str) -> str:
-    """The line of an error that says what it is about."""
+    """Return the most informative line of an error: the first with "error:", or the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
     return next((line for line in lines if "error:" in line), lines[0]).split("error: ")[-1]

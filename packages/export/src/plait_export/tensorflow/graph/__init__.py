@@ -1,16 +1,16 @@
-"""Graphs of ordinary operations of TensorFlow's, made of StableHLO: one rule for each operation.
+"""Conversion of StableHLO to graphs of ordinary TensorFlow operations, by one rule per operation.
 
     table      rules: operation of StableHLO -> operations of TensorFlow
-    walking    operations are done one after the other; types are held against what is said
-    named      what is one operation of TensorFlow's and several of StableHLO's
+    walking    applies the rules, operation by operation, and checks result types
+    named      operations that TensorFlow has and StableHLO expands
     sizes, integers
-               what rules have in common
+               helpers of the rules
     elementwise, conversions, shapes, contractions, convolutions, reductions, windows, sorting,
     indexing, control
                the rules by family
 
-Invariant: a graph computes what the module computes, or making it is refused by the name of the
-operation that stands in the way.
+Invariant: a graph computes the same results as the module; otherwise making it raises an error that
+names the unsupported operation.
 """
 
 from . import (  # noqa: F401  (they fill the table)

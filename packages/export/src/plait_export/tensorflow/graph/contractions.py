@@ -1,6 +1,6 @@
-"""Products of matrices and their like, Fourier transforms, triangular systems.
+"""Contractions, Fourier transforms, factorisations and triangular systems.
 
-Invariant: sums are made in the dtype of the result, and no dtype is made narrower before.
+Invariant: sums are computed in the dtype of the result; operands are not narrowed before.
 """
 
 from string import ascii_letters
@@ -31,7 +31,7 @@ def _(walk, op, xs):
 
 @graphs("stablehlo.dot")
 def _(walk, op, xs):
-    """Of matrices and vectors: over the last axis of one and the first one of the other."""
+    """Multiply matrices and vectors: sum over the last axis of x and the first axis of y."""
     x, y = [tf.cast(v, tf.as_dtype(op.types[0].dtype)) for v in xs]
     summed = [(x.shape.rank - 1,), (0,)]
     text = equation(x.shape.rank, y.shape.rank, summed, [(), ()])
@@ -39,7 +39,7 @@ def _(walk, op, xs):
 
 
 def _multiplied(f: Any, x: Any, y: Any) -> Any:
-    """A product, of integers too for which TensorFlow has none."""
+    """Apply a product, also to booleans and integers of widths that TensorFlow cannot multiply."""
     if x.dtype == tf.bool:
         return tf.not_equal(f(tf.cast(x, tf.int32), tf.cast(y, tf.int32)), 0)
     if x.dtype.is_integer and x.dtype not in (tf.int32, tf.int64):
@@ -48,7 +48,7 @@ def _multiplied(f: Any, x: Any, y: Any) -> Any:
 
 
 def equation(x: int, y: int, summed: Any, together: Any) -> str:
-    """What `einsum` calls it: axes of the batch, then the others of either."""
+    """Return the equation for `einsum`; results have batch axes, the rest of x, the rest of y."""
     letters = iter(ascii_letters)
     left, right = [""] * x, [""] * y
     for first, second in ((together[0], together[1]), (summed[0], summed[1])):
@@ -78,7 +78,7 @@ def _(walk, op, xs):
 
 @graphs("stablehlo.cholesky")
 def _(walk, op, xs):
-    """The other triangle is not looked at."""
+    """Factorise without reading the other triangle."""
     if op.attributes.get("lower", False):
         return tf.linalg.cholesky(xs[0])
     return tf.linalg.adjoint(tf.linalg.cholesky(tf.linalg.adjoint(xs[0])))
@@ -95,7 +95,7 @@ def _(walk, op, xs):
     adjoint = how == "ADJOINT"
     if at["left_side"]:
         return tf.linalg.triangular_solve(a, b, lower=lower, adjoint=adjoint)
-    # x a = b, that is a^T x^T = b^T
+    # TensorFlow solves a x = b only: x a = b is solved as a^T x^T = b^T.
     if adjoint:
         a, adjoint = tf.linalg.adjoint(a), False
         lower = not lower

@@ -1,7 +1,7 @@
-"""Branches, loops, calls, and what is called outside of StableHLO.
+"""Branches, loops, calls and custom calls.
 
-Invariant: what no turn of a loop changes stays outside of it; a check that fails is an error with
-the text and the sizes of it.
+Invariant: values that no turn of a loop changes stay outside the loop; a failing size check raises
+an error with its text and sizes.
 """
 
 import re
@@ -28,7 +28,7 @@ def _(walk, op, xs):
 
 @graphs("stablehlo.composite")
 def _(walk, op, xs):
-    """The greatest elements are TensorFlow's; all else is what it consists of."""
+    """Convert `chlo.top_k` to TensorFlow's, and expand any other composite operation."""
     said = op.attributes.get("composite_attributes", {})
     if op.attributes.get("name") == "chlo.top_k" and set(said) <= {"k", "largest"}:
         if said.get("largest", True) and (xs[0].dtype.is_floating or xs[0].dtype == tf.int32):
@@ -37,7 +37,7 @@ def _(walk, op, xs):
 
 
 def _greatest(x: Any, k: int) -> list:
-    """(the k greatest of each row, where they are), in the total order of floats."""
+    """Return (the k greatest elements of each row, their positions), in the order of all floats."""
     wide = tf.cast(x, tf.float32) if x.dtype.is_floating and x.dtype.size < 4 else x
     key = in_total_order(wide) if wide.dtype.is_floating else wide
     order = tf.math.top_k(key, k).indices
@@ -49,14 +49,15 @@ def _greatest(x: Any, k: int) -> list:
 
 @graphs("stablehlo.case")
 def _(walk, op, xs):
-    """A number that no branch has is for the last one."""
+    """Convert a choice by index; an index out of range selects the last branch."""
     known, last = tf.get_static_value(xs[0]), len(op.regions) - 1
     if known is not None:
         return walk.block(op.regions[int(known) if 0 <= known <= last else last], [])
     branches = [lambda b=b: walk.block(b, []) for b in op.regions]
-    if last == 1:  # which readers of graphs know that do not know the other
+    if last == 1:  # More consumers of graphs support `cond` than `switch_case`.
         return _listed(tf.cond(tf.equal(xs[0], 0), *branches))
-    return _listed(tf.switch_case(xs[0], branches))  # which takes the last one, too
+    # `switch_case` selects the last branch for an index out of range, too.
+    return _listed(tf.switch_case(xs[0], branches))
 
 
 @graphs("stablehlo.if")
@@ -116,7 +117,10 @@ def _(walk, op, xs):
 
 
 def _check(walk: Any, op: Any, xs: Sequence[Any]) -> list:
-    """A check of sizes: now, if they are known, or else when it runs."""
+    """Convert a size check: evaluate it now if the sizes are known, else when the graph runs.
+
+    Raises ShapeError if it fails now.
+    """
     text = str(op.attributes.get("error_message", "sizes do not fit"))
     text = re.sub(r"argument (\d+)", lambda m: walk.paths[int(m[1])], text)
     holds, *sizes = [tf.get_static_value(x) for x in xs]
@@ -136,7 +140,7 @@ def _check(walk: Any, op: Any, xs: Sequence[Any]) -> list:
 
 @graphs("sdy.sharding_constraint")
 def _(walk, op, xs):
-    """Where a value lies, of one device."""
+    """Drop a sharding constraint, which has no effect on one device."""
     return xs[0]
 
 

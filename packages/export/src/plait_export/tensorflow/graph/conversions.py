@@ -1,7 +1,7 @@
-"""Other types of elements: conversions, the same bits as another type, less precision.
+"""Changes of element types: conversions, bitcasts, reduced precision.
 
-Invariant: a number that a type of integers has not becomes the nearest that it has, and what is not
-a number becomes 0, as XLA does it.
+Invariant: floats outside the range of an integer type become the nearest integer of the type, and
+nan becomes 0, as in XLA.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ def _(walk, op, xs):
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """A tensor of another dtype."""
+    """Return a tensor converted to another dtype."""
     if x.dtype == dtype:
         return x
     if x.dtype.is_complex and not dtype.is_complex:
@@ -55,9 +55,10 @@ _LAYOUT = {"float32": (8, 23), "float64": (11, 52), "float16": (5, 10), "bfloat1
 
 
 def reduced(x: Any, exponent: int, mantissa: int) -> Any:
-    """A float rounded to fewer bits, to even; too great is infinite, too small is zero.
+    """Round floats to fewer bits, to even.
 
-    Its derivative is 1 where it is finite.
+    Numbers that are too great become infinite, those that are too small become zero.  The
+    derivative is 1 where the result is finite.
     """
     have = _LAYOUT[x.dtype.name]
     if exponent >= have[0] and mantissa >= have[1]:

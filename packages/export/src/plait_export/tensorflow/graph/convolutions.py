@@ -1,10 +1,10 @@
-"""Convolutions: of any rank, dilated on either side, in groups of features or of examples.
+"""Convolutions of any rank, dilated on either side, in groups of features or of examples.
 
-TensorFlow has them of one to three axes, of floats, in one group and without dilations that its CPU
-differentiates; what goes beyond is said by zeros between elements, by group after group, or as the
-sum over the places of the kernel.
+TensorFlow supports one to three axes of floats in one group.  Its CPU does not differentiate
+dilations.  Other convolutions insert zeros between elements, convolve group after group, or sum
+over the places of the kernel.
 
-Invariant: axes are brought into the order that TensorFlow has, and back.
+Invariant: axes are transposed to TensorFlow's order, and the result is transposed back.
 """
 
 import re
@@ -18,7 +18,7 @@ from .sizes import along, as_shape, listed, size, sizes_of
 from .table import graphs
 
 _MOST = 64
-"""Places of a kernel that are summed over one after the other."""
+"""The most places of a kernel that are summed over one after the other."""
 
 
 @graphs("stablehlo.convolution")
@@ -67,14 +67,14 @@ def _places(text: str, n: int) -> list[int]:
 
 
 def _order(text: str, first: str, last: str, n: int) -> list[int]:
-    """Which axis is what: examples, places in their order, features."""
+    """Return the axes in the order of examples, places, features."""
     return [*_named(text, first), *_places(text, n), *_named(text, last)]
 
 
 def _in_groups(
     walk: Any, x: Any, kernel: Any, strides: list[int], features: int, examples: int
 ) -> Any:
-    """Of group after group, where there are several: of features, or of examples."""
+    """Convolve, group after group if there are several groups of features or of examples."""
     if features == examples == 1:
         return _plain(walk, x, kernel, strides)
     window = kernel.shape.as_list()[: len(strides)]
@@ -108,9 +108,12 @@ def _plain(walk: Any, x: Any, kernel: Any, strides: list[int]) -> Any:
 
 
 def _by_tensorflow(x: Any, kernel: Any, strides: list[int]) -> Any:
-    """By the operation, which need not know how many features there are, as its wrapper must: those
-    of a gradient by the kernel are the examples."""
-    if len(strides) == 1:  # an axis of size 1 beside it
+    """Convolve with TensorFlow's raw operation.
+
+    Its Python wrapper needs a static number of features.  In a gradient with respect to the kernel,
+    that number is the batch size, which may be unknown.
+    """
+    if len(strides) == 1:  # There is no Conv1D, so an axis of size 1 is added.
         y = _by_tensorflow(tf.expand_dims(x, 1), tf.expand_dims(kernel, 0), [1, *strides])
         return tf.squeeze(y, 1)
     how = {"input": x, "filter": kernel, "strides": [1, *strides, 1], "padding": "VALID"}
@@ -118,7 +121,7 @@ def _by_tensorflow(x: Any, kernel: Any, strides: list[int]) -> Any:
 
 
 def _over_places(x: Any, kernel: Any, strides: list[int], count: int, axis: int) -> Any:
-    """The sum over the places of the kernel, of products of matrices in groups along an axis."""
+    """Sum matrix products over the places of the kernel, in groups along an axis."""
     n = len(strides)
     window = kernel.shape.as_list()[:n]
     total: Any = None
@@ -141,7 +144,10 @@ def _each_place(window: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _grouped(x: Any, kernel: Any, count: int, axis: int) -> Any:
-    """Features by one place of the kernel [i, o], `count` groups of x along an axis, and of o."""
+    """Multiply features by one place of the kernel, of shape [i, o].
+
+    An axis of x, and o, are divided into `count` groups.
+    """
     if count == 1:
         return _multiplied("...i,io->...o", x, kernel)
     have, (i, o) = sizes_of(x), sizes_of(kernel)

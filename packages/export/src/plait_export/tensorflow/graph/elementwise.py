@@ -1,6 +1,6 @@
-"""Operations on one element at a time.
+"""Elementwise operations.
 
-Invariant: what is not a number stays so; operands may be broadcast.
+Invariant: nan propagates as in StableHLO; operands may be broadcast.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _absolute(x: Any) -> Any:
 def _negated(x: Any) -> Any:
     if not x.dtype.is_unsigned:
         return tf.negative(x)
-    # not 0 - x: TensorFlow makes that a negation again, which it has of signed numbers only
+    # TensorFlow would rewrite 0 - x to a negation, which it has for signed numbers only.
     return tf.bitwise.invert(x) + tf.constant(1, x.dtype)
 
 
@@ -62,7 +62,8 @@ def _remainder(x: Any, y: Any) -> Any:
     plain = tf.stop_gradient(tf.raw_ops.TruncateMod(x=x, y=y))
     whole = tf.stop_gradient(_finite(tf.divide(x, y)))
     whole = tf.where(tf.less(whole, 0), tf.math.ceil(whole), tf.floor(whole))
-    # TensorFlow has no derivative of it: that is 1 by x, and by y the quotient without its fraction
+    # TensorFlow has no derivative for TruncateMod.  It is 1 with respect to x, and minus the
+    # truncated quotient with respect to y.
     return plain - _still(-x) - tf.abs(whole) * _still(tf.sign(whole) * y)
 
 
@@ -71,7 +72,10 @@ def _finite(x: Any) -> Any:
 
 
 def _still(x: Any) -> Any:
-    """0, of which the derivative is that of x; never -0, so that taking it away changes nothing."""
+    """Return 0 with the derivative of x.
+
+    The zero is never -0, so that subtracting it changes nothing.
+    """
     x = _finite(x)
     return x - tf.stop_gradient(x)
 
@@ -81,7 +85,10 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _cube_root(x: Any) -> Any:
-    """A power, improved by a step of Newton's method; 0, infinities and nan are their own."""
+    """Return cube roots: a power, refined by one step of Newton's method.
+
+    0, infinities and nan are returned unchanged.
+    """
     third = tf.sign(x) * tf.pow(tf.abs(x), tf.constant(1 / 3, x.dtype))
     plain = tf.logical_and(tf.math.is_finite(x), tf.not_equal(x, 0))
     safe = tf.where(plain, third, tf.ones_like(x))
@@ -89,7 +96,7 @@ def _cube_root(x: Any) -> Any:
 
 
 def _away(x: Any) -> Any:
-    """Halves are rounded away from zero; the sign of zero stays."""
+    """Round to integers, with halves away from zero; the sign of zero is kept."""
     whole = tf.where(tf.less(x, 0), tf.math.ceil(x), tf.floor(x))
     further = tf.greater_equal(tf.abs(x - whole), tf.constant(0.5, x.dtype))
     return tf.where(further, whole + tf.sign(x), whole)
@@ -170,8 +177,10 @@ _RELATIONS: dict[str, Callable] = {
 
 
 def in_total_order(x: Any) -> Any:
-    """Signed integers in the total order of floats (IEEE 754, 5.10): of their bits, those but the
-    sign inverted where that is set."""
+    """Map floats to signed integers in their total order (IEEE 754, 5.10).
+
+    The integers are the bits of the floats; if the sign is set, the other bits are inverted.
+    """
     bits = tf.bitcast(tf.stop_gradient(x), f"int{8 * x.dtype.size}")
     inverted = tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype))
     return tf.where(tf.less(bits, tf.constant(0, bits.dtype)), inverted, bits)

@@ -1,9 +1,9 @@
-"""Gather and scatter, of any windows.
+"""Gather and scatter of any windows.
 
-Both are said with the places of elements in the array laid flat, but for the gather of whole rows.
+Both use positions of elements in the flattened array, except for a gather of whole rows.
 
-Invariant: what is read outside is moved inside, and a window that is written outside is dropped, as
-XLA does it.
+Invariant: reads out of bounds are clamped, and windows written out of bounds are dropped, as in
+XLA.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from .table import graphs
 
 
 class _Windows(NamedTuple):
-    """Where windows lie in an array.
+    """The layout of windows in an array.
 
     Attributes:
-      at: positions [..., k]: k of each window.
-      axes: the axes of the array that these are along.
-      batch: (axis of the array, axis of the positions) that go together.
-      sizes: of a window, along every axis of the array.
-      kept: the axes that are axes of windows, too.
+      at: positions [..., k]: k coordinates of each window.
+      axes: the axes of the array for these coordinates.
+      batch: pairs (axis of the array, axis of the positions) of batch axes.
+      sizes: the size of a window along every axis of the array.
+      kept: the axes of the array that are axes of windows, too.
     """
 
     at: Any
@@ -35,9 +35,9 @@ class _Windows(NamedTuple):
     kept: tuple[int, ...]
 
     def starts(self, shape: Sequence[Any], inside: bool) -> tuple[list[Any], Any]:
-        """(starts along each axis, or None for 0; whether windows lie inside).
+        """Return (starts along each axis, or None for 0; whether windows are in bounds).
 
-        With `inside` they are moved there.
+        With `inside`, starts are clamped to the bounds.
         """
         lead = sizes_of(self.at)[:-1]
         found: list[Any] = [None] * len(shape)
@@ -55,7 +55,7 @@ class _Windows(NamedTuple):
         return found, fits
 
     def places(self, shape: Sequence[Any], starts: Sequence[Any]) -> tuple[Any, Any]:
-        """(the place of each window in the array laid flat, those of its elements from there)."""
+        """Return (flat position of each window, offsets of its elements from there)."""
         lead, window = sizes_of(self.at)[:-1], [self.sizes[i] for i in self.kept]
         first = tf.zeros(as_shape(lead), tf.int64)
         inner = tf.zeros(as_shape(window), tf.int64)
@@ -71,14 +71,14 @@ class _Windows(NamedTuple):
 
 
 def _beside(first: Any, inner: Any) -> Any:
-    """The places of all elements of all windows."""
+    """Return the flat positions of all elements of all windows."""
     for _ in range(inner.shape.rank):
         first = first[..., None]
     return first + inner
 
 
 def _positions_last(at: Any, axis: int) -> Any:
-    """Positions with the axis along which one is, or which is left out, at the end."""
+    """Move the axis of index vectors to the end, or add it if it is left out."""
     rank = at.shape.rank
     if axis == rank:
         return at[..., None]
@@ -116,7 +116,10 @@ def _gathered(op: Any, x: Any, at: Any, window: Sequence[Any]) -> Any:
 
 
 def _rows(x: Any, windows: _Windows, shape: Sequence[Any], starts: Sequence[Any]) -> Any:
-    """Windows that are one element along axes with a position, and everything along others."""
+    """Gather whole rows, or return None if windows are not whole rows.
+
+    Such windows have one element along axes with a position, and all along the others.
+    """
     given = [i for i, s in enumerate(starts) if s is not None]
     whole = all(n.__class__ is int and n == m for i, (n, m) in enumerate(zip(windows.sizes, shape))
                 if i not in given)  # fmt: skip
@@ -130,7 +133,7 @@ def _rows(x: Any, windows: _Windows, shape: Sequence[Any], starts: Sequence[Any]
 
 
 def _arranged(rank: int, offset: Sequence[int]) -> list[int]:
-    """Axes in the order of results, of arrays that have those of windows last."""
+    """Return the permutation from arrays with window axes last to the order of the result."""
     lead = iter(range(rank - len(offset)))
     inner = {axis: rank - len(offset) + k for k, axis in enumerate(offset)}
     return [inner[i] if i in inner else next(lead) for i in range(rank)]
@@ -187,7 +190,10 @@ def _(walk, op, xs):
 
 
 def _written(x: Any, updates: Any, windows: _Windows, write: Callable) -> Any:
-    """The array with windows written; what lies outside goes to an element behind the last one."""
+    """Return the array with windows written.
+
+    Windows out of bounds are written to an extra element at the end, which is then removed.
+    """
     shape = sizes_of(x)
     starts, fits = windows.starts(shape, False)
     first, inner = windows.places(shape, starts)

@@ -1,7 +1,7 @@
-"""Integers in a graph: what TensorFlow has for some widths only, or leaves undefined.
+"""Integer operations that TensorFlow has for some widths only, or leaves undefined.
 
-Invariant: results are those of StableHLO for every pair of operands: what overflows wraps, and what
-has no quotient has the one that StableHLO says.
+Invariant: results are those of StableHLO for all operands: overflow wraps around, and division by
+zero has the result that StableHLO specifies.
 """
 
 from collections.abc import Callable
@@ -14,29 +14,29 @@ _UNSIGNED = {s: u for u, s in _SIGNED.items()}
 
 
 def width(x: Any) -> int:
-    """Bits of an element."""
+    """Return the number of bits of an element."""
     return 8 * x.dtype.size
 
 
 def signed(x: Any) -> Any:
-    """The same bits as signed integers."""
+    """Return the same bits as signed integers."""
     name = x.dtype.name
     return tf.bitcast(x, _SIGNED[name]) if name in _SIGNED else x
 
 
 def unsigned(x: Any) -> Any:
-    """The same bits as unsigned integers."""
+    """Return the same bits as unsigned integers."""
     name = x.dtype.name
     return tf.bitcast(x, _UNSIGNED[name]) if name in _UNSIGNED else x
 
 
 def same(x: Any, like: Any) -> Any:
-    """The same bits as another value has them."""
+    """Return the same bits in the dtype of another value."""
     return x if x.dtype == like.dtype else tf.bitcast(x, like.dtype)
 
 
 def wide(f: Callable, *xs: Any) -> Any:
-    """A function of wider integers, of which the low bits are wanted."""
+    """Apply a function to 64-bit integers, and return the low bits in the operands' dtype."""
     dtype = xs[0].dtype
     if dtype.size == 8:
         return same(f(*map(signed, xs)), xs[0])
@@ -44,12 +44,15 @@ def wide(f: Callable, *xs: Any) -> Any:
 
 
 def number(n: int, like: Any) -> Any:
-    """A number of the dtype of another."""
+    """Return a number in the dtype of another value."""
     return tf.constant(n, like.dtype)
 
 
 def divided(x: Any, y: Any) -> Any:
-    """Rounded towards zero; by 0 it is all bits, and the least by -1 is itself."""
+    """Return quotients, rounded towards zero.
+
+    Division by 0 gives all bits set; the least integer divided by -1 is itself.
+    """
     nothing = tf.equal(y, number(0, y))
     special = nothing
     negative = x.dtype.name in _UNSIGNED
@@ -63,13 +66,13 @@ def divided(x: Any, y: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """With the sign of x; by 0 it is x."""
+    """Return remainders with the sign of x; the remainder of a division by 0 is x."""
     nothing = tf.equal(y, number(0, y))
     return tf.where(nothing, x, x - divided(x, y) * y)
 
 
 def power(x: Any, y: Any) -> Any:
-    """By squaring; 1 / x ** -y of a negative exponent, rounded towards zero."""
+    """Return powers by squaring; a negative exponent gives 1 / x ** -y, rounded towards zero."""
     one, zero = number(1, x), number(0, x)
     found, square, left = tf.ones_like(x + y), x, unsigned(y)
     for _ in range(width(x)):
@@ -86,7 +89,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def leading_zeros(x: Any) -> Any:
-    """How many bits are zero above the highest one."""
+    """Return the number of zero bits above the highest set bit."""
     bits = unsigned(x)
     step = 1
     while step < width(x):
@@ -97,8 +100,10 @@ def leading_zeros(x: Any) -> Any:
 
 
 def shifted(x: Any, n: Any, how: str) -> Any:
-    """Bits shifted "left", or right with zeros ("logical") or with the sign ("arithmetic"); by the
-    width or more, nothing is left but the sign."""
+    """Shift bits "left", or right with zeros ("logical") or with the sign ("arithmetic").
+
+    A shift by the width or more gives 0, or the sign in every bit for "arithmetic".
+    """
     bits = signed(x) if how == "arithmetic" else unsigned(x)
     count = unsigned(n)
     far = tf.greater_equal(count, number(width(x), count))

@@ -1,11 +1,11 @@
-"""Operations of Plait that TensorFlow has, too: functions of the module that carry their name.
+"""Operations of Plait that TensorFlow has, too, found by the names of the module's functions.
 
-What StableHLO says in many words, an error function or the logarithm of the gamma function, is one
-operation again, with TensorFlow's derivative.  Floats that are sorted as integers of the same bits
-are sorted as floats, since integers have no derivative.
+StableHLO expands some operations, such as the error function or the logarithm of the gamma
+function.  They become one operation again, with TensorFlow's derivative.  The module sorts floats
+as integers of the same bits; here they are sorted as floats, since integers have no derivative.
 
-Invariant: what is taken for a function computes the same, to the accuracy of its type; what stops
-derivatives stops them here.
+Invariant: a replacement computes the same, to the accuracy of its type; an operation that stops
+derivatives stops them here, too.
 """
 
 import re
@@ -33,10 +33,10 @@ _KNOWN: dict[str, Callable] = {
     "core.acos": lambda x: tf.math.acos(x),
     "core.atan": lambda x: tf.math.atan(x),
 }
-"""Of one real number."""
+"""Functions of one real argument."""
 
 _OF_FLOAT32 = frozenset({"core.erf", "core.erfc"})
-"""Those that TensorFlow 2.21 computes of float32 only: those of infinite float64 are nan there."""
+"""Functions that are used for float32 only: TensorFlow 2.21 returns nan for infinite float64."""
 
 _PLAIN = frozenset(
     [f"core.{n}" for n in (
@@ -46,19 +46,19 @@ _PLAIN = frozenset(
         "gather", "broadcast_in_dim", "div", "rem",
     )]
 ) | frozenset(_KNOWN)  # fmt: skip
-"""Operations of which TensorFlow's derivative, of what they consist of, is the derivative."""
+"""Operations whose derivative TensorFlow finds by differentiating their expansion."""
 
 
 def name_of(f: Function) -> str | None:
-    """The operation of Plait that a function says it is."""
+    """Return the operation of Plait that a function is named after; None if there is none."""
     found = re.search(r"= ([\w.]+)\(", str(f.attributes.get(OPERATION, "")))
     return found[1] if found else None
 
 
 def known_again(f: Function, xs: Sequence[Any]) -> list | None:
-    """The result of a function that TensorFlow has itself; None for any other.
+    """Return the result of a function that TensorFlow has itself; None for any other.
 
-    Sizes may be given in front of its argument.
+    Its argument may be preceded by sizes.
     """
     name = name_of(f)
     if name == "core.stop":
@@ -75,6 +75,8 @@ def known_again(f: Function, xs: Sequence[Any]) -> list | None:
 
 
 def differentiable_there(functions: Sequence[Function]) -> bool:
-    """Whether TensorFlow differentiates what functions compute as Plait would: they name no
-    operation that has a derivative of its own."""
+    """Return whether TensorFlow differentiates functions as Plait would.
+
+    It does if they name no operation with its own derivative rule.
+    """
     return {name_of(f) for f in functions} <= {None, *_PLAIN}

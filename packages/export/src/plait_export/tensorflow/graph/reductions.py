@@ -1,10 +1,10 @@
-"""Reductions of axes, by any function.
+"""Reductions of axes by any function.
 
-A sum, a product, an extreme or a test is an operation of TensorFlow's.  Any other function combines
-neighbours until one element is left.
+TensorFlow has operations for sums, products, extremes, and any and all of booleans.  Any other
+function combines neighbours until one element is left.
 
-Invariant: functions are associative, as StableHLO demands, and elements are combined in
-their order.
+Invariant: functions are associative, as StableHLO requires, and elements are combined in their
+order.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,13 +57,13 @@ def _(walk, op, xs):
 
 
 def is_neutral(start: Any, neutral: Any) -> bool:
-    """Whether what a reduction starts from is known to change nothing."""
+    """Return whether the start of a reduction is known to be its neutral element."""
     known = tf.get_static_value(start)
     return known is not None and bool(np.all(known == neutral))
 
 
 def _by_neighbours(combine: Callable, xs: list, start: list, axes: Sequence[int]) -> list:
-    """Elements along axes, combined with their neighbours; the start is the first of them."""
+    """Reduce axes by combining neighbours; the start is put before the elements."""
     rest = [i for i in range(xs[0].shape.rank) if i not in axes]
     have = sizes_of(xs[0])
     kept, n = [have[i] for i in rest], product([have[i] for i in axes])
@@ -84,7 +84,7 @@ def _by_neighbours(combine: Callable, xs: list, start: list, axes: Sequence[int]
 
 
 def _halved(combine: Callable, rows: list) -> list:
-    """Each two neighbours as one; the last one may have none."""
+    """Combine each pair of neighbours; an unpaired last element is kept."""
     n = sizes_of(rows[0])[0]
     if n.__class__ is int and n < 2:
         return rows

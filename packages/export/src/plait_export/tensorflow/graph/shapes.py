@@ -1,6 +1,7 @@
-"""Operations that move elements: reshape, broadcast, slice, pad and their like.
+"""Operations that move elements: reshape, broadcast, slice, pad and others.
 
-Invariant: starts of slices are moved inside, as StableHLO says; sizes may be computed.
+Invariant: starts of slices are clamped to the bounds, as StableHLO specifies; sizes may be
+computed.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def _iota(op: Any, shape: Sequence[Any]) -> Any:
 
 
 def said(walk: Any, op: Any) -> list[int]:
-    """The shape of the result, which the module knows."""
+    """Return the static shape of the result; refuse an operation whose result is dynamic."""
     shape = op.types[0].shape
     if None in shape:
         raise walk.unsaid(f"{op.name} does not say how large its result is")
@@ -51,7 +52,7 @@ def said(walk: Any, op: Any) -> list[int]:
 @graphs("stablehlo.reshape")
 def _(walk, op, xs):
     shape: list[Any] = list(op.types[0].shape)
-    if shape.count(None) == 1:  # what is left is this axis
+    if shape.count(None) == 1:  # The size of this axis follows from the number of elements.
         known = max(1, product([d for d in shape if d is not None]))
         shape[shape.index(None)] = product(sizes_of(xs[0])) // known
     elif None in shape:
@@ -107,7 +108,7 @@ def _(walk, op, xs):
 
 
 def positions(starts: Sequence[Any], room: Sequence[Any]) -> Any:
-    """Starts, moved inside: between 0 and the room that is left."""
+    """Return starts as a vector, clamped to between 0 and the room that is left."""
     inside = [
         tf.clip_by_value(position(s), 0, tf.cast(r, tf.int64))
         for s, r in zip(starts, room, strict=True)
@@ -116,7 +117,7 @@ def positions(starts: Sequence[Any], room: Sequence[Any]) -> Any:
 
 
 def position(s: Any) -> Any:
-    """A position as int64; one that int64 has not is as far outside."""
+    """Return a position as int64; uint64 beyond its range stays out of bounds."""
     if s.dtype == tf.uint64:
         s = tf.minimum(s, tf.constant(2**62, tf.uint64))
     return tf.cast(s, tf.int64)
@@ -140,7 +141,8 @@ def _(walk, op, xs):
     wide = sizes_of(box)
     have = sizes_of(x)
     begin = positions(starts, [n - k for n, k in zip(have, wide)])
-    if _whole_rows(have, wide):  # as loops write them: others than TensorFlow have this operation
+    # Loops write whole rows; more consumers of graphs support this operation than the one below.
+    if _whole_rows(have, wide):
         rows = begin[0] + tf.range(wide[0], dtype=tf.int64)
         return tf.tensor_scatter_nd_update(x, rows[:, None], box)
     end = begin + tf.cast(as_shape(wide), tf.int64)
@@ -150,7 +152,7 @@ def _(walk, op, xs):
 
 
 def _whole_rows(have: Sequence[Any], wide: Sequence[Any]) -> bool:
-    """Whether a box is known to be as large as the array along all axes but the first."""
+    """Return whether a box is known to be as large as the array in all axes but the first."""
     known = all(n.__class__ is int for n in wide) and all(n.__class__ is int for n in have[1:])
     return known and list(have[1:]) == list(wide[1:])
 
@@ -171,8 +173,10 @@ def _(walk, op, xs):
 
 
 def padded(x: Any, value: Any, low: Sequence, high: Sequence, between: Sequence) -> Any:
-    """An array with `value` before, after and between its elements; less than nothing before or
-    after takes elements away."""
+    """Pad an array with `value` before, after and between its elements.
+
+    Negative padding before or after removes elements.
+    """
     for axis, k in enumerate(between):
         if k.__class__ is not int or k:
             x = _spread_out(x, value, axis, k)
@@ -193,7 +197,7 @@ def _at_least_0(n: Any) -> Any:
 
 
 def _spread_out(x: Any, value: Any, axis: int, k: Any) -> Any:
-    """`k` times the value between the elements along an axis."""
+    """Insert the value `k` times between the elements along an axis."""
     have = sizes_of(x)
     pairs = [[0, 0] for _ in range(len(have) + 1)]
     pairs[axis + 1][1] = k

@@ -1,10 +1,10 @@
-"""Sorts, by any comparator.
+"""Sorts by any comparator.
 
-The orders that Plait and others write are known again, and are sorts of integers there.  Any other
-comparator is asked for all pairs of elements of a row at once: the place of an element is how many
-come before it.
+The orders that Plait and other exporters write are recognised, and become sorts of integers.  Any
+other comparator is applied to all pairs of elements of a row at once: the place of an element is
+the number of those before it.
 
-Invariant: every sort is stable; elements move, and are never computed, so that derivatives flow.
+Invariant: every sort is stable; elements are moved and not recomputed, so derivatives pass through.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .elementwise import in_total_order
 from .table import graphs
 
 _MOST = 4096
-"""Elements of a row that are compared with each other; a square of them is made."""
+"""The most elements of a row that are compared pairwise, which takes memory of its square."""
 
 
 @graphs("stablehlo.sort")
@@ -40,7 +40,7 @@ def _(walk, op, xs):
 
 
 def in_order(x: Any, axis: int) -> Any:
-    """Elements from the least to the greatest along an axis, in numpy's order."""
+    """Sort elements along an axis, in numpy's order."""
     row = _last(x, axis)
     order = _by_keys(_keys(row))
     return _back(tf.gather(row, order, batch_dims=row.shape.rank - 1), axis)
@@ -64,12 +64,15 @@ def _without(rank: int, axis: int) -> list[int]:
 
 
 def positions(key: Any) -> Any:
-    """Where the elements of sorted rows of integers come from; of equal ones the first is first."""
+    """Return the positions that sort rows of integers, stably."""
     return tf.argsort(key, axis=-1, stable=True)
 
 
 def _keys(x: Any) -> list[Any]:
-    """Signed integers in numpy's order, with nan last and equal zeros; the first counts most."""
+    """Return keys of signed integers in numpy's order, with nan last and zeros equal.
+
+    The first key is the most significant.
+    """
     if x.dtype.is_complex:
         parts = tf.math.real(x), tf.math.imag(x)
         flags = [tf.cast(tf.math.is_nan(p), tf.int32) for p in parts]
@@ -78,14 +81,14 @@ def _keys(x: Any) -> list[Any]:
         x = tf.where(tf.math.is_nan(x), tf.constant(float("nan"), x.dtype), x)
         x = tf.where(tf.equal(x, 0), tf.zeros((), x.dtype), x)
         return [in_total_order(tf.cast(x, tf.float32) if x.dtype.size < 4 else x)]
-    if x.dtype in (tf.uint32, tf.uint64):  # the order stays if the highest bit is turned
+    if x.dtype in (tf.uint32, tf.uint64):  # Flipping the highest bit keeps the order when signed.
         kind = tf.int32 if x.dtype == tf.uint32 else tf.int64
         return [tf.bitwise.bitwise_xor(tf.bitcast(x, kind), tf.constant(kind.min, kind))]
     return [x if x.dtype == tf.int64 else tf.cast(x, tf.int32)]
 
 
 def _by_keys(keys: Sequence[Any]) -> Any:
-    """Sorted by the last key, then by that before it, and so on."""
+    """Return the positions that sort by several keys, by a stable sort for each, the last first."""
     order: Any = None
     for key in reversed(keys):
         if order is None:
@@ -98,7 +101,7 @@ def _by_keys(keys: Sequence[Any]) -> Any:
 
 
 def _by_all_pairs(walk: Any, block: Any, rows: Sequence[Any]) -> Any:
-    """Where the elements come from, in the order that a comparator says."""
+    """Return the positions that put rows into the order of a comparator."""
     n = rows[0].shape[-1]
     if n is not None and n > _MOST:
         raise walk.unsaid(
@@ -107,7 +110,7 @@ def _by_all_pairs(walk: Any, block: Any, rows: Sequence[Any]) -> Any:
     one, other = [x[..., None] for x in rows], [x[..., None, :] for x in rows]
     shape = tf.shape(one[0] == other[0])
     one, other = ([tf.broadcast_to(x, shape) for x in side] for side in (one, other))
-    # at [..., i, j]: whether element j comes before element i
+    # `ahead[..., i, j]` is true if element j comes before element i.
     ask = walk.elements(block)
     asked = lambda a, b: ask([v for pair in zip(a, b) for v in pair])[0]  # noqa: E731
     ahead, behind = asked(other, one), asked(one, other)

@@ -1,13 +1,13 @@
-"""The table of rules: for each operation of StableHLO, how it is said with those of TensorFlow.
+"""The table of rules that map each operation of StableHLO to operations of TensorFlow.
 
     @graphs("stablehlo.add")
     def _(walk, op, xs):        # xs: tensors
         return tf.add(*xs)      # a tensor, or a list of them if the operation has many results
 
-Rules broadcast where the operation is one of elements: regions, functions of elements, are applied
-to arrays of them.
+Rules of elementwise operations broadcast, because regions, which are scalar functions, are applied
+to whole arrays.
 
-Invariant: an operation has one rule, or is refused by name with what is to be done instead.
+Invariant: an operation has one rule, or is refused by name with a reason.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ GRAPHS: dict[str, Callable] = {}
 """By name of the operation: rule(walk, op, xs) -> tensor, or list of tensors."""
 
 REFUSED: dict[str, str] = {}
-"""By name of an operation that has no words in TensorFlow: why."""
+"""By name of an operation without a counterpart in TensorFlow: the reason."""
 
 OF_ELEMENTS: set[str] = {"stablehlo.constant", "func.call"}
-"""Operations of one element at a time, which regions may be made of."""
+"""Elementwise operations, which regions may consist of."""
 
 
 def graphs(*names: str, elements: bool = False) -> Callable[[Callable], Callable]:
-    """A rule for operations; `elements`: of one element at a time."""
+    """Register a rule for operations; `elements` marks them as elementwise."""
 
     def register(rule: Callable) -> Callable:
         for name in names:
@@ -37,5 +37,5 @@ def graphs(*names: str, elements: bool = False) -> Callable[[Callable], Callable
 
 
 def refuses(why: str, *names: str) -> None:
-    """Operations that are refused."""
+    """Register operations as refused, with a reason."""
     REFUSED.update(dict.fromkeys(names, why))

@@ -1,7 +1,7 @@
-"""Walking through a module: its operations done one after the other, by operations of TensorFlow.
+"""A walk through a module that builds TensorFlow operations in order.
 
-Invariant: every result has the dtype and the rank that the module says it has, and its sizes are
-told to TensorFlow as far as the module knows them; else there is an error that names the operation.
+Invariant: every result has the dtype and the rank that the module declares, and TensorFlow gets the
+sizes that are static in the module; otherwise an error names the operation.
 """
 
 import re
@@ -21,19 +21,19 @@ from .named import known_again
 from .table import GRAPHS, OF_ELEMENTS, REFUSED
 
 _MOST_DEEP = 200
-"""Regions and functions in each other: no program has more."""
+"""The limit for nested regions and functions; no real program reaches it."""
 
 _MOST = 10**6
-"""Operations of a graph; more are no graph that anybody can use."""
+"""The most operations of a graph; larger graphs are not usable."""
 
 
 class Walk:
-    """One making of a graph.
+    """The state of building one graph.
 
     Attributes:
-      functions: those of the module.
-      name, paths: of the function that is converted, and of its arguments, for errors.
-      checks: operations that must have been done before the next one.
+      functions: the functions of the module, by name.
+      name, paths: the name of the converted function and the paths of its arguments, for errors.
+      checks: operations that must run before the next one.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Walk:
     # -- values ----------------------------------------------------------------------------
 
     def constant_at(self, number: int) -> np.ndarray | None:
-        """The constant without axes that a value is; None if it is none."""
+        """Return the scalar constant with this number; None if the value is not one."""
         x = self._env.get(number)
         if x is None or x.shape.rank != 0:
             return None
@@ -67,7 +67,7 @@ class Walk:
     # -- operations ------------------------------------------------------------------------
 
     def block(self, block: Block, args: Sequence[Any]) -> list:
-        """What a block returns for tensors."""
+        """Build a block for tensors, and return its results."""
         with self._deeper(), ExitStack() as later:
             env = self._env
             env.update(zip(block.arguments, args, strict=True))
@@ -102,22 +102,22 @@ class Walk:
             raise self.unsaid(f"{op.name} is refused there: {said[0] if said else e!r}") from e
 
     def _fitted(self, y: Any, want: Any) -> Any:
-        """A result, with what the module says of its type."""
+        """Check a result against the declared type, and add the sizes that the module has."""
         dtype = tf.as_dtype(want.dtype)
         if y.dtype != dtype:
             raise TypeError(f"it gives {y.dtype.name} for {dtype.name}")
         if self._of_elements:
             return y
-        known = y.shape.merge_with(want.shape)  # raises ValueError where they differ
+        known = y.shape.merge_with(want.shape)  # Raises ValueError if the shapes differ.
         told = y.shape.rank is not None and known.as_list() == y.shape.as_list()
         return y if told else tf.ensure_shape(y, known)
 
     def refused(self, op: Op) -> NotExportable:
-        """The error for an operation without a rule."""
+        """Return the error for an operation without a rule."""
         return self.unsaid(f"{op.name}: {REFUSED.get(op.name, 'nobody has said it there')}")
 
     def unsaid(self, why: str) -> NotExportable:
-        """The error for what no graph can say."""
+        """Return the error for a program that no graph can express, with the reason."""
         return NotExportable(
             f"{self.name} has no graph of TensorFlow's: {why}",
             fix="convert it with to_tf(..., enable_graph=False), which runs StableHLO there",
@@ -126,12 +126,14 @@ class Walk:
     # -- functions -------------------------------------------------------------------------
 
     def main(self, xs: Sequence[Any]) -> list:
-        """What the module returns."""
+        """Build the function `main` and return its results."""
         return self._entered(self.functions["main"], xs)
 
     def size_checks(self, xs: Sequence[Any]) -> list:
-        """Operations that fail if sizes of these arguments of the module do not fit; ShapeError if
-        that is known."""
+        """Return operations that fail if the sizes of these arguments do not fit.
+
+        Raises ShapeError if that is known now.
+        """
         body, found = self.functions["main"].body, []
         env = dict(zip(body.arguments, xs, strict=True))
         for op in _checking(body):
@@ -141,17 +143,17 @@ class Walk:
         return found
 
     def call(self, name: str, xs: Sequence[Any]) -> list:
-        """What a function of the module returns.
+        """Build a function of the module and return its results.
 
-        Functions are written out where they are called, as the compiler does it: who takes a graph
-        apart finds operations, and no functions.
+        Functions are inlined where they are called, as compilers do, so that tools that process the
+        graph find operations only.
         """
         f = self.functions[name]
         known = known_again(f, xs)
         return self._entered(f, xs) if known is None else known
 
     def elements(self, block: Block) -> Callable[[Sequence[Any]], list]:
-        """A region of elements as a function of arrays, which are broadcast."""
+        """Return a region of scalars as a function of arrays, which are broadcast."""
         if any(t.shape for t in block.types):
             raise self.unsaid("a function of elements takes others than elements")
 
@@ -167,7 +169,7 @@ class Walk:
         return apply
 
     def _entered(self, f: Function, xs: Sequence[Any]) -> list:
-        """The results of the body, which sees nothing outside."""
+        """Build the body of a function in an empty environment, and return its results."""
         env, self._env = self._env, {}
         try:
             return self.block(f.body, xs)
@@ -186,8 +188,10 @@ class Walk:
 
 
 def _checking(body: Block) -> list[Op]:
-    """The checks of sizes in a block, and what they are computed by; none of them, if that is more
-    than operations on numbers."""
+    """Return the size checks of a block with the operations that they depend on.
+
+    Returns none if these include calls or operations with regions.
+    """
     kept, needed = [], set()
     for op in reversed(body.ops):
         if op.attributes.get("call_target_name") == ASSERTION or needed & {*op.results}:
@@ -201,12 +205,15 @@ _NARROW = re.compile("u?int[24]$|float[48]_")
 
 
 def _check_types(walk: Walk, op: Op) -> None:
-    """Of numbers of less than a byte, and floats of one, TensorFlow has conversions only."""
+    """Refuse operations on integers of less than a byte and on floats of at most one.
+
+    TensorFlow has only conversions for them.
+    """
     found = [t.dtype.name for t in op.types if _NARROW.match(t.dtype.name)]
     if found and op.name not in ("stablehlo.convert", "func.call"):
         raise walk.unsaid(f"{op.name} of {found[0]}, of which it has conversions only")
 
 
 def _spread(y: Any, like: Any) -> Any:
-    """A constant of elements, as often as there are elements."""
+    """Broadcast a result without operands, such as a constant, to the rank of the operands."""
     return y if y.shape.rank == like.shape.rank else tf.broadcast_to(y, tf.shape(like))

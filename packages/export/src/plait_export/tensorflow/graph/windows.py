@@ -1,7 +1,7 @@
-"""Reductions of windows, by any function, and what is added where a window has its extreme.
+"""Reductions of windows by any function, and sums at the extremes of windows.
 
-Windows along an axis are combined by doubling: of those of p elements are made those of 2 p.  So
-there are as many operations as the size of a window has digits.
+Windows along an axis are built by doubling: two windows of p elements make one of 2 p.  So the
+number of operations is logarithmic in the size of a window.
 
 Invariant: functions are associative, and elements are combined in their order.
 """
@@ -40,7 +40,7 @@ def _combined(
     combine: Callable, xs: list, window: Sequence[int], dilations: Sequence[int],
     strides: Sequence[int],
 ) -> list:  # fmt: skip
-    """What the elements of each window are together; axis after axis, the last one first."""
+    """Combine the elements of each window, axis after axis from the last to the first."""
     for axis in reversed(range(len(window))):
         if window[axis] > 1:
             xs = _doubled(combine, xs, axis, window[axis], dilations[axis])
@@ -50,7 +50,10 @@ def _combined(
 
 
 def _doubled(combine: Callable, xs: list, axis: int, count: int, apart: int) -> list:
-    """Windows of `count` elements, `apart` from each other, along an axis."""
+    """Combine windows of `count` elements along an axis, with `apart` as the distance of elements.
+
+    The binary digits of `count` select the doubled windows that are joined.
+    """
     found: Any = None
     done, have, power = 0, 1, xs  # `power`: windows of `have`
     while True:
@@ -71,7 +74,10 @@ def _doubled(combine: Callable, xs: list, axis: int, count: int, apart: int) -> 
 
 @graphs("stablehlo.select_and_scatter")
 def _(walk, op, xs):
-    """Each window is asked for the place of the element that is selected."""
+    """Add each source at the position of its window's selected element.
+
+    The windows are reduced together with the positions of their elements.
+    """
     x, source, start = xs
     if not is_sum(op.regions[1]):
         raise walk.unsaid(f"{op.name} by another function than the sum")
@@ -84,7 +90,7 @@ def _(walk, op, xs):
     config = low, high, [0] * n
     rows = [
         padded(x, tf.zeros((), x.dtype), *config),
-        padded(place, tf.constant(-1), *config),  # outside nothing is selected
+        padded(place, tf.constant(-1), *config),  # Padding is marked by -1 and never selected.
     ]
     select = walk.elements(op.regions[0])
 
