@@ -152,7 +152,7 @@ def make_array_from_single_device_arrays(
                 fix="give each device the slice that sharding.devices_indices_map(shape) names",
             )
         pieces.append(as_value(convert_element_type(x, kind)).buffer())
-    if not key.aval.size:  # the runtime takes all empty pieces to be the same one
+    if not key.aval.size:  # the runtime takes all empty pieces for one and the same
         return from_host(np.empty(key.aval.shape, kind), sharding)
     return wrap(assemble(pieces, key), key)
 

@@ -1,8 +1,8 @@
 """Derivatives of shard_map, and of moving arrays between devices.
 
 In a typed shard_map, types give the axes along which values vary, and reverse mode sums cotangents
-by them.  In an untyped one, an operand that is not divided over a mesh axis is copied along it, and
-the transpose of the copy is a sum.  A result that is not divided is the mean of its equal copies.
+by them.  In an untyped one, an operand that is not divided over a mesh axis is copied along it; the
+transpose of the copy is a sum.  A result that is not divided is the mean of its equal copies.
 With that, the transpose of psum is psum.
 
 Invariant: only the tables of plait_autodiff load this.  Residuals stay on their device: each is one

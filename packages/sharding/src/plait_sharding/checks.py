@@ -1,7 +1,7 @@
 """Checks inside of shard_map: the error is that of the first device with a failed check.
 
 Every device has its own failed checks.  Along the axes over which they may differ, the devices
-agree on the first device with a failure, and all get its error, which names that device.
+agree on the first device with a failure.  All get its error, which names that device.
 
 Invariant: only the table of plait.checks loads this.  The results of `checkify` are the same on
 all devices.

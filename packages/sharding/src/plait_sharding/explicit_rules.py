@@ -258,7 +258,7 @@ def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
             own.append(left.pop(0))
         found.append(tuple(own))
         if left and n != math.prod([sizes[m] for m in own]):
-            return None  # pieces of the whole would not be pieces of its rows
+            return None  # a piece would end within a row, which no entry expresses
     return found
 
 

@@ -7,7 +7,7 @@ The script calls `plait.distributed.initialize()` without arguments.  The output
 passed on; with `--tag`, each line begins with the number of its process.
 
 Invariant: when `run_processes` returns, no process that it started is running.  Its exit code is 0
-if all of theirs are, else that of the first that failed.
+if all of theirs are, else that of the first that failed by itself.
 """
 
 import argparse

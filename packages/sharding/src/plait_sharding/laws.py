@@ -1,7 +1,7 @@
 """The conformance law of the table of explicit axes, for `plait.testing`.
 
     dividing an operand over an explicit axis leaves the types of an operation's results unchanged
-    except for an even division; otherwise it is an error that says what to write
+    except for an even division; otherwise it raises an error with a fix
 
 Invariant: the law only uses types; no device is needed.
 """

@@ -247,8 +247,8 @@ def shard_map(
       f: takes and returns trees of arrays; without it, a decorator is returned.
       mesh: the devices; by default those of the mesh in context (`with mesh:`) at the call.  An
         AbstractMesh stands for the one in context if that has these axes.  Otherwise it stands for
-        the devices of the arguments of the computation, or for the first ones, which must exist to
-        compile, but not to lower.
+        the devices of the computation's arguments, or for the first ones.  The latter must
+        exist to compile, but not to lower.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; every
         device has the whole of an axis that is not divided.  None is `P()`.  It may be omitted if
         all axes divided by hand are explicit; then the types of the arguments give the division.
@@ -436,7 +436,7 @@ def _a_mesh(mesh: Any) -> Mesh | AbstractMesh:
             "shard_map needs a mesh, and none is in context",
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
-    if isinstance(mesh, AbstractMesh):  # types speak of devices, where they speak of axes
+    if isinstance(mesh, AbstractMesh):  # explicit axes in types need a mesh with devices
         return concrete(mesh) if mesh.explicit_axes else known_here(mesh)
     if not isinstance(mesh, Mesh):
         raise ArgumentError(

@@ -305,8 +305,8 @@ class Mesh(_Axes):
       axis_names: a name for each axis of the array.
       axis_types: an `AxisType` for each axis, or one for all; `Auto` by default.
 
-    Raises AxisError if the number of names or types differs from the number of axes, if a name or
-    device occurs twice, or if the devices are of several topologies.
+    Raises AxisError if there is not one name and one type per axis, if a name or device occurs
+    twice, or if devices are of several topologies.
 
     >>> import plait
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
@@ -332,7 +332,7 @@ class Mesh(_Axes):
     """The same mesh with all axes Auto, which the compiler sees."""
 
     def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
-        grid = np.array(devices, dtype=object)  # a copy: a mesh does not change
+        grid = np.array(devices, dtype=object)  # a copy, since a mesh must not change
         grid.flags.writeable = False
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
@@ -515,7 +515,8 @@ class AbstractMesh(_Axes):
       axis_names: the name of each axis.
       axis_types: an `AxisType` for each axis, or one for all; `Auto` by default.
 
-    Raises AxisError if there are more or fewer names than sizes, or if a name occurs twice.
+    Raises AxisError if the number of names or types differs from that of sizes, or if a name occurs
+    twice.
 
     >>> import plait
     >>> plait.sharding.AbstractMesh((2, 4), ("x", "y")).shape["y"]
@@ -624,7 +625,7 @@ def _topology(devices: np.ndarray) -> Any:
 
 @cache
 def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
-    """See `Mesh.coordinates`."""
+    """Compute `Mesh.coordinates`, once per mesh and names."""
     out = np.zeros(mesh.size, np.int64)
     where = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size)
     for n in names:
@@ -635,8 +636,9 @@ def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
 
 @cache
 def _groups(mesh: Mesh, names: Names) -> tuple[tuple[int, ...], ...]:
-    """See `Mesh.groups`."""
+    """Compute `Mesh.groups`, once per mesh and names."""
     others = [n for n in mesh.axis_names if n not in names]
     table = np.empty((mesh.product(others), mesh.product(names)), int)
+    # A row has the devices that agree along the other axes, in order along these.
     table[_coordinates(mesh, tuple(others)), _coordinates(mesh, names)] = np.arange(mesh.size)
     return tuple(map(tuple, table.tolist()))

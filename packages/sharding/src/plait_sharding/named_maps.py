@@ -146,7 +146,7 @@ def xmap(
             for n in order
         }
         mesh, outer = mesh_here(), surrounding("xmap")
-        # axis of the mesh: the logical axis that is laid out on it
+        # Both map an axis of the mesh to the logical axis that is laid out on it.
         around: dict[str, str] = {} if outer is None else dict(outer)  # type: ignore[call-overload]
         layouts = {
             n: laid_out(n, sizes[n], resources.get(n, ()), lanes[n], mesh, around) for n in order

@@ -48,9 +48,9 @@ def pmap(
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
       axis_name: the name of the axis for collectives inside (`lax.psum`, ...), a string.
-      in_axes: the mapped axis of each positional argument: an int (negative ones count from the
-        end), None for an argument that every device gets whole, or a tuple of those and of tree
-        prefixes, one per argument.  Keyword arguments are mapped along axis 0.
+      in_axes: the mapped axis of each positional argument.  It is an int (negative ones count from
+        the end), or None for an argument that every device gets whole.  A tuple has an entry or
+        tree prefix per argument.  Keyword arguments are mapped along axis 0.
       out_axes: the mapped axis of the results: an int, None for results that are the same on all
         devices, or a tree prefix of them.
       static_broadcasted_argnums: positional arguments that are hashable values, not arrays.

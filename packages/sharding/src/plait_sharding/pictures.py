@@ -97,7 +97,7 @@ def _of_sharding(sharding: Sharding, shape: tuple[int, ...] | None) -> Picture:
             f"a picture has rows, columns and layers, and {sharding!r} divides {len(axes)} axes",
             fix="draw a slice of the array, or print sharding.devices_indices_map(shape)",
         )
-    for i in reversed(range(len(shape))):  # two axes are shown, if there are two
+    for i in reversed(range(len(shape))):  # a grid shows at least two axes of the array
         if len(axes) < min(2, len(shape)) and i not in axes:
             axes = sorted([*axes, i])
     several = len({d.process_index for ds in owners.values() for d in ds}) > 1

@@ -2,7 +2,7 @@
 
 Over an explicit axis of the mesh, the type of each value says how it is divided
 (`plait.typeof(x).sharding`).  The type of a result follows from the operands; if it does not, an
-error says what to write.
+error suggests a fix.
 
 Invariant: these functions only change types and bind `constraint`, so every transformation
 supports them; values never change.
@@ -28,7 +28,7 @@ __all__ = ["auto_axes", "explicit_axes", "reshard"]
 
 @border
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """Return the tree `xs` with its arrays divided over explicit axes as `out_shardings` says.
+    """Return the tree `xs` with its arrays divided over explicit axes by `out_shardings`.
 
     Args:
       xs: a tree of arrays.
@@ -38,9 +38,9 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     Outside of traced functions, arrays are moved; inside, the compiler gets a constraint.  A
     cotangent is moved back to the sharding of its value.
 
-    Raises AxisError for a spec that names an axis that is not explicit, has more entries than an
-    array has axes, or divides one in unequal pieces; MissingMesh without a mesh; TreeMismatch
-    if `out_shardings` is not a prefix of `xs`.
+    Raises AxisError if a spec names an axis that is not explicit, is longer than the array's rank,
+    or divides an axis unevenly; MissingMesh without a mesh; TreeMismatch if `out_shardings` is not
+    a prefix of `xs`.
 
     >>> import plait
     >>> from plait.sharding import AxisType

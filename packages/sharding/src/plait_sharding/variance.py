@@ -51,7 +51,7 @@ def varying(
         if e.prim.higher is not None:
             outs = _through(e, e.prim.higher.slots(e.params), ins, seen, sized)
             said = [v for k, v in e.params.items() if not programs_in({k: v})]
-            if sized and dims_of(said):  # how often, for instance
+            if sized and dims_of(said):  # a size may be the number of turns of a loop
                 outs = [axes | sized for axes in outs]
         else:
             if sized and dims_of((*e.params.values(), *(v.aval for v in (*e.inputs, *e.outputs)))):

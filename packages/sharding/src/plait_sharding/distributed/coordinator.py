@@ -288,7 +288,7 @@ class Coordinator:
     # -- meetings ----------------------------------------------------------------------------
 
     def _met(self, peer: Peer, message: dict) -> None:
-        """Record a process at a meeting; when all are there, send each what all have brought."""
+        """Record a process at a meeting; when all are there, send the values of all to each."""
         group, number = tuple(message["group"]), int(message["at"])
         peer.at = f"{message['kind']} {message['name']!r}"
         key = group, number

@@ -2,7 +2,7 @@
 
 It is `plait.experimental.multihost_utils`.  All functions are called by every process.
 
-Invariant: values arrive bit for bit; a process that does not come is an error in the others, which
+Invariant: arrays arrive bit for bit; a process that does not come is an error in the others, which
 names it.
 """
 

@@ -74,7 +74,7 @@ def _own(env: Environment) -> Told | None:
 
 
 def _slurm(env: Environment) -> Told | None:
-    """https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES"""
+    """Read SLURM: https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES"""
     if "SLURM_PROCID" not in env or "SLURM_JOB_ID" not in env:
         return None
     count = _number(env, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
@@ -89,7 +89,7 @@ def _slurm(env: Environment) -> Told | None:
 
 
 def _open_mpi(env: Environment) -> Told | None:
-    """https://docs.open-mpi.org/en/main/tuning-apps/environment-var.html"""
+    """Read Open MPI: https://docs.open-mpi.org/en/main/tuning-apps/environment-var.html"""
     if "OMPI_COMM_WORLD_RANK" not in env:
         return None
     uri = env.get("PMIX_SERVER_URI21") or env.get("OMPI_MCA_orte_hnp_uri") or ""
@@ -123,8 +123,11 @@ def _mpi(env: Environment) -> Told | None:
 
 
 def _kubernetes(env: Environment) -> Told | None:
-    """https://kubernetes.io/docs/tasks/job/indexed-parallel-processing-static: the environment has
-    the number of a pod, and its host name is the name of the Job, a hyphen and the number."""
+    """Read an indexed Job: https://kubernetes.io/docs/tasks/job/indexed-parallel-processing-static
+
+    The environment has the number of a pod; its host name is that of the Job, a hyphen and the
+    number.
+    """
     if "JOB_COMPLETION_INDEX" not in env:
         return None
     job, _, number = env.get("HOSTNAME", "").rpartition("-")
@@ -141,8 +144,10 @@ def _kubernetes(env: Environment) -> Told | None:
 
 
 def _torchrun(env: Environment) -> Told | None:
-    """https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables; torchrun's own
-    store listens at MASTER_PORT, so another port is chosen."""
+    """Read torchrun: https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
+
+    Its own store listens at MASTER_PORT, so another port is chosen.
+    """
     if "RANK" not in env or "MASTER_ADDR" not in env:
         return None
     taken = _number(env, "MASTER_PORT")
