@@ -3,7 +3,7 @@
 Users find these names in `plait` (`plait.shard_map`, `plait.device_put`) and in `plait.sharding`,
 which is this package.
 
-Invariant: everything public is named here.
+Invariant: every public name is listed here.
 """
 
 import os as _os

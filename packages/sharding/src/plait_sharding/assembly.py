@@ -1,4 +1,4 @@
-"""Sharded arrays assembled of pieces: make_array_from_callback and its kin.
+"""Sharded arrays assembled from pieces: make_array_from_callback and its kin.
 
 Invariant: the pieces of an array are those of its sharding, each with its own slice of the whole.
 """
@@ -31,16 +31,17 @@ def make_array_from_callback(
     data_callback: Callable[[tuple[slice, ...]], Any],
     dtype: Any = None,
 ) -> Array:
-    """An array whose pieces are what `data_callback(index)` returns, for the index (a tuple of
-    slices) of each piece in the whole.
+    """Return an array whose pieces are the results of `data_callback(index)`.
+
+    `index`, a tuple of slices, is the position of a piece in the whole.
 
     Args:
-      shape: of the whole.
-      sharding: how it is divided.
+      shape: the shape of the whole.
+      sharding: the sharding of the array.
       data_callback: returns a numpy array of the shape of that slice; called once per slice.
-      dtype: of the array; by default that of the first piece.
+      dtype: the dtype of the array; by default that of the first piece.
 
-    Raises AxisError if a piece has another shape, or the shape can not be divided so.
+    Raises AxisError if a piece has another shape, or if the shape cannot be divided so.
 
     >>> import numpy as np, plait
     >>> where = plait.SingleDeviceSharding(plait.devices()[0])
@@ -49,7 +50,7 @@ def make_array_from_callback(
     """
     _expect(sharding)
     pieces = _Pieces(shape, data_callback, dtype)
-    if dtype is None:  # that of the first piece
+    if dtype is None:  # the first piece decides
         sharding.check(Aval(pieces.shape, np.float32))
         here = list(sharding.addressable_devices_indices_map(pieces.shape).values())
         pieces.dtype = pieces[here[0]].dtype if here else None
@@ -57,7 +58,7 @@ def make_array_from_callback(
 
 
 class _Pieces:
-    """What a callback gives for slices of an array that there is not: each is asked for once."""
+    """A stand-in for an array, whose slices are a callback's results, each computed once."""
 
     def __init__(self, shape: Sequence[int], give: Callable[[tuple[slice, ...]], Any], dtype: Any):
         self.shape = tuple([int(n) for n in shape])
@@ -65,7 +66,7 @@ class _Pieces:
         self._give, self._given = give, dict[tuple, np.ndarray]()
 
     def astype(self, dtype: np.dtype, copy: bool = False) -> "_Pieces":
-        """The same, of pieces of this dtype."""
+        """Convert later slices to this dtype; return the object itself."""
         self.dtype = dtype
         return self
 
@@ -88,19 +89,19 @@ class _Pieces:
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: Any = None
 ) -> Array:
-    """An array whose pieces are these arrays, each of which is on a device of the sharding.
+    """Return an array whose pieces are these arrays, each on a device of the sharding.
 
-    Nothing is copied: the whole and its pieces share their memory, and if one of them is deleted or
-    donated, so are the others.
+    Nothing is copied: the whole and its pieces share memory.  If one of them is deleted or donated,
+    so are the others.
 
     Args:
-      shape: of the whole.
-      sharding: how it is divided.
+      shape: the shape of the whole.
+      sharding: the sharding of the whole.
       arrays: one for each device of this process, in any order.
-      dtype: of all of them; needed where there are none.
+      dtype: the dtype of all of them; needed if there are none.
 
-    Raises TypeRule if a device has no array or two, or dtypes differ, AxisError for pieces of wrong
-    shape.
+    Raises TypeRule if a device has no array or two, or if dtypes differ; AxisError for pieces of
+    the wrong shape.
 
     >>> import plait
     >>> d = plait.devices()[0]
@@ -151,7 +152,7 @@ def make_array_from_single_device_arrays(
                 fix="give each device the slice that sharding.devices_indices_map(shape) names",
             )
         pieces.append(as_value(convert_element_type(x, kind)).buffer())
-    if not key.aval.size:  # the runtime takes pieces of nothing for one and the same
+    if not key.aval.size:  # the runtime takes all empty pieces for one and the same
         return from_host(np.empty(key.aval.shape, kind), sharding)
     return wrap(assemble(pieces, key), key)
 
@@ -159,14 +160,14 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """Arrays of which each process has a part; of one process, all.
+    """Return arrays from the part of each process; a single process provides all.
 
     Args:
-      sharding: how they are divided.
-      local_data: a numpy array, or a tree of them: along each axis what the devices of this process
-        have of the whole, in order and without copies; or all of it.
-      global_shape: the shape of the whole, with None for sizes that are to be found out, or a tree
-        of shapes; by default an axis that is divided over processes is as many times as long.
+      sharding: the sharding of the arrays.
+      local_data: a numpy array, or a tree of them.  Along each axis it holds the parts of the whole
+        on the devices of this process, in order and without copies; or all of the axis.
+      global_shape: the shape of the whole, with None for sizes to infer, or a tree of shapes.  By
+        default, the sizes of axes that are divided over processes are multiplied accordingly.
 
     Every process calls it.  Nothing is sent: each puts its part on its own devices.
 
@@ -190,7 +191,7 @@ def _is_shape(x: Any) -> bool:
 
 
 def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
-    """The array of which this process has the part `x`."""
+    """Return the array from this process's part `x`."""
     host = asarray(x).numpy()
     want = (None,) * host.ndim if global_shape is None else tuple(global_shape)
     if len(want) != host.ndim:
@@ -199,7 +200,8 @@ def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
             f"{want}",
             fix="give as many sizes as the data has axes",
         )
-    unit = (sharding.num_devices,) * host.ndim  # which every division divides
+    # Every division over these devices divides an axis of this size evenly.
+    unit = (sharding.num_devices,) * host.ndim
     parts = _parts_here(sharding, unit)
     shape = tuple([
         n if n is not None else m * unit[k] // sum(stop - start for start, stop in parts[k])
@@ -228,7 +230,7 @@ def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
 
 
 def _parts_here(sharding: Sharding, shape: tuple[int, ...]) -> list[list[tuple[int, int]]]:
-    """Of each axis the parts (start, stop) that this process has, in order."""
+    """Return, for each axis, the parts (start, stop) that this process has, in order."""
     boxes = list(sharding.addressable_devices_indices_map(shape).values())
     if not boxes:
         raise ArgumentError(

@@ -1,12 +1,12 @@
-"""Derivatives of shard_map, and of bringing arrays to devices.
+"""Derivatives of shard_map, and of moving arrays between devices.
 
-Where types say along which axes values vary, reverse mode sums cotangents by them.  Where they do
-not, an operand that is not divided over an axis of the mesh is copied along it, and the transpose
-of copying is a sum; a result that is not divided is the mean of its equal copies; with that, the
-transpose of psum is psum.
+In a typed shard_map, types give the axes along which values vary, and reverse mode sums cotangents
+by them.  In an untyped one, an operand that is not divided over a mesh axis is copied along it; the
+transpose of the copy is a sum.  A result that is not divided is the mean of its equal copies.
+With that, the transpose of psum is psum.
 
-Invariant: only the tables of plait_autodiff load this.  Residuals pass from device to the same
-device: each is one piece per device, along a new leading axis that is divided over the mesh.
+Invariant: only the tables of plait_autodiff load this.  Residuals stay on their device: each is one
+piece per device, along a new leading axis that is divided over the mesh.
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ from .placement import constraint, release
 class Division(NamedTuple):
     """The two programs of a divided shard_map.
 
-    at: for each residual, the known operand that it is, or None if it passes in pieces.
-    pieces: the specs of those that do.
+    at: for each residual, the known operand that it equals, or None if it is passed in pieces.
+    pieces: the specs of the residuals in pieces.
     """
 
     known: Program
@@ -84,24 +84,26 @@ def _(split, args, params):
 
 
 def piece_specs(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple]:
-    """The specs of values that pass from device to the same device, along a new leading axis: where
-    types say along which axes they vary, what does not vary is there only once."""
+    """Return the specs of values that stay on their device, along a new leading axis.
+
+    In a typed shard_map a value that does not vary along an axis is stored once along it.
+    """
     lead = [tuple([n for n in axes if n in a.vma]) if typed else axes for a in avals]
     return [(names, *[()] * a.ndim) for names, a in zip(lead, avals)]
 
 
 def varies_over(params: dict[str, Any]) -> tuple[str, ...]:
-    """The axes along which anything inside may differ from device to device.
+    """Return the axes along which any inner value may differ between devices.
 
-    Along an axis that no operand is divided over, and of which the program does not speak, all
-    devices compute the same: what passes from one shard_map to another is there only once.
+    Along an axis that divides no operand and that the program does not name, all devices compute
+    the same; values passed between two shard_maps are stored once along it.
     """
     used = {n for spec in params["in_specs"] for names in spec for n in names}
     return tuple([n for n in params["axes"] if n in used or n in params["program"].axes])
 
 
 def _divided(h: Halves, own: tuple[str, ...], typed: bool) -> Division:
-    """The halves, residuals that are no operands with a leading axis of size 1."""
+    """Return the halves; residuals other than operands get a leading axis of size 1."""
     n = len(h.known.outputs) - h.residuals
     place = {v: i for i, v in enumerate(h.known.inputs)}
     at = [place.get(a) if a.__class__ is Var else None for a in h.known.outputs[n:]]
@@ -126,7 +128,7 @@ def _divided(h: Halves, own: tuple[str, ...], typed: bool) -> Division:
     )
 
 
-# ---- doing again -----------------------------------------------------------------------------
+# ---- recomputation ---------------------------------------------------------------------------
 
 
 @recompute_rules.rule(shard_map_p)
@@ -146,7 +148,7 @@ def _(twice, prim, args, params):
 
 
 def _in_pieces(k: Kept) -> tuple[Program, Program]:
-    """Both programs, what is kept with a leading axis of size 1."""
+    """Return both programs, in which kept values have a leading axis of size 1."""
     n, m = len(k.redone), k.kept
 
     def first(*xs: Any) -> list:
@@ -173,14 +175,14 @@ def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
     ins, outs = tuple(part(in_specs, linear)), tuple(part(out_specs, given))
     types = tuple(part(program.out_avals, given))
-    if typed:  # sums over devices are made where types say so
+    if typed:  # types show where to sum over devices, so no sums are added here
         sums: tuple = ((),) * len(ins)
         varying = [tuple([n for n in axes if n in a.vma]) for a in types]
-        # what is put together of equal pieces has a cotangent for each; what is not divided has
-        # one, whose own cotangent is the sum of all devices'
+        # Equal pieces that form one result get a cotangent each.  A result that is not divided
+        # has one cotangent, whose own cotangent is the sum over all devices.
         alike = [a.with_vma(a.vma.difference(axes)) for a in types]
         types = tuple([divided(a, spec) for a, spec in zip(alike, outs, strict=True)])
-    else:  # along other axes, copies of cotangents are as equal as those of values
+    else:  # Along other axes, copies of cotangents are equal, since those of values are.
         own = varies_over({"program": program, "in_specs": (*in_specs, *outs), "axes": axes})
         sums, varying = tuple([_undivided(mesh, own, s) for s in ins]), [own] * len(outs)
     shares = tuple([_undivided(mesh, v, s) for v, s in zip(varying, outs, strict=True)])
@@ -205,34 +207,40 @@ def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
 
 
 def _undivided(mesh: Mesh | AbstractMesh, axes: tuple[str, ...], spec: tuple) -> tuple[str, ...]:
-    """The axes, of these, that a spec does not divide over."""
+    """Return those of these axes that a spec does not divide over."""
     over = {n for names in spec for n in names}
     return tuple([n for n in axes if n not in over and mesh.shape[n] > 1])
 
 
 class Copies(NamedTuple):
-    """The axes along which cotangents of each linear operand are summed, and along which each
-    result with a cotangent is one of several copies, whose mean it is taken for."""
+    """The axes along which cotangents are summed, and those along which results are shared.
+
+    sums: for each linear operand, the axes to sum its cotangent over.
+    shares: for each result with a cotangent, the axes along which it has copies.  The result is the
+      mean of its copies.
+    """
 
     mesh: Mesh | AbstractMesh
     sums: tuple[tuple[str, ...], ...]
     shares: tuple[tuple[str, ...], ...]
 
     def share(self, ct: Any, i: int) -> Any:
-        """One copy's share of the cotangent of their mean."""
+        """Return one copy's share of the cotangent of the mean of the copies."""
         n = self.mesh.product(self.shares[i])
         return ct if n == 1 else mul.bind(ct, Literal(1 / n, ct.aval))
 
     def total(self, ct: Any, i: int) -> Any:
-        """The sum of the cotangents of copies."""
+        """Return the sum of the cotangents of copies."""
         return sum_over_devices(ct, self.sums[i])
 
 
 def _reversed(
     program: Program, copies: Copies, linear: tuple, given: tuple, cotangents: tuple[Aval, ...]
 ) -> tuple[Program, tuple[bool, ...]]:
-    """(known pieces, pieces of given cotangents) -> pieces of cotangents of linear operands; and
-    which of these there are."""
+    """Return the transposed program, and which linear operands have a cotangent.
+
+    The program maps (known pieces, pieces of given cotangents) to pieces of cotangents.
+    """
     present: tuple[bool, ...] = ()
     k = linear.count(False)
 

@@ -1,8 +1,8 @@
 """Batching of with_sharding_constraint, inspect_array_sharding and shard_map.
 
-How the mapped axis lies is left to the compiler, unless vmap's `spmd_axis_name` says over which
-axes of the mesh it is divided.  Then each device of a shard_map has its part of the elements, and
-the program of one device is mapped over those.
+The compiler chooses the sharding of the mapped axis, unless vmap's `spmd_axis_name` names the mesh
+axes that divide it.  Then each device of a shard_map has its part of the elements, and the program
+of one device is mapped over that part.
 
 Invariant: only the table of plait_batching loads this.
 """
@@ -21,9 +21,9 @@ from .placement import constraint, release
 
 
 def _names(batch: Batch) -> tuple[str, ...] | None:
-    """The axes of the mesh that the mapped axis is divided over; None if nobody says so.
+    """Return the mesh axes that the mapped axis is divided over; None if vmap gives none.
 
-    (Releases of plait_batching before 0.3 do not know of them.)
+    Releases of plait_batching before 0.3 have no such attribute.
     """
     return getattr(batch, "spmd_axis_name", None)
 
@@ -46,7 +46,7 @@ def _(batch, xs, dims):
 
 @batching_rules.rule(inspect_p)
 def _(batch, xs, dims, *, callback):
-    """Where the array of all elements lies."""
+    """Inspect the sharding of the array of all elements."""
     return inspect_p.bind(*xs, callback=callback), []
 
 
@@ -69,7 +69,7 @@ def _(batch, args, params):
 
 
 def _expect_free(names: tuple[str, ...], params: dict) -> None:
-    """AxisError if the program of one device has to do with one of these axes of the mesh."""
+    """Raise AxisError if the program of one device uses one of these axes of the mesh."""
     mesh, program = params["mesh"], params["program"]
     for n in names:
         if n not in mesh.axis_names:
@@ -89,7 +89,7 @@ def _expect_free(names: tuple[str, ...], params: dict) -> None:
 
 
 def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) -> list:
-    """The operation, each of whose devices has a part of the elements."""
+    """Bind the operation so that each device has a part of the elements."""
     program, mesh = params["program"], params["mesh"]
     pieces = mesh.product(names)
     if batch.size % pieces != 0:
@@ -107,7 +107,7 @@ def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) ->
     here = Batch(batch.parent, batch.size // pieces, None, names, of=batch.of)
     forms, values = zip(*[(f, x) for f, (x,) in map(batch.split, args)])
     lifted, out_forms = here.lift_program(program, forms)
-    if params["typed"]:  # the parts differ along the axes that the elements are divided over
+    if params["typed"]:  # the parts vary along the axes that divide the elements
         lifted = varying_inputs(lifted, frozenset(names), [d is not None for d in forms])
     specs = lambda given, at: tuple([  # noqa: E731
         s if d is None else insert(s, d, names) for s, d in zip(given, at, strict=True)
@@ -122,7 +122,7 @@ def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) ->
 
 
 def _constrained(batch: Batch, x: Any, mesh: Mesh, names: tuple[str, ...]) -> Any:
-    """`x`, the mapped axis of which the compiler shall divide so."""
+    """Return `x`, constrained so that the compiler divides its mapped axis over these names."""
     d, (value,) = batch.split(x)
     if d is None:
         return x

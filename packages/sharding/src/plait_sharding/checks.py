@@ -1,7 +1,7 @@
-"""Checks inside of shard_map: what is found is what the first device found, and says which it is.
+"""Checks inside of shard_map: the error is that of the first device with a failed check.
 
-Every device has findings of its own.  Along the axes over which they may differ the devices agree
-on the first one that found something, and all get what that found.
+Every device has its own failed checks.  Along the axes over which they may differ, the devices
+agree on the first device with a failure.  All get its error, which names that device.
 
 Invariant: only the table of plait.checks loads this.  The results of `checkify` are the same on
 all devices.
@@ -58,7 +58,7 @@ def _(found: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def _differing(program: Program, w: int, params: dict[str, Any]) -> tuple[str, ...]:
-    """The axes along which one of the first `w` results may differ from device to device."""
+    """Return the axes along which one of the first `w` results may differ between devices."""
     divided = [frozenset([n for names in spec for n in names]) for spec in params["in_specs"]]
     some = frozenset().union(*varying(program, divided)[:w])
     return tuple([n for n in params["axes"] if n in some and params["mesh"].shape[n] > 1])
@@ -67,7 +67,7 @@ def _differing(program: Program, w: int, params: dict[str, Any]) -> tuple[str, .
 def _agreed(
     program: Program, w: int, over: tuple[str, ...], sizes: tuple[int, ...], typed: bool
 ) -> Program:
-    """The program whose findings are those of the first device, behind the number of that."""
+    """Return the program with the error of the first failing device, after that device's number."""
 
     def run(*xs: Any) -> list[Any]:
         outs = evaluate(program, xs)
@@ -80,7 +80,7 @@ def _agreed(
 
 
 def _number(over: tuple[str, ...], sizes: tuple[int, ...], typed: bool) -> Any:
-    """The number of a device among those along the axes, the first of which varies slowest."""
+    """Return the number of a device among those along the axes, the first slowest."""
     number: Any = 0
     for n, size in zip(over, sizes, strict=True):
         index = axis_index_.bind(name=n)
@@ -89,10 +89,11 @@ def _number(over: tuple[str, ...], sizes: tuple[int, ...], typed: bool) -> Any:
 
 
 def _of_first(x: Any, is_first: Any, over: tuple[str, ...]) -> Any:
-    """What the first device that found something has; nothing of account, if none has."""
+    """Return the value that the first failing device has; meaningless if no device fails."""
     dtype = x.aval.dtype
     narrow = dtype.itemsize < 4
-    if narrow:  # sums of all kinds of numbers are not everywhere, and wider ones are as exact
+    # Not every platform can sum narrow types; the sum has one nonzero term, so it is exact.
+    if narrow:
         x = convert(x, "float32" if x.aval.inexact else "int32")
     total = psum_.bind(where(is_first, x, 0), axes=over)
     return convert(total, dtype) if narrow else total

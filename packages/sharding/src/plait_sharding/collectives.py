@@ -1,7 +1,7 @@
 """Collectives inside shard_map: communication between the devices of a mesh.
 
-Invariant: whoever binds an axis gives meaning to what speaks of it; here the axes are those of one
-mesh, and groups of devices are given by their places in its order.
+Invariant: the interpreter that binds an axis lowers the operations along it.  Here the axes are
+those of one mesh, and groups of devices are given by their positions in its order.
 """
 
 import math
@@ -37,22 +37,22 @@ manual_rules = RuleTable(
 
 
 class Binder(NamedTuple):
-    """Who gives meaning to the axes of a mesh in a module."""
+    """The mesh whose axes are bound while a module is lowered, and its lowering rules."""
 
     mesh: Mesh
 
     def lowering(self, prim: Any) -> Any:
-        """A lowering rule of the primitive."""
+        """Return the lowering rule of a primitive on this mesh."""
         rule = manual_rules[prim]
         return lambda e, xs, ins, outs, **params: rule(e, self.mesh, xs, ins, outs, **params)
 
 
 @cache
 def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
-    """The devices that differ along these axes; of one axis, those of a group among them.
+    """Return the replica groups along these axes; `groups` divides those of a single axis further.
 
-    StableHLO can say whole axes by name, in a text that does not grow with the mesh; but where a
-    module has two meshes, jaxlib 0.10 looks the names up in the wrong one.
+    StableHLO can name whole axes, in a text that does not grow with the mesh.  But where a module
+    has two meshes, jaxlib 0.10 looks the names up in the wrong one.
     """
     rows = [tuple(row) for row in mesh.groups(names)]
     if groups:
@@ -63,13 +63,13 @@ def _groups(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> Any:
 
 @cache
 def _alone(mesh: Mesh, names: tuple[str, ...], groups: tuple) -> bool:
-    """Whether no two devices are combined, as on a mesh of one device."""
+    """Return whether every group is a single device, so that there is nothing to combine."""
     return max(map(len, groups or mesh.groups(names))) == 1
 
 
 @cache
 def _along(mesh: Mesh, names: tuple[str, ...], groups: tuple = ()) -> dict[str, Any]:
-    """Attributes of an operation between the devices that differ along these axes."""
+    """Return the attributes of an operation between the devices that differ along these axes."""
     return {
         "replica_groups": _groups(mesh, names, groups),
         "channel_handle": _channel(),
@@ -82,7 +82,7 @@ def _channel() -> Any:
 
 
 def _combining(name: str, aval: Aval) -> list:
-    """The region that combines two elements."""
+    """Return the region that combines two elements."""
     cell = Aval((), aval.dtype)
     return [((cell, cell), lambda b, pair: [b.op("stablehlo." + name, pair, cell)])]
 
@@ -102,12 +102,16 @@ _reduction(pmin_, "minimum")
 
 
 def _tuple(name: Any) -> tuple[str, ...]:
-    """The names of axes of the mesh that an operation is along together."""
+    """Return the mesh axes of an operation as a tuple."""
     return name if name.__class__ is tuple else (name,)
 
 
 def _device(e: Emitter, mesh: Mesh) -> Any:
-    """The number of the device; it is defined only where no axis is left to the compiler."""
+    """Return the number of the device.
+
+    `partition_id` is defined only where no axis is left to the compiler, so a nested
+    `manual_computation` makes the remaining axes manual.
+    """
     u32 = Aval((), UINT32)
     left = [n for n in mesh.axis_names if n not in e.bound]
     if not left:
@@ -127,7 +131,7 @@ def _device(e: Emitter, mesh: Mesh) -> Any:
 
 @manual_rules.rule(axis_index_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name):
-    """A digit of the number of the device, which counts places with the last axis fastest."""
+    """Compute the index along one axis from the device number, whose last axis varies fastest."""
     at = mesh.axis_names.index(name)
     size, faster = mesh.axis_sizes[at], math.prod(mesh.axis_sizes[at + 1 :])
     u32 = Aval((), UINT32)
@@ -157,7 +161,7 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
 @manual_rules.rule(ppermute_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
     pairs = tuple([(g[i], g[j]) for g in mesh.groups(_tuple(name)) for i, j in perm])
-    if not pairs:  # nobody sends
+    if not pairs:  # no device sends, and every device receives zeros
         return e.constant(0, outs[0])
     moves = {"source_target_pairs": matrix(pairs), "channel_handle": _channel()}
     return e.op("stablehlo.collective_permute", xs, *outs, **moves)

@@ -1,10 +1,10 @@
-"""The mesh in context: what PartitionSpecs alone speak of, in one thread or task.
+"""The mesh in context, which PartitionSpecs alone refer to, per thread or task.
 
 `with mesh:`, `use_mesh(mesh)` and `set_mesh(mesh)` put a mesh there; below them is the setting
 `plait.config.mesh`, which is for the whole process.
 
-Invariant: a block takes away what it put there and nothing else, in whatever order blocks end;
-what functions see is the mesh of the block that began last, of those that are open.
+Invariant: the end of a block removes only its own mesh, in whatever order blocks end.  Functions
+see the mesh of the open block that began last.
 """
 
 from contextvars import ContextVar
@@ -31,11 +31,11 @@ __all__ = [
 
 
 class MissingMesh(AxisError, RuntimeError):
-    """Names of axes were given alone, and no mesh is in context."""
+    """Names of axes were used alone, with no mesh in context."""
 
 
 class MeshChange(PlaitError, RuntimeError):
-    """Another mesh was put in context where there can be but one."""
+    """A change of the mesh in context where it must stay the same."""
 
 
 class _Block(NamedTuple):
@@ -46,11 +46,11 @@ class _Block(NamedTuple):
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar(
     "plait_sharding.blocks", default=(_Block(None, None),)
 )
-"""The open blocks of this thread or task, the last one on top.  At the bottom is what was set for
-good."""
+"""The open blocks of this thread or task, the last one on top.  The bottom entry holds the mesh set
+outside of blocks."""
 
 _WITHOUT = "without"
-"""What surrounds calls in a block that has no mesh, nor that of the process."""
+"""The value of the "mesh" surrounding in a block without a mesh, which also hides config.mesh."""
 
 
 def mesh_here() -> Mesh | None:
@@ -62,15 +62,17 @@ def mesh_here() -> Mesh | None:
 
 
 def concrete(mesh: AbstractMesh) -> Mesh:
-    """Return the mesh of the shard_map around, or else that in context, if it has these axes; else
+    """Return the mesh of the surrounding shard_map, or that in context, if it has these axes; else
     that of the first devices."""
     found = known_here(mesh)
     return mesh.of_first_devices() if isinstance(found, AbstractMesh) else found
 
 
 def known_here(mesh: AbstractMesh) -> Mesh | AbstractMesh:
-    """Return the mesh of the shard_map around, or else that in context, if it has these axes; else
-    itself, whose devices are known where a module is made."""
+    """Return the mesh of the surrounding shard_map, or that in context, if it has these axes.
+
+    Otherwise return `mesh` itself, whose devices are known once a module is made.
+    """
     for here in (_divided()[0], mesh_here()):
         if here is not None and here.shape_tuple == mesh.shape_tuple:
             return here
@@ -83,21 +85,21 @@ def _divided() -> tuple[Mesh | AbstractMesh | None, frozenset[str]]:
 
 
 def mesh_inside() -> Mesh | AbstractMesh | None:
-    """Return the mesh of the shard_map around, with the axes Manual that are divided by hand; None
+    """Return the mesh of the surrounding shard_map, with the axes that it divides as Manual; None
     outside."""
     mesh, names = _divided()
     return None if mesh is None else mesh.typed(names, AxisType.Manual)
 
 
 def divide_by_hand(mesh: Mesh | AbstractMesh | None, names: frozenset[str]) -> None:
-    """Say from now on that these axes of a mesh are divided by hand, or None."""
+    """Record the mesh of the surrounding shard_map and the axes that it divides, or None."""
     surround("manual", None if mesh is None else (mesh, names))
 
 
 def push(owner: Any, mesh: Mesh | None) -> None:
     """Put a mesh on top, for the block of `owner`.
 
-    Raises MeshChange inside `xmap`, whose logical axes are laid out on the mesh around it.
+    Raises MeshChange inside `xmap`, whose logical axes are laid out on the surrounding mesh.
     """
     before = mesh_here()
     if surrounding("xmap") is not None and mesh != before:
@@ -110,15 +112,15 @@ def push(owner: Any, mesh: Mesh | None) -> None:
 
 
 def remove(owner: Any) -> None:
-    """End the last block of `owner`, wherever it is now."""
+    """End the last block of `owner`, wherever it is in the stack."""
     blocks = _blocks.get()
     mine = [i for i, block in enumerate(blocks) if block.owner is owner]
-    if mine:  # else it was entered in another thread or task, and is open there
+    if mine:  # otherwise it was entered in another thread or task, and is open there
         _adopt((*blocks[: mine[-1]], *blocks[mine[-1] + 1 :]))
 
 
 def replace_top(mesh: Mesh | None) -> Mesh | None:
-    """Put another mesh in the place of the one on top, and return that."""
+    """Replace the mesh on top, and return the old one."""
     *rest, (owner, before) = _blocks.get()
     _adopt((*rest, _Block(owner, mesh)))
     return before

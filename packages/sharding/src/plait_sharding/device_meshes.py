@@ -1,6 +1,6 @@
-"""Arrays of devices for `Mesh`, of one network or of several joined by a slower one.
+"""Arrays of devices for `Mesh`: of one network, or of several joined by a slower one.
 
-Invariant: each given device is there once; devices that are near each other are neighbours along
+Invariant: each given device occurs once; devices that are near each other are neighbours along
 the axes of the fast network.
 """
 
@@ -23,15 +23,15 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The first devices, or these, as an array of this shape: for `Mesh`.
+    """Return an array of devices of this shape, for `Mesh`.
 
     Args:
       mesh_shape: the size of each axis.
       devices: all of the devices, in order; by default the first of `plait.devices()`.
-      contiguous_submeshes, allow_split_physical_axes: of no account: devices stay in the order that
-        the runtime numbers them in, which follows the wires.
+      contiguous_submeshes, allow_split_physical_axes: ignored: devices stay in the order in which
+        the runtime numbers them, which follows the wires.
 
-    Raises AxisError if there are more or fewer than the shape needs.
+    Raises AxisError if the number of devices does not fit the shape.
 
     >>> import plait
     >>> plait.sharding.create_device_mesh((1, 1), plait.devices()[:1]).shape
@@ -60,26 +60,26 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """Devices in groups with a fast network inside, joined by a slower one: an array for `Mesh`.
+    """Return an array for `Mesh` of groups of devices that a slower network joins.
 
     Along each axis the positions of the slow network vary slowest, so an axis of size 1 in
     `dcn_mesh_shape` communicates by the fast network only.
 
     Args:
-      mesh_shape: of the devices of one group, the size of each axis.
-      dcn_mesh_shape: of the groups, the size of each axis; as many axes.
+      mesh_shape: the size of each axis within one group.
+      dcn_mesh_shape: the number of groups along each axis; as many axes as `mesh_shape`.
       devices: by default `plait.devices()`.
-      process_is_granule: whether a group is the devices of one process, not those of one
-        `slice_index`.  Devices without such an index are grouped by process.
-      should_sort_granules_by_key: whether groups are ordered by that number, not by their first
-        devices.
-      allow_split_physical_axes: as of `create_device_mesh`.
+      process_is_granule: if true, each process is a group; if false, each `slice_index` is one.
+        Devices without such an index are grouped by process.
+      should_sort_granules_by_key: if true, groups are ordered by that number; if false, by their
+        first devices.
+      allow_split_physical_axes: as in `create_device_mesh`.
 
     Returns:
       An array of shape `mesh_shape * dcn_mesh_shape`.
 
-    Raises AxisError if there is another number of groups than `dcn_mesh_shape` has places, or of
-    devices in one of them; ArgumentError if the two have different numbers of axes.
+    Raises AxisError if the number of groups differs from the product of `dcn_mesh_shape`, or if a
+    group has the wrong number of devices; ArgumentError if the two shapes have different lengths.
 
     >>> import plait
     >>> plait.sharding.create_hybrid_device_mesh((1, 1), (1, 1), plait.devices()[:1]).shape
@@ -111,7 +111,7 @@ def create_hybrid_device_mesh(
 
 
 def _groups(devices: Sequence[Any], by_process: bool) -> dict[int, list[Any]]:
-    """Devices by the number of their group."""
+    """Return the devices of each group, by the number of the group."""
     found: dict[int, list[Any]] = {}
     for d in devices:
         number = None if by_process else getattr(d, "slice_index", None)

@@ -1,7 +1,7 @@
 """Pictures of grids of cells: as text for terminals, as SVG for notebooks and files.
 
-Invariant: nothing here knows of meshes or shardings; what is left out of a picture is marked in it
-by dots.
+Invariant: this module does not use meshes or shardings; dots mark the places where a picture omits
+cells.
 """
 
 import colorsys
@@ -14,14 +14,14 @@ from itertools import pairwise
 __all__ = ["MOST", "Cell", "Colour", "Panel", "Picture", "folded", "numbers"]
 
 Colour = Callable[[float], Sequence[float]]
-"""From a number between 0 and 1 to red, green, blue between 0 and 1; what follows is dropped."""
+"""Map a number between 0 and 1 to red, green, blue between 0 and 1; further values are dropped."""
 MOST = 64
-"""The most cells that are drawn of one grid."""
+"""The largest number of cells drawn of one grid."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of a grid: what is written there, and where its colour is between 0 and 1."""
+    """One place of a grid: its lines of text, and its shade, a number between 0 and 1."""
 
     lines: tuple[str, ...]
     shade: float
@@ -29,7 +29,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows of cells; None is what was left out."""
+    """Rows of cells under a title; None stands for omitted cells."""
 
     title: str
     rows: tuple[tuple[Cell | None, ...], ...]
@@ -40,8 +40,8 @@ class Picture:
     """Panels, one below the other; `str` is text, `svg()` an SVG document, and notebooks draw it.
 
     Attributes:
-      title: a line above everything.
-      down, across: what rows and columns of all panels are.
+      title: a line above all panels.
+      down, across: names of the rows and columns of all panels.
     """
 
     title: str
@@ -62,13 +62,13 @@ class Picture:
         min_width: int = 9,
         max_width: int = 80,
     ) -> str:
-        """The picture in lines of characters.
+        """Return the picture as lines of characters.
 
         Args:
-          colour: fills cells by the codes of ANSI terminals; without it nothing is filled.
-          scale: how many times as large as they need be cells are.
+          colour: fills cells by ANSI codes; without it cells are not filled.
+          scale: the size of the cells, as a multiple of the least size.
           min_width: the least number of characters across a cell.
-          max_width: the most across the picture: columns that do not fit are left out.
+          max_width: the largest width of the picture; columns that do not fit are left out.
         """
         head = [line for line in (self.title, self._axes) if line]
         for panel in self.panels:
@@ -79,23 +79,23 @@ class Picture:
 
     @property
     def _axes(self) -> str:
-        """What rows and columns are, in words."""
+        """The names of rows and columns, as one line."""
         named = (("down", self.down), ("across", self.across))
         return "; ".join([f"{way}: {axis}" for way, axis in named if axis])
 
     def svg(self, colour: Colour | None = None) -> str:
-        """The picture as an SVG document."""
+        """Return the picture as an SVG document."""
         return _svg(self, colour or hues)
 
     def _repr_html_(self) -> str:
         return self.svg()
 
 
-# ---- what is shown -----------------------------------------------------------------------------
+# ---- contents ----------------------------------------------------------------------------------
 
 
 def numbers(each: Iterable[int], most: int = 16) -> str:
-    """Numbers in words: `0,1,4-7`; of many the first and the last, at most so many characters."""
+    """Return numbers as text, `0,1,4-7`; if that exceeds `most` characters, only the ends."""
     found = sorted(each)
     runs: list[list[int]] = []
     for n in found:
@@ -109,8 +109,10 @@ def numbers(each: Iterable[int], most: int = 16) -> str:
 
 
 def folded(counts: Sequence[int]) -> list[list[int | None]]:
-    """Of a grid the indices along each axis that are drawn, None where some are left out, so that
-    no more than MOST cells are."""
+    """Return the indices to draw along each axis of a grid, so that at most MOST cells are drawn.
+
+    None stands for the omitted indices.
+    """
     most = list(counts)
     while math.prod(most) > MOST and max(most) > 3:
         most[most.index(max(most))] -= 1
@@ -121,7 +123,7 @@ def folded(counts: Sequence[int]) -> list[list[int | None]]:
 
 
 def hues(shade: float) -> tuple[float, float, float]:
-    """Light colours around the circle of hues."""
+    """Return a light colour; `shade` runs once around the circle of hues."""
     return colorsys.hls_to_rgb(shade, 0.82, 0.65)
 
 
@@ -159,7 +161,7 @@ def _panel_text(
 def _fitting(
     rows: Sequence[Sequence[Cell | None]], wide: int, max_width: int
 ) -> Sequence[Sequence[Cell | None]]:
-    """Rows without the columns that do not fit, which are left out before the last one."""
+    """Return the rows with dots, before the last column, for the columns that do not fit."""
     there = [k for k in range(len(rows[0])) if any(row[k] for row in rows)]
     dots = 4 * (len(rows[0]) - len(there))
     if 1 + dots + len(there) * (wide + 1) <= max_width or len(there) < 3:
@@ -169,7 +171,7 @@ def _fitting(
 
 
 def _line(cell: Cell | None, k: int, high: int, width: int, colour: Colour | None) -> str:
-    """Line `k` of a cell."""
+    """Return line `k` of a cell, or of the dots for omitted cells."""
     if cell is None:
         return ("…" if k == high // 2 else " ").center(width)
     above = (high - len(cell.lines)) // 2
@@ -230,7 +232,7 @@ def _svg(picture: Picture, colour: Colour) -> str:
 def _cell_svg(
     cell: Cell | None, x: float, y: float, wide: float, high: float, colour: Colour
 ) -> list[str]:
-    """A filled rectangle with lines of text, or dots."""
+    """Return the SVG elements of a filled rectangle with lines of text, or of dots."""
     middle = f'x="{x + wide / 2:g}"'
     if cell is None:
         return [f'<text {middle} y="{y + high / 2 + 4:g}" text-anchor="middle">…</text>']

@@ -1,10 +1,9 @@
-"""How the results of the core's operations are divided over explicit axes, and of ours.
+"""Rules of the table `explicit`: the division of results of core's and this package's operations.
 
-Most follow from traits: an operation that is elementwise joins what its operands say, a reduction
-drops axes, a cumulative one must not cross an axis that is divided.  The rest is said here, by what
-each does with axes.  Where the answer of the table would need devices to communicate in a way that
-the user should choose (contracted axes that are divided, positions on an axis that is), it is an
-error.
+Most follow from traits.  An elementwise operation joins the divisions of its operands, a reduction
+drops axes, and a cumulative operation must not cross a divided axis.  The others have a rule here.
+If a rule would need communication that the user should choose, it is an error.  Examples are
+contracted axes that are divided, and positions on a divided axis.
 
 Invariant: only the table `explicit` loads this; rules see types alone.
 """
@@ -99,7 +98,7 @@ from .placement import constraint, release
 
 @explicit_rules.rule(Elementwise)
 def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: Any) -> Any:
-    """What is a scalar beside arrays says nothing."""
+    """Join the operands with as many axes as the result; scalars beside arrays do not count."""
     first = outs[0] if prim.many else outs
     found = joined(prim, [a for a in avals if a.ndim == first.ndim])
     return [found] * len(outs) if prim.many else found
@@ -163,7 +162,7 @@ def _(avals, outs, *, shape, dims):
 
 @explicit_rules.rule(bitcast_)
 def _(avals, outs, *, dtype):
-    """Elements that become several, or one of several, do so along the last axis."""
+    """Keep the division; elements split or merge along the last axis, which must be whole then."""
     entries = entries_of(avals[0])
     if outs.ndim < avals[0].ndim:
         return whole_along(bitcast_, avals, [outs.ndim])[:-1]
@@ -197,9 +196,11 @@ def _(avals, outs):
 
 @explicit_rules.rule(reshape_)
 def _(avals, outs, *, shape):
-    """Axes of size 1 come and go.  Where one axis becomes several, its names go to the first of
-    them that they divide; where several become one, the first of them must be divided if another
-    is."""
+    """Follow the names through groups of axes that are split or merged; size-1 axes do not count.
+
+    If one axis becomes several, its names go to the first of them that they divide.  If several
+    become one and any is divided, the first must be.
+    """
     (x,) = avals
     over: list[Names] = []
     for olds, news in _groups(x, entries_of(x), shape):
@@ -217,8 +218,10 @@ def _(avals, outs, *, shape):
 
 
 def _groups(x: Aval, entries: Entries, shape: Sequence[Any]) -> list[tuple[list, list]]:
-    """Axes, of sizes other than 1, that have as many elements together before and after; of those
-    before with the names that they are divided over."""
+    """Return the smallest groups of old and new axes with equally many elements, without size 1.
+
+    Old axes come with the names that they are divided over.
+    """
     olds = [(n, names) for n, names in zip(x.shape, entries) if n != 1]
     news = [n for n in shape if n != 1]
     if any(n.__class__ is not int or n == 0 for n in (*x.shape, *shape)):
@@ -240,7 +243,7 @@ def _groups(x: Aval, entries: Entries, shape: Sequence[Any]) -> list[tuple[list,
 
 
 def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
-    """The names of some axes that are made of others; None if that is not clear."""
+    """Return the names of the new axes of one group; None if they are not clear."""
     if len(news) == 1:
         names = tuple([n for _, some in olds for n in some])
         return [names] if len(olds) == 1 or olds[0][1] else None
@@ -255,7 +258,7 @@ def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
             own.append(left.pop(0))
         found.append(tuple(own))
         if left and n != math.prod([sizes[m] for m in own]):
-            return None  # pieces of the whole would not be pieces of its rows
+            return None  # a piece would end within a row, which no entry expresses
     return found
 
 
@@ -287,7 +290,7 @@ def _(avals, outs, *, k):
 
 @explicit_rules.rule(gather_)
 def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
-    """Rows of the result are divided as indices are, and the window as the operand."""
+    """Divide batch axes of the result as those of the indices, and window axes as the operand's."""
     x, indices = avals
     d, entries, batch = dimension_numbers, entries_of(x), list(entries_of(indices)[:-1])
     for i, (names, n, k) in enumerate(zip(entries, x.shape, slice_sizes, strict=True)):
@@ -306,7 +309,7 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
 
 @explicit_rules.rule(scatter_, scatter_add_, scatter_max_, scatter_min_, scatter_mul_)
 def _(avals, outs, **params):
-    """What is written goes to where the array is."""
+    """Keep the division of the array; updates are moved to it."""
     return entries_of(avals[0])
 
 
@@ -326,8 +329,10 @@ def _(avals, outs, *, contract, shared, precision, out_dtype):
 
 
 def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
-    """Axes that are summed along must not both be divided: it is the user's to say where sums go,
-    to all devices or in pieces."""
+    """Raise ShardingTypeError if both contracted axes are divided.
+
+    The user must choose the place of the sums: on all devices, or in pieces.
+    """
     if a and b:
         one, other = said_over(a), said_over(b)
         same = f"over {one}" if a == b else f"over {one} in one and over {other} in the other"
@@ -339,7 +344,7 @@ def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
 
 @explicit_rules.rule(conv_general)
 def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
-    """Examples, features that come out and places of the input may be divided."""
+    """Allow a division of examples, of output features and of the input's spatial axes."""
     x, y = (entries_of(a) for a in avals)
     (batch, feature, *space), (to, summed, *kernel) = dims.lhs_spec, dims.rhs_spec
     grouped = feature_group_count != 1 or batch_group_count != 1
@@ -368,12 +373,14 @@ def _(avals, outs, *, select, window, strides, padding):
     return whole_along(select_and_scatter_add_, [x], [i for i, n in enumerate(window) if n != 1])
 
 
-# ---- of the last axes ----------------------------------------------------------------------
+# ---- operations on the last axes -----------------------------------------------------------
 
 
 def _of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int]) -> Any:
-    """An operation on the last axes of each operand, `counts` of them, for each element of those
-    before; these are in front of results, too."""
+    """Return the entries for an operation on the last axes of each operand, `counts` of them.
+
+    These must be whole.  The axes before them are batch axes, which results have in front, too.
+    """
     fronts = []
     for a, n in zip(avals, counts, strict=True):
         entries = whole_along(prim, [a], range(a.ndim - n, a.ndim))
@@ -465,8 +472,11 @@ def _(avals, outs):
 
 @explicit_rules.rule(psum_, pmax_, pmin_, ppermute_, all_gather_, all_to_all_, psum_scatter_)
 def _(avals, outs, **params):
-    """Along axes of the mesh that are the program's own (`shard_map`), of which types say nothing;
-    pieces are put together, or cut, along axes that are whole otherwise."""
+    """Keep the entries, except along axes whose size the collective changes.
+
+    They run along mesh axes that `shard_map` divides by hand, which types do not show.  An operand
+    must be whole if the number of axes changes.
+    """
     entries = entries_of(avals[0])
     if outs.ndim != avals[0].ndim:
         return (
@@ -477,7 +487,7 @@ def _(avals, outs, **params):
 
 @explicit_rules.rule(constraint)
 def _(avals, outs, *, sharding):
-    """As it is told, which is its type; what is left to the compiler stays as it is."""
+    """Keep the sharding's own type, and for axes left to the compiler the operand's entries."""
     if sharding.explicit is None or None not in sharding.spec.parts:
         return None
     said = sharding.spec.full(outs.ndim)

@@ -1,12 +1,12 @@
-"""What types say of explicit axes: how the results of an operation are divided.
+"""Types over explicit axes: the division of an operation's results.
 
-A rule of the table `explicit` says it, of a primitive or of a trait; operations without one are
-said by what they `expand` to.  A package that defines a primitive of its own may give a rule under
-its namespace (entry-point group `plait.rules.explicit`).
+A rule of the table `explicit` gives it, for a primitive or for a trait; for operations without a
+rule it follows from their expansion (`expand`).  A package may give rules for its own primitives
+under its namespace (entry-point group `plait.rules.explicit`).
 
-Invariant: each axis of a result that is divided over axes of a mesh is divided evenly, and over
-each of them once; what does not follow from the operands is an error with their specs, never a
-guess.
+Invariant: every divided axis of a result is divided evenly, and a mesh axis divides at most one
+axis.  If the division does not follow from the operands, an error shows their specs; nothing is
+guessed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Entries = tuple[Names, ...]
-"""Of each axis of an array the explicit axes of a mesh that it is divided over."""
+"""For each axis of an array, the explicit axes of a mesh that it is divided over."""
 
 explicit_rules = RuleTable(
     "explicit",
@@ -42,16 +42,16 @@ explicit_rules = RuleTable(
 
 
 class ShardingTypeError(TypeRule, AxisError):
-    """Types that say over which explicit axes values are divided do not fit together."""
+    """An operation whose operands' types have divisions that do not fit together."""
 
 
 def entries_of(aval: Aval) -> Entries:
-    """The names that each axis of an operand is divided over."""
+    """Return the names that each axis of an operand is divided over."""
     return ((),) * aval.ndim if aval.sharding is None else aval.sharding.entries(aval.ndim)
 
 
 def spec_said(entries: Iterable[Names]) -> str:
-    """Entries as the PartitionSpec that a user writes."""
+    """Return entries as the text of a PartitionSpec."""
     said = [
         repr(names) if len(names) > 1 else repr(names[0]) if names else "None" for names in entries
     ]
@@ -59,7 +59,7 @@ def spec_said(entries: Iterable[Names]) -> str:
 
 
 def unclear(what: str, avals: Sequence[Aval], why: str) -> ShardingTypeError:
-    """The error for an operation on operands that are divided in a way which it does not admit."""
+    """Return the error for operands divided in a way that an operation does not admit."""
     specs = " and ".join([spec_said(entries_of(a)) for a in avals])
     return ShardingTypeError(
         f"{what} of operands divided by {specs}: {why}",
@@ -70,9 +70,9 @@ def unclear(what: str, avals: Sequence[Aval], why: str) -> ShardingTypeError:
 
 
 def joined(prim: Any, avals: Sequence[Aval], given: Sequence[Entries] | None = None) -> Entries:
-    """The entries of operands of one shape together: what is not divided gives way.
+    """Return the merged entries of operands of one shape; a division wins over none.
 
-    Raises ShardingTypeError if an axis of two of them is divided in two ways.
+    Raises ShardingTypeError if an axis is divided in different ways.
     """
     every = [entries_of(a) for a in avals] if given is None else given
     out: list[Names] = []
@@ -88,9 +88,9 @@ def joined(prim: Any, avals: Sequence[Aval], given: Sequence[Entries] | None = N
 
 
 def whole_along(prim: Any, avals: Sequence[Aval], axes: Iterable[int]) -> Entries:
-    """The entries of operands of one shape together, which are not divided along these axes.
+    """Return the merged entries of operands of one shape that must be whole along these axes.
 
-    Raises ShardingTypeError if they are.
+    Raises ShardingTypeError if they are divided along one of them.
     """
     entries = joined(prim, avals)
     for axis in axes:
@@ -104,25 +104,25 @@ def whole_along(prim: Any, avals: Sequence[Aval], axes: Iterable[int]) -> Entrie
 
 
 def name_of(prim: Any) -> str:
-    """The name of an operation in messages."""
+    """Return the name of an operation for messages."""
     return prim if prim.__class__ is str else prim.name.rpartition(".")[2]
 
 
 def said_over(names: Names) -> str:
-    """Names of axes in words."""
+    """Return names of axes as words."""
     return " and ".join(map(repr, names))
 
 
 _being_said: ContextVar[tuple[Any, ...]] = ContextVar("plait_sharding.being_said", default=())
-"""Operations, and the types of their operands, that are being said by what they expand to.  That
-may ask for the type of the result itself; then nothing is said yet of how it is divided."""
+"""Operations and operand types whose expansion is being staged.  The expansion may need the type of
+the operation's own result; its division is then unknown, and the type is used without one."""
 
 
-# ---- of one operation ----------------------------------------------------------------------
+# ---- for one operation ---------------------------------------------------------------------
 
 
 def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], outs: Any) -> Any:
-    """The types `outs` of results with what they say of explicit axes; see `Division.results`."""
+    """Return the types `outs` of results with their divisions over explicit axes."""
     types = as_list(outs)
     call = prim, tuple(avals)
     if call in _being_said.get():
@@ -134,7 +134,7 @@ def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], ou
             found = rule(avals, outs, **params)
         except TypeError as e:
             raise explicit_rules.misapplied(prim, rule, e) or e from None
-        if found is None:  # it says nothing of them
+        if found is None:  # the rule leaves the results' types without a division
             return outs
         every = found if prim.many else [found]
     else:
@@ -144,7 +144,7 @@ def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], ou
 
 
 def _one_mesh(prim: Any, avals: Sequence[Aval]) -> Any:
-    """The sharding whose mesh is that of all operands."""
+    """Return the sharding whose mesh the results get; all operands must be on one mesh."""
     found: Any = None
     for a in avals:
         sharding: Any = a.sharding
@@ -156,7 +156,7 @@ def _one_mesh(prim: Any, avals: Sequence[Aval]) -> Any:
                 f"{list(found.mesh.ids)} and {sharding.mesh!r} of {list(sharding.mesh.ids)}",
                 fix="bring one of them to the other's, by plait.device_put(x, sharding)",
             )
-        # where one type says less of the mesh (within auto_axes), so do results
+        # Within auto_axes a type may have fewer explicit axes; the results then have as few.
         fewer = found is None or len(sharding.mesh.explicit_axes) < len(found.mesh.explicit_axes)
         found = sharding if fewer else found
     return found
@@ -165,7 +165,7 @@ def _one_mesh(prim: Any, avals: Sequence[Aval]) -> Any:
 def _said_otherwise(
     prim: Any, avals: Sequence[Aval], params: dict[str, Any], types: Sequence[Aval]
 ) -> list[Entries]:
-    """The entries of results by what an operation expands to."""
+    """Return the entries of results, from the expansion of an operation."""
     if not any(any(entries_of(a)) for a in avals):
         return [((),) * o.ndim for o in types]
     say = expand_rules.find(prim)
@@ -186,7 +186,7 @@ def _said_otherwise(
 
 
 def _checked(prim: Any, avals: Sequence[Aval], sharding: Any, out: Aval, entries: Entries) -> Aval:
-    """The type of a result with its entries."""
+    """Return the type of a result with its entries, after checking them."""
     mesh: Mesh = sharding.mesh
     said = mesh.explicit_axes
     entries = tuple([tuple([n for n in names if n in said]) for names in entries])

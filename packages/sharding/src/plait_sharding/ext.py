@@ -1,6 +1,6 @@
-"""The public surface for authors of rules for programs on many devices.
+"""Public names for authors of rules for programs on many devices.
 
-Invariant: nothing is defined here.
+Invariant: this module only re-exports.
 """
 
 from .collectives import manual_rules

@@ -1,10 +1,10 @@
-"""Models of GPUs, as the compiler must know them to compile without one.
+"""Models of GPUs, described for the compiler when no such device is attached.
 
-The numbers are what NVIDIA's data sheets and CUDA's queries of such devices say; the words are the
-fields of `GpuTargetConfigProto`, in which the compiler is told of a GPU
+The numbers are from NVIDIA's data sheets and from CUDA's queries of such devices.  The field names
+are those of `GpuTargetConfigProto`, the compiler's description of a GPU
 (https://github.com/openxla/xla, stream_executor/device_description.proto).
 
-Invariant: a model that is named here is one that the compiler knows how to emit code for.
+Invariant: the compiler can emit code for every model that is listed here.
 """
 
 from typing import NamedTuple
@@ -15,16 +15,16 @@ _MIB = 1 << 20
 
 
 class GpuModel(NamedTuple):
-    """What tells a model of GPUs apart.
+    """The properties in which models of GPUs differ.
 
     Attributes:
-      name: as the driver has it.
+      name: the driver's name for the model.
       capability: CUDA's compute capability, (major, minor).
       cores: its streaming multiprocessors, each with `units` for float32.
-      clock: in GHz, at most.
-      memory: bytes; `bandwidth`: of it, in bytes per second.
+      clock: the maximum, in GHz.
+      memory: in bytes; `bandwidth`: of the memory, in bytes per second.
       cache: bytes of the second level.
-      shared: bytes of shared memory of a core, of which a block gets a KiB less if it asks.
+      shared: bytes of shared memory per core; a block can get at most this less 1 KiB.
     """
 
     name: str
@@ -38,9 +38,9 @@ class GpuModel(NamedTuple):
     shared: int
 
     def described(self) -> str:
-        """The model in the compiler's words."""
+        """Return the model as the text of a `GpuTargetConfigProto`."""
         major, minor = self.capability
-        # From Hopper on, code may use what only this very architecture has.
+        # From Hopper on, code may use features of exactly this architecture.
         features = " feature_extension: ACCELERATED_FEATURES" if major >= 9 else ""
         about = {
             "threads_per_warp": 32,
@@ -91,4 +91,4 @@ GPU_MODELS = {
         191_514_411_008, 7_672_320_000_000, 132_644_864, 228 << 10,
     ),
 }  # fmt: skip
-"""By the names that topologies have for them."""
+"""Models by their names in topologies."""

@@ -1,7 +1,7 @@
-"""Where a value lies, also in a function that is traced: told to Python.
+"""Inspection: pass the sharding of a value to a Python callback, also in traced functions.
 
-Invariant: asking changes nothing; a callback is told once for each time that the program is
-compiled, and at once where nothing is traced.
+Invariant: inspection changes no values.  A callback runs once for each compilation of the program,
+and at once where nothing is traced.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _LOOKED_AT = Effect("inspection", repeatable=True)
 
 
 def _inspect(x: Aval, *, callback: Callable[[Sharding], Any]) -> list[Aval]:
-    """Tell `callback` where `x` lies."""
+    """Call `callback` with the sharding of `x`."""
     return []
 
 
@@ -56,17 +56,17 @@ def _(args: Any, params: dict[str, Any]) -> list:
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call `callback(sharding)` with where an array lies.
+    """Call `callback(sharding)` with the sharding of an array.
 
-    In a function that is traced it is called when the compiler has decided where the value lies,
-    once for each compilation; what it raises, the compilation raises.
+    In a traced function the call happens when the compiler has chosen the sharding, once for each
+    compilation; an exception in the callback ends the compilation.
 
     Args:
-      value: a tree of arrays; it is called for each of them.
+      value: a tree of arrays; `callback` is called for each of them.
       callback: takes a sharding.
 
-    Raises OperandTypeError for what is no array, ArgumentError for a callback that can not be
-    called, and PlaitError inside `shard_map`, where each device has a piece of its own.
+    Raises OperandTypeError if a leaf is not an array; ArgumentError if `callback` is not callable;
+    PlaitError inside `shard_map`, where each device has its own piece.
 
     >>> import plait
     >>> @plait.jit

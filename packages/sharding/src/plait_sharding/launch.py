@@ -3,11 +3,11 @@
     python -m plait_sharding.launch -n 4 script.py arguments
     python -m plait_sharding.launch -n 4 -m package.module arguments
 
-The script calls `plait.distributed.initialize()` without arguments.  What processes print is passed
-on, with their numbers before it if `--tag` is given.
+The script calls `plait.distributed.initialize()` without arguments.  The output of the processes is
+passed on; with `--tag`, each line begins with the number of its process.
 
-Invariant: when it returns no process that it started runs any more; its exit code is 0 if all of
-theirs are, else that of the first that failed.
+Invariant: when `run_processes` returns, no process that it started is running.  Its exit code is 0
+if all of theirs are, else that of the first that failed by itself.
 """
 
 import argparse
@@ -33,14 +33,14 @@ def run_processes(
     command: list[str], processes: int, devices: int | None = None, tag: bool = False,
     grace: float = 30.0,
 ) -> int:  # fmt: skip
-    """Run a command so many times as the processes of one computation; return the exit code.
+    """Run a command as the processes of one computation; return the exit code.
 
     Args:
-      command: what is run, for instance [sys.executable, "script.py"].
-      processes: how many.
-      devices: virtual CPU devices of each; by default as the environment says.
+      command: the command to run, for instance [sys.executable, "script.py"].
+      processes: the number of processes.
+      devices: virtual CPU devices of each process; by default the environment decides.
       tag: whether lines of output begin with the number of their process.
-      grace: seconds that the others have to end when one has failed.
+      grace: seconds that the other processes have to end after one has failed.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
@@ -86,7 +86,7 @@ def _pass_on(source: IO[bytes], target: Any, index: int) -> None:
 
 
 def _ended(running: list[subprocess.Popen], grace: float) -> int:
-    """Wait for all; the first failure gives the others a while to end by themselves."""
+    """Wait for all processes; after the first failure the others have `grace` seconds to end."""
     failed, end = 0, float("inf")
     while any(child.poll() is None for child in running):
         for child in running:
@@ -98,13 +98,14 @@ def _ended(running: list[subprocess.Popen], grace: float) -> int:
                     child.send_signal(signal.SIGKILL)
         time.sleep(0.02)
     codes = [failed, *(child.returncode for child in running)]
-    causes = [code for code in codes if code not in (0, LOST_CODE)]  # others follow from these
+    # Processes with LOST_CODE ended because another one had failed; report that one's code.
+    causes = [code for code in codes if code not in (0, LOST_CODE)]
     failed = next(iter(causes), failed or max(codes))
     return 128 - failed if failed < 0 else failed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m plait_sharding.launch",
         description="Start the processes of one computation on this machine.",

@@ -1,9 +1,9 @@
 """The conformance law of the table of explicit axes, for `plait.testing`.
 
-    with an operand divided over an explicit axis, the types of an operation's results are what they
-    are without, with a division that is even; or it is an error that says so
+    dividing an operand over an explicit axis leaves the types of an operation's results unchanged
+    except for an even division; otherwise it raises an error with a fix
 
-Invariant: types alone are asked; no device is needed.
+Invariant: the law only uses types; no device is needed.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,12 @@ _PIECES = 2
 
 
 def explicit_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """Each axis of each operand that can be divided in two is, and results have the types they have
-    without, each axis divided evenly and none over the same axis of the mesh as another.
+    """Check an operation's results, with each axis of each operand divided in two where possible.
 
-    Returns the number of comparisons; raises Inapplicable if no operand has such an axis.
+    Results must have their types without the division.  Each axis of a result must be divided
+    evenly, and the mesh axis may divide only one of them.
+
+    Returns the number of comparisons.  Raises Inapplicable if no operand has an axis to divide.
     """
     mesh = AbstractMesh((_PIECES,), ("pieces",), AxisType.Explicit).of_first_devices()
     plain = [from_numpy(x).aval for x in args]
@@ -68,8 +70,11 @@ def _expect_even(
 
 
 def _is_said(prim: Primitive) -> bool:
-    """Whether the table is asked: operations with programs are divided as these say, and of others
-    without a rule, or an expansion, operands that are divided are refused by name."""
+    """Return whether the law applies: whether the primitive has a rule or an expansion.
+
+    Operations with programs are divided as their programs are.  Of other operations without either,
+    divided operands are refused by name.
+    """
     if prim.higher is not None:
         return False
     return explicit_rules.find(prim) is not None or expand_rules.find(prim) is not None

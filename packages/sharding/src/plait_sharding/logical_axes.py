@@ -1,11 +1,11 @@
-"""Logical axes: names for axes of arrays, and what each of them is laid out on.
+"""Logical axes: names for axes of arrays, and the layout of each of them.
 
-What users say of them (`{0: "rows"}`, `["rows", ...]`, resources) is read and checked here.  A
-logical axis is made of *parts*: axes of a mesh first, then the turns of a loop, then lanes, which
-are mapped as by vmap.  The first part varies slowest.
+This module reads and checks the user's description of them (`{0: "rows"}`, `["rows", ...]`,
+resources).  A logical axis is made of *parts*: axes of a mesh first, then the turns of a loop, then
+lanes, which are mapped as by vmap.  The first part varies slowest.
 
-Invariant: every mistake names the axis, the argument or the result it is about; nothing here
-traces or computes.
+Invariant: every error names the axis, the argument or the result it is about; this module neither
+traces nor computes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,15 +33,15 @@ __all__ = [
 
 
 class SerialLoop:
-    """A resource of `xmap`: an axis is done in this many turns, one after the other.
+    """A resource of `xmap` that processes an axis in this many turns, one after the other.
 
-    Each turn does an equal part of the axis, so memory is needed for one part at a time.
-    Collectives can not speak of an axis that is done so.
+    Each turn processes an equal part of the axis, so memory is needed for one part at a time.
+    Collectives cannot use an axis that is processed in turns.
 
     Args:
-      length: how many turns.
+      length: the number of turns.
 
-    Raises TypeRule if that is no positive integer.
+    Raises TypeRule if `length` is not a positive integer.
 
     >>> import plait
     >>> f = plait.xmap(
@@ -67,7 +67,7 @@ class SerialLoop:
 
 
 class Lane:
-    """The name of the lanes of a logical axis: its last part, which nobody else can name."""
+    """The name of the lanes of a logical axis, its last part; other code cannot use this name."""
 
     __slots__ = ("name",)
 
@@ -82,16 +82,16 @@ def _is_size(n: Any) -> bool:
     return hasattr(n, "__index__") and not isinstance(n, bool)
 
 
-# ---- where arrays have named axes ----------------------------------------------------------------
+# ---- named axes of arrays ------------------------------------------------------------------------
 
 
 class Naming:
-    """Which axes of an array have which names.
+    """The names of the axes of an array.
 
     Attributes:
-      axes: {axis: name}, axes as they were given.
-      rank: the number of axes that the array must have; None if any.
-      said: as it was given, for messages.
+      axes: {axis: name}, with axes as the user gave them.
+      rank: the number of axes that the array must have; None accepts any.
+      said: the user's description, for messages.
     """
 
     __slots__ = ("axes", "rank", "said")
@@ -122,11 +122,11 @@ class Naming:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names."""
+        """All names, in order."""
         return tuple(self.axes.values())
 
     def positions(self, ndim: int, of: Callable[[], str]) -> dict[str, int]:
-        """The axis of each name in an array of `ndim` axes, which is `of()` in words."""
+        """Return the axis of each name in an array of `ndim` axes, which errors call `of()`."""
         if self.rank is not None and self.rank != ndim:
             raise AxisError(
                 f"xmap: {of()} has {ndim} axes, and {self.said!r} says that it has {self.rank}",
@@ -156,7 +156,7 @@ def _twice(xs: Sequence[Any]) -> Any:
 
 
 def _is_naming(x: Any) -> bool:
-    """Whether this says of one array which axes have names, and is no tree of such."""
+    """Return whether `x` describes a single array, and is not a tree of descriptions."""
     if isinstance(x, dict):
         return all(not isinstance(v, dict | list | tuple) for v in x.values())
     if not isinstance(x, list | tuple) or hasattr(x, "_fields"):
@@ -165,9 +165,9 @@ def _is_naming(x: Any) -> bool:
 
 
 def naming_tree(said: Any, what: str) -> Any:
-    """The tree with a Naming for each list of names and each dict of axes.
+    """Return the tree with a Naming in place of each list of names and each dict of axes.
 
-    Raises ArgumentError for what is none of these; `what` it is, in words.
+    Raises ArgumentError for other leaves; `what` names the argument in messages.
     """
     leaves, tree = flatten(said, lambda x: x is None or _is_naming(x))
     paths = key_paths(tree.unflatten(range(len(leaves))))
@@ -192,7 +192,7 @@ def _no_naming(said: Any, what: str) -> ArgumentError:
 
 
 def named_in(tree: Any) -> Iterator[str]:
-    """The names in a tree of Namings, in order."""
+    """Yield the names in a tree of Namings, in order."""
     for naming in flatten(tree)[0]:
         yield from naming.names
 
@@ -201,7 +201,7 @@ def named_in(tree: Any) -> Iterator[str]:
 
 
 def check_sizes(axis_sizes: Any) -> dict[str, int]:
-    """The sizes that were given; ArgumentError if they are no sizes of axes."""
+    """Return the given sizes; ArgumentError if they are not sizes of axes."""
     if not isinstance(axis_sizes, Mapping):
         raise ArgumentError(
             f"xmap: axis_sizes is {axis_sizes!r}", fix='write a dict: axis_sizes={"rows": 4}'
@@ -221,8 +221,11 @@ def check_sizes(axis_sizes: Any) -> dict[str, int]:
 
 
 def size_of(name: str, shapes: Iterable[tuple[str, tuple, int]], given: int | None) -> int:
-    """The size of a named axis, from where arrays have it: (words for the array, its shape, the
-    axis); or as it was given.  Raises AxisError where two differ."""
+    """Return the size of a named axis.
+
+    `shapes` lists the arrays that have it: (words for the array, its shape, the axis).  `given` is
+    the size that the user gave.  Raises AxisError if two sizes differ.
+    """
     size, of = given, "axis_sizes"
     for said, shape, axis in shapes:
         if size is None:
@@ -234,7 +237,7 @@ def size_of(name: str, shapes: Iterable[tuple[str, tuple, int]], given: int | No
                 f"{shape}",
                 fix="axes of one name have one size: give one of them another name",
             )
-    assert size is not None  # names that have no size anywhere were refused
+    assert size is not None  # a name without a size anywhere was refused before
     return size
 
 
@@ -242,7 +245,7 @@ def size_of(name: str, shapes: Iterable[tuple[str, tuple, int]], given: int | No
 
 
 def resources_of(axis_resources: Any) -> dict[str, tuple]:
-    """The resources of each axis as tuples; ArgumentError for what is none."""
+    """Return the resources of each axis as a tuple; ArgumentError for other values."""
     if not isinstance(axis_resources, Mapping):
         raise ArgumentError(
             f"xmap: axis_resources is {axis_resources!r}",
@@ -273,11 +276,11 @@ def resources_of(axis_resources: Any) -> dict[str, tuple]:
 
 
 class Layout(NamedTuple):
-    """What a logical axis is laid out on.
+    """The resources that a logical axis is laid out on.
 
     Attributes:
-      name: its name.
-      size: how many elements there are.
+      name: the name of the axis.
+      size: the number of its elements.
       mesh_axes: (name, size) of the axes of the mesh, the first slowest.
       turns: the length of its loop, 1 without one.
       lane: the name of its lanes.
@@ -291,12 +294,12 @@ class Layout(NamedTuple):
 
     @property
     def lanes(self) -> int:
-        """How many elements are done at once on one device."""
+        """The number of elements that one device processes at once."""
         return self.size // (prod([k for _, k in self.mesh_axes]) * self.turns)
 
     @property
     def parts(self) -> tuple[tuple[Any, int], ...]:
-        """(name, size) of what collectives along it are along."""
+        """(name, size) of each part that a collective along the axis covers."""
         if self.mesh_axes and self.lanes == 1:
             return self.mesh_axes
         return *self.mesh_axes, (self.lane, self.lanes)
@@ -310,11 +313,11 @@ class Layout(NamedTuple):
 def laid_out(
     name: str, size: int, resources: tuple, lane: Lane, mesh: Mesh | None, taken: Mapping[str, str]
 ) -> Layout:
-    """The layout of an axis on its resources.
+    """Return the layout of an axis on its resources.
 
-    `taken` says which axes of the mesh are resources of an xmap outside, and of which of its axes.
-    Raises MissingMesh if there is no such axis of the mesh, AxisError if it is taken, or the size
-    of the axis can not be divided.
+    `taken` maps the mesh axes that a surrounding xmap uses to its logical axes.  Raises
+    MissingMesh if the mesh lacks an axis; AxisError if an axis is taken, or if the resources do not
+    divide the size.
     """
     over = tuple([r for r in resources if isinstance(r, str)])
     sizes = {} if mesh is None else mesh.shape

@@ -1,13 +1,13 @@
 """shard_map: a program for one device, run on every device of a mesh.
 
-Where it is `typed`, types inside say along which axes of the mesh values may differ (`Aval.vma`),
-and derivatives count with it: what is not divided is one value, whose cotangent is the sum of all
-devices'.  Otherwise every device has values of its own, and derivatives taken inside are those of
-one device's program, as under vmap with an axis_name.
+If it is `typed`, types inside contain the mesh axes along which values may differ (`Aval.vma`), and
+derivatives use them.  A value that is not divided is then one value, whose cotangent is the sum of
+all devices' cotangents.  Otherwise every device has its own values, and derivatives taken inside
+are those of one device's program, as under vmap with an axis_name.
 
-Invariant: `in_specs` and `out_specs` say, for each operand and result, which mesh axes each of its
-axes is divided over.  They are the only parameters that speak of axes of arrays, and are rebuilt
-from the axis maps of components: an axis that a transformation adds is not divided.
+Invariant: `in_specs` and `out_specs` give, for each operand and result, the mesh axes that each of
+its axes is divided over.  No other parameter refers to axes of arrays.  They are rebuilt from the
+axis maps of components: an axis that a transformation adds is not divided.
 """
 
 import functools
@@ -45,7 +45,7 @@ __all__ = ["manual_here", "shard_map", "shard_map_p"]
 
 
 class _FromTypes:
-    """The default of `in_specs`: arguments are divided as their types say."""
+    """The default of `in_specs`: the types of the arguments give their division."""
 
     def __repr__(self) -> str:
         return "<as the types of the arguments say>"
@@ -60,7 +60,7 @@ FROM_TYPES = _FromTypes()
 
 
 class Manual(Wiring):
-    """One program on the pieces of all operands; it binds axes of the mesh."""
+    """The wiring of one program on the pieces of all operands; it binds axes of the mesh."""
 
     def slots(self, params):
         p = params["program"]
@@ -97,8 +97,10 @@ def _rule(
     in_specs: tuple,
     out_specs: tuple,
 ) -> list[Aval]:
-    """Apply `program` to the pieces of the operands, at each place along some axes of a mesh; the
-    pieces of its results make ours."""
+    """Apply `program` to the pieces of the operands, at each position along some mesh axes.
+
+    The pieces of its results form the results of the operation.
+    """
     acts = ordered([program])
     if acts:
         raise PlaitError(
@@ -117,8 +119,11 @@ def _rule(
 
 
 def _whole(mesh: Mesh | AbstractMesh, whole: Aval, piece: Aval, spec: tuple) -> Aval:
-    """The type of a result of several pieces: divided over the explicit axes of the mesh as
-    `out_specs` say, and as the piece itself is over the others."""
+    """Return the type of a result of several pieces.
+
+    It is divided over the explicit axes of the mesh: as in `out_specs` over the axes that are
+    divided by hand, and as the piece over the others.
+    """
     if not mesh.explicit_axes:
         return whole
     inner = ((),) * piece.ndim if piece.sharding is None else piece.sharding.entries(piece.ndim)
@@ -139,7 +144,7 @@ def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs
     place = Grid(mesh)
     e.unit.run_at(place)
     symbol = place.symbol(e.unit)
-    # the region is closed: what every function is passed in front are operands, too
+    # The region is closed, so sizes and constants of the enclosing function become operands.
     sizes, constants = list(e.dims), e.unit.needs(program)
     front = [*e.dims.values(), *map(e.array, constants.values())]
     types = [Aval((), INT32)] * len(sizes) + [x.aval for x in constants.values()]
@@ -147,8 +152,8 @@ def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs
     alone = len(axes) == len(mesh.axis_names)
     texts = lambda specs: _texts(symbol, specs, not alone)  # noqa: E731
 
-    # what has no elements is made inside: the compiler replaces it by a constant outside, and then
-    # does not know a region again of whose operands nothing else is used
+    # Operands without elements are made inside.  The compiler replaces them by constants outside,
+    # and then no longer recognises a region whose other operands are unused.
     given = [i for i, a in enumerate(program.in_avals) if not _is_empty(a)]
 
     def body(b: Emitter, vs: list) -> list:
@@ -173,14 +178,14 @@ def _(e: Emitter, xs, ins, outs, program, mesh, axes, typed, in_specs, out_specs
         manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, axes))}}}>"),
     )
     results = [r] if len(outs) == 1 else r
-    if alone:  # else the compiler may divide them over the other axes
+    if alone:  # otherwise the compiler may also divide the results over the other axes
         for y, spec in zip(results, out_specs):
             e.unit.placements[y] = NamedSharding(mesh, PartitionSpec(*spec))
     return results
 
 
 def _is_empty(a: Aval) -> bool:
-    """Whether it is known to have no elements."""
+    """Return whether the type has no elements for certain."""
     return any(n.__class__ is int and n == 0 for n in a.shape)
 
 
@@ -197,11 +202,11 @@ def _nested(mesh: Mesh | AbstractMesh, axes: Sequence[str]) -> PlaitError:
     )
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's function -------------------------------------------------------------------
 
 
 class Piece(Stage):
-    """Stages the program of one place along some axes of a mesh."""
+    """A stage for the program of one position along some axes of a mesh."""
 
     def __init__(
         self,
@@ -231,29 +236,29 @@ def shard_map(
     axis_names: Any = None,
     check_vma: bool = True,
 ) -> Callable[..., Any]:
-    """`f` on the pieces of its arguments: one program, run on every device of the mesh.
+    """Return a function that runs `f` on every device of the mesh, on the pieces of its arguments.
 
-    Inside, arrays are one device's, and collectives (`lax.psum`, ...) speak of the axes of the
-    mesh by name.  The type of an array says along which of these it may differ from device to
-    device (`typeof(x).vma`), and derivatives count with that: an argument that is not divided is
-    one value, and its gradient, also one that is taken inside, is the sum of all devices'.
+    Inside, arrays are one device's, and collectives (`lax.psum`, ...) name the axes of the mesh.
+    The type of an array contains the axes along which it may differ between devices
+    (`typeof(x).vma`), and derivatives use them.  An argument that is not divided is one value; its
+    gradient, also one taken inside, is the sum over all devices.
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
-      mesh: the devices; by default those of the mesh in context (`with mesh:`) where the function
-        is called.  An AbstractMesh is the one in context if that has these axes; else it is of the
-        devices that the arguments of the computation lie on, or of the first ones, which must be
-        there to compile, but not to lower.
-      in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; an
-        axis that is not divided is there whole on every device.  None is `P()`.  Left out, where
-        all axes divided by hand are explicit: arguments are divided over them as their types say.
-      out_specs: how the results are put together from their pieces, a tree prefix of the results.
+      mesh: the devices; by default those of the mesh in context (`with mesh:`) at the call.  An
+        AbstractMesh stands for the one in context if that has these axes.  Otherwise it stands for
+        the devices of the computation's arguments, or for the first ones.  The latter must
+        exist to compile, but not to lower.
+      in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; every
+        device has the whole of an axis that is not divided.  None is `P()`.  It may be omitted if
+        all axes divided by hand are explicit; then the types of the arguments give the division.
+      out_specs: the way in which pieces form the results, a tree prefix of the results.
       axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
         Over the others the compiler divides arrays inside, as it does outside.
-      check_vma: whether types say along which axes of the mesh values vary, and a result is refused
-        that may differ along one which its PartitionSpec does not name.  Without, the result is
-        one of the values, and its derivative that of their mean; and derivatives that are taken
-        inside are those of one device's program, as under vmap with an axis_name.
+      check_vma: if true, types contain the mesh axes along which values vary; a result that may
+        vary along an axis which its PartitionSpec lacks is refused.  If false, such a result is one
+        of the values, and its derivative that of their mean.  Derivatives taken inside are then
+        those of one device's program, as under vmap with an axis_name.
 
     Returns:
       A function with `f`'s signature.  As with jit, the Python of `f` runs once per types of its
@@ -261,10 +266,10 @@ def shard_map(
 
     Raises:
       AxisError: a PartitionSpec names an axis that the mesh does not have, or has too many
-        entries; a size can not be divided evenly; a result may differ.
-      ArgumentError: in_specs is left out, and an axis that is divided by hand is not explicit.
-      TreeMismatch: in_specs or out_specs is no prefix of the arguments or results.
-      PlaitError: `f` does something in order, or contains a shard_map over the same axes.
+        entries; a size cannot be divided evenly; a result may differ between devices.
+      ArgumentError: in_specs is omitted, and an axis that is divided by hand is not explicit.
+      TreeMismatch: in_specs or out_specs is not a prefix of the arguments or results.
+      PlaitError: `f` has ordered effects, or contains a shard_map over the same axes.
       MissingMesh: no mesh is given, and none is in context.
 
     >>> import plait
@@ -299,8 +304,7 @@ def over_pieces(
     check: bool = True,
     typed: bool = False,
 ) -> Callable[..., Any]:
-    """`shard_map`, whose results are checked, and whose types say along which axes values vary, or
-    not."""
+    """Return `shard_map` of `f`, with or without a check of the results and types with `vma`."""
     if not callable(f):
         raise ArgumentError(f"shard_map needs a function, not {f!r}", fix="write shard_map(f, ...)")
     if mesh is not None:
@@ -318,7 +322,7 @@ def over_pieces(
         return on_pieces(over, _chosen(over, axis_names), args)
 
     def with_parts(mesh: Mesh | AbstractMesh, lending: Lending, which: Sequence[int]) -> Any:
-        """`f` gets handles for pieces of what handles stand for, and gives what they stand for."""
+        """Call `f` with handles for the pieces of handles' contents, and write the ends back."""
         plain = lending.plain
         specs = _from_types(mesh, axis_names, plain) if in_specs is FROM_TYPES else in_specs
         specs = _spread(specs, plain, "in_specs")
@@ -390,9 +394,9 @@ def _piece(
     shape: tuple[int, ...],
     said: Callable[[], str],
 ) -> Aval:
-    """The type of a piece: over other axes of the mesh it is divided as the whole is.
+    """Return the type of a piece; over other axes of the mesh it is divided as the whole is.
 
-    Raises AxisError if it can not be, naming the whole, `said()`.
+    Raises AxisError if it cannot be; the message names the whole by `said()`.
     """
     piece, inner = aval.with_shape(shape), mesh.typed(axes, AxisType.Manual)
     if aval.sharding is None or not inner.explicit_axes:
@@ -404,7 +408,7 @@ def _piece(
 
 
 def _from_types(mesh: Mesh | AbstractMesh, axes: Sequence[str] | None, args: tuple) -> Any:
-    """Return the PartitionSpec of each argument that its type says, of the axes divided by hand."""
+    """Return the PartitionSpec in the type of each argument, for the axes divided by hand."""
     axes = _chosen(mesh, axes)
     values, tree = arguments(args, {}, "shard_map")
     others = [n for n in axes if n not in mesh.explicit_axes]
@@ -422,7 +426,7 @@ def _from_types(mesh: Mesh | AbstractMesh, axes: Sequence[str] | None, args: tup
 
 
 def divided(aval: Aval, spec: tuple[tuple[str, ...], ...]) -> Aval:
-    """The type of a piece, which varies along the axes that its spec divides over."""
+    """Return the type of a piece, which varies along the axes that its spec divides over."""
     return aval.with_vma(aval.vma.union(*spec))
 
 
@@ -432,7 +436,7 @@ def _a_mesh(mesh: Any) -> Mesh | AbstractMesh:
             "shard_map needs a mesh, and none is in context",
             fix="pass mesh=make_mesh(sizes, names), or put one in context: with mesh: ...",
         )
-    if isinstance(mesh, AbstractMesh):  # types speak of devices, where they speak of axes
+    if isinstance(mesh, AbstractMesh):  # explicit axes in types need a mesh with devices
         return concrete(mesh) if mesh.explicit_axes else known_here(mesh)
     if not isinstance(mesh, Mesh):
         raise ArgumentError(
@@ -443,7 +447,7 @@ def _a_mesh(mesh: Any) -> Mesh | AbstractMesh:
 
 
 def _chosen(mesh: Mesh | AbstractMesh, axis_names: Any) -> tuple[str, ...]:
-    """The axes divided by hand, in the order of the mesh."""
+    """Return the axes divided by hand, in the order of the mesh."""
     if not axis_names:
         return mesh.axis_names
     names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
@@ -457,7 +461,7 @@ def _chosen(mesh: Mesh | AbstractMesh, axis_names: Any) -> tuple[str, ...]:
 
 
 def manual_here() -> frozenset[str]:
-    """The axes of the mesh that a `shard_map` around has divided."""
+    """Return the axes of the mesh that a surrounding `shard_map` has divided."""
     found: frozenset[str] = frozenset()
     by: Interpreter | None = current()
     while by is not None:
@@ -468,8 +472,11 @@ def manual_here() -> frozenset[str]:
 
 
 def _mesh_around() -> Mesh | AbstractMesh | None:
-    """The mesh of the shard_map around; None outside.  Interpreters tell, for to ask what surrounds
-    us would make calls depend on it."""
+    """Return the mesh of the surrounding shard_map; None outside.
+
+    It walks the interpreters: reading `surrounding` would make the cache keys of calls depend on
+    the mesh.
+    """
     by: Interpreter | None = current()
     while by is not None:
         if isinstance(by, Piece):
@@ -487,14 +494,14 @@ def _not_inside(mesh: Mesh | AbstractMesh, axes: tuple[str, ...]) -> None:
 
 
 def _said(what: str, tree: Any, i: int, x: Any) -> str:
-    """Leaf `i` of the arguments or results, in words."""
+    """Return the name and type of leaf `i` of the arguments or results, for messages."""
     name = "args" if what == "in_specs" else "the result"
     return f"{name}{key_paths(tree)[i]} of type {x.aval!r}"
 
 
 def _spread(specs: Any, tree: Any, what: str) -> list[PartitionSpec]:
-    """The PartitionSpec of each leaf of the tree."""
-    whole = what == "in_specs"  # None, for an argument, is that it is not divided
+    """Return the PartitionSpec of each leaf of the tree."""
+    whole = what == "in_specs"  # only for arguments, None means that all is not divided
     found = spread(
         tuple(specs) if isinstance(specs, list) else specs,
         tree,
@@ -513,7 +520,7 @@ def _entries(
     xs: Sequence[Any],
     what: str,
 ) -> tuple:
-    """For each leaf of the tree, the names that each of its axes is divided over."""
+    """Return, for each leaf of the tree, the names that each of its axes is divided over."""
     found = _spread(specs, tree, what)
     for spec in dict.fromkeys(found):
         mesh.check(spec)
@@ -538,7 +545,7 @@ def _entries(
 def _check_level(
     manual: tuple[str, ...], program: Program, ins: tuple, outs: tuple, like: Any
 ) -> None:
-    """A result that is not divided over an axis must not differ along it."""
+    """Raise AxisError if a result may differ along an axis that it is not divided over."""
     divided = tuple([frozenset([n for names in spec for n in names]) for spec in ins])
     found = derived(program, ("varying", divided), lambda: varying(program, divided))
     for i, (axes, spec) in enumerate(zip(found, outs)):

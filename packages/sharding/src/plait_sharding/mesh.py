@@ -1,10 +1,10 @@
-"""Meshes and partition specs: devices with named axes, and axes of arrays spread over them.
+"""Meshes and partition specs: devices with named axes, and axes of arrays divided over them.
 
-A `Mesh` is an array of devices whose axes have names.  A `PartitionSpec` says of each axis of an
-array which mesh axes it is divided over.
+A `Mesh` is an array of devices whose axes have names.  A `PartitionSpec` gives, for each axis of
+an array, the mesh axes that it is divided over.
 
-Invariant: these are values, hashable and compared by content; they speak of names and numbers
-only, and know neither types of arrays nor the compiler.
+Invariant: these are values, hashable and compared by content; they hold names and numbers only,
+and depend neither on the types of arrays nor on the compiler.
 """
 
 import math
@@ -23,7 +23,7 @@ __all__ = ["AbstractMesh", "AxisType", "Mesh", "P", "PartitionSpec"]
 
 Names = tuple[str, ...]
 Parts = tuple[Names | None, ...]
-"""Of each axis of an array the names it is divided over; None leaves that to the compiler."""
+"""For each axis of an array, the names it is divided over; None leaves that to the compiler."""
 
 
 class Unconstrained:
@@ -39,14 +39,14 @@ class PartitionSpec:
     """For each axis of an array, the mesh axes it is divided over.
 
     Args:
-      entries: a name; a tuple of names, the first of which varies slowest; None for an axis that
-        is not divided; `PartitionSpec.UNCONSTRAINED`, in constraints, for one that the compiler
-        may divide.  Axes without an entry are not divided.
-      unreduced, reduced: empty; other libraries name here the axes along which a sum is to be done
-        yet, or was.
+      entries: a name; a tuple of names, whose first varies slowest; None for an axis that is not
+        divided; `PartitionSpec.UNCONSTRAINED`, in constraints, for one that the compiler may
+        divide.  Axes without an entry are not divided.
+      unreduced, reduced: must be empty; other libraries name here the axes of a sum that is
+        pending, or done.
 
-    Raises AxisError for other entries, and for a name that is there twice; PlaitError for sums that
-    are not done.
+    Raises AxisError for other entries, and for a name that occurs twice; PlaitError for pending
+    sums.
 
     >>> import plait
     >>> plait.P("rows", None, ("x", "y"))
@@ -84,7 +84,7 @@ class PartitionSpec:
         return tuple(self)[index]
 
     def __add__(self, other: Any) -> "PartitionSpec":
-        """The spec with further entries: those of another spec, or of a tuple."""
+        """Return the spec with further entries: those of another spec, or of a tuple."""
         if not isinstance(other, PartitionSpec | tuple):
             return NotImplemented
         return PartitionSpec(*self, *other)
@@ -93,11 +93,11 @@ class PartitionSpec:
         return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
 
     def index(self, entry: Any) -> int:
-        """The first axis with this entry; ValueError if there is none."""
+        """Return the first axis with this entry; ValueError if there is none."""
         return tuple(self).index(entry)
 
     def count(self, entry: Any) -> int:
-        """How many axes have this entry."""
+        """Return the number of axes with this entry."""
         return tuple(self).count(entry)
 
     def __hash__(self) -> int:
@@ -116,29 +116,31 @@ class PartitionSpec:
 
     @classmethod
     def place_by(cls, placed: Callable[["PartitionSpec"], Any]) -> None:
-        """Find the sharding that a spec alone stands for by `placed(spec)`."""
+        """Register `placed(spec)`, which returns the sharding of a spec by the mesh in context."""
         cls._placed = placed
 
     def here(self) -> Any:
-        """The sharding over the mesh in context (`with mesh:`); MissingMesh if there is none."""
+        """Return the sharding over the mesh in context (`with mesh:`); MissingMesh without one."""
         return PartitionSpec._placed(self)
 
     def accept(self, x: Any) -> Any:
-        """`x` where this says, over the mesh in context."""
+        """Return `x` with this sharding over the mesh in context."""
         return self.here().accept(x)
 
     def constrain(self, x: Any) -> Any:
-        """`x`, a value of a function that is traced, to lie so over the mesh in context."""
+        """Return `x`, a traced value, constrained to this sharding over the mesh in context."""
         return self.here().constrain(x)
 
     @property
     def names(self) -> Names:
-        """Every mesh axis it divides by."""
+        """All mesh axes that it divides by."""
         return tuple([n for p in self.parts for n in p or ()])
 
     def full(self, ndim: int, said: Callable[[], str] = lambda: "the array") -> Parts:
-        """An entry for every axis; AxisError if there are more than the array has, which is
-        `said()` in words."""
+        """Return an entry for every axis of an array with `ndim` axes.
+
+        Raises AxisError if the spec has more; the message names the array by `said()`.
+        """
         if len(self.parts) > ndim:
             raise AxisError(
                 f"{self!r} has {len(self.parts)} entries, and {said()} has {ndim} axes",
@@ -172,11 +174,11 @@ def _entry_of(names: Names | None) -> Any:
 
 
 class AxisType(Enum):
-    """Who divides what a program computes over an axis of a mesh.
+    """The way in which values are divided over an axis of a mesh.
 
-    `Auto`, by default: the compiler, guided by shardings of operands and by constraints.
-    `Explicit`: types, which say of every value how it is divided (`plait.typeof(x).sharding`).
-    `Manual`: the program, inside `shard_map`, which makes its axes so.
+    `Auto`, the default: the compiler decides, guided by shardings of operands and by constraints.
+    `Explicit`: types give the division of every value (`plait.typeof(x).sharding`).
+    `Manual`: the program decides, inside `shard_map`, which makes its axes Manual.
     """
 
     Auto = "Auto"
@@ -185,7 +187,7 @@ class AxisType(Enum):
 
 
 def _types_of(axis_types: Any, names: Sequence[str]) -> tuple[AxisType, ...]:
-    """The type of each axis, of what a user gives; AxisError for what is none."""
+    """Return the type of each axis from a user's `axis_types`; AxisError for other values."""
     if axis_types is None:
         return (AxisType.Auto,) * len(names)
     one = not isinstance(axis_types, tuple | list)
@@ -229,7 +231,7 @@ class _Axes:
 
     @property
     def explicit_axes(self) -> Names:
-        """The names of the axes over which types say how values are divided."""
+        """The names of the axes whose division is part of the types of values."""
         return self._of_type(AxisType.Explicit)
 
     @property
@@ -239,21 +241,21 @@ class _Axes:
 
     @property
     def manual_axes(self) -> Names:
-        """The names of the axes that a `shard_map` around has divided."""
+        """The names of the axes that a surrounding `shard_map` has divided."""
         return self._of_type(AxisType.Manual)
 
     @property
     def are_all_axes_explicit(self) -> bool:
-        """Whether types speak of every axis."""
+        """True if all axes are Explicit."""
         return all(t is AxisType.Explicit for t in self.axis_types)
 
     @property
     def are_all_axes_auto(self) -> bool:
-        """Whether every axis is left to the compiler."""
+        """True if all axes are Auto."""
         return all(t is AxisType.Auto for t in self.axis_types)
 
     def _said(self) -> str:
-        """The names and sizes, and the types if they are not all Auto."""
+        """Return the names and sizes, and the types if they are not all Auto."""
         text = ", ".join([f"{n!r}: {k}" for n, k in self.shape_tuple])
         if self.are_all_axes_auto:
             return text
@@ -262,30 +264,30 @@ class _Axes:
 
     @property
     def size(self) -> int:
-        """How many devices there are along all axes together."""
+        """The number of devices along all axes together."""
         return math.prod(self.axis_sizes)
 
     def typed(self, axes: Iterable[str], kind: AxisType) -> Any:
-        """The mesh whose axes of these names are of this type."""
+        """Return the mesh with the named axes changed to this type."""
         old = self.axis_types
         types = tuple([kind if n in axes else t for n, t in zip(self.axis_names, old)])
         return self if types == old else self._retyped(types)
 
     @abstractmethod
     def _retyped(self, types: tuple[AxisType, ...]) -> Any:
-        """The mesh whose axes have these types."""
+        """Return the mesh with these types of axes."""
 
-    # -- what specs ask --------------------------------------------------------------------
+    # -- for partition specs ---------------------------------------------------------------
 
     def product(self, names: Iterable[str]) -> int:
-        """How many pieces a division over these axes makes."""
+        """Return the number of pieces that a division over these axes makes."""
         out = 1
         for n in names:
             out *= self.axis_sizes[self.axis_names.index(n)]
         return out
 
     def check(self, spec: PartitionSpec) -> None:
-        """AxisError if the spec names an axis that the mesh does not have."""
+        """Raise AxisError if the spec names an axis that the mesh does not have."""
         for n in spec.names:
             if n not in self.axis_names:
                 raise AxisError(
@@ -298,20 +300,20 @@ class Mesh(_Axes):
     """An array of devices whose axes have names.
 
     Args:
-      devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers; or of
-        devices of one topology (`plait.sharding.topologies`), for which programs are compiled.
-      axis_names: a name for each of its axes.
-      axis_types: an `AxisType` for each of them, or one for all; `Auto` by default.
+      devices: an array, or nested lists, of devices (`plait.devices()`) or of their numbers.  Or
+        devices of one topology (`plait.sharding.topologies`), to compile for.
+      axis_names: a name for each axis of the array.
+      axis_types: an `AxisType` for each axis, or one for all; `Auto` by default.
 
-    Raises AxisError if there are more or fewer names or types than axes, a name or device is there
-    twice, or devices are of several topologies.
+    Raises AxisError if there is not one name and one type per axis, if a name or device occurs
+    twice, or if devices are of several topologies.
 
     >>> import plait
     >>> mesh = plait.Mesh([plait.devices()[:1]], ("x", "y"))
     >>> mesh, mesh.size, mesh.shape["y"]
     (Mesh('x': 1, 'y': 1), 1, 1)
 
-    As a block, `with mesh:`, it is in context: PartitionSpecs alone speak of it; see `set_mesh`.
+    `with mesh:` puts it in context: PartitionSpecs alone then refer to its axes; see `set_mesh`.
     """
 
     __slots__ = (
@@ -325,12 +327,12 @@ class Mesh(_Axes):
     devices: np.ndarray
     ids: tuple[int, ...]
     topology: Any
-    """The topology that its devices are of; None for devices of processes."""
+    """The topology of its devices; None for devices that processes drive."""
     untyped: "Mesh"
-    """The same mesh with all axes Auto, as the compiler knows it."""
+    """The same mesh with all axes Auto, which the compiler sees."""
 
     def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
-        grid = np.array(devices, dtype=object)  # a copy: a mesh does not change
+        grid = np.array(devices, dtype=object)  # a copy, since a mesh must not change
         grid.flags.writeable = False
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if grid.ndim != len(names):
@@ -361,14 +363,14 @@ class Mesh(_Axes):
         self._settle()
 
     def _settle(self) -> None:
-        """Compute what follows from devices, names and types."""
+        """Compute the key, the hash and `untyped` from devices, names and types."""
         self._key = self.ids, self.axis_sizes, self.axis_names, self.axis_types, self.topology
         self._hash = hash(self._key)
         auto = (AxisType.Auto,) * len(self.axis_names)
         self.untyped = self if self.axis_types == auto else self._retyped(auto)
 
     def _retyped(self, types: tuple[AxisType, ...]) -> "Mesh":
-        """The mesh whose axes have these types; nothing is checked or done for each device."""
+        """Return the mesh with these types of axes, without checks or work per device."""
         made = object.__new__(Mesh)
         for name in ("devices", "ids", "topology", "axis_names", "axis_sizes"):
             setattr(made, name, getattr(self, name))
@@ -378,31 +380,31 @@ class Mesh(_Axes):
 
     @property
     def empty(self) -> bool:
-        """Whether it has no devices: it has at least one."""
+        """False: a mesh has at least one device."""
         return False
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether its devices belong to several processes."""
+        """True if its devices belong to several processes."""
         if self.topology is not None:
             return len({d.process_index for d in self.devices.flat}) > 1
         return len({Mesh._driver(n) for n in self.ids}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
-        """Its devices that belong to this process, in order, as the mesh was given them (by their
-        numbers, perhaps)."""
+        """The devices of this process, in order, in the form in which they were given (devices or
+        numbers)."""
         return [d for d in self.devices.flat if self._is_here(_number(d))]
 
     def _is_here(self, number: int) -> bool:
-        """Whether this process drives a device."""
+        """Return whether this process drives a device."""
         return self.topology is None and Mesh._driver(number) is None
 
     @property
     def local_mesh(self) -> "Mesh":
-        """The mesh of the devices of this process; itself, if they are all.
+        """The mesh of the devices of this process; the mesh itself if it has no others.
 
-        Raises AxisError if they are not all those between some places along each axis.
+        Raises AxisError if these devices do not form a block of the mesh.
         """
         here = np.array([self._is_here(n) for n in self.ids]).reshape(self.axis_sizes)
         if here.all():
@@ -433,7 +435,7 @@ class Mesh(_Axes):
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
-        """A mesh that differs in what is given.
+        """Return a mesh with the given arguments replaced.
 
         >>> import plait
         >>> plait.make_mesh((1,), ("x",)).update(axis_names=("y",))
@@ -465,16 +467,17 @@ class Mesh(_Axes):
 
     @classmethod
     def enter_by(cls, push: Callable[[Any, "Mesh"], None], remove: Callable[[Any], None]) -> None:
-        """Begin `with mesh:` by `push(mesh, mesh)`, and end it by `remove(mesh)`."""
+        """Register the functions of `with mesh:`: `push(mesh, mesh)` begins it, `remove(mesh)` ends
+        it."""
         cls._push, cls._remove = staticmethod(push), staticmethod(remove)
 
     @classmethod
     def drive_by(cls, driver: Callable[[int], int | None]) -> None:
-        """Ask `driver(number)` which other process drives a device; None if it is this one."""
+        """Register `driver(number)`: the other process that drives a device, None for this one."""
         cls._driver = staticmethod(driver)
 
     def __enter__(self) -> "Mesh":
-        """Let PartitionSpecs alone, in the block, speak of the axes of this mesh."""
+        """Put the mesh in context: PartitionSpecs alone refer to its axes in the block."""
         Mesh._push(self, self)
         return self
 
@@ -483,33 +486,37 @@ class Mesh(_Axes):
 
     @classmethod
     def draw_by(cls, html: Callable[["Mesh"], str | None]) -> None:
-        """Show meshes in notebooks as `html(mesh)`."""
+        """Register `html(mesh)`, which draws meshes in notebooks."""
         cls._html = staticmethod(html)
 
     def _repr_html_(self) -> str | None:
         return Mesh._html(self)
 
-    # -- what collectives ask --------------------------------------------------------------
+    # -- for collectives -------------------------------------------------------------------
 
     def coordinates(self, names: Sequence[str]) -> np.ndarray:
-        """Of each device, in order, its place along these axes together, the first slowest."""
+        """Return each device's position along these axes together, the first slowest."""
         return _coordinates(self, tuple(names))
 
     def groups(self, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """Devices, by their place in the order, that differ along these axes only; each group in
-        the order of its places along them."""
+        """Return the groups of devices that differ along these axes only.
+
+        Devices are given by their position in the mesh, in the order of their positions along
+        these axes.
+        """
         return _groups(self, tuple(names))
 
 
 class AbstractMesh(_Axes):
-    """The axes of a mesh, without devices: to speak of names and sizes before there are any.
+    """The axes of a mesh without devices, for code that needs only names and sizes.
 
     Args:
       axis_sizes: the size of each axis.
-      axis_names: their names.
-      axis_types: an `AxisType` for each of them, or one for all; `Auto` by default.
+      axis_names: the name of each axis.
+      axis_types: an `AxisType` for each axis, or one for all; `Auto` by default.
 
-    Raises AxisError if there are more or fewer names than sizes, or a name is there twice.
+    Raises AxisError if the number of names or types differs from that of sizes, or if a name occurs
+    twice.
 
     >>> import plait
     >>> plait.sharding.AbstractMesh((2, 4), ("x", "y")).shape["y"]
@@ -532,16 +539,16 @@ class AbstractMesh(_Axes):
 
     @property
     def size(self) -> int:
-        """How many devices there are along all axes together; none, without axes."""
+        """The number of devices along all axes together; 0 for a mesh without axes."""
         return super().size if self.axis_names else 0
 
     @property
     def empty(self) -> bool:
-        """Whether it has no axes, or no devices."""
+        """True if it has no axes, or no devices."""
         return not self.size
 
     def of_first_devices(self) -> Mesh:
-        """The mesh with these axes of the devices 0, 1, 2, ..., whether or not they are there.
+        """Return the mesh with these axes of the devices 0, 1, 2, ..., which need not exist.
 
         >>> import plait
         >>> plait.sharding.AbstractMesh((1, 4096), ("x", "y")).of_first_devices()
@@ -551,8 +558,10 @@ class AbstractMesh(_Axes):
         return Mesh(grid, self.axis_names, self.axis_types)
 
     def on(self, place: Any) -> Mesh:
-        """The mesh with these axes of the devices of a place, in their order; of the first ones if
-        that is None, or has another number of them."""
+        """Return the mesh with these axes of the devices of a place, in their order.
+
+        The first devices are used if `place` is None or has another number of devices.
+        """
         if place is None or len(place.devices) != self.size:
             return self.of_first_devices()
         mesh = getattr(place, "mesh", None)
@@ -578,7 +587,7 @@ class AbstractMesh(_Axes):
 
 
 def in_words(numbers: Sequence[int]) -> str:
-    """Numbers of devices for a message: all of them, if they are few."""
+    """Return the numbers of devices for a message, abridged beyond 16."""
     if len(numbers) <= 16:
         return str(list(numbers))
     first, last = numbers[0], numbers[-1]
@@ -586,7 +595,7 @@ def in_words(numbers: Sequence[int]) -> str:
 
 
 def _numbers(given: Any, grid: np.ndarray) -> tuple[int, ...]:
-    """The numbers of devices; of thousands that are numbers, without a call for each."""
+    """Return the numbers of devices; an array of integers is taken without a call per device."""
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size:
         if given.min() >= 0:
             return tuple(given.ravel().tolist())
@@ -603,7 +612,7 @@ def _number(device: Any) -> int:
 
 
 def _topology(devices: np.ndarray) -> Any:
-    """The topology that all of these devices, or numbers of devices, are of."""
+    """Return the topology of these devices or numbers; AxisError if there are several."""
     found = {getattr(d, "topology", None) for d in devices.flat}
     if len(found) > 1:
         said = " and ".join(sorted(["this process" if t is None else repr(t) for t in found]))
@@ -616,7 +625,7 @@ def _topology(devices: np.ndarray) -> Any:
 
 @cache
 def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
-    """See `Mesh.coordinates`."""
+    """Compute `Mesh.coordinates`, once per mesh and names."""
     out = np.zeros(mesh.size, np.int64)
     where = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size)
     for n in names:
@@ -627,8 +636,9 @@ def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
 
 @cache
 def _groups(mesh: Mesh, names: Names) -> tuple[tuple[int, ...], ...]:
-    """See `Mesh.groups`."""
+    """Compute `Mesh.groups`, once per mesh and names."""
     others = [n for n in mesh.axis_names if n not in names]
     table = np.empty((mesh.product(others), mesh.product(names)), int)
+    # A row has the devices that agree along the other axes, in order along these.
     table[_coordinates(mesh, tuple(others)), _coordinates(mesh, names)] = np.arange(mesh.size)
     return tuple(map(tuple, table.tolist()))

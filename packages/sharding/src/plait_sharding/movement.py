@@ -1,7 +1,6 @@
-"""device_put and the `sharding` of arrays: bringing them to devices, asking where they are.
+"""device_put and the `sharding` of arrays: moving arrays to devices, and finding their place.
 
-Invariant: values never change on the way.  `device_put` returns new memory, unless it is told
-that it need not.
+Invariant: moving never changes values.  `device_put` returns new memory unless it may alias.
 """
 
 from dataclasses import dataclass
@@ -38,13 +37,13 @@ __all__ = [
 def make_mesh(
     axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None
 ) -> Mesh:
-    """A mesh of the first devices.
+    """Return a mesh of the first devices.
 
     Args:
       axis_shapes: the size of each axis.
-      axis_names: their names.
-      axis_types: None, or `AxisType.Auto` for each of them.
-      devices: to take others than `plait.devices()`, in this order.
+      axis_names: the name of each axis.
+      axis_types: an `AxisType` for each axis, or one for all; `Auto` by default.
+      devices: the devices to take, in this order; by default `plait.devices()`.
 
     Raises AxisError if there are too few devices.
 
@@ -72,9 +71,9 @@ def make_mesh(
 
 
 class use_mesh:
-    """Put a mesh in context for a `with` block, and there only; else the same as `set_mesh`.
+    """A block that puts a mesh in context; otherwise it is like `set_mesh`.
 
-    Raises TypeRule for what is no mesh.
+    Raises TypeRule if `mesh` is not a mesh.
 
     >>> import plait
     >>> with plait.sharding.use_mesh(plait.make_mesh((1,), ("x",))):
@@ -100,10 +99,12 @@ class use_mesh:
 
 
 class use_abstract_mesh(use_mesh):
-    """Put axes in context for a `with` block: those of the mesh that is there, if it has them; else
-    of the first devices, which need not be there to lower a function.
+    """A block that puts axes in context without naming devices.
 
-    Raises ArgumentError for what is no AbstractMesh.
+    They are axes of the mesh in context if that has them, else of the first devices.  These need
+    not exist to lower a function.
+
+    Raises ArgumentError if `mesh` is not an AbstractMesh.
 
     >>> import plait
     >>> with plait.sharding.use_abstract_mesh(plait.sharding.AbstractMesh((2, 4), ("x", "y"))):
@@ -123,20 +124,20 @@ class use_abstract_mesh(use_mesh):
 
 
 class set_mesh(use_mesh):
-    """Put a mesh in context, for good or, as a `with` block, for a while.
+    """A mesh put in context, permanently or, as a `with` block, for the block.
 
-    Where a mesh is in context, jit's `in_shardings` and `out_shardings`,
-    `with_sharding_constraint` and `device_put` take PartitionSpecs for shardings, and `shard_map`
-    needs no mesh.  Functions that ask for it are traced for each mesh, others once.  `with mesh:`
-    is the same for a block.
+    With a mesh in context, jit's `in_shardings` and `out_shardings`, `with_sharding_constraint` and
+    `device_put` take PartitionSpecs for shardings, and `shard_map` needs no mesh.  Functions that
+    use the context are traced once for each mesh, others once.  `with mesh:` does the same for a
+    block.
 
     The context is that of this thread or asyncio task: others do not see it.  Below it is the
     setting `plait.config.mesh`, which is for all of them.
 
     Args:
-      mesh: the mesh; None takes it away, in a block also that of the process.
+      mesh: the mesh; None removes it, in a block also that of the process.
 
-    Raises TypeRule for what is no mesh.
+    Raises TypeRule if `mesh` is not a mesh.
 
     >>> import plait
     >>> with plait.set_mesh(plait.make_mesh((1,), ("x",))):
@@ -150,12 +151,12 @@ class set_mesh(use_mesh):
         self._mesh, self._before = mesh, replace_top(mesh)
 
     def __enter__(self) -> Mesh | None:
-        replace_top(self._before)  # it was not meant for good: from here on it is a block's
+        replace_top(self._before)  # as a block, the mesh is not permanent: undo that
         return super().__enter__()
 
 
 def get_mesh() -> Mesh | AbstractMesh:
-    """The mesh in context; without one, an AbstractMesh that is `empty`.  See `set_mesh`.
+    """Return the mesh in context; without one, an AbstractMesh that is `empty`.  See `set_mesh`.
 
     >>> import plait
     >>> with plait.make_mesh((1,), ("x",)):
@@ -167,9 +168,9 @@ def get_mesh() -> Mesh | AbstractMesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh in context, or of none if there is none; see `set_mesh`.
+    """Return the axes of the mesh in context, or an empty AbstractMesh; see `set_mesh`.
 
-    Inside `shard_map` they are those of its mesh, of which it makes some Manual.
+    Inside `shard_map` they are the axes of its mesh, with those it divides as Manual.
 
     >>> import plait
     >>> plait.sharding.get_abstract_mesh().empty
@@ -198,26 +199,26 @@ def _is_target(x: Any) -> bool:
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """A copy of every array of a tree, on a device or in pieces on several.
+    """Return a copy of every array of a tree, on a device or in pieces on several.
 
     Args:
       x: a tree of arrays, numpy arrays and Python scalars.
       device: a device, a sharding, or a tree prefix of them; None leaves arrays where they are,
-        and brings other things to the default device.
-      src: where they are; of no account, since arrays know that.
+        and moves other values to the default device.
+      src: ignored, since arrays have their own placement.
       donate: whether the originals are deleted; a bool or a tree prefix of bools.
-      may_alias: whether arrays that are there already may be returned as they are; a bool, None
+      may_alias: whether an array that is there already may be returned itself; a bool, None
         (False, unless the setting `default_copy` is off and nothing is donated), or a tree prefix
         of them.
 
     Returns:
-      The tree of arrays.  In a function that is traced, arrays are constrained to lie there
+      The tree of arrays.  In a traced function, arrays are constrained to this placement
       (`with_sharding_constraint`), and nothing is donated.
 
     Raises:
-      AxisError: an array can not be divided evenly as its sharding says.
-      TypeRule: a leaf is no array, or is to be donated and may be aliased.
-      TreeMismatch: `device` is no prefix of `x`.
+      AxisError: an array cannot be divided evenly as its sharding says.
+      TypeRule: a leaf is not an array, or is both donated and may be aliased.
+      TreeMismatch: `device` is not a prefix of `x`.
 
     >>> import plait
     >>> y = plait.device_put({"a": 1.0, "b": 2.0}, plait.devices()[0])
@@ -226,7 +227,7 @@ def device_put(
     """
     if device is None and x.__class__ is np.ndarray and donate is False and may_alias is None:
         if current() is GROUND:
-            return as_value(x)  # nothing is asked for: what most calls are
+            return as_value(x)  # the fast path: most calls have no options
     entry = "a device, a sharding (NamedSharding(mesh, P(...))) or None"
     targets = spread(device, x, "device", _is_target, entry)
     gone = spread(donate, x, "donate", _is_flag, "a bool")
@@ -239,7 +240,7 @@ def device_put(
     wheres = [_place(t) for t in targets]
     leaves, tree = flatten(x)
     if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
-        values = arguments((x,), {}, "device_put")[0]  # says which leaf is no array
+        values = arguments((x,), {}, "device_put")[0]  # raises with the path of a bad leaf
         if current() is not GROUND:
             pairs = zip(values, wheres, strict=True)
             made = (v if w is None else w.constrain(v) for v, w in pairs)
@@ -269,7 +270,8 @@ def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None
     y = _constrained(given, where)
     if alias is None:
         alias = not (donate or config.default_copy)
-    if y.buffer() is given.buffer() and (not alias or given is not x):  # scalars' arrays are kept
+    # The array of a scalar is cached, so it must not be returned.
+    if y.buffer() is given.buffer() and (not alias or given is not x):
         y = wrap(move(y.buffer(), y.key), y.key)
     if donate and given is x:
         x.delete()
@@ -277,18 +279,19 @@ def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The tree `x`, whose arrays the compiler shall lay out as told.
+    """Return the tree `x` with its arrays laid out by the compiler in these shardings.
 
     Args:
       x: a tree of arrays.
       shardings: a sharding, or a tree prefix of them; None leaves an array to the compiler, and
         `P.UNCONSTRAINED` an axis.  In `with mesh:` PartitionSpecs suffice.
 
-    Outside of traced functions arrays are moved, if they do not lie so already.  Inside, axes need
-    not divide evenly; a result of `jit` that would be divided so lies as the compiler chooses.
+    Outside of traced functions, arrays are moved unless they have the sharding already.  Inside,
+    axes need not divide evenly; for a result of `jit` with uneven axes the compiler chooses the
+    sharding.
 
-    Raises AxisError if an array outside can not be divided evenly, TreeMismatch if `shardings` is
-    no prefix of `x`.
+    Raises AxisError if, outside, an array cannot be divided evenly; TreeMismatch if `shardings` is
+    not a prefix of `x`.
 
     >>> import plait
     >>> s = plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x"))
@@ -310,13 +313,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return flatten(x)[1].unflatten(each_leaf(made, x, "with_sharding_constraint: args[0]"))
 
 
-# ---- questions -----------------------------------------------------------------------------
+# ---- queries -------------------------------------------------------------------------------
 
 
 def sharding_of(x: Any) -> Sharding:
-    """Where an array is; `x.sharding` says the same.
+    """Return the sharding of an array, which is also its `x.sharding`.
 
-    Raises TypeRule for what is no array: the placement of a traced value is the compiler's choice.
+    Raises TypeRule if `x` is not an array: the compiler chooses the placement of a traced value.
 
     >>> import plait
     >>> plait.sharding.sharding_of(plait.numpy.zeros(3))
@@ -335,9 +338,9 @@ class Shard:
     """One piece of an array.
 
     Attributes:
-      device: where it is.
-      index: which slice of the array it is; of an axis that is not divided slice(None).
-      replica_id: which of the copies of this slice it is.
+      device: the device that holds it.
+      index: its slice of the array; slice(None) for an axis that is not divided.
+      replica_id: its number among the copies of this slice.
       data: an array of its own on that device; None if another process has it.
     """
 
@@ -348,13 +351,12 @@ class Shard:
 
 
 def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
-    """The pieces of an array that this process has, in the order of its devices;
-    `x.addressable_shards` says the same.
+    """Return the pieces of an array in this process, in the order of its devices.
 
-    With `everywhere` those of all processes (`x.global_shards`), which are without data where they
-    are elsewhere.
+    They are also its `x.addressable_shards`.  `everywhere` adds the pieces of other processes,
+    without data, as in `x.global_shards`.
 
-    Raises TypeRule for what is no array.
+    Raises TypeRule if `x` is not an array.
 
     >>> import plait
     >>> plait.sharding.shards_of(plait.numpy.zeros(3))[0].index

@@ -1,12 +1,12 @@
-"""xmap: a function of arrays whose axes have names, bound to a mesh, to loops or to lanes late.
+"""xmap: a function of arrays with named axes, laid out on a mesh, loops or lanes separately.
 
-The function is staged once, for elements, with the logical axes bound by nobody but their names.
-Its program then runs under jit(shard_map(loops(vmap(...)))): what a logical axis is made of is put
-together of transformations that there are, and the carrier `Named` says what collectives along it
-are along its parts.  So there is no primitive here, and transformations need no rules for it.
+The function is staged once, for elements; its logical axes are then only names and sizes.  The
+program runs under jit(shard_map(loops(vmap(...)))): a logical axis is composed of existing
+transformations.  The carrier `Named` rewrites collectives along it to its parts.  So this module
+has no primitive, and transformations need no rules for it.
 
 Invariant: between the steps the named axes of arguments and results are in front, in the order in
-which xmap was told of them.
+which xmap's arguments name them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,11 +49,11 @@ from .variance import varying
 __all__ = ["Elements", "xmap"]
 
 At = dict[str, int]
-"""The axis of an array that each name is the name of."""
+"""The axis of an array that has each name."""
 
 
 class Elements(Stage):
-    """Stages a function of elements; logical axes have sizes, and nothing else.
+    """A stage for a function of elements, whose logical axes have sizes only.
 
     `on_devices` says whether the elements will be on devices of a mesh.
     """
@@ -74,36 +74,36 @@ def xmap(
     donate_argnums: int | Sequence[int] = (),
     backend: str | None = None,
 ) -> Callable[..., Any]:
-    """`fun` of arrays without their named axes, for every place along these.
+    """Return a function that applies `fun` at every position along the named axes.
 
-    Which axes have names is said where the function is mapped, and what they are laid out on may
-    be said later: without resources, all are mapped as by vmap; with them, they are divided over
-    axes of the mesh in context (`with mesh:`) or done in turns.  Collectives inside (`lax.psum`,
-    ...) speak of names, whatever they are laid out on.
+    The names of axes are given here; their layout may be given separately.  Without resources, all
+    axes are mapped as by vmap.  With them, axes are divided over axes of the mesh in context
+    (`with mesh:`) or done in turns.  Collectives inside (`lax.psum`, ...) use the names, whatever
+    the layout.
 
     Args:
       fun: takes and returns trees of arrays; it sees them without their named axes.
-      in_axes: which axes of each argument have names: a list of names, one for each axis, None for
-        one that has none, and `...` for all that follow; or a dict from axes, of which negative
-        ones count from the end, to names; `{}` for an argument that is there whole everywhere; or
-        a tree prefix of these of the tuple of arguments.
-      out_axes: where results have named axes, a tree prefix of the results.
+      in_axes: the names of the axes of each argument.  A list has a name for each axis, None for
+        an unnamed one, and `...` for all that follow.  A dict maps axes, negative ones counted
+        from the end, to names; `{}` passes the whole argument everywhere.  Or a tree prefix of
+        these of the tuple of arguments.
+      out_axes: the named axes of the results, a tree prefix of the results.
       axis_sizes: sizes of axes that no argument has.
-      axis_resources: what axes are laid out on: the name of an axis of the mesh, a `SerialLoop`,
-        or a tuple of these, in which the first name varies slowest.  What is left of an axis is
-        mapped on each device.
-      donate_argnums: arguments whose memory results may take; they are deleted.
+      axis_resources: the layout of axes: the name of an axis of the mesh, a `SerialLoop`, or a
+        tuple of these, in which the first name varies slowest.  The rest of an axis is mapped on
+        each device.
+      donate_argnums: arguments whose memory results may reuse; they are deleted.
       backend: the platform; this process has one.
 
     Returns:
       A compiled function with `fun`'s positional arguments, and the methods of `jit`'s functions.
-      Where other axes of the same names are around it, its own hide them.
+      Its names hide surrounding axes of the same name.
 
     Raises:
       AxisError: names, sizes or axes that do not fit the arrays or each other; a result that
         varies along an axis which its `out_axes` lacks; two axes on one resource where they meet.
-      MissingMesh: a resource that is no axis of a mesh in context.
-      TypeRule, TreeMismatch: in_axes or out_axes that say nothing of arrays.
+      MissingMesh: a resource that is not an axis of a mesh in context.
+      TypeRule, TreeMismatch: in_axes or out_axes that do not describe arrays.
 
     >>> import plait
     >>> f = plait.xmap(
@@ -146,7 +146,7 @@ def xmap(
             for n in order
         }
         mesh, outer = mesh_here(), surrounding("xmap")
-        # axis of the mesh: the logical axis that is laid out on it
+        # Both map an axis of the mesh to the logical axis that is laid out on it.
         around: dict[str, str] = {} if outer is None else dict(outer)  # type: ignore[call-overload]
         layouts = {
             n: laid_out(n, sizes[n], resources.get(n, ()), lanes[n], mesh, around) for n in order
@@ -199,11 +199,11 @@ def _without(shape: tuple, pos: At) -> tuple:
     return tuple([n for i, n in enumerate(shape) if i not in pos.values()])
 
 
-# ---- what the staged function says -----------------------------------------------------------
+# ---- checks of the staged program ------------------------------------------------------------
 
 
 def _result_axes(outs: Any, like: Any, program: Program) -> list[At]:
-    """Where each result has which named axes."""
+    """Return the positions of the named axes of each result."""
     names = spread(outs, like, "out_axes", _is_naming, "a list or dict of names")
     paths = key_paths(like)
     return [
@@ -228,8 +228,8 @@ def _expect_no_loop(program: Program, layouts: dict[str, Layout]) -> None:
 
 
 def _expect_other_names(program: Program, layouts: dict[str, Layout], used: dict[str, str]) -> None:
-    """Raise AxisError where a name means an axis that is bound outside, and the axis of the mesh
-    that is bound here has it, too."""
+    """Raise AxisError if a surrounding axis that the program uses has the name of a mesh axis that
+    is bound here."""
     clash = sorted(program.axes & used.keys() - layouts.keys())
     if clash:
         raise AxisError(
@@ -242,8 +242,8 @@ def _expect_other_names(program: Program, layouts: dict[str, Layout], used: dict
 def _expect_apart(
     program: Program, ins: list[At], outs: list[At], layouts: dict[str, Layout], like: Any
 ) -> None:
-    """Raise AxisError for a result that varies along an axis which it does not have, and where two
-    axes that are laid out on one axis of the mesh meet in one value."""
+    """Raise AxisError for a result that varies along an axis it lacks, and for two axes on one mesh
+    axis that meet in a value."""
     users: dict[str, list[str]] = {}
     for n, layout in layouts.items():
         for r in layout.over:
@@ -284,7 +284,7 @@ def _expect_apart(
 
 
 def _run(program: Program, captured: list, layouts: dict[str, Layout], fun: Callable) -> Callable:
-    """The program as a function of elements, under whoever binds the parts of its axes."""
+    """Return the program as a function of elements, for maps that bind the parts of its axes."""
     parts = tuple([(n, layout.parts) for n, layout in layouts.items() if layout.turns == 1])
 
     @wraps(fun)
@@ -296,13 +296,13 @@ def _run(program: Program, captured: list, layouts: dict[str, Layout], fun: Call
 
 
 def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Callable:
-    """`f` for each place along one axis on one device: in lanes, and these in turns."""
+    """Return `f` mapped over one axis on one device: over lanes, and over turns of these."""
     n, lanes, turns = layout.name, layout.lanes, layout.turns
     ins = tuple([0 if n in pos else None for pos in at])
     outs = [0 if n in pos else None for pos in results]
     if (layout.lane, lanes) in layout.parts:
         in_lanes = resolve("vmap")(f, ins, outs, axis_name=layout.lane, axis_size=lanes)
-    else:  # one element, of which nobody speaks
+    else:  # one element; no collective names the axis, so it need not be bound
 
         def in_lanes(*xs: Any) -> list:
             got = f(*[x if a is None else x.reshape(x.shape[1:]) for x, a in zip(xs, ins)])
@@ -318,7 +318,7 @@ def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Call
             mine = iter(some)
             return in_lanes(*[x if a is None else next(mine) for x, a in zip(xs, ins)])
 
-        # without an operand that has the axis all turns do the same
+        # Without an operand that has the axis, all turns compute the same values.
         got = lax.map(turn, cut) if cut else [lax.broadcast(y, (turns,)) for y in turn([])]
         return [
             y[0] if a is None else y.reshape(turns * lanes, *y.shape[2:]) for y, a in zip(got, outs)
@@ -330,8 +330,10 @@ def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Call
 def _over_mesh(
     f: Callable, mesh: Mesh, layouts: dict[str, Layout], at: list[At], results: list[At]
 ) -> Callable:
-    """`f` on the pieces that devices have; over axes of the mesh that are no resources the
-    compiler divides, or an xmap around or inside."""
+    """Return `f` applied to the pieces of each device.
+
+    Mesh axes that are not resources are left to the compiler, or to an xmap around or inside.
+    """
 
     def spec(pos: At) -> P:
         return P(*[layout.over for n, layout in layouts.items() if n in pos])

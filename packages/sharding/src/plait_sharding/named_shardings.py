@@ -1,7 +1,7 @@
 """Shardings by the names of the axes of a mesh, and meshes as the places where programs run.
 
-Invariant: a PartitionSpec and what the runtime and the compiler are told of it divide arrays
-alike; what they tell is decoded to the spec with the fewest axes.
+Invariant: a PartitionSpec and its forms for the runtime and the compiler divide arrays alike.
+Their answers are decoded to the spec with the fewest axes.
 """
 
 import itertools
@@ -26,7 +26,7 @@ __all__ = ["Grid", "NamedSharding"]
 
 
 class Grid(NamedTuple):
-    """A mesh, as the place where a computation runs, whatever the types of its axes."""
+    """A mesh as the place where a computation runs; the types of its axes do not matter."""
 
     mesh: Mesh
 
@@ -44,32 +44,32 @@ class Grid(NamedTuple):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Their numbers."""
+        """The numbers of the devices."""
         return self.mesh.ids
 
     @property
     def topology(self) -> Any:
-        """The topology that they are of; None for devices of processes."""
+        """The topology of the devices; None for devices that processes drive."""
         return self.mesh.topology
 
     def everywhere(self) -> "NamedSharding":
-        """A whole copy on each device."""
+        """Return the sharding with a whole copy on each device."""
         return NamedSharding(self.mesh, PartitionSpec())
 
     def placement(self, tiles: Any, ndim: int) -> "NamedSharding | None":
-        """The sharding of a result that is tiled so; None if no PartitionSpec says it."""
+        """Return the sharding of a result with this tiling; None if no spec expresses it."""
         return _decoded(self.mesh, tiles, ndim)
 
     def tiled(self, tiles: Any, ndim: int) -> GSPMDSharding:
-        """The sharding of such a result, without names of axes."""
+        """Return the sharding of such a result, without names of axes."""
         return DeviceOrder(self.devices, self.topology).tiled(tiles, ndim)
 
     def once(self, unit: Any, operation: Any) -> None:
-        """The first device does it, and tells the others the results."""
+        """Let the first device run an operation, and send the results to the others."""
         told_by_one(unit, operation, self.symbol(unit))
 
     def is_left(self, bound: Mapping[str, Any]) -> bool:
-        """Return whether an axis of the mesh is none of those that `shard_map` bound."""
+        """Return whether `shard_map` has left an axis of the mesh, of size above 1, unbound."""
         return any(k > 1 and n not in bound for n, k in self.mesh.shape.items())
 
     def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
@@ -77,7 +77,7 @@ class Grid(NamedTuple):
         return whole_along(e, self.symbol(e.unit), x, aval, axes)
 
     def symbol(self, unit: Any) -> str:
-        """Its name in a module."""
+        """Return the name of the mesh in a module."""
         axes = [f"{quoted(n)}={k}" for n, k in self.mesh.shape.items()]
         text = ", ".join(axes).replace("{", "{{").replace("}", "}}")
         return unit.declare(self, "mesh", f"sdy.mesh @{{}} = <[{text}]>")
@@ -88,7 +88,7 @@ def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
     if tiles is None:
         return NamedSharding(mesh, PartitionSpec())
     counts, order = tiles
-    at = np.empty((len(counts), len(order)), np.int64)  # each device's place along each axis
+    at = np.empty((len(counts), len(order)), np.int64)  # each device's position along each axis
     at[:, list(order)] = np.indices(counts).reshape(len(counts), -1)
     entries = []
     for k in range(ndim):
@@ -101,7 +101,7 @@ def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
 
 @cache
 def _divisions(mesh: Mesh, pieces: int) -> list[tuple[str, ...]]:
-    """The ways to divide an axis in so many pieces, those of few mesh axes first."""
+    """Return the ways to divide an axis into `pieces`, those with few mesh axes first."""
     names = [n for n, k in mesh.shape.items() if k > 1]
     return [
         some
@@ -112,15 +112,15 @@ def _divisions(mesh: Mesh, pieces: int) -> list[tuple[str, ...]]:
 
 
 class NamedSharding(Sharding):
-    """Divided over the named axes of a mesh.
+    """A division over the named axes of a mesh.
 
     Args:
-      mesh: the devices.  An AbstractMesh is the one in context if that has these axes, else the
-        first devices.
-      spec: which mesh axes each axis of an array is divided over.
-      memory_kind: None, or the kind of the devices' default memory, where arrays lie.
+      mesh: the devices.  An AbstractMesh stands for the mesh in context if that has these axes,
+        else for the first devices.
+      spec: the mesh axes that each axis of an array is divided over.
+      memory_kind: None, or the kind of the devices' default memory, which holds all arrays.
 
-    Raises AxisError if the spec names an axis that the mesh does not have, PlacementError for
+    Raises AxisError if the spec names an axis that the mesh does not have; PlacementError for
     another kind of memory.
 
     >>> import plait
@@ -132,8 +132,8 @@ class NamedSharding(Sharding):
     mesh: Mesh
     spec: PartitionSpec
     explicit: "NamedSharding | None"
-    """What types say of arrays that lie so: the same of the explicit axes alone; None if the mesh
-    has none."""
+    """The part of this sharding that is in the types of arrays, over the explicit axes only; None
+    if the mesh has none."""
 
     def __init__(
         self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
@@ -147,7 +147,8 @@ class NamedSharding(Sharding):
             )
         mesh.check(spec)
         entries = list(spec)
-        while entries and entries[-1] is None:  # says nothing, and must not tell layouts apart
+        # Trailing None entries have no effect, and must not make equal layouts differ.
+        while entries and entries[-1] is None:
             entries.pop()
         self.mesh = mesh
         self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
@@ -186,11 +187,11 @@ class NamedSharding(Sharding):
         return NamedSharding, (self.mesh, self.spec)
 
     def untyped(self) -> "NamedSharding":
-        """The same over a mesh without explicit axes, of which types say nothing."""
+        """Return the sharding over the same mesh with all axes Auto, which types do not show."""
         return NamedSharding(self.mesh.untyped, self.spec)
 
     def with_spec(self, spec: Any) -> "NamedSharding":
-        """The sharding over the same mesh with another PartitionSpec, or its entries in a tuple.
+        """Return the sharding over the same mesh with another PartitionSpec, or a tuple of entries.
 
         >>> import plait
         >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).with_spec(plait.P())
@@ -201,7 +202,7 @@ class NamedSharding(Sharding):
         )
 
     def update(self, *, mesh: Any = None, spec: Any = None) -> "NamedSharding":
-        """The sharding that differs in what is given.
+        """Return the sharding with the given arguments replaced.
 
         >>> import plait
         >>> plait.NamedSharding(plait.make_mesh((1,), ("x",)), plait.P("x")).update(spec=plait.P())
@@ -218,7 +219,7 @@ class NamedSharding(Sharding):
     def admits(self, other: Sharding, ndim: int) -> bool:
         if None not in self.spec.parts:
             return super().admits(other, ndim)
-        return same_devices(self.place, other.place)  # an open axis may be divided anyhow
+        return same_devices(self.place, other.place)  # the compiler may divide an open axis freely
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
         open_ = PartitionSpec.UNCONSTRAINED
@@ -247,7 +248,7 @@ class NamedSharding(Sharding):
         self.spec.full(aval.ndim, lambda: repr(aval))
 
     def divides(self, aval: Aval) -> bool:
-        """Whether all pieces have one shape, as those of arrays have."""
+        """Return whether all pieces have one shape, as pieces of arrays must."""
         parts = self.spec.full(aval.ndim)
         counts = [self.mesh.product(p or ()) for p in parts]
         return all(k == 1 or n % k == 0 for n, k in zip(aval.shape, counts))
@@ -285,8 +286,10 @@ class NamedSharding(Sharding):
         return release.bind(x)
 
     def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
-        """`x`, in a module, divided as its type says.  Where the mesh has other axes, too, the
-        compiler may divide it further over these."""
+        """Return `x`, in a module, divided as its type says.
+
+        If the mesh has axes that are not explicit, the compiler may divide it further over these.
+        """
         told = e.unit.placements.get(x)
         if told is not None and told.explicit == self:
             return x
@@ -339,9 +342,9 @@ Mesh.drive_by(_driver)
 def piece_shape(
     mesh: Mesh | AbstractMesh, aval: Aval, parts: tuple, said: Callable | None = None
 ) -> tuple:
-    """The shape of the pieces of an array divided so; AxisError if they would differ.
+    """Return the shape of the pieces of an array; AxisError if they would differ in shape.
 
-    `said()` is the array in words.
+    `said()` names the array in the message.
     """
     out = []
     for i, (n, names) in enumerate(zip(aval.shape, parts, strict=True)):

@@ -1,10 +1,10 @@
-"""Named: the carrier that says what operations along a logical axis are along its parts.
+"""Named: the carrier that rewrites operations along a logical axis to its parts.
 
-It lifts nothing: all forms are None.  It is seen by operations that speak of one of its axes, with
-whatever operands, and says the same along axes of the mesh and lanes, which shard_map and vmap
-around it bind.  Core takes it through operations with programs, as every carrier.
+It lifts no values: all forms are None.  It sees every operation along one of its axes, whatever
+the operands.  It applies the operation along mesh axes and lanes instead, which the surrounding
+shard_map and vmap bind.  Core takes it through operations with programs, like every carrier.
 
-Invariant: the first part of an axis varies slowest; no rule leaves a name of ours in what it says.
+Invariant: the first part of an axis varies slowest; rules never pass a logical name to the parent.
 """
 
 from collections.abc import Callable
@@ -41,11 +41,11 @@ Parts = tuple[tuple[Any, int], ...]
 
 
 class Named(Carrier):
-    """Gives meaning to logical axes.
+    """A carrier that replaces logical axes by their parts.
 
     Args:
       parent: the interpreter around it, under the maps that bind the parts.
-      axes: of each logical axis its name and its parts.
+      axes: the name and the parts of each logical axis.
     """
 
     rules, does, fields = naming_rules, "xmap", ("axes",)
@@ -83,11 +83,11 @@ class Named(Carrier):
             return rule(self, *args, **params)
 
     def names(self, name: Any) -> tuple[Any, ...]:
-        """The names of the parts of an axis; of an axis that is not ours, its own."""
+        """Return the names of the parts of a logical axis; other names are returned unchanged."""
         return tuple([part for part, _ in self.parts[name]]) if name in self.parts else (name,)
 
     def one(self, name: Any, groups: tuple) -> Any:
-        """The only part of an axis along which groups of positions are formed."""
+        """Return the only part of an axis, which `groups` needs; AxisError if it has several."""
         only, *more = self.names(name)
         if more:
             raise AxisError(
@@ -99,9 +99,9 @@ class Named(Carrier):
 
 
 class _Bound(Interpreter):
-    """Tells the sizes of parts; all is done by its parent.
+    """An interpreter that adds the sizes of parts; its parent applies all operations.
 
-    The carrier may be applied to a program apart, where nobody around it binds them.
+    The carrier may be applied to a program on its own, where no surrounding map binds the parts.
     """
 
     does = "xmap"

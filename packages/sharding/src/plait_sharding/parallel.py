@@ -1,9 +1,9 @@
-"""pmap: a function of the elements along an axis, each on a device of its own.
+"""pmap: a function of the elements along an axis, each on its own device.
 
-It is shard_map over a mesh of one axis, compiled, said with the axes of arrays.
+It is a compiled shard_map over a mesh of one axis, specified by axes of arrays.
 
-Invariant: what is mapped comes to the front, and goes back from there, outside of shard_map; so
-there the mesh divides first axes only.
+Invariant: mapped axes are moved to the front before shard_map, and back after it, so the mesh
+divides first axes only.
 """
 
 import functools
@@ -27,7 +27,7 @@ from .named_maps import Elements
 __all__ = ["pmap"]
 
 _NAME = "pmap"
-"""Of the axis, if the user does not name it."""
+"""The name of the axis if the caller gives none."""
 
 
 @border
@@ -43,31 +43,31 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
 ) -> Any:
-    """`fun` on every element along the mapped axes, each on one device, all at once.
+    """Return a function that runs `fun` on every element along the mapped axes, each on a device.
 
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
-      axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis, a string.
-      in_axes: which axis of each positional argument is mapped: an int (negative ones count from
-        the end), None for an argument that every device gets whole, or a tuple of those and of
-        tree prefixes, one per argument.  Keyword arguments are mapped along axis 0.
-      out_axes: where the mapped axis is in the results: an int, None for results that are the
-        same on all devices, or a tree prefix of them.
+      axis_name: the name of the axis for collectives inside (`lax.psum`, ...), a string.
+      in_axes: the mapped axis of each positional argument.  It is an int (negative ones count from
+        the end), or None for an argument that every device gets whole.  A tuple has an entry or
+        tree prefix per argument.  Keyword arguments are mapped along axis 0.
+      out_axes: the mapped axis of the results: an int, None for results that are the same on all
+        devices, or a tree prefix of them.
       static_broadcasted_argnums: positional arguments that are hashable values, not arrays.
-      donate_argnums: arguments whose memory results may take; they are deleted.
+      donate_argnums: arguments whose memory results may reuse; they are deleted.
       devices: the devices to use, in this order; by default the first of
         `plait.local_devices()`.
       backend: the platform; this process has one.
-      axis_size: how many elements there are, if no argument is mapped.
+      axis_size: the number of elements, if no argument is mapped.
 
     Returns:
-      A compiled function with `fun`'s signature.  Inside another pmap or shard_map one device has
-      all elements of the inner one, which are done as by vmap.
+      A compiled function with `fun`'s signature.  Inside another pmap or shard_map, one device has
+      all elements of the inner one, which are mapped as by vmap.
 
     Raises:
       AxisError: an axis out of range, sizes that differ, nothing mapped, more elements than
-        devices, or a result without axis that may differ between devices.
-      TreeMismatch: in_axes or out_axes is no prefix of the arguments or results.
+        devices, or a result with out_axes None that may differ between devices.
+      TreeMismatch: in_axes or out_axes is not a prefix of the arguments or results.
 
     >>> import plait
     >>> plait.pmap(lambda x: x - plait.lax.psum(x, "i"), axis_name="i")(plait.numpy.ones((1, 2)))
@@ -112,7 +112,7 @@ def pmap(
 
 
 def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
-    """`fun` of the other ones of its `n` positional arguments."""
+    """Return `fun` as a function of its `n` positional arguments other than the fixed ones."""
     if not fixed:
         return fun
 
@@ -126,7 +126,7 @@ def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
 
 
 def _on_one_device() -> bool:
-    """Whether we are inside of a program for one device."""
+    """Return whether a surrounding program is for one device."""
     by: Interpreter | None = current()
     while by is not None:
         if isinstance(by, Piece) or (isinstance(by, Elements) and by.on_devices):
@@ -136,7 +136,7 @@ def _on_one_device() -> bool:
 
 
 def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) -> Any:
-    """The results of `f` on the elements of `xs` along the axes `at`."""
+    """Return the results of `f` on the elements of `xs` along the axes `at`."""
     (name,) = mesh.axis_names
     out_tree: Any = None
     wanted: list = []
@@ -177,7 +177,7 @@ def _is_axis(x: Any) -> bool:
 
 
 def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: list) -> list[int | None]:
-    """The mapped axis of each leaf."""
+    """Return the mapped axis of each leaf."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
             f"pmap: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
@@ -196,7 +196,7 @@ def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: list) -> list[int | None]
 
 
 def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
-    """How many elements there are."""
+    """Return the number of elements; AxisError if nothing gives it, or if sizes differ."""
     sizes = [x.shape[a] for a, x in zip(at, xs) if a is not None]
     sizes += [] if axis_size is None else [axis_size]
     if not sizes:

@@ -1,6 +1,6 @@
 """Pictures of shardings, of arrays and of meshes: which device has which slice.
 
-Invariant: what is drawn is what `devices_indices_map` says; a picture asks no device for data.
+Invariant: a picture shows the contents of `devices_indices_map`; it reads no data from devices.
 """
 
 import itertools
@@ -23,22 +23,22 @@ __all__ = ["picture", "visualize_array_sharding", "visualize_sharding"]
 
 
 def picture(x: Any, shape: Sequence[int] | None = None) -> Picture:
-    """A picture of where an array lies, of a sharding, or of a mesh.
+    """Return a picture of the placement of an array, of a sharding, or of a mesh.
 
-    Each cell is a slice: the devices that have it, the slice, how many copies there are if there
-    are several, and the processes if there are several.  Rows and columns are the last two axes
-    that are divided; of a third one each part has a grid of its own.  Of a grid with more than 64
-    cells some are left out, and dots are there instead.
+    Each cell is a slice.  It shows the devices that hold the slice, the slice, the number of copies
+    if there are several, and the processes if there are several.  Rows and columns are the last two
+    divided axes; each part of a third one has a grid of its own.  A grid with more than 64 cells is
+    abridged, with dots for the omitted cells.
 
     Args:
       x: an array, a sharding or a mesh.
-      shape: of the array that lies as a sharding says; without it slices are not named.
+      shape: the shape of an array with this sharding; without it, cells do not show slices.
 
     Returns:
       A `Picture`: `str(it)` is text, `it.svg()` an SVG document, and notebooks draw it.
 
-    Raises ArgumentError if more than three axes are divided, and for what is none of these;
-    AxisError if an array of that shape can not lie so.
+    Raises ArgumentError if more than three axes are divided, or for any other type of `x`;
+    AxisError if an array of that shape cannot have this sharding.
 
     >>> import plait
     >>> mesh = plait.make_mesh((1,), ("x",))
@@ -97,7 +97,7 @@ def _of_sharding(sharding: Sharding, shape: tuple[int, ...] | None) -> Picture:
             f"a picture has rows, columns and layers, and {sharding!r} divides {len(axes)} axes",
             fix="draw a slice of the array, or print sharding.devices_indices_map(shape)",
         )
-    for i in reversed(range(len(shape))):  # two axes are shown, if there are two
+    for i in reversed(range(len(shape))):  # a grid shows at least two axes of the array
         if len(axes) < min(2, len(shape)) and i not in axes:
             axes = sorted([*axes, i])
     several = len({d.process_index for ds in owners.values() for d in ds}) > 1
@@ -125,7 +125,7 @@ def _of_sharding(sharding: Sharding, shape: tuple[int, ...] | None) -> Picture:
 
 
 def _counted(sharding: Sharding) -> tuple[int, ...]:
-    """The shape of an array with one element for each tile."""
+    """Return the shape of an array with one element for each tile."""
     if isinstance(sharding, NamedSharding):
         spec = [names or () for names in sharding.spec.parts]
         return tuple([sharding.mesh.product(names) for names in spec]) or (1,)
@@ -152,7 +152,10 @@ def _slice_words(ends: tuple, shape: tuple[int, ...]) -> str:
 
 
 def _device_words(devices: Sequence[Any]) -> str:
-    """`cpu 0-3`; a mesh may have been given numbers."""
+    """Return the platform and the numbers of devices, `cpu 0-3`.
+
+    A mesh may hold plain numbers in place of devices.
+    """
     kind = getattr(devices[0], "platform", "device")
     return f"{kind} {numbers([getattr(d, 'id', d) for d in devices])}"
 
@@ -171,11 +174,14 @@ def _laid_out(
     cell: Callable[[tuple[int, ...]], Cell],
     words: Callable[[tuple[int, ...]], str],
 ) -> Picture:
-    """A picture of a grid of cells: its last two axes are rows and columns, and of those before
-    them each combination has a panel, which `words` names."""
+    """Return a picture of a grid of cells.
+
+    Its last two axes are rows and columns.  Each combination of positions along the axes before
+    them has a panel, named by `words`.
+    """
     shown = folded(counts)
     *before, down, across = [[0], [0], *shown][min(len(shown), 2) :]
-    keep = 2 - min(len(shown), 2)  # of (row, column) what is no index: there are fewer axes
+    keep = 2 - min(len(shown), 2)  # with fewer than two axes, the row (and column) is not an index
     panels = []
     for lead in itertools.product(*before):
         if None in lead:
@@ -198,14 +204,14 @@ def _laid_out(
 
 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Print where the pieces of an array are, or draw it in a notebook.
+    """Print which device holds which piece of an array, or draw it in a notebook.
 
     Args:
       arr: an array.
-      kwargs: as of `visualize_sharding`.
+      kwargs: as in `visualize_sharding`.
 
-    Raises OperandTypeError for what is no array; in functions that are traced,
-    `inspect_array_sharding` tells the sharding of a value.
+    Raises OperandTypeError if `arr` is not an array.  In traced functions, use
+    `inspect_array_sharding` for the sharding of a value.
 
     >>> import plait
     >>> plait.debug.visualize_array_sharding(plait.numpy.zeros(3))
@@ -230,19 +236,19 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Colour | None = None,
 ) -> None:
-    """Print which device has which slice of an array of this shape, or draw it in a notebook.
+    """Print which device holds which slice of an array of this shape, or draw it in a notebook.
 
     Args:
-      shape: of the array.
-      sharding: where it lies.
+      shape: the shape of the array.
+      sharding: the sharding of the array.
       use_color: whether a terminal shows slices in colours.
-      scale: how many times as large as they need be cells are.
+      scale: the size of the cells, as a multiple of the least size.
       min_width: the least number of characters across a cell.
-      max_width: the most across the picture: columns that do not fit are left out.
-      color_map: from a number between 0 and 1 to red, green and blue between 0 and 1.
+      max_width: the largest width of the picture; columns that do not fit are left out.
+      color_map: maps a number between 0 and 1 to red, green and blue between 0 and 1.
 
-    Raises ArgumentError if more than three axes are divided, AxisError if an array of that shape
-    can not lie so.
+    Raises ArgumentError if more than three axes are divided; AxisError if an array of that shape
+    cannot have this sharding.
 
     >>> import plait
     >>> mesh = plait.make_mesh((1, 1), ("x", "y"))
@@ -264,7 +270,7 @@ def visualize_sharding(
 
 
 class _Coloured:
-    """A picture in colours of the user's, for notebooks."""
+    """A picture in the caller's colours, for notebooks."""
 
     def __init__(self, drawn: Picture, colour: Colour | None):
         self._drawn, self._colour = drawn, colour
@@ -277,7 +283,7 @@ class _Coloured:
 
 
 def _notebook() -> Callable[[Any], Any] | None:
-    """How a notebook displays something; None where there is none."""
+    """Return the function that displays a value in a notebook; None outside of notebooks."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if ipython is None or not hasattr(shell, "kernel"):
@@ -286,7 +292,7 @@ def _notebook() -> Callable[[Any], Any] | None:
 
 
 def _html(x: Any) -> str | None:
-    """What notebooks show of a mesh or sharding; None where there is no picture of it."""
+    """Return the HTML of a mesh or sharding for notebooks; None if it cannot be drawn."""
     try:
         return picture(x).svg()
     except PlaitError:

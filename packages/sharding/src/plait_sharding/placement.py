@@ -1,8 +1,8 @@
-"""Shardings, which say where arrays are, and the operation that brings an array to one.
+"""Shardings, which say where arrays are, and the operation that moves an array to one.
 
-Invariant: a sharding is a value: what the core calls a Placement, part of the dispatch key of the
-arrays that lie so.  A Program says nothing of where its operands are; it may say where a value
-shall be (`constraint`), which moves data and changes none.
+Invariant: a sharding is a value.  It is a Placement of the core, so it is part of the dispatch key
+of its arrays.  A Program does not fix where its operands are.  It may fix where a value goes
+(`constraint`), which moves data and changes none.
 """
 
 from collections.abc import Callable
@@ -37,62 +37,64 @@ __all__ = ["Sharding", "SingleDeviceSharding", "constraint", "release"]
 
 
 class Sharding:
-    """Where the pieces of an array are, and which device has which.
+    """The devices of an array, and the piece that each of them has.
 
-    `accept` and `constrain` are how `plait.jit` brings arguments and lays out results.
+    `plait.jit` moves arguments by `accept`, and lays out results by `constrain`.
     """
 
     __slots__ = ()
     _html: ClassVar[Callable[["Sharding"], str | None]]
     place: Any
     explicit: Any = None
-    """What types say of arrays that lie so; None is nothing."""
+    """The part of the sharding that is in the types of its arrays; None if there is none."""
 
     @classmethod
     def draw_by(cls, html: Callable[["Sharding"], str | None]) -> None:
-        """Show shardings in notebooks as `html(sharding)`."""
+        """Register `html(sharding)`, which draws shardings in notebooks."""
         cls._html = staticmethod(html)
 
     def _repr_html_(self) -> str | None:
         return Sharding._html(self)
 
     def tiling(self, ndim: int) -> str:
-        """As the runtime spells it (HloSharding)."""
+        """Return the HloSharding of arrays of `ndim` axes, as text."""
         return "{replicated}"
 
     def attributes(self, unit: Any, ndim: int) -> dict:
-        """What an argument or result of `main` carries that lies so."""
+        """Return the attributes of an argument or result of `main` with this sharding."""
         return {}
 
     def closed(self) -> "Sharding":
-        """The same, with nothing left to the compiler."""
+        """Return the sharding with nothing left to the compiler."""
         return self
 
     def open_at(self, axis: int, ndim: int) -> "Sharding":
-        """Of arrays with one more axis, at `axis`, which is left to the compiler."""
+        """Return the sharding of arrays with a further axis, at `axis`, left to the compiler."""
         return self
 
     def divided_at(self, axis: int, ndim: int, names: tuple[str, ...]) -> "Sharding":
-        """Of arrays with one more axis, at `axis`, which is divided over axes of a mesh; AxisError
-        if others are divided over them, or there are no such axes."""
+        """Return the sharding of arrays with a further axis, at `axis`, divided over `names`.
+
+        Raises AxisError if these mesh axes divide another axis, or do not exist.
+        """
         return self
 
     def check(self, aval: Aval, said: str = "") -> None:
-        """AxisError if arrays of this type, `said` in words, can not lie so."""
+        """Raise AxisError if arrays of this type, which messages call `said`, do not fit."""
 
     def check_axes(self, aval: Aval) -> None:
-        """AxisError if it speaks of axes that arrays of this type do not have."""
+        """Raise AxisError if it has entries for axes that arrays of this type lack."""
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
-        """`x`, in a module, brought here."""
+        """Return `x`, in a module, with this sharding."""
         raise PlaitError(f"{type(self).__name__} has no method `lowered`", fix="define it")
 
-    # -- as jit uses it --------------------------------------------------------------------
+    # -- for jit ---------------------------------------------------------------------------
 
     def accept(self, x: Any) -> Any:
-        """`x` here; the same array if it is here already.
+        """Return `x` with this sharding; the same array if it has it already.
 
-        Raises PlacementError for an array that was placed elsewhere on purpose.
+        Raises PlacementError for an array that the caller placed elsewhere explicitly.
         """
         if current() is GROUND and isinstance(x, np.ndarray):
             return from_host(x, self)
@@ -109,29 +111,29 @@ class Sharding:
         return constraint.bind(value, sharding=self)
 
     def admits(self, other: "Sharding", ndim: int) -> bool:
-        """Whether an array of `ndim` axes that lies as `other` says lies so."""
+        """Return whether an array of `ndim` axes with the sharding `other` has this one, too."""
         return self == other or self.is_equivalent_to(other, ndim)
 
     def constrain(self, x: Any) -> Any:
-        """`x`, a value of a function that is traced, to lie so."""
+        """Return `x`, a traced value, constrained to this sharding."""
         value = as_value(x)
         self.check(value.aval)
         return constraint.bind(value, sharding=self)
 
-    # -- questions -------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------
 
     @property
     def topology(self) -> Any:
-        """The topology that its devices are of; None for devices of processes."""
+        """The topology of its devices; None for devices that processes drive."""
         return topology_of(self.place)
 
     def _devices(self) -> list[Device]:
-        """The devices that have a piece, in order."""
+        """Return the devices that have a piece, in order."""
         every = devices() if self.topology is None else topology_devices(self.topology)
         return [every[i] for i in self.place.devices]
 
     def _local(self) -> tuple[int, ...]:
-        """Numbers of the devices that this process drives: none of those of a topology."""
+        """Return the numbers of the devices that this process drives; none for a topology."""
         return local() if self.topology is None else ()
 
     @property
@@ -141,40 +143,39 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """Those of them that belong to this process."""
+        """The devices with a piece that belong to this process."""
         return {d for d in self._devices() if d.id in self._local()}
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        """The same in order, by the name that libraries for checkpoints read."""
+        """The addressable devices in order, under the name that checkpoint libraries use."""
         return tuple([d for d in self._devices() if d.id in self._local()])
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """True if some of its devices belong to this process."""
         return bool(self.addressable_devices)
 
     @property
     def num_devices(self) -> int:
-        """How many devices have a piece."""
+        """The number of devices with a piece."""
         return len(self.place.devices)
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of its devices belong to this process."""
+        """True if all of its devices belong to this process."""
         return set(self.place.devices) <= set(self._local())
 
     @property
     def memory_kind(self) -> str:
-        """The kind of the memory that arrays lie in: the default one of the devices."""
+        """The kind of memory that holds arrays: the default one of the devices."""
         there = devices()[first()] if self.topology is None else self._devices()[0]
         return there.default_memory().kind
 
     def with_memory_kind(self, kind: str | None) -> "Sharding":
-        """The same, in a memory of this kind; None is the default one, which is the only one that
-        arrays lie in.
+        """Return the sharding with this kind of memory; None is the default one.
 
-        Raises PlacementError for other kinds.
+        Arrays are in the default memory only, so other kinds raise PlacementError.
         """
         if kind is not None and kind != self.memory_kind:
             raise PlacementError(
@@ -186,36 +187,37 @@ class Sharding:
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole array."""
+        """True if every device has the whole array."""
         return self.tiling(0) == "{replicated}"
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
-        """AxisError if an array of this shape can not lie so."""
+        """Raise AxisError if an array of this shape cannot have this sharding."""
         shape = tuple(aval_shape)
         self.check(Aval(shape, np.int8), f"an array of shape {shape}")
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
-        """The slice of an array of this shape that each device has."""
+        """Return the slice of an array of this shape that each device has."""
         key = Placed(Aval(global_shape, np.int8), self)
         self.check(key.aval, f"an array of shape {tuple(global_shape)}")
         cut = boxes(layout_of(key), key.aval.shape)
         return dict(zip(self._devices(), cut, strict=True))
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
-        """The same, of the devices of this process."""
+        """Return the slices of the devices of this process only."""
         found, mine = self.devices_indices_map(global_shape), set(self._local())
         return {d: box for d, box in found.items() if d.id in mine}
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the pieces of an array of this shape."""
+        """Return the shape of the pieces of an array of this shape."""
         box = next(iter(self.devices_indices_map(global_shape).values()))
         return tuple([s.stop - s.start for s in box])
 
     def is_equivalent_to(self, other: "Sharding", ndim: int) -> bool:
-        """Whether each device has the same piece of every array of `ndim` axes."""
+        """Return whether each device has the same piece of every array of `ndim` axes."""
         if not same_devices(self.place, other.place):
             return False
-        shape = (len(self.place.devices),) * ndim  # which every division divides
+        # Every division over these devices divides an axis of this size evenly.
+        shape = (len(self.place.devices),) * ndim
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
 
 
@@ -223,11 +225,11 @@ class Sharding:
 
 
 class SingleDeviceSharding(Sharding):
-    """Whole, on one device.  It is a place of its own.
+    """A whole array on one device.  It is a place of its own.
 
     Args:
       device: one of `plait.devices()`, or its number; or a device of a topology.
-      memory_kind: None, or the kind of the device's default memory, where arrays lie.
+      memory_kind: None, or the kind of the device's default memory, which holds all arrays.
 
     Raises PlacementError for another kind of memory.
 
@@ -268,35 +270,35 @@ class SingleDeviceSharding(Sharding):
     # -- Place -----------------------------------------------------------------------------
 
     def everywhere(self) -> "SingleDeviceSharding":
-        """Where arrays of the default place are brought."""
+        """Return the sharding that arrays of the default place are moved to."""
         return self
 
     def placement(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
-        """Where results are."""
+        """Return the sharding of results."""
         return self
 
     def tiled(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
-        """Where results are."""
+        """Return the sharding of results."""
         return self
 
     def once(self, unit: Any, operation: Any) -> None:
-        """One device does everything."""
+        """Do nothing: a single device runs every operation once."""
 
 
 def inside_shard_map(sharding: Sharding) -> PlaitError:
-    """The error for a sharding that is asked for where each device has its own piece."""
+    """Return the error for a sharding requested inside shard_map, where devices have own pieces."""
     return PlaitError(
         f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
         fix="constrain the operands or results of shard_map instead",
     )
 
 
-# ---- bringing arrays there -----------------------------------------------------------------
+# ---- moving arrays -------------------------------------------------------------------------
 
 
 @primitive("sharding.constraint", traits=(Linear, Structural))
 def constraint(x: Aval, *, sharding: Sharding) -> Aval:
-    """`x`, to lie as the sharding says; the compiler also divides what does not divide evenly."""
+    """Return `x` with this sharding; the compiler also handles axes that do not divide evenly."""
     sharding.check_axes(x)
     return x.with_sharding(sharding.explicit)
 
@@ -308,18 +310,22 @@ def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
 
 @physical_rules.rule(constraint)
 def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
-    return constraint.bind(*xs, sharding=sharding)  # which says nothing of the axes of an element
+    # The sharding has no entries for the axes of an element.
+    return constraint.bind(*xs, sharding=sharding)
 
 
 @primitive("sharding.release", traits=(Linear, Structural))
 def release(x: Aval) -> Aval:
-    """`x`, where it is, in a type that says nothing of explicit axes."""
+    """Return `x`, in its place, with a type without explicit axes."""
     return x
 
 
 @lower_rules.rule(release)
 def _(e: Any, xs: Any, ins: Any, outs: Any) -> Any:
-    """A value of the module tells where it is, types of axes and all: hence another one."""
+    """Return a new value of the module with the untyped sharding.
+
+    A module records one sharding per value, types of axes included, so the old value cannot serve.
+    """
     told = e.unit.placements.get(xs[0])
     if told is None or told.explicit is None:
         return xs[0]
@@ -332,8 +338,10 @@ def _(tail: tuple, xs: Any) -> Any:
 
 
 def from_host(x: Any, sharding: Sharding) -> Array:
-    """A copy of a numpy array, or of what gives its slices, piece by piece, without a detour over
-    the default device."""
+    """Return an array with a copy of a numpy array, or of an object that gives slices.
+
+    It is copied piece by piece, and does not pass through the default device.
+    """
     dtype = canonical(x.dtype)
     key = _key(sharding, tuple(x.shape), dtype)
     events.happened("transfer", key)
@@ -342,7 +350,7 @@ def from_host(x: Any, sharding: Sharding) -> Array:
 
 @lru_cache(maxsize=4096)
 def _key(sharding: Sharding, shape: tuple[int, ...], dtype: np.dtype) -> Placed:
-    """The dispatch key of such an array that lies so; an error if none can."""
+    """Return the dispatch key of an array with this sharding; an error if it does not fit."""
     aval = Aval(shape, dtype)
     sharding.check(aval)
     return Placed(aval, sharding.closed())

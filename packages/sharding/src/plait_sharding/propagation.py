@@ -1,9 +1,9 @@
-"""AUTO: arguments and results of jit that lie as the compiler chooses.
+"""AUTO: arguments and results of jit whose sharding the compiler chooses.
 
-It chooses by propagating what is known of other values along the operations of the program, and
-never by searching for the best of all divisions.
+It chooses by propagating known shardings of other values along the operations of the program.  It
+does not search for the best of all shardings.
 
-Invariant: no array lies so: what is asked for here is the compiler's choice once it has compiled.
+Invariant: no array has this sharding; it stands for the compiler's choice, known after compiling.
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ __all__ = ["AUTO"]
 
 
 class AutoSharding:
-    """In `in_shardings` or `out_shardings` of jit: to be divided over a mesh as the compiler sees
-    fit, which it learns from the other operands, results and constraints of the program.
+    """A request, in `in_shardings` or `out_shardings` of jit, that the compiler choose a sharding.
 
-    `AUTO` is over the mesh in context (`with mesh:`), `AUTO(mesh)` over another.  What was chosen
-    is in `jit(f, ...).lower(...).compile().input_shardings` and `.output_shardings`.  Arguments of
-    a call that were placed on purpose must lie so; others are brought there.
+    The compiler derives it from the other operands, results and constraints of the program.  `AUTO`
+    is over the mesh in context (`with mesh:`), `AUTO(mesh)` over another.  The choice is in
+    `jit(f, ...).lower(...).compile().input_shardings` and `.output_shardings`.  Arguments that the
+    caller placed explicitly must have the chosen sharding; others are moved to it.
 
-    Raises MissingMesh, where `AUTO` is used, if no mesh is in context, ArgumentError for what is no
-    mesh.
+    Raises MissingMesh if `AUTO` is used without a mesh in context; ArgumentError for a mesh that
+    is not a `Mesh`.
 
     >>> import plait
     >>> mesh = plait.make_mesh((1,), ("x",))
@@ -38,13 +38,13 @@ class AutoSharding:
 
     __slots__ = ("mesh",)
     is_chosen = True
-    """What jit asks a placement, to let the compiler choose."""
+    """A flag that jit reads: the compiler chooses this placement."""
 
     def __init__(self, mesh: Mesh | None):
         self.mesh = mesh
 
     def __call__(self, mesh: Mesh) -> "AutoSharding":
-        """The same, over this mesh."""
+        """Return AUTO over this mesh."""
         if not isinstance(mesh, Mesh):
             raise ArgumentError(
                 f"AUTO needs a mesh, not {mesh!r}",
@@ -65,7 +65,7 @@ class AutoSharding:
         return AutoSharding, (self.mesh,)
 
     def here(self) -> "AutoSharding":
-        """Over the mesh in context, if no mesh was given."""
+        """Return AUTO over its mesh, else the one in context; MissingMesh if there is none."""
         if self.mesh is not None:
             return self
         mesh = mesh_here()
@@ -78,21 +78,21 @@ class AutoSharding:
 
     @property
     def place(self) -> Grid:
-        """The devices."""
+        """The devices of the mesh."""
         mesh = self.here().mesh
         assert mesh is not None
         return Grid(mesh)
 
     def attributes(self, unit: Any, ndim: int) -> dict[str, Any]:
-        """Nothing is said of such an argument of `main`."""
+        """Return no attributes: such an argument of `main` has no fixed sharding."""
         return {}
 
     def accept(self, x: Any) -> Any:
-        """A traced argument, which the compiler divides anyhow."""
+        """Return a traced argument unchanged: the compiler divides it anyhow."""
         return x
 
     def constrain(self, x: Any) -> Any:
-        """`x`, a result of a function that is traced, left to the compiler on these devices."""
+        """Return `x`, a result of a traced function, with every axis left to the compiler."""
         value = as_value(x)
         open_ = [PartitionSpec.UNCONSTRAINED] * value.aval.ndim
         return NamedSharding(self.place.mesh, PartitionSpec(*open_)).constrain(value)

@@ -1,4 +1,4 @@
-"""References of outside in shard_map: every device has the whole of them, and writes the same.
+"""Outer references in shard_map: every device has all of one, and writes the same to it.
 
 Invariant: only the table of plait_state loads this.
 """
@@ -25,8 +25,8 @@ def _shard_map(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
             fix="pass it as an argument, so that each device has its piece, or leave out "
             "check_vma=False",
         )
-    # a reference has no axes, and neither has what was said of it; what is written is the same on
-    # every device, for it has the type of what the reference held
+    # A reference has no axes, so its in_spec does not fit its contents.  The contents are whole on
+    # every device, and so is the written value, since it has the same type.
     operands = held(args)
     whole = [((),) * x.aval.ndim for x in operands]
     specs = [s if x is a else w for x, a, w, s in zip(operands, args, whole, params["in_specs"])]

@@ -1,10 +1,10 @@
-"""Bringing an array from where it lies to where it shall lie.
+"""Moving an array from one sharding to another.
 
-Between the same devices a program does it, which the compiler makes of the constraint; between
-others each device is sent the parts of its piece by those who have them.
+Between the same devices a program moves it, compiled from the constraint.  Between others, each
+device is sent the parts of its piece by the devices that hold them.
 
-Invariant: an array in pieces is never put together on the host, nor, between specs of one mesh, on
-a device that shall have a piece of it; the result has memory of its own.
+Invariant: an array in pieces is never assembled on the host.  Between specs of one mesh, it is not
+assembled on a device that will have a piece of it either.  The result has its own memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ Box = tuple[slice, ...]
 
 @eager_rules.rule(constraint)
 def _(args: Any, params: dict[str, Any]) -> Array | None:
-    """From device to device; None where the compiler makes a program of it."""
+    """Move an array between devices; return None if the compiler must make a program for it."""
     x, sharding = solid(args[0]), params["sharding"]
     have = x.key.placement
     if have == sharding:
@@ -61,14 +61,15 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
         return _among_the_same(x, have, key)
     events.happened("transfer", key)
     if len(here) == 1 and (platform() == "cpu" or len(there) == 1) or not x.aval.size:
-        return wrap(move(x.buffer(), key), key)  # whose memory the host can read where it is
+        # The host can read the source without a copy, or there is one target.
+        return wrap(move(x.buffer(), key), key)
     if len(here) == len(there) and _boxes(x.key) == _boxes(key):
         return wrap(move(x.buffer(), key), key)
     return _piece_by_piece(x, key)
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Whether two shardings differ in the types of the axes of their meshes alone."""
+    """Return whether two shardings differ in the types of mesh axes only."""
     if not (isinstance(a, NamedSharding) and isinstance(b, NamedSharding) and a.spec == b.spec):
         return False
     return a.mesh.untyped == b.mesh.untyped
@@ -84,8 +85,11 @@ def _(args: Any, params: dict[str, Any]) -> Array:
 
 
 def _over_processes(x: Array, key: Placed, among_the_same: bool) -> Array | None:
-    """`x`, of several processes or for them: by a program, if its devices stay; else each process
-    brings what it has, which must be all that it shall have."""
+    """Move `x` between or within processes.
+
+    Return None, for a program, if its devices stay the same.  Otherwise each process moves its own
+    data, which must cover all that its devices will hold.
+    """
     if among_the_same:
         return None
     events.happened("transfer", key)
@@ -93,13 +97,13 @@ def _over_processes(x: Array, key: Placed, among_the_same: bool) -> Array | None
 
 
 def _among_the_same(x: Array, have: Sharding, key: Placed) -> Array | None:
-    """`x`, divided in another way over its devices, or counted in another order."""
+    """Return `x` with another division over its devices, or with the devices in another order."""
     sharding: Any = key.placement
     there = sharding.place.devices
     if have.place.devices != there:
         pieces = dict(zip(have.place.devices, x.buffer()._arrays, strict=True))
         turned = Placed(x.aval, in_tiles(have, x.aval.ndim, there))
-        x = wrap(assemble([pieces[d] for d in there], turned), turned)  # the same memory
+        x = wrap(assemble([pieces[d] for d in there], turned), turned)  # it shares the memory
     if _boxes(x.key) == _boxes(key):
         events.happened("transfer", key)
         return wrap(move(x.buffer(), key), key)
@@ -110,12 +114,12 @@ def _among_the_same(x: Array, have: Sharding, key: Placed) -> Array | None:
 
 
 def stations(have: Sharding, want: Sharding, aval: Aval) -> list[NamedSharding]:
-    """Where an array lies on the way between two specs of one mesh.
+    """Return the intermediate shardings of an array between two specs of one mesh.
 
-    Left alone, the compiler replicates an array on every device where two divisions have nothing
-    in common.  So first every axis of the array is divided further, which moves nothing; then the
-    pieces change places, among divisions over the same axes of the mesh; and then they are put
-    together over the axes that are no longer divided over.
+    By itself, the compiler replicates an array on every device if the two divisions have nothing in
+    common.  So first every axis of the array is divided further, which moves nothing.  Then the
+    pieces change places, between divisions over the same mesh axes.  Then they are joined over the
+    mesh axes that no longer divide.
     """
     if not (isinstance(have, NamedSharding) and isinstance(want, NamedSharding)):
         return []
@@ -129,7 +133,7 @@ def stations(have: Sharding, want: Sharding, aval: Aval) -> list[NamedSharding]:
 
 
 def _further(parts: Any, others: Any, used: Names) -> list[Names]:
-    """Each axis divided as it is, and over those names of the others that are not used yet."""
+    """Return each entry extended by the names of the other spec's entry that are not used yet."""
     return [
         (*(p or ()), *[n for n in q or () if n not in used])
         for p, q in zip(parts, others, strict=True)
@@ -138,7 +142,7 @@ def _further(parts: Any, others: Any, used: Names) -> list[Names]:
 
 @lru_cache(maxsize=1024)
 def _program(way: tuple[Sharding, ...]) -> Callable[[Array], Array]:
-    """Brings an array to the last of some shardings, by way of the others."""
+    """Return a compiled function that constrains an array to these shardings in turn."""
 
     def reshard(x: Any) -> Any:
         for sharding in way:
@@ -153,7 +157,7 @@ def _boxes(key: Any) -> list[Box]:
 
 
 def _piece_by_piece(x: Array, key: Placed) -> Array:
-    """`x` on other devices, each of which is sent what it shall have."""
+    """Return `x` on other devices, after sending each the parts of its piece."""
     holders: dict[Any, tuple[Box, list[tuple[int, Any]]]] = {}
     devices = (first(),) if x.key.placement is None else x.key.placement.place.devices
     pieces = x.buffer()._arrays if len(devices) > 1 else [x.buffer()]
@@ -185,19 +189,19 @@ def _ends(box: Box) -> tuple[tuple[int, int], ...]:
 
 
 def _common(a: Box, b: Box) -> Box | None:
-    """What two boxes have in common."""
+    """Return the intersection of two boxes; None if it is empty."""
     ends = [(max(s.start, t.start), min(s.stop, t.stop)) for s, t in zip(a, b, strict=True)]
     return None if any(i >= j for i, j in ends) else tuple([slice(i, j) for i, j in ends])
 
 
 def _nearest(copies: Sequence[tuple[int, Any]], device: int, turn: int) -> tuple[int, Any]:
-    """The copy on the device itself; else one of them, each in its turn."""
+    """Return the copy on the device itself, else the copies in rotation."""
     own = [c for c in copies if c[0] == device]
     return own[0] if own else copies[turn % len(copies)]
 
 
 def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Array:
-    """A part of the piece of a device, there."""
+    """Return a part of a device's piece, as an array on that device."""
     aval = x.aval.with_shape([s.stop - s.start for s in source])
     whole = wrap(piece, Placed(aval, SingleDeviceSharding(owner)))
     if common == source:
@@ -209,8 +213,10 @@ def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Array:
 
 
 def _joined(parts: dict[tuple, Array], axis: int) -> Array:
-    """Parts of one box on one device, by where they begin and end, put together along this axis
-    and those after it: they are all combinations of some divisions of each axis."""
+    """Return the parts of one box, on one device, joined along this axis and those after it.
+
+    `parts` is keyed by their ends; they are all combinations of some divisions of each axis.
+    """
     if len(parts) == 1:
         return next(iter(parts.values()))
     rows = [_joined(row, axis + 1) for row in _rows(parts, axis)]
@@ -218,6 +224,6 @@ def _joined(parts: dict[tuple, Array], axis: int) -> Array:
 
 
 def _rows(parts: dict[tuple, Array], axis: int) -> Iterator[dict[tuple, Array]]:
-    """The parts by where they are along an axis, in order."""
+    """Yield the parts grouped by their position along an axis, in order."""
     for begin in sorted({ends[axis] for ends in parts}):
         yield {ends: part for ends, part in parts.items() if ends[axis] == begin}

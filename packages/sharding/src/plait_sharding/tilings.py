@@ -1,9 +1,9 @@
-"""Shardings without names: tiles, and which device has which, as the runtime itself speaks of them.
+"""Shardings without names: tiles, and the device of each, in the runtime's notation.
 
-What no PartitionSpec says of results that the compiler divided is said by a `GSPMDSharding`.
+A `GSPMDSharding` describes results that the compiler divided in a way that no PartitionSpec does.
 
-Invariant: two of them are equal if each device has the same piece of every array, in whatever words
-they were given; the compiler is told of them as of any sharding, over a mesh without meaning.
+Invariant: two of them are equal if each device has the same piece of every array, in whatever
+notation they were given.  The module describes each over a mesh that is made for it.
 """
 
 import math
@@ -22,31 +22,37 @@ __all__ = ["DeviceOrder", "GSPMDSharding", "quoted", "spec_text", "told_by_one",
 
 
 def quoted(name: str) -> str:
-    """A name of an axis as MLIR spells it."""
+    """Return the name of an axis as MLIR spells it."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
-    """The entries of a full spec as Shardy spells them; `open_` to further axes, all or those
-    that are None."""
+    """Return the entries of a full spec in Shardy's notation.
+
+    Axes whose entry is None are open to further mesh axes; `open_` opens all of them.
+    """
     each = [[*map(quoted, p or ()), *(["?"] if open_ or p is None else [])] for p in parts]
     return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
 
 
 def whole_along(e: Any, symbol: str, x: Any, aval: Aval, axes: Collection[int]) -> Any:
-    """Constrain a value in a module to be whole along these axes, and leave the others open; that
-    is said over the mesh `symbol`."""
+    """Constrain a value in a module to be whole along these axes, with the others open.
+
+    `symbol` is the mesh in the module that the constraint refers to.
+    """
     parts = tuple([() if i in axes else None for i in range(aval.physical.ndim)])
     how = attr("#sdy.sharding" + spec_text(symbol, parts))
     return e.op("sdy.sharding_constraint", [x], aval, sharding=how)
 
 
 def told_by_one(unit: Any, operation: Any, symbol: str) -> None:
-    """Let the first device do an operation of a module, and tell the others the results; `symbol`
-    is a mesh of all of them."""
+    """Let the first device run an operation of a module, and send the results to the others.
+
+    `symbol` is a mesh of all devices in the module.
+    """
     one = unit.declare("one", "one", "sdy.mesh @{} = <[], device_ids=[0]>")
     results = list(operation.results)
-    each = ", ".join([f"<@{one}, []>"] * max(1, len(results)))  # also if there are none
+    each = ", ".join([f"<@{one}, []>"] * max(1, len(results)))  # one entry even without results
     operation.attributes["sdy.sharding"] = attr(f"#sdy.sharding_per_value<[{each}]>")
     m = bindings()
     for r in results:
@@ -60,34 +66,34 @@ def told_by_one(unit: Any, operation: Any, symbol: str) -> None:
 
 
 class DeviceOrder(NamedTuple):
-    """Devices in an order, as the place where a computation runs."""
+    """Devices in an order, as a place where a computation runs."""
 
     devices: tuple[int, ...]
     topology: Any = None
-    """The topology that they are of; None for devices of processes."""
+    """The topology of the devices; None for devices that processes drive."""
 
     def __str__(self) -> str:
         return f"the devices {in_words(self.devices)}"
 
     def everywhere(self) -> "GSPMDSharding":
-        """A whole copy on each device."""
+        """Return the sharding with a whole copy on each device."""
         return _rebuilt(self.devices, None, (), (), self.topology)
 
     def placement(self, tiles: Any, ndim: int) -> None:
-        """Another place of the module may have names for a sharding."""
+        """Return None: devices in an order have no axis names to express a tiling by."""
 
     def tiled(self, tiles: Any, ndim: int) -> "GSPMDSharding":
-        """The sharding of a result that is tiled so."""
+        """Return the sharding of a result with this tiling."""
         if tiles is None or math.prod(tiles[0][:ndim]) == 1:
             return self.everywhere()
         return _rebuilt(self.devices, tuple(tiles[0][:ndim]), tiles[1], (), self.topology)
 
     def once(self, unit: Any, operation: Any) -> None:
-        """The first device does it, and tells the others the results."""
+        """Let the first device run an operation, and send the results to the others."""
         told_by_one(unit, operation, self.everywhere().symbol(unit))
 
     def is_left(self, bound: Mapping[str, Any]) -> bool:
-        """Return whether values here are those of all devices, outside of `shard_map`."""
+        """Return whether the module is outside of `shard_map`, where values are global."""
         return not bound
 
     def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
@@ -96,17 +102,17 @@ class DeviceOrder(NamedTuple):
 
 
 class GSPMDSharding(Sharding):
-    """Divided into tiles, without names of axes: as the runtime says it.
+    """A division into tiles, without names of axes, in the runtime's notation.
 
     Args:
       devices: devices, or their numbers, in order.
-      op_sharding: the text of an HloSharding, "{devices=[2,4]<=[8]}" for two by four tiles on eight
-        devices one after the other, or such an object of jaxlib's.  After the tiles along each axis
-        there may be copies: "{devices=[2,4]<=[8] last_tile_dim_replicate}" is two tiles of a vector
-        and four copies of each.  Numbers are places in the order of `devices`.
+      op_sharding: an HloSharding, as text or as an object of jaxlib.  "{devices=[2,4]<=[8]}" is two
+        by four tiles on eight devices in order.  Copies may follow the tiles along each axis:
+        "{devices=[2,4]<=[8] last_tile_dim_replicate}" is two tiles of a vector and four copies of
+        each.  Numbers are positions in `devices`.
 
-    Raises AxisError for a device that is there twice, and another number of tiles than devices,
-    ArgumentError for what is no tiling.
+    Raises AxisError for a device that occurs twice, or if the number of tiles differs from that of
+    devices; ArgumentError if `op_sharding` is not a tiling.
 
     >>> import plait
     >>> plait.sharding.GSPMDSharding(plait.devices()[:1], "{replicated}").is_fully_replicated
@@ -117,9 +123,9 @@ class GSPMDSharding(Sharding):
     devices: tuple[int, ...]
     topology: Any
     dims: tuple[int, ...] | None
-    """How many tiles each axis has; None if every device has the whole array, of any axes."""
+    """The number of tiles along each axis; None if each device has the whole array, of any rank."""
     order: tuple[int, ...]
-    """Of each tile the places of the devices that have it, the copies of the first tile first."""
+    """The positions of the devices of each tile, the copies of the first tile first."""
     opened: tuple[int, ...]
     """The axes that are left to the compiler."""
 
@@ -146,7 +152,7 @@ class GSPMDSharding(Sharding):
 
     @classmethod
     def get_replicated(cls, device_assignment: Sequence[Any]) -> "GSPMDSharding":
-        """A whole copy on each of these devices.
+        """Return the sharding with a whole copy on each of these devices.
 
         >>> import plait
         >>> plait.sharding.GSPMDSharding.get_replicated(plait.devices()[:1]).num_devices
@@ -211,7 +217,7 @@ class GSPMDSharding(Sharding):
     def admits(self, other: Sharding, ndim: int) -> bool:
         if not self.opened:
             return super().admits(other, ndim)
-        return same_devices(self, other.place)  # an open axis may be divided anyhow
+        return same_devices(self, other.place)  # the compiler may divide an open axis in any way
 
     def open_at(self, axis: int, ndim: int) -> "GSPMDSharding":
         dims = list(self.dims or (1,) * ndim)
@@ -228,8 +234,10 @@ class GSPMDSharding(Sharding):
         )
 
     def symbol(self, unit: Any) -> str:
-        """The name in a module of the mesh that it is over: an axis for each of the array's, and
-        one for the copies."""
+        """Return the name of its mesh in a module.
+
+        The mesh has an axis for each divided axis of the array, and one for the copies.
+        """
         n = len(self.devices)
         sizes = (1,) if self.dims is None else (*self.dims, n // math.prod(self.dims))
         axes = ", ".join([f'"a{i}"={k}' for i, k in enumerate(sizes) if k > 1])
@@ -268,8 +276,7 @@ def _rebuilt(
 
 
 def in_tiles(sharding: Sharding, ndim: int, devices: tuple[int, ...]) -> GSPMDSharding:
-    """A sharding of arrays of `ndim` axes in the words of tiles, of the same devices in another
-    order."""
+    """Return the tiling of arrays of `ndim` axes by a sharding, with its devices in this order."""
     dims, order = parse_tiling(sharding.tiling(ndim))
     if dims is None:
         return GSPMDSharding.get_replicated(devices)

@@ -1,12 +1,12 @@
-"""Ahead of time, for devices that are not here: descriptions of them, and meshes.
+"""Descriptions and meshes of devices that are not attached, for ahead-of-time compilation.
 
 A function is compiled for the mesh of a topology as for any mesh, from the types of its arguments.
-What comes of it says how much memory it will take, what it costs, and what devices send each other;
-it can not be called.  Only the library of the platform is needed (`libtpu`, or the wheels of the
-plugin for GPUs), and no device.
+The result reports memory use, cost, and the communication between devices; it cannot be called.
+This needs the library of the platform (`libtpu`, or the wheels of the plugin for GPUs), and no
+device.
 
 Invariant: the devices of a topology are numbered from 0 in the order of its description, whatever
-numbers the runtime has for them.
+their numbers in the runtime.
 """
 
 import re
@@ -28,10 +28,10 @@ _PLATFORMS = {"gpu": "cuda"}
 
 
 class TopologyDescription:
-    """Devices, which may be elsewhere or nowhere.
+    """An ordered list of devices, which need not be attached or exist.
 
     Attributes:
-      devices: in order; each says its `device_kind`, `process_index`, and, where the runtime knows
+      devices: in order; each has a `device_kind`, a `process_index`, and, if the runtime provides
         them, `coords` and `slice_index`.
 
     >>> import plait
@@ -50,12 +50,12 @@ class TopologyDescription:
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices of this process and of those it computes with, as a description.
+    """Return a description of all devices of the computation, those of other processes included.
 
     Args:
-      platform: theirs, or None.
+      platform: the platform of the devices; None accepts any.
 
-    Raises PlacementError for another platform.
+    Raises PlacementError for a platform that this process does not use.
 
     >>> import plait
     >>> len(plait.sharding.topologies.get_attached_topology("cpu").devices) >= 1
@@ -67,26 +67,26 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 def get_topology_desc(
     topology_name: str = "", platform: str | None = None, **kwargs: Any
 ) -> TopologyDescription:
-    """Devices to compile for, of which none need be here.
+    """Return a description of devices to compile for; none of them need be attached.
 
     Args:
-      topology_name: the kind of the devices and how many there are: of TPUs the grid of chips,
-        "v5e:8x8" or "v5p:4x4x4"; of GPUs how many hosts with how many each, "h100:8x8" (a100,
-        h100, h200, b200), or "h100:8" for those of one host.
-      platform: "tpu", "cuda" (or "gpu"), or the name of a plugin of the runtime; None: that of the
-        name.
-      kwargs: what the library of the platform takes besides: for TPUs `num_slices`,
-        `chips_per_host_bounds`; for GPUs `target_config` (a `GpuTargetConfigProto` as text), with
-        which the name may be any, and `topology` ("PARTITIONSxHOSTSxDEVICES").
+      topology_name: the kind and number of the devices.  For TPUs, the grid of chips: "v5e:8x8"
+        or "v5p:4x4x4".  For GPUs, the number of hosts and of devices per host: "h100:8x8" (a100,
+        h100, h200, b200), or "h100:8" for one host.
+      platform: "tpu", "cuda" (or "gpu"), or the name of a plugin of the runtime; None takes the
+        platform of the name.
+      kwargs: further options of the platform's library.  For TPUs: `num_slices`,
+        `chips_per_host_bounds`.  For GPUs: `target_config` (a `GpuTargetConfigProto` as text),
+        with which the name may be any, and `topology` ("PARTITIONSxHOSTSxDEVICES").
 
     Returns:
-      Their `TopologyDescription`, for `make_mesh`.
+      A `TopologyDescription`, for `make_mesh`.
 
-    Raises MissingPlatform where the library is not installed; ArgumentError for names that are not
-    known, and for what does not go with them.
+    Raises MissingPlatform if the library is not installed; ArgumentError for unknown names, and for
+    options that do not fit them.
 
-    Its devices count as the JAX function of this name has them.  Example, on any machine with the
-    wheels `libtpu` or `jax-cuda12-pjrt`:
+    Devices have the same order as in the JAX function of this name.  Example, on any machine with
+    the wheels `libtpu` or `jax-cuda12-pjrt`:
 
         topo = plait.sharding.topologies.get_topology_desc("h100:8x8")
         mesh = plait.sharding.topologies.make_mesh(topo, (8, 8), ("data", "model"))
@@ -115,7 +115,7 @@ def get_topology_desc(
 
 
 def _of_gpus(kind: str, grid: str, said: str, options: dict[str, Any]) -> dict[str, Any]:
-    """What the library for GPUs is told: a model, and how many there are."""
+    """Return the options of the GPU plugin, with the GPU model and the shape of the group."""
     options = dict(options)
     if "target_config" not in options:
         if kind not in GPU_MODELS:
@@ -153,16 +153,16 @@ def make_mesh(
     *,
     contiguous_submeshes: bool = False,
 ) -> Mesh:
-    """A mesh of all devices of a topology.
+    """Return a mesh of all devices of a topology.
 
     Args:
-      topo: what `get_topology_desc` returned.
+      topo: a result of `get_topology_desc`.
       mesh_shape: the size of each axis.
-      axis_names: their names.
-      contiguous_submeshes: as of `create_device_mesh`.
+      axis_names: the name of each axis.
+      contiguous_submeshes: as in `create_device_mesh`.
 
-    Raises AxisError if the topology has more or fewer devices than the mesh, ArgumentError for what
-    is no topology.
+    Raises AxisError if the mesh and the topology have different numbers of devices; ArgumentError
+    if `topo` is not a topology.
 
     >>> import plait
     >>> topo = plait.sharding.topologies.TopologyDescription(plait.devices()[:1])

@@ -1,11 +1,11 @@
-"""Explicit axes: reshard, and functions that see axes as Auto or as Explicit ones.
+"""Explicit axes: `reshard`, and functions that run with other axes as Auto or Explicit.
 
-Over an explicit axis of the mesh every value's type says how it is divided
-(`plait.typeof(x).sharding`), and what an operation's result is follows from its operands, or is an
-error that says what to write.
+Over an explicit axis of the mesh, the type of each value says how it is divided
+(`plait.typeof(x).sharding`).  The type of a result follows from the operands; if it does not, an
+error suggests a fix.
 
-Invariant: what these do is said by types and `constraint`, so every transformation takes them
-through; values never change.
+Invariant: these functions only change types and bind `constraint`, so every transformation
+supports them; values never change.
 """
 
 import functools
@@ -28,19 +28,19 @@ __all__ = ["auto_axes", "explicit_axes", "reshard"]
 
 @border
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The tree `xs`, whose arrays and types are divided over explicit axes as told.
+    """Return the tree `xs` with its arrays divided over explicit axes by `out_shardings`.
 
     Args:
       xs: a tree of arrays.
-      out_shardings: a PartitionSpec, over the mesh that an array is on, else over the one in
-        context; or a NamedSharding; or a tree prefix of them.
+      out_shardings: a PartitionSpec, over the mesh in context, else over the array's own mesh; or
+        a NamedSharding; or a tree prefix of them.
 
-    Outside of traced functions arrays are moved; inside, the compiler is told.  A cotangent is
-    brought back to where its value was.
+    Outside of traced functions, arrays are moved; inside, the compiler gets a constraint.  A
+    cotangent is moved back to the sharding of its value.
 
-    Raises AxisError for a spec that names an axis that is not explicit, has more entries than an
-    array has axes, or divides one in pieces that are not equal; MissingMesh if there is no mesh;
-    TreeMismatch if `out_shardings` is no prefix of `xs`.
+    Raises AxisError if a spec names an axis that is not explicit, is longer than the array's rank,
+    or divides an axis unevenly; MissingMesh without a mesh; TreeMismatch if `out_shardings` is not
+    a prefix of `xs`.
 
     >>> import plait
     >>> from plait.sharding import AxisType
@@ -56,7 +56,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def _specs(given: Any, tree: Any, what: str) -> list[Any]:
-    """For each leaf of a tree, what a prefix of it says."""
+    """Return the entry of a tree prefix for each leaf of a tree."""
     entry = 'a PartitionSpec, P("x"), or a NamedSharding'
     return spread(given, tree, what, lambda s: isinstance(s, Sharding | PartitionSpec), entry)
 
@@ -69,7 +69,7 @@ def _resharded(x: Any, wanted: Any) -> Any:
 
 
 def _sharding_over(x: Any, wanted: Any) -> NamedSharding:
-    """A PartitionSpec over the mesh in context, else over that of a value."""
+    """Return a sharding for a PartitionSpec, over the mesh in context, else the value's mesh."""
     if not isinstance(wanted, PartitionSpec):
         return wanted
     mesh = _mesh_around(getattr(x.aval.sharding, "mesh", None))
@@ -82,7 +82,7 @@ def _sharding_over(x: Any, wanted: Any) -> NamedSharding:
 
 
 def _mesh_around(other: Mesh | None) -> Mesh | None:
-    """The mesh in context, else another one; with the axes Manual that a shard_map has divided."""
+    """Return the mesh in context, else `other`; axes that a shard_map has divided are Manual."""
     mesh = mesh_here() or other
     return None if mesh is None else mesh.typed(manual_here(), AxisType.Manual)
 
@@ -113,11 +113,11 @@ def _expect_explicit(sharding: Any) -> None:
         )
 
 
-# ---- functions that see other types of axes ------------------------------------------------
+# ---- functions that run with other types of axes --------------------------------------------
 
 
 class _Context:
-    """A mesh in context for a `with` block; without a mesh, what is there stays."""
+    """A `with` block that puts a mesh in context; with None the context does not change."""
 
     def __init__(self, mesh: Mesh | None):
         self.mesh = mesh
@@ -132,7 +132,7 @@ class _Context:
 
 
 def _mesh_of(values: list[Any], does: str) -> Mesh:
-    """The mesh in context, else that of an argument."""
+    """Return the mesh in context, else that of an argument."""
     found: list[Any] = [v.aval.sharding for v in values if v.aval.sharding is not None]
     mesh = _mesh_around(found[0].mesh if found else None)
     if mesh is None:
@@ -144,7 +144,7 @@ def _mesh_of(values: list[Any], does: str) -> Mesh:
 
 
 def _chosen(mesh: Mesh, axes: Any, does: str) -> tuple[str, ...]:
-    """The axes that `axes` names, of a mesh; all by default."""
+    """Return the named axes of a mesh, all by default, without those that are Manual."""
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     unknown = [n for n in names if n not in mesh.axis_names]
     if unknown:
@@ -159,7 +159,7 @@ _MANUAL = AxisType.Manual
 
 
 def _on(mesh: Mesh, x: Any) -> Any:
-    """`x`, whose type says of this mesh's explicit axes what it said of others, and no more."""
+    """Return `x` with the division in its type restricted to the explicit axes of this mesh."""
     had = x.aval.sharding
     if had is None:
         return x
@@ -172,16 +172,16 @@ def _on(mesh: Mesh, x: Any) -> Any:
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable[..., Any]:
-    """`f`, within which axes of the mesh are Auto: types say nothing of them.
+    """Return `f` run with axes of the mesh as Auto, so that types inside do not mention them.
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
       axes: the name of an axis, or a tuple of names; all by default.
-      out_sharding: how the results are divided, a PartitionSpec, a NamedSharding, or a tree prefix
+      out_sharding: the division of the results: a PartitionSpec, a NamedSharding, or a tree prefix
         of the results.  A call may give it instead.
 
-    Raises AxisError for an axis that the mesh does not have, ArgumentError if nothing says how
-    results are divided, MissingMesh if there is no mesh.
+    Raises AxisError for an axis that the mesh does not have; ArgumentError if no division of the
+    results is given; MissingMesh without a mesh.
 
     >>> import plait
     >>> from plait.sharding import AxisType, auto_axes
@@ -230,16 +230,16 @@ def _over(mesh: Mesh, wanted: Any) -> Any:
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable[..., Any]:
-    """`f`, within which axes of the mesh are Explicit: types say how values are divided over them.
+    """Return `f` run with axes of the mesh as Explicit, so that types inside show the division.
 
     Args:
       f: takes and returns trees of arrays; without it, a decorator is returned.
       axes: the name of an axis, or a tuple of names; all by default.
-      in_sharding: how the arguments are divided, a PartitionSpec, a NamedSharding, or a tree prefix
+      in_sharding: the division of the arguments: a PartitionSpec, a NamedSharding, or a tree prefix
         of the tuple of arguments.  A call may give it instead.
 
-    Raises AxisError for an axis that the mesh does not have, ArgumentError if nothing says how
-    arguments are divided, MissingMesh if there is no mesh.
+    Raises AxisError for an axis that the mesh does not have; ArgumentError if no division of the
+    arguments is given; MissingMesh without a mesh.
 
     >>> import plait
     >>> from plait.sharding import explicit_axes

@@ -1,14 +1,14 @@
 """Variance analysis: along which mesh axes the values of a program differ between devices.
 
-A value that does not depend on anything divided, or was reduced over what it was divided by, is
-the same on all devices; only such a value can be a result that is not divided.
+A value is the same on all devices if it depends on nothing divided, or was reduced over the axes
+that divide it.  Only such a value can be a result that is not divided.
 
-Types say much the same where shard_map is typed, for derivatives: there what is gathered varies,
-since its cotangents do.  Here it is known to be equal, and pmap and xmap, which have no types of
-that kind, ask too.
+A typed shard_map has similar information in its types, for derivatives.  There gathered values
+vary, since their cotangents do; here they count as equal.  pmap and xmap, which have no such types,
+use this analysis too.
 
 Invariant: the answer is an upper bound.  It follows the wiring of operations with programs, so it
-needs to know none of them.
+has no case for any particular one.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ __all__ = ["varying"]
 Axes = frozenset[str]
 NONE: Axes = frozenset()
 LEVELLING = frozenset((psum_, pmax_, pmin_, all_gather_))
-"""Collectives after which all have the same."""
+"""Collectives whose result is the same on all devices of the axis."""
 
 
 def varying(
@@ -32,11 +32,14 @@ def varying(
     seen: Callable[[Any, Axes], None] | None = None,
     sized: Axes = NONE,
 ) -> list[Axes]:
-    """For each output, the axes along which it may differ, from those of the inputs.
+    """Return, for each output, the axes along which it may differ, given those of the inputs.
 
-    `seen(equation, axes)` is called for each operation, in inner programs too, with all axes that
-    meet there: those along which operands or results may differ, and those it speaks of.  `sized`
-    are those along which sizes that are known by name may differ (the lengths of a pile).
+    Args:
+      program: the program to analyse.
+      inputs: the axes along which each input may differ.
+      seen: called as `seen(equation, axes)` for each operation, also in inner programs.  `axes`
+        are those along which operands or results may differ, and those that the operation names.
+      sized: the axes along which symbolic sizes (the lengths of a pile) may differ.
     """
     known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
 
@@ -48,7 +51,7 @@ def varying(
         if e.prim.higher is not None:
             outs = _through(e, e.prim.higher.slots(e.params), ins, seen, sized)
             said = [v for k, v in e.params.items() if not programs_in({k: v})]
-            if sized and dims_of(said):  # how often, for instance
+            if sized and dims_of(said):  # a size may be the number of turns of a loop
                 outs = [axes | sized for axes in outs]
         else:
             if sized and dims_of((*e.params.values(), *(v.aval for v in (*e.inputs, *e.outputs)))):
@@ -62,16 +65,17 @@ def varying(
 
 def _after(e: Any, ins: Axes) -> Axes:
     named = ambient_of(e.prim, e.params)
-    levels = e.prim in LEVELLING and not e.params.get("groups")  # groups differ from each other
+    levels = e.prim in LEVELLING and not e.params.get("groups")  # results differ between groups
     return ins - named if levels else ins | named
 
 
 def _through(
     e: Any, w: Slots, ins: Sequence[Axes], seen: Callable | None, sized: Axes
 ) -> list[Axes]:
-    """Slots grow until nothing changes; what decides (a predicate) reaches every result.
+    """Grow the axes of each slot until nothing changes; a predicate's axes reach every result.
 
-    What no program sees says how large things are, or else may decide."""
+    An operand that no inner program reads gives a size, or else may act as a predicate.
+    """
     hidden = e.prim.higher.binds(e.params)
     passed = {*w.outputs, *w.plain, *(s for _, inner, _ in w.bodies for s in inner)}
     unseen = NONE.union(*(a for s, a in zip(w.operands, ins, strict=True) if s not in passed))
@@ -95,6 +99,6 @@ def _through(
     if seen is not None:
         for s in w.outputs:
             seen(e, slots[s])
-        # what decides whether something is done meets what that speaks of
+        # A predicate decides whether the operation runs, so it meets the axes the operation names.
         seen(e, NONE.union(*(slots[s] for s in w.plain), ambient_of(e.prim, e.params)))
     return [slots[s] for s in w.outputs]

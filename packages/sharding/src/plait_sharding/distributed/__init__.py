@@ -5,7 +5,7 @@
 Every process runs the same program; `plait.devices()` are the devices of all of them, and arrays
 may be spread over them.
 
-Invariant: everything public is named here, or in `exchange`, whose other names are those of
+Invariant: every public name is listed here, or in `exchange`, whose other names are those of
 `plait.experimental.multihost_utils`.
 """
 

@@ -1,13 +1,13 @@
-"""The coordinator: a small process of its own to which all others are connected.
+"""The coordinator: a small separate process to which all others are connected.
 
     python -m plait_sharding.distributed.coordinator SOCKET COUNT PATIENCE
 
-It lets processes find each other, hears when one ends, tells the others, and is where they meet: at
-programs that they are about to run, at barriers.  It also holds the service of the runtime, whose
-end would end every process that is connected to it.  It ends with the last of them.
+Processes find each other through it, and it reports the end of one to the others.  They also meet
+there: before they run a program, and at barriers.  It holds the service of the runtime, whose end
+would end every process that is connected to it.  It ends with the last of them.
 
-Invariant: nothing here waits for one process: reading and writing never block, and whoever says
-nothing for too long is dropped.
+Invariant: nothing here waits for one process: reading and writing never block, and a process that
+is silent for too long is dropped.
 """
 
 import selectors
@@ -24,13 +24,13 @@ from .wire import LONGEST, Garbled, Lines, packed
 __all__ = ["Coordinator", "main", "service_beside"]
 
 _REMEMBERED = 1 << 16
-"""How many runs a process may be behind another, and still be compared with it."""
+"""The largest lag between processes, in runs, at which their runs are still compared."""
 _ALONE = 2.0
 """Seconds for which the coordinator stays when all have left before all had come."""
 
 
 class Peer:
-    """One connection: a process's own, or that of its pulse."""
+    """One connection: that of a process, or that of its pulse."""
 
     def __init__(self, sock: socket.socket):
         self.sock, self.lines, self.out = sock, Lines(), bytearray()
@@ -41,11 +41,11 @@ class Peer:
 
 
 class Coordinator:
-    """Serves `count` processes on a listening socket until the last is gone."""
+    """A server for `count` processes on a listening socket, until the last is gone."""
 
     def __init__(self, listener: socket.socket, count: int, patience: float, service: int):
         self.count, self.patience, self.service = count, patience, service
-        self.silence, self._told = 60.0, 0.0  # until somebody says what silence he bears
+        self.silence, self._told = 60.0, 0.0  # until a process gives its limit of silence
         self.members: dict[int, Peer] = {}
         self.came: set[int] = set()
         self.gone: dict[int, str] = {}
@@ -72,13 +72,13 @@ class Coordinator:
         }
 
     def serve(self) -> None:
-        """Until the last process is gone, or none comes."""
+        """Serve until the last process is gone, or until none has come in time."""
         begun = alone = last = time.monotonic()
         while True:
             step = max(0.05, min(self.silence / 6, 5.0))
             events = self.selector.select(step)
             now = time.monotonic()
-            if now - last > self.silence / 2:  # it was this process that slept
+            if now - last > self.silence / 2:  # this process itself was suspended
                 for peer in self.peers:
                     peer.heard = now
             last = now
@@ -162,7 +162,7 @@ class Coordinator:
             peer.sock.close()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """End a connection; if it is that of a process that said no goodbye, that one is lost."""
+        """Close a connection; if its process has not said goodbye, that process is lost."""
         self._close(peer)
         if peer.index is None or peer.pulse or self.members.get(peer.index) is not peer:
             return
@@ -193,16 +193,16 @@ class Coordinator:
             why = f"it has said nothing for {now - heard:.0f} s"
             if peer.index is not None and not peer.pulse and self.members.get(peer.index) is peer:
                 self._send(peer, {"lost": peer.index, "name": peer.name, "why": why})
-                self._write(peer)  # it reads this if it ever wakes
+                self._write(peer)  # the process reads this if it resumes
             self._drop(peer, why)
         if now - self._told > step:
             self._told = now
             self._tell({"beat": 1})
 
-    # -- who is there ------------------------------------------------------------------------
+    # -- arrivals and departures -------------------------------------------------------------
 
     def _take(self, peer: Peer, message: dict) -> None:
-        if peer.closing:  # it does not know yet that it is refused
+        if peer.closing:  # it has not read its refusal yet
             return
         if peer.index is not None:
             for order, do in self.orders.items():
@@ -237,7 +237,7 @@ class Coordinator:
         self._tell({"welcome": names, "service": self.service})
 
     def _misfit(self, peer: Peer, index: int, count: int) -> tuple[str, str] | None:
-        """What is wrong with a process that wants to join, and how to mend it."""
+        """Return the reason why a process may not join, and a fix; None if it may."""
         if count != self.count:
             return (
                 f"{peer.name} was started for {count} processes, and process 0 for {self.count}",
@@ -282,13 +282,13 @@ class Coordinator:
         else:
             self.gone[index] = ""
             self._tell({"left": index})
-        # Its connection stays until its end: the runtime's service, which ends with the last
-        # connection, would take with it a process that is about to leave.
+        # The connection stays open until the process closes it: the runtime's service ends with the
+        # last connection, and would end a process that is about to leave.
 
-    # -- where processes meet ----------------------------------------------------------------
+    # -- meetings ----------------------------------------------------------------------------
 
     def _met(self, peer: Peer, message: dict) -> None:
-        """A process has come to a meeting; all are told what each brought when all are there."""
+        """Record a process at a meeting; when all are there, send the values of all to each."""
         group, number = tuple(message["group"]), int(message["at"])
         peer.at = f"{message['kind']} {message['name']!r}"
         key = group, number
@@ -322,11 +322,11 @@ class Coordinator:
                 del table[number]
             number += 1
         self.counts[group, me] = number
-        while len(table) > _REMEMBERED:  # one is far behind: what it has not run is not compared
+        while len(table) > _REMEMBERED:  # the runs that the slowest process lacks are not compared
             del table[next(iter(table))]
 
     def _where(self, peer: Peer, message: dict) -> None:
-        """Where each process was last seen."""
+        """Send a process the last known place of each process."""
         said = {i: p.at for i, p in self.members.items()}
         self._send(peer, {"got": message["id"], "value": said})
 
@@ -361,7 +361,7 @@ def service_beside(host: str, port: int, count: int, patience: float) -> tuple[A
             continue
         try:
             made = distributed_service(f"{host}:{candidate}", count, int(patience) + 60)
-        except RuntimeFailure:  # somebody was faster
+        except RuntimeFailure:  # another process took the port meanwhile
             continue
         return made, candidate
     raise SystemExit(f"the coordinator at port {port} found no free port for the runtime's service")
@@ -378,7 +378,7 @@ def _free(host: str, port: int) -> bool:
 
 
 def main(args: list[str]) -> None:
-    """Serve on a socket that was inherited, by its number."""
+    """Serve on an inherited socket, given by its number."""
     listener = socket.socket(fileno=int(args[0]))
     count, patience = int(args[1]), float(args[2])
     host, port = listener.getsockname()[:2]

@@ -1,9 +1,9 @@
-"""Values between processes: gathered, sent to all, compared, and points that all come to.
+"""Exchange of values between processes: gather, broadcast, compare, synchronise.
 
 It is `plait.experimental.multihost_utils`.  All functions are called by every process.
 
-Invariant: what arrives is what was given, bit for bit; a process that does not come is an error in
-the others, which names it.
+Invariant: arrays arrive bit for bit; a process that does not come is an error in the others, which
+names it.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _mesh() -> Mesh:
-    """The first device of every process: one place for what each of them has."""
+    """Return a mesh of the first device of every process, for one value per process."""
     first: dict[int, Any] = {}
     for d in devices():
         first.setdefault(d.process_index, d)
@@ -51,7 +51,7 @@ def _mesh() -> Mesh:
 
 
 def _replicated(x: Any) -> Any:
-    """`x` with all of it on every device that has a part."""
+    """Return `x` with all of it on every device that has a part."""
     where = x.sharding
     if not isinstance(where, NamedSharding):
         raise ArgumentError(
@@ -76,18 +76,18 @@ def _host(x: Any) -> np.ndarray:
 
 @border
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, as numpy arrays in each of them.
+    """Return the values of all processes, as numpy arrays in each of them.
 
     Args:
-      in_tree: a tree of arrays.  One that is spread over several processes comes back whole, if
-        `tiled`; of others each process gives its own, of the same shape and dtype everywhere.
-      tiled: whether those are joined along their first axis; else they are stacked along a new one.
+      in_tree: a tree of arrays.  An array that is spread over several processes is returned whole,
+        and needs `tiled`.  Of others, each process gives its own, with the same shape and dtype.
+      tiled: if true, these are joined along their first axis; if false, stacked along a new one.
 
     Returns:
       The tree, with an array of shape (processes, *shape), or (processes * n, *rest), for each.
 
-    Raises ProgramsDiffer if shapes differ between processes, ArgumentError for an array that is
-    spread, and not `tiled`.
+    Raises ProgramsDiffer if shapes differ between processes; ArgumentError for a spread array
+    without `tiled`.
 
     >>> import plait
     >>> from plait.experimental import multihost_utils
@@ -121,13 +121,14 @@ def _gathered(x: Any, tiled: bool) -> np.ndarray:
 
 @border
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values of one process, as numpy arrays in each of them.
+    """Return the values of one process, as numpy arrays in each of them.
 
     Args:
       in_tree: a tree of arrays, of the same shapes and dtypes everywhere.
-      is_source: whether this process is the one whose values are taken; by default process 0 is.
+      is_source: whether this process is the source of the values; by default process 0 is.
 
-    Raises DistributedError if none or several are, ProgramsDiffer if shapes differ.
+    Raises DistributedError unless exactly one process is the source; ProgramsDiffer if shapes
+    differ.
 
     >>> from plait.experimental import multihost_utils
     >>> multihost_utils.broadcast_one_to_all(3.0).tolist()
@@ -152,8 +153,8 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 def sync_global_devices(name: str) -> None:
     """Wait until every process has come to the point of this name.
 
-    Raises ProgramsDiffer if one comes to another point, PeerLost if one has ended, and
-    DistributedError, which says where each was last, if one does not come within
+    Raises ProgramsDiffer if one comes to another point; PeerLost if one has ended; and
+    DistributedError, with the last place of each, if one does not come within
     `initialize(meeting_timeout_seconds=)`.
 
     >>> from plait.experimental import multihost_utils
@@ -166,8 +167,9 @@ def sync_global_devices(name: str) -> None:
 
 @border
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise DistributedError unless a tree has the same values in every process; it names the
-    leaves that differ, and the processes whose do.
+    """Raise DistributedError unless a tree has the same values in every process.
+
+    The error names the leaves that differ, and the processes in which they do.
 
     NaNs of the same bits are equal.
 
@@ -199,7 +201,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _digest(x: Any) -> str:
-    """A text that tells values apart, with their dtypes and shapes."""
+    """Return a text that differs for different values, dtypes or shapes."""
     if _elsewhere(x):
         return f"spread {x.aval!r} {x.sharding!r}"
     host = np.ascontiguousarray(_host(x))
@@ -217,15 +219,15 @@ def _specs(pspecs: Any, x: Any) -> list[Any]:
 
 @border
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over a mesh of all processes, of what each has on its own part of the mesh.
+    """Return arrays over a mesh of all processes, from each process's part of the mesh.
 
     Args:
       local_inputs: a tree of arrays: the part of this process, as it would be divided over
         `global_mesh.local_mesh`.
-      global_mesh: the mesh of all.
+      global_mesh: the mesh of all processes.
       pspecs: a PartitionSpec, or a tree prefix of them; None divides nothing.
 
-    Raises AxisError if a part can not be divided so.
+    Raises AxisError if a part cannot be divided so.
     """
     leaves, tree = flatten(local_inputs)
     out = []
@@ -237,8 +239,10 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 @border
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The part of this process of arrays over a mesh of all, as arrays over its own part of the
-    mesh: the inverse of `host_local_array_to_global_array`."""
+    """Return this process's part of arrays over a mesh of all, as arrays over its part of the mesh.
+
+    It is the inverse of `host_local_array_to_global_array`.
+    """
     leaves, tree = flatten(global_inputs)
     local = global_mesh.local_mesh
     out = []
@@ -272,10 +276,10 @@ def _asked(question: dict, seconds: float, what: str) -> dict:
 
 @border
 def key_value_set(key: str, value: Any, *, again: bool = False) -> None:
-    """Give all processes a value by a name: numbers, strings, lists, dictionaries of them.
+    """Store a value under a name for all processes.
 
-    Raises DistributedError if the name has one already, unless `again`; ArgumentError for what is
-    nothing of these.
+    It consists of numbers, strings, lists, dictionaries.  Raises DistributedError if the name has a
+    value already, unless `again`; ArgumentError for other values.
     """
     try:
         json.dumps(value)
@@ -296,7 +300,7 @@ def key_value_set(key: str, value: Any, *, again: bool = False) -> None:
 
 @border
 def key_value_get(key: str, timeout: float | None = None) -> Any:
-    """The value that some process gives by a name; it is waited for.
+    """Wait for the value that a process stores under a name, and return it.
 
     Args:
       key: the name.
@@ -321,7 +325,7 @@ def key_value_get(key: str, timeout: float | None = None) -> Any:
 
 @border
 def key_value_delete(key: str) -> bool:
-    """Take the value of a name away; whether there was one."""
+    """Delete the value of a name; return whether there was one."""
     return bool(_asked({"delete": str(key)}, 30.0, f"key_value_delete({key!r})")["value"])
 
 
@@ -329,7 +333,7 @@ def key_value_delete(key: str) -> bool:
 def wait_at_barrier(name: str, timeout: float | None = None, processes: Any = None) -> None:
     """Wait until these processes, by default all, are at the barrier of this name.
 
-    Raises as `sync_global_devices` does; `timeout` is in seconds.
+    Raises the errors of `sync_global_devices`; `timeout` is in seconds.
     """
     here = current_world()
     group = range(here.count) if processes is None else sorted({int(i) for i in processes})

@@ -1,7 +1,7 @@
-"""What goes wrong between processes.
+"""Errors between processes.
 
-Invariant: each error names the processes that it is about, by number and, where that is known, by
-machine and process id.
+Invariant: each error names the processes that it is about: by number and, if known, by machine and
+process id.
 """
 
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ LOST_CODE = 70
 
 
 class DistributedError(PlaitError, RuntimeError):
-    """Processes that do not fit together, or can not find each other."""
+    """Processes that do not fit together, or that cannot reach each other."""
 
 
 class ProgramsDiffer(DistributedError):
-    """Processes that should do the same do different things."""
+    """Processes that run different programs where they should run the same."""
 
 
 class PeerLost(DistributedError):
-    """A process of the computation has ended, or says nothing any more.
+    """The loss of a process of the computation, which has ended or no longer responds.
 
     Attributes:
-      peers: numbers of the processes that are lost; -1 is the coordinator.
-      names: what is known of each, in the same order: machine, process id, why it is lost.
+      peers: numbers of the lost processes; -1 is the coordinator.
+      names: a description of each, in the same order: machine, process id, cause of the loss.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Coming together: the coordinator is started, found, and greeted, and devices are made by all.
+"""Joining a computation: start, find and greet the coordinator, then make devices together.
 
-Invariant: nothing here waits longer than it was told to; who does not come is named.
+Invariant: nothing here waits longer than its limit; errors name the missing processes.
 """
 
 import os
@@ -43,14 +43,14 @@ _SETTINGS = (
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
 )
-"""Settings by which the same program becomes another one."""
+"""Settings that change the program which a function compiles to."""
 
 
 # ---- addresses -------------------------------------------------------------------------------
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """The host and the port of "host:port" or "[host]:port"."""
+    """Return the host and the port of "host:port" or "[host]:port"."""
     host, _, port = str(address).rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -71,19 +71,19 @@ def bracketed(host: str) -> str:
 def start_coordinator_at(
     bind: str | None, host: str, port: int, count: int, patience: float
 ) -> subprocess.Popen:
-    """Start the process that the others connect to, on a socket that listens already."""
+    """Start the coordinator on a new listening socket, which the others can connect to at once."""
     listener = _listening(bind, host, port)
     with listener:
         return start_coordinator(listener, count, patience)
 
 
 def start_coordinator(listener: socket.socket, count: int, patience: float) -> subprocess.Popen:
-    """Start the coordinator on a socket that listens."""
+    """Start the coordinator on a listening socket."""
     number = listener.fileno()
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path),
-        "TF_CPP_MIN_LOG_LEVEL": "3",  # what ends, the processes say themselves
+        "TF_CPP_MIN_LOG_LEVEL": "3",  # the processes themselves report the end of others
     }
     return subprocess.Popen(
         [sys.executable, "-m", "plait_sharding.distributed.coordinator", str(number), str(count),
@@ -91,13 +91,13 @@ def start_coordinator(listener: socket.socket, count: int, patience: float) -> s
         pass_fds=[number],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # signals to this process's group are not for it
+        start_new_session=True,  # it must not get the signals of this process's group
         env=environment,
     )  # fmt: skip
 
 
 def _listening(bind: str | None, host: str, port: int) -> socket.socket:
-    """A socket that listens at the coordinator's address."""
+    """Return a socket that listens at the coordinator's address."""
     where, at = (host, port) if bind is None else split_address(bind)
     try:
         return _server(where, at)
@@ -132,7 +132,7 @@ def _server(host: str, port: int) -> socket.socket:
 
 
 def _facts() -> dict[str, str]:
-    """What must be the same in all processes."""
+    """Return the versions and settings that must be the same in all processes."""
     facts = {
         "plait": plait.__version__,
         "jaxlib": JAXLIB_VERSION,
@@ -150,7 +150,7 @@ def connect(
     silence: float,
     on_loss: Callable[[str], None],
 ) -> Lifeline:
-    """The connection to the coordinator, when it listens."""
+    """Return a connection to the coordinator, once it listens."""
     while True:
         try:
             sock = connected(host, port, max(0.1, min(5.0, end - time.monotonic())))
@@ -168,7 +168,7 @@ def connect(
 
 
 def come_in(line: Lifeline, told: Told, end: float, patience: float) -> None:
-    """Come in, and wait until all have."""
+    """Greet the coordinator, and wait until all processes have come."""
     name = f"process {told.number} ({socket.gethostname()}, pid {os.getpid()})"
     greeting = {"hello": told.number, "count": told.processes, "name": name, "facts": _facts()}
     line.say({**greeting, "silence": line.silence})
@@ -202,7 +202,7 @@ def come_in(line: Lifeline, told: Told, end: float, patience: float) -> None:
 
 
 def make_devices(made: World, service: str, seconds: int) -> None:
-    """Make the devices in a thread, for as long as nobody is lost."""
+    """Make the devices in a thread, so that the loss of a process can end the wait."""
     line = made.line
     failed: list[BaseException] = []
 

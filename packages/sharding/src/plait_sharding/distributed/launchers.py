@@ -1,9 +1,9 @@
-"""Who a process is among several, as launchers say it in the environment.
+"""The number of this process among several, read from the launcher's environment variables.
 
-Asked in this order: our own variables, SLURM, Open MPI, other MPIs, an indexed Job of Kubernetes,
-torchrun.
+They are read in this order: our own variables, SLURM, Open MPI, other MPIs, an indexed Job of
+Kubernetes, torchrun.
 
-Invariant: the environment is read, and nothing else: no launcher is talked to.
+Invariant: only the environment is read; no launcher is contacted.
 """
 
 import os
@@ -17,15 +17,16 @@ __all__ = ["ADDRESS", "COUNT", "INDEX", "LAUNCHED", "Told", "detect", "first_hos
 
 ADDRESS, COUNT, INDEX = "PLAIT_COORDINATOR_ADDRESS", "PLAIT_NUM_PROCESSES", "PLAIT_PROCESS_ID"
 LAUNCHED = "PLAIT_COORDINATOR_RUNS"
-"""Set where whoever started the processes has started the coordinator, too."""
+"""Set if the launcher of the processes has also started the coordinator."""
 _LOWEST, _PORTS = 10240, 16384
-"""Ports that are taken where none is told: below those that connections take."""
+"""The lowest port, and the number of ports, to choose from if the launcher gives none.  They lie
+below the ports that outgoing connections take."""
 
 Environment = Mapping[str, str]
 
 
 class Told(NamedTuple):
-    """What a launcher told this process; None where it did not."""
+    """The values that a launcher gives this process; None for those it does not give."""
 
     address: str | None = None
     processes: int | None = None
@@ -35,9 +36,9 @@ class Told(NamedTuple):
 
 
 def detect(environment: Environment = os.environ) -> Told:
-    """Return what the first launcher said that is recognised.
+    """Return the values of the first launcher that is recognised.
 
-    Raises DistributedError for a variable that should be a number and is none.
+    Raises DistributedError for a variable that should be a number and is not.
     """
     for ask in _LAUNCHERS:
         told = ask(environment)
@@ -47,7 +48,7 @@ def detect(environment: Environment = os.environ) -> Told:
 
 
 def _number(environment: Environment, *names: str) -> int | None:
-    """The first of these variables that is there, as a number."""
+    """Return the first of these variables that is set, as a number."""
     for name in names:
         text = environment.get(name)
         if text is None:
@@ -62,7 +63,7 @@ def _number(environment: Environment, *names: str) -> int | None:
 
 
 def _port(seed: str) -> int:
-    """A port that all processes of a job think of, and other jobs hardly do."""
+    """Return a port that is the same in all processes of a job, and rarely that of another job."""
     return _LOWEST + sum(b * 31**k for k, b in enumerate(seed.encode())) % _PORTS
 
 
@@ -73,13 +74,13 @@ def _own(env: Environment) -> Told | None:
 
 
 def _slurm(env: Environment) -> Told | None:
-    """https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES"""
+    """Read SLURM: https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES"""
     if "SLURM_PROCID" not in env or "SLURM_JOB_ID" not in env:
         return None
     count = _number(env, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST")
     if nodes is None or "SLURM_STEP_ID" not in env or count is None:
-        return None  # in a batch script, outside of srun: this process is the only one
+        return None  # a batch script outside of srun, whose process is the only one
     seed = env["SLURM_JOB_ID"] + "." + env["SLURM_STEP_ID"]
     address = f"{first_host(nodes)}:{_port(seed)}"
     return Told(
@@ -88,7 +89,7 @@ def _slurm(env: Environment) -> Told | None:
 
 
 def _open_mpi(env: Environment) -> Told | None:
-    """https://docs.open-mpi.org/en/main/tuning-apps/environment-var.html"""
+    """Read Open MPI: https://docs.open-mpi.org/en/main/tuning-apps/environment-var.html"""
     if "OMPI_COMM_WORLD_RANK" not in env:
         return None
     uri = env.get("PMIX_SERVER_URI21") or env.get("OMPI_MCA_orte_hnp_uri") or ""
@@ -107,8 +108,10 @@ def _open_mpi(env: Environment) -> Told | None:
 
 
 def _mpi(env: Environment) -> Told | None:
-    """MPICH, Intel MPI and others of Hydra's kind, which tell ranks, and no address unless all
-    processes are on one machine."""
+    """Read the ranks of MPICH, Intel MPI and other relatives of Hydra.
+
+    They give no address, so one is known only if all processes are on one machine.
+    """
     if "PMI_RANK" not in env or "PMI_SIZE" not in env:
         return None
     count = _number(env, "PMI_SIZE")
@@ -120,8 +123,11 @@ def _mpi(env: Environment) -> Told | None:
 
 
 def _kubernetes(env: Environment) -> Told | None:
-    """https://kubernetes.io/docs/tasks/job/indexed-parallel-processing-static: the number of a pod
-    is in the environment, and its host name is that of the Job, a hyphen and the number."""
+    """Read an indexed Job: https://kubernetes.io/docs/tasks/job/indexed-parallel-processing-static
+
+    The environment has the number of a pod; its host name is that of the Job, a hyphen and the
+    number.
+    """
     if "JOB_COMPLETION_INDEX" not in env:
         return None
     job, _, number = env.get("HOSTNAME", "").rpartition("-")
@@ -138,8 +144,10 @@ def _kubernetes(env: Environment) -> Told | None:
 
 
 def _torchrun(env: Environment) -> Told | None:
-    """https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables; its own store
-    listens at MASTER_PORT, so ours is another."""
+    """Read torchrun: https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
+
+    Its own store listens at MASTER_PORT, so another port is chosen.
+    """
     if "RANK" not in env or "MASTER_ADDR" not in env:
         return None
     taken = _number(env, "MASTER_PORT")

@@ -1,10 +1,10 @@
-"""The connection of a process to the coordinator, and what it hears by it.
+"""The connection of a process to the coordinator, and the news that arrive on it.
 
-A thread reads it.  What it hears of the end of others it writes to standard error at once: the
-program may be where no exception reaches it.
+A thread reads it.  It writes the end of other processes to standard error at once, since the
+program may be in a call that no exception reaches.
 
-Invariant: the thread calls nothing that waits for another process, and knows neither arrays nor
-programs; what it learns is only added to, under one lock.
+Invariant: the thread calls nothing that waits for another process, and uses neither arrays nor
+programs.  It only adds to its records, under one lock.
 """
 
 import os
@@ -24,25 +24,26 @@ from .wire import COORDINATOR, LONGEST, Garbled, Lines, packed
 __all__ = ["Lifeline"]
 
 _REPORT = 0.2
-"""Seconds between two reports of what was run."""
+"""Seconds between two reports of the programs that were run."""
 _PULSE = Path(__file__).with_name("pulse.py")
 
 
 class Lifeline:
-    """One socket; closed without a goodbye it tells the others that this process is dead.
+    """One socket to the coordinator; if it closes without a goodbye, this process counts as lost.
 
     Attributes:
-      names: of the processes, by number: machine and process id.
-      lost: why each of them is lost that is; -1 is the coordinator.
-      left: those that have ended in order.
-      missing: those that have not come yet.
-      refusals: what the coordinator said to those that may not take part.
-      refused: (what, fix) if this one may not.
-      service: the port of the runtime's service, when all have come.
-      launched: digests and names of the programs of each group that began to run, for the
-        coordinator to compare; they are sent some times a second.
-      differs: what it found, if processes run different programs.
-      met: what each process of a group brought to a meeting, by (group, number).
+      names: machine and process id of the processes, by number.
+      lost: the cause of the loss of each lost process, by number; -1 is the coordinator.
+      left: the processes that have ended in order.
+      missing: the processes that have not come yet.
+      refusals: the coordinator's messages to processes that may not take part.
+      refused: (what, fix) if this process may not take part.
+      service: the port of the runtime's service, once all have come.
+      got: the coordinator's answers, by the number of the question.
+      launched: digests and names of the programs that each group began to run, for the coordinator
+        to compare; they are sent several times a second.
+      differs: the coordinator's message if processes run different programs.
+      met: the values that the processes of a group brought to a meeting, by (group, number).
     """
 
     def __init__(self, sock: socket.socket, silence: float, on_loss: Callable[[str], None]):
@@ -67,10 +68,10 @@ class Lifeline:
         self._thread = Thread(target=self._listen, name="plait lifeline", daemon=True)
         self._thread.start()
 
-    # -- saying ------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------
 
     def say(self, message: dict[str, Any]) -> None:
-        """Send a message; what can not be sent is of no account, since the end is heard."""
+        """Send a message.  Failures are ignored, since the thread notices a closed connection."""
         try:
             with self._saying:
                 self.sock.sendall(packed(message))
@@ -78,7 +79,7 @@ class Lifeline:
             pass
 
     def ask(self, message: dict[str, Any]) -> int:
-        """Send a question; its answer will be in `got` under the number that is returned."""
+        """Send a question; return the number under which its answer will be in `got`."""
         with self.changed:
             self._asked += 1
             number = self._asked
@@ -86,13 +87,16 @@ class Lifeline:
         return number
 
     def wait(self, enough: Callable[[], Any], seconds: float) -> bool:
-        """Wait until `enough()`, which is asked whenever something was heard; whether it was."""
+        """Wait until `enough()` is true, checking it after each message; return whether it is."""
         with self.changed:
             return bool(self.changed.wait_for(enough, seconds))
 
     def beat_beside(self, index: int) -> None:
-        """Start the small process that says that this one lives, even where one call into native
-        code holds Python's lock for longer than the silence that others bear."""
+        """Start the small process that reports that this one lives.
+
+        It reports even while one call into native code holds Python's lock for longer than the
+        others' limit of silence.
+        """
         host, port = self.sock.getpeername()[:2]
         self._pulse = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_PULSE), host, str(port), str(index),
@@ -103,26 +107,26 @@ class Lifeline:
         )  # fmt: skip
 
     def close(self, why: str) -> None:
-        """Say goodbye: in order, or because of an error, which is named."""
+        """Send a goodbye: in order if `why` is empty, else because of the error that it names."""
         if self.closed:
             return
-        self.closed = True  # first: the answer may be that the connection is closed
+        self.closed = True  # first, since the answer may be that the connection closes
         self.say({"bye": why})
         with self.changed:
             self.changed.notify_all()
 
     def forget(self) -> None:
-        """In a process that was forked from this one: that one's end must not wait for ours."""
+        """Close the copies of the sockets in a forked child, so that they do not delay our end."""
         self.closed = True
         self.sock.close()
         if self._pulse is not None and self._pulse.stdin is not None:
             self._pulse.stdin.close()
 
     def end(self) -> None:
-        """Close the connection and the small process beside."""
+        """Close the connection, and end the small process that reports for this one."""
         self.closed = True
         try:
-            self.sock.shutdown(socket.SHUT_RDWR)  # which wakes the thread, too
+            self.sock.shutdown(socket.SHUT_RDWR)  # this also wakes the thread
         except OSError:
             pass
         self._thread.join(5.0)
@@ -136,7 +140,7 @@ class Lifeline:
                 self._pulse.kill()
                 self._pulse.wait()
 
-    # -- listening ---------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------
 
     def _listen(self) -> None:
         lines, step = Lines(), max(0.05, min(self.silence / 6, 5.0))
@@ -145,10 +149,10 @@ class Lifeline:
         while True:
             try:
                 ready, _, _ = select.select([self.sock], [], [], min(step, _REPORT))
-            except (OSError, ValueError):  # closed here
+            except (OSError, ValueError):  # this process has closed the socket
                 return
             now = time.monotonic()
-            if now - last > self.silence / 2:  # it was this process that slept
+            if now - last > self.silence / 2:  # this process itself was suspended
                 heard = now
             last = now
             if now - said > step and not self.closed:
@@ -168,14 +172,14 @@ class Lifeline:
                 return
 
     def _report(self) -> None:
-        """Tell the coordinator what was run since the last time."""
+        """Send the coordinator the programs that were run since the last report."""
         for group, log in list(self.launched.items()):
             some = [log.popleft() for _ in range(len(log))]
             if some:
                 self.say({"ran": some, "group": group})
 
     def _heard(self, lines: Lines) -> bool:
-        """Take what has come; whether there will be more."""
+        """Read the messages that have come; return whether the connection is still open."""
         try:
             data = self.sock.recv(1 << 16)
         except OSError:
@@ -225,7 +229,8 @@ class Lifeline:
         text = f"{name}: {why}"
         if self.service is not None or index != COORDINATOR:
             os.write(2, f"plait: lost {text}\n".encode(errors="replace"))
-            self._on_loss(text)  # first: if it ends the process, nobody shall have heard before
+            # First, since `_on_loss` may end the process: no waiter may see the loss before that.
+            self._on_loss(text)
         with self.changed:
             self.lost[index] = text
             self.changed.notify_all()

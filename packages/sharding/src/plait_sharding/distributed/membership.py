@@ -1,7 +1,7 @@
-"""Taking part in a computation of several processes: beginning and end.
+"""Membership in a computation of several processes: its beginning and its end.
 
-Invariant: between `initialize` and the end of the process there is one `World`, and its end is told
-to the others, in order or by the exception that it ended with.
+Invariant: between `initialize` and the end of the process there is one `World`.  Its end is
+reported to the others, as orderly or with the exception that ended it.
 """
 
 import atexit
@@ -23,7 +23,7 @@ __all__ = ["initialize", "is_initialized", "shutdown"]
 
 
 def is_initialized() -> bool:
-    """Whether this process takes part in a computation of several.
+    """Return whether this process takes part in a computation of several.
 
     >>> import plait
     >>> plait.distributed.is_initialized()
@@ -46,32 +46,32 @@ def initialize(
     meeting_timeout_seconds: float = 600,
     on_loss: str = "raise",
 ) -> None:
-    """Take part in a computation of several processes, which run the same program.
+    """Join a computation of several processes, which run the same program.
 
     From then on `plait.devices()` are the devices of all, numbered alike everywhere, and arrays
-    may be spread over them.  It is called once, after settings are made and before any array is.
-    What is not given is taken from the environment: our own variables
+    may be spread over them.  Call it once, after changing settings and before making any array.
+    Missing arguments are taken from the environment: our own variables
     (`PLAIT_COORDINATOR_ADDRESS`, `PLAIT_NUM_PROCESSES`, `PLAIT_PROCESS_ID`), those of SLURM,
     Open MPI, other MPIs, an indexed Job of Kubernetes, or torchrun.
 
     Args:
       coordinator_address: "host:port", the same in all processes.  Process 0, on that host, starts
         a small process that listens there.
-      num_processes: how many there are.
-      process_id: the number of this one, from 0.
-      local_device_ids: which accelerators of this machine it drives; by default all, or, where a
-        launcher numbers the processes of a machine, the one of that number.  CPUs have none.
-      coordinator_bind_address: where the coordinator listens, if not at its address.
+      num_processes: the number of processes.
+      process_id: the number of this process, from 0.
+      local_device_ids: the accelerators of this machine that it drives.  The default is all or, if
+        a launcher numbers the processes of a machine, the one of that number.  CPUs have none.
+      coordinator_bind_address: the address where the coordinator listens, if it is another one.
       initialization_timeout: seconds within which all must have come.
       heartbeat_timeout_seconds: seconds without a sign of life after which a process is lost.
       shutdown_timeout_seconds: seconds for which process 0 waits at its end for the others'.
       meeting_timeout_seconds: seconds for which processes wait for each other where they meet:
         when a program is compiled, an array spread, at `sync_global_devices`.
-      on_loss: "raise": whoever waits for a lost process gets PeerLost at the line where it waits;
-        "exit": this process ends at once, with code 70.
+      on_loss: "raise": code that waits for a lost process raises PeerLost at the line where it
+        waits; "exit": this process ends at once, with code 70.
 
     Raises DistributedError if processes do not fit together (number, versions, settings), if one
-    is missing, or the port is taken; ArgumentError for arguments that make no sense.
+    is missing, or if the port is taken; ArgumentError for invalid arguments.
     """
     if os.name != "posix":
         raise DistributedError(
@@ -132,7 +132,7 @@ def initialize(
 
 
 def _told(address: str | None, count: int | None, index: int | None) -> Told:
-    """Who this process is, by its arguments, else by its launcher."""
+    """Return the place of this process among all, from its arguments, else from its launcher."""
     found = Told() if None not in (address, count, index) else detect()
     told = Told(
         found.address if address is None else address,
@@ -169,14 +169,14 @@ def _told(address: str | None, count: int | None, index: int | None) -> Told:
 
 
 def _enter(made: World, service: str, seconds: int) -> None:
-    """Connect the runtime, and make the devices, which all do together."""
+    """Connect the runtime, and make the devices together with all processes."""
     made.line.beat_beside(made.index)
     worlds.append(made)
     _install(made)
     try:
         make_devices(made, service, seconds)
     except BaseException as e:
-        made.stuck, made.open = True, False  # a thread of the runtime may wait for ever
+        made.stuck, made.open = True, False  # a thread of the runtime may wait forever
         made.line.close(f"{type(e).__name__} at its beginning")
         raise
 
@@ -186,23 +186,24 @@ def _enter(made: World, service: str, seconds: int) -> None:
 
 @border
 def shutdown() -> None:
-    """Leave the computation; the last thing that is done together.
+    """Leave the computation; this is the last joint action of its processes.
 
-    It is called by itself when the process ends.  Process 0 waits for the others then.
+    It is called automatically when the process ends.  Process 0 then waits for the others.
     """
     if worlds:
         worlds[0].leave()
 
 
 def _install(made: World) -> None:
-    """Have the end of this process told: in order, or by an exception, which is named."""
+    """Register hooks that report the end of this process, with the exception that caused it."""
     watch_display()
     shown = sys.excepthook
 
     def noted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
         if os.getpid() == made.pid and made.open:
             first = (str(error).splitlines() or [""])[0]
-            if isinstance(error, PeerLost):  # whose ends the others are told by themselves
+            # The others get reports of the lost processes themselves, so numbers suffice.
+            if isinstance(error, PeerLost):
                 first = f"it had lost process {' and '.join(map(str, error.peers))}"
             made.uncaught = f"{kind.__name__}: {first}"[:300]
             made.line.close(made.uncaught)
@@ -214,29 +215,29 @@ def _install(made: World) -> None:
 
 
 def _at_exit(made: World) -> None:
-    """Leave; where threads of the runtime wait for ever, end without them."""
+    """Leave; if threads of the runtime may wait forever, end the process without them."""
     if os.getpid() != made.pid:
         return
     made.leave()
     if made.uncaught or made.lost or made.stuck:
         atexit.unregister(_at_exit)
-        atexit._run_exitfuncs()  # those of others, which would not be run any more
+        atexit._run_exitfuncs()  # other handlers, which `os._exit` would skip
         _end(1 if made.uncaught else LOST_CODE)
 
 
 def _end_at_once(text: str) -> None:
-    """on_loss="exit": the loss is told already."""
+    """End the process, for on_loss="exit"; the loss is on standard error already."""
     os._exit(LOST_CODE)
 
 
 def _nothing(text: str) -> None:
-    """on_loss="raise": whoever waits finds out."""
+    """Do nothing, for on_loss="raise": a wait for the lost process raises."""
 
 
 def _end(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # closed, or there is none
+        except (OSError, ValueError, AttributeError):  # the stream is closed, or does not exist
             pass
     os._exit(code)

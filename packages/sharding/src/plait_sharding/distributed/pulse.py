@@ -1,11 +1,11 @@
-"""A small process that says for another one that it lives, however long that holds its lock.
+"""A small process that reports that another one lives, even while that one holds its lock.
 
     python -I pulse.py HOST PORT NUMBER SECONDS
 
-It needs nothing but Python, and is run as a script.  It ends with the process that started it,
-which it knows by its standard input.
+It needs only Python, and is run as a script.  It ends with the process that started it, when its
+standard input closes.
 
-Invariant: it says nothing while that process is stopped, and nothing after its end.
+Invariant: it sends nothing while that process is stopped, and nothing after its end.
 """
 
 import os
@@ -14,11 +14,11 @@ import socket
 import sys
 
 _STILL = "TtZX"
-"""States of processes that do not run, and will not by themselves."""
+"""States of a process that does not run, and will not without outside help."""
 
 
 def runs(pid: int) -> bool:
-    """Whether a process runs, or could; where the system does not tell, it does."""
+    """Return whether a process runs or could run; true if the system does not report it."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("ascii", "replace")
@@ -28,7 +28,7 @@ def runs(pid: int) -> bool:
 
 
 def beat(host: str, port: int, number: int, seconds: float) -> None:
-    """Say that the parent lives, until it does not, or nobody listens."""
+    """Report that the parent lives, until the parent ends or the connection closes."""
     parent = os.getppid()
     with socket.create_connection((host, port), timeout=30) as sock:
         sock.sendall(b'{"pulse":%d}\n' % number)
@@ -43,5 +43,5 @@ def beat(host: str, port: int, number: int, seconds: float) -> None:
 if __name__ == "__main__":
     try:
         beat(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
-    except OSError:  # the coordinator is gone, which the parent hears by itself
+    except OSError:  # the coordinator is gone, which the parent notices by itself
         pass

@@ -1,7 +1,7 @@
 """Messages between processes: lines of JSON on a socket.
 
-Invariant: what is read from the network becomes numbers, strings, lists and dictionaries, and is
-never run; a line that is no message, or too long, ends the connection it came by.
+Invariant: data from the network becomes numbers, strings, lists and dictionaries, and is never
+executed.  A line that is not a message, or is too long, ends its connection.
 """
 
 import json
@@ -11,15 +11,15 @@ from typing import Any
 __all__ = ["COORDINATOR", "LONGEST", "Garbled", "Lines", "connected", "is_own_echo", "packed"]
 
 COORDINATOR = -1
-"""The number by which the coordinator is spoken of among the processes."""
+"""The number of the coordinator among the processes."""
 LONGEST = 1 << 26
-"""The most bytes of one message."""
+"""The largest size of a message, in bytes."""
 _SHORT = 1 << 16
-"""The most bytes of a message of somebody who has not said who he is."""
+"""The largest size of a message, in bytes, on a connection that has not greeted yet."""
 
 
 class Garbled(Exception):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def packed(message: dict[str, Any]) -> bytes:
@@ -28,14 +28,14 @@ def packed(message: dict[str, Any]) -> bytes:
 
 
 class Lines:
-    """Takes bytes as they come, and gives whole messages."""
+    """A parser that collects bytes and returns complete messages."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self.longest = _SHORT
 
     def messages(self, data: bytes) -> list[dict[str, Any]]:
-        """Return the messages that are whole with these bytes; raises Garbled."""
+        """Return the messages that these bytes complete; raises Garbled."""
         *lines, rest = (bytes(self._rest) + data).split(b"\n")
         self._rest = bytearray(rest)
         if len(rest) > self.longest or any(len(line) > self.longest for line in lines):
@@ -53,10 +53,10 @@ class Lines:
 
 
 def connected(host: str, port: int, timeout: float) -> socket.socket:
-    """Return a connection to who listens there; OSError if nobody does.
+    """Return a connection to a listener; OSError if there is none.
 
-    On a port of the range that connections take theirs from, a machine that looks for a listener
-    on itself can meet its own connection: that is nobody.
+    A connection to a port of the ephemeral range on this machine can meet itself, since its own end
+    may get that port.  That also counts as no listener.
     """
     sock = socket.create_connection((host, port), timeout=timeout)
     if is_own_echo(sock):
@@ -67,5 +67,5 @@ def connected(host: str, port: int, timeout: float) -> socket.socket:
 
 
 def is_own_echo(sock: socket.socket) -> bool:
-    """Whether a connection is one with itself."""
+    """Return whether a connection is one with itself."""
     return sock.getsockname() == sock.getpeername()

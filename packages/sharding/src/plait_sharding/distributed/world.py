@@ -1,6 +1,6 @@
-"""This process among the others that it computes with: what core asks, and where they meet.
+"""This process as one of several: the interface that core uses, and meetings of processes.
 
-Invariant: what is waited for here ends within a limit, by an error that names who is missing.
+Invariant: every wait here ends within a limit, by an error that names the missing processes.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from .wire import COORDINATOR
 __all__ = ["World", "current_world", "worlds"]
 
 _AFTER_LEAVING = 10.0
-"""Seconds for which results may still come that a process had a part in which has left in order."""
+"""Seconds to wait for results that depend on a process which has ended in order."""
 _NEWS = 3.0
-"""Seconds in which the end of a process is heard of after the runtime has noticed it."""
+"""Seconds to wait for the coordinator's report after the runtime has noticed a lost process."""
 _NOTICE = 30.0
-"""Seconds after which it is said on standard error what is waited for."""
+"""Seconds of waiting after which standard error gets a message with the reason."""
 
 
 class World(Membership):
-    """This process among the others."""
+    """This process among the processes of one computation."""
 
     def __init__(
         self, index: int, count: int, line: Lifeline, local_device_ids: Sequence[int] | None
@@ -48,7 +48,7 @@ class World(Membership):
         self._meetings: dict[tuple[int, ...], int] = {}
         self._counting = Lock()
 
-    # -- as core asks ------------------------------------------------------------------------
+    # -- for core ----------------------------------------------------------------------------
 
     def client_options(self, platform: str) -> dict[str, Any]:
         options = {
@@ -56,10 +56,11 @@ class World(Membership):
             "node_id": self.index,
             "num_nodes": self.count,
         }
-        if platform == "cpu":  # the others know this machine by the address we reached them from
+        # The others must connect to the address from which this process reached the coordinator.
+        if platform == "cpu":
             hostname = self.line.sock.getsockname()[0]
             return {**options, "collectives": gloo(self.client, hostname)}
-        if platform not in ("cuda", "rocm"):  # others know from their own network who they are
+        if platform not in ("cuda", "rocm"):  # other platforms number processes themselves
             return {"distributed_client": self.client}
         if self.local_device_ids is not None:
             options["visible_devices"] = list(self.local_device_ids)
@@ -166,9 +167,9 @@ class World(Membership):
     ) -> dict[int, list]:
         """Wait until all processes of a group are here; return [kind, name, value] of each.
 
-        Meetings of a group are counted: processes that come to the same one for different things
-        have diverged, which is ProgramsDiffer in each of them.  Raises PeerLost if one that is
-        waited for is lost or has left, DistributedError if one does not come in time.
+        The meetings of a group are numbered.  If processes come to the same number for different
+        things, they have diverged, and each of them raises ProgramsDiffer.  Raises PeerLost if an
+        awaited process is lost or has left; DistributedError if one does not come in time.
         """
         group = tuple(sorted(group))
         seconds = self.patience if seconds is None else seconds
@@ -176,7 +177,7 @@ class World(Membership):
         found = self.loss(group, 0.0)
         if found is not None:
             raise found
-        with self._counting:  # numbers are sent in their order
+        with self._counting:  # messages must be sent in the order of their numbers
             number = self._meetings[group] = self._meetings.get(group, -1) + 1
             message = {"at": number, "group": group, "kind": kind, "name": name, "value": value}
             line.say(message)
@@ -198,7 +199,7 @@ class World(Membership):
     def _await(
         self, there: Callable[[], bool], group: tuple[int, ...], here: str, seconds: float
     ) -> None:
-        """Wait for what others of the group must do; raise if they will not, or not in time."""
+        """Wait for the others of the group; raise if one is lost or has left, or is late."""
         line, end, told = self.line, time.monotonic() + seconds, False
         notice = time.monotonic() + _NOTICE
 
@@ -234,7 +235,7 @@ class World(Membership):
         ]
 
     def _elsewhere(self) -> str:
-        """Where the others are, in words."""
+        """Return the last known place of each other process, as text."""
         answer = self.answer({"where": self.index}, 2.0)
         if answer is None:
             return "the coordinator does not answer"
@@ -242,7 +243,7 @@ class World(Membership):
         return "; ".join(s for s in said if not s.startswith(f"process {self.index} "))
 
     def answer(self, question: dict, seconds: float) -> dict | None:
-        """Ask the coordinator; None if it does not answer in time."""
+        """Send the coordinator a question; return its answer, or None if it comes too late."""
         line = self.line
         number = line.ask(question)
         line.wait(lambda: number in line.got or COORDINATOR in line.lost, seconds)
@@ -251,27 +252,27 @@ class World(Membership):
     # -- the end -----------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Say goodbye when everything that runs on several processes is through."""
+        """Leave in order, after finishing everything that runs on several processes."""
         if not self.open:
             return
         if not self.uncaught and not self.lost and not self.stuck:
             try:
                 finish_flights()
-            except PlaitError:  # it is told already
+            except PlaitError:  # the program has raised it already
                 self.stuck = True
         self.open = False
         if self.lost or self.uncaught or self.stuck:
             self.line.close(self.uncaught)
             return
-        self.client.shutdown()  # first: the service that it is connected to may end with us
+        self.client.shutdown()  # first, since the service may end with our connection
         self.line.close("")
         self.line.end()
         if self.coordinator is not None:
             self._see_others_off()
 
     def _see_others_off(self) -> None:
-        """Wait until the others have left: where this process is all of a container, the
-        coordinator ends with it."""
+        """Wait until the others have left: if this process is all of a container, the coordinator
+        ends with it."""
         end = time.monotonic() + self.farewell
         assert self.coordinator is not None
         while self.coordinator.poll() is None and time.monotonic() < end:
@@ -287,12 +288,12 @@ _SAID = {
 }
 
 worlds: list[World] = []
-"""The world of this process, if it is not alone: there is one at most, and it stays when it has
-been left."""
+"""The world of this process, unless it computes alone.  There is at most one, which stays here
+after it has been left."""
 
 
 def current_world() -> World:
-    """The processes that this one computes with; DistributedError if it computes alone."""
+    """Return the processes that this one computes with; DistributedError if it computes alone."""
     if not worlds or not worlds[0].open:
         raise DistributedError(
             "this process computes alone",
