@@ -254,7 +254,7 @@ def vmap(
         try:
             return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
         except (ConcretizationError, UndecidedDim):
-            raise asked from None  # a number was asked for, and no size
+            raise asked from None  # `f` needs the value, and does not use it as a size
 
     return mapped
 
