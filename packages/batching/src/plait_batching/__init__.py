@@ -1,8 +1,8 @@
 """vmap for Plait.
 
-Users find it in `plait` (`plait.vmap`); importing this package is for those who write rules.
+Users call `plait.vmap`; import this package only to write rules.
 
-Invariant: everything public is named here.
+Invariant: every public name is listed here.
 """
 
 import os as _os

@@ -1,4 +1,4 @@
-"""vmap: functions mapped over axes of their arguments.
+"""vmap: map a function over axes of its arguments.
 
 Invariant: in_axes and out_axes are prefixes of the trees they describe; all mapped axes have one
 size.
@@ -91,34 +91,34 @@ def vmap(
     *,
     chunk: int | None = None,
 ) -> Any:
-    """`fun` on every element along the mapped axes, all at once.
+    """Map `fun` over axes of its arguments, computing all elements at once.
 
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
-      in_axes: which axis of each positional argument is mapped: an int (negative ones count from
+      in_axes: the mapped axis of each positional argument: one entry for all arguments, or a tuple
+        with an entry or a tree prefix per argument.  An entry is an int (negative ones count from
         the end), None for an argument that does not vary (which need not be an array: a function,
-        a string), `plait.pile_axis` for a `Pile`, an entry of a class that `register_vmappable`
-        was told of, or a tuple of those and of tree prefixes, one per argument.  Keyword arguments
-        are mapped along axis 0.  Of a mutable reference that is mapped `fun` gets one to its part,
-        and what it writes there is written.
-      out_axes: where the mapped axis is in the results: an int, None for results that do not
-        vary, `plait.pile_axis` for results of which a size differs, or a tree prefix of them.
-      axis_name: a name by which collectives inside (`lax.psum`, ...) speak of the axis.
-      axis_size: its size, if no argument is mapped.
-      spmd_axis_name: the name of an axis of a mesh, or a tuple of them, over which the mapped
-        axis is divided wherever something inside says how arrays lie: `with_sharding_constraint`
-        to `P("x")` constrains the whole to `P("data", "x")`, and each device of a `shard_map`
-        takes its part of the elements.  With None that is left to the compiler.
-      chunk: so many elements are done at a time, the rest together at last; None for all at once.
-        Results are the same, and what is needed in between is that of one chunk.
+        a string), `plait.pile_axis` for a `Pile`, or an instance of a class registered by
+        `register_vmappable`.  Keyword arguments are mapped along axis 0.  If a mutable reference is
+        mapped, `fun` gets a reference to one element; its writes reach the original.
+      out_axes: the mapped axis of the results: an int, None for results that do not vary,
+        `plait.pile_axis` for results whose size differs between elements, or a tree prefix of them.
+      axis_name: the name of the mapped axis for collectives inside `fun` (`lax.psum`, ...).
+      axis_size: the size of the mapped axis; needed if no argument is mapped.
+      spmd_axis_name: the name of a mesh axis, or a tuple of them, that the mapped axis is divided
+        over wherever `fun` states a sharding: `with_sharding_constraint` to `P("x")` constrains the
+        stack to `P("data", "x")`, and each device of a `shard_map` takes its part of the elements.
+        With None the compiler decides.
+      chunk: the number of elements computed at a time, with the remainder last; None computes all
+        at once.  Results are the same; temporary memory is that of one chunk.
 
     Returns:
       A function with `fun`'s signature.
 
     Raises:
       AxisError: an axis out of range, sizes that differ, or nothing mapped.
-      ArgumentError: chunk together with axis_name, whose collectives speak of all elements.
-      TreeMismatch: in_axes or out_axes is no prefix of the arguments or results.
+      ArgumentError: chunk together with axis_name, whose collectives need all elements.
+      TreeMismatch: in_axes or out_axes is not a prefix of the arguments or results.
 
     >>> import plait
     >>> plait.vmap(lambda x, y: x * y, in_axes=(0, None))(plait.numpy.arange(3.0), 2.0)
@@ -160,14 +160,14 @@ def vmap(
             return call(f, in_axes, out_axes, axis_name, axis_size, args, kwargs, **more)
 
     def lent_axes(leaves: list, tree: TreeDef, args: tuple) -> dict[int, Any]:
-        """The places of handles that are mapped, and the axes of what they stand for."""
+        """Return {leaf index: axis} of the handles that are mapped."""
         like, _ = _without_data((args, {}), leaves, tree)
         axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
         mapped = enumerate(zip(leaves, axes))
         return {i: a for i, (x, a) in mapped if a is not None and isinstance(x, Handle)}
 
     def mapped_parts(leaves: list, tree: TreeDef, at: dict[int, Any]) -> Any:
-        """The function gets handles for parts of what is mapped, and gives what they stand for."""
+        """Call `f` with handles for single elements, then write their final values back."""
         for i, axis in at.items():
             if not isinstance(axis, int):
                 args, kwargs = tree.unflatten(leaves)
@@ -207,11 +207,11 @@ def vmap(
         xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
         axes = _axes(axes, args, kwargs, xs)
         size = _size(args, kwargs, xs, axes, axis_size)
-        made: dict[int, Handle] = {}  # by the function: results are handles for all elements
+        made: dict[int, Handle] = {}  # results that are handles created by `f`
 
         def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
-            """(results, their tree, what out_axes says of them), the mapped axis where that says,
-            or where `chosen` does of it."""
+            """Return (results, their tree, spread out_axes).  The mapped axis of each result is
+            where out_axes puts it, or where `chosen` maps that entry to."""
             b = Batch(
                 current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f
             )
@@ -249,18 +249,20 @@ def vmap(
                 if not sizes or over is not None or step is not None:
                     raise
                 asked = e
-        # integers of which arrays are made are sizes, which differ between examples
+        # `f` used a mapped integer as a concrete number.  If it made arrays of that size, the
+        # sizes differ between examples: call it again as a map over piles.
         try:
             return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
         except (ConcretizationError, UndecidedDim):
-            raise asked from None  # a number was asked for, and no size
+            raise asked from None  # `f` needs the value, and does not use it as a size
 
     return mapped
 
 
 def _wholes_of_sizes() -> Callable:
-    """How calls are mapped of which integers are sizes: as those over piles."""
-    call = whole_of(getattr(plait, "pile_axis"))  # noqa: B009  # its name loads what is known of it
+    """Return the function that maps calls whose integer arguments are sizes: that of piles."""
+    # Looking up the name loads the modules that register it.
+    call = whole_of(getattr(plait, "pile_axis"))  # noqa: B009
     assert call is not None
     return call
 
@@ -268,10 +270,10 @@ def _wholes_of_sizes() -> Callable:
 def divided_over(
     given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], tree: Any
 ) -> tuple[str, ...] | None:
-    """The axes of a mesh that the mapped axis is divided over: as `spmd_axis_name` says, or as the
-    types of what is mapped do of explicit axes.
+    """Return the mesh axes that the mapped axis is divided over: those of `spmd_axis_name`, or the
+    explicit axes in the types of the mapped arguments.
 
-    Raises AxisError if these differ, or something that is not mapped is divided over them.
+    Raises AxisError if these differ, or an argument that is not mapped is divided over them.
     """
     types: list[Any] = [getattr(x, "aval", None) for x in xs]  # a user's class may have none
     every = [getattr(a, "sharding", None) for a in types]
@@ -300,7 +302,7 @@ def divided_over(
 
 
 def _argument(tree: tuple[Any, Any], i: int) -> str:
-    """Leaf `i` of (args, kwargs) in words."""
+    """Return the path of leaf `i` of (args, kwargs), for messages."""
     where = key_paths((list(tree[0]), tree[1]))[i]
     return where.replace("[0]", "args", 1) if where[1] == "0" else where[3:]
 
@@ -314,12 +316,13 @@ def _path(tree: Any, i: int) -> str:
 
 
 def _without_data(tree: Any, leaves: Sequence[Any], treedef: TreeDef) -> Any:
-    """The tree, with a leaf for each value of a class that `register_vmappable` was told of."""
+    """Return the tree with one leaf for each value of a class registered by
+    `register_vmappable`."""
     return treedef.unflatten(range(len(leaves))) if data_leaf() is not None else tree
 
 
 def _chunk(chunk: Any, axis_name: Any) -> int | None:
-    """How many elements are done at a time."""
+    """Return `chunk` as an int; refuse it together with an axis name."""
     n = counted("vmap", "chunk", chunk, "elements", "write chunk=64, or leave it out")
     if n is not None and axis_name is not None:
         raise ArgumentError(
@@ -331,7 +334,7 @@ def _chunk(chunk: Any, axis_name: Any) -> int | None:
 
 
 def _at_once(size: Any, chunk: int) -> bool:
-    """Whether there are no more elements than are done at a time."""
+    """Return whether all elements fit in one chunk."""
     if is_symbolic((size,)):
         raise ShapeError(
             f"vmap: chunk={chunk} divides {size!r} elements, of which nobody knows how many they "
@@ -342,7 +345,7 @@ def _at_once(size: Any, chunk: int) -> bool:
 
 
 def _mesh_axes(given: Any) -> tuple[str, ...] | None:
-    """`spmd_axis_name` as a tuple of names, or None."""
+    """Return `spmd_axis_name` as a tuple of names, or None."""
     if given is None:
         return None
     names = (given,) if isinstance(given, str) else given
@@ -359,10 +362,10 @@ def _mesh_axes(given: Any) -> tuple[str, ...] | None:
 
 
 def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
-    """Leaf `i` of the arguments as a value; what is no array passes as it is, if it is not mapped
-    along an axis.
+    """Return leaf `i` of the arguments as a value.
 
-    Raises NotAnArrayError, naming it, if it is."""
+    A leaf that is not an array is returned as it is, unless it is mapped along an axis: that raises
+    NotAnArrayError with its path."""
     try:
         return x if kind_of(axis) is not None else admitted(x)
     except NotAnArrayError as e:
@@ -375,7 +378,8 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
 
 
 def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) -> list[Any]:
-    """The mapped axis of each leaf, counted from the front; AxisError if it is out of range."""
+    """Return the mapped axis of each leaf, counted from the front; raise AxisError for one out of
+    range."""
 
     def told(i: int) -> str:
         return f"argument {key_paths((list(args), kwargs))[i][3:]}"
@@ -387,7 +391,7 @@ def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) ->
 
 
 def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
-    """The size of the mapped axes."""
+    """Return the size of the mapped axes; raise AxisError if they differ or none is known."""
     sizes = [(i, _along(x, a)) for i, (x, a) in enumerate(zip(xs, axes)) if a is not None]
     sizes = [(i, s) for i, s in sizes if s is not None]
     if sizes and axis_size is None and all(s == sizes[0][1] for _, s in sizes):
@@ -405,6 +409,7 @@ def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
 
 
 def _along(x: Any, axis: Any) -> Any:
-    """The size of an argument along its mapped axis; None if it does not say that."""
+    """Return the size of an argument along its mapped axis; None if the argument does not fix
+    it."""
     kind = kind_of(axis)
     return x.aval.shape[axis] if kind is None else kind.size(x, axis)

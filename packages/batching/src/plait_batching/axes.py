@@ -1,7 +1,7 @@
-"""What entries of in_axes and out_axes may be: positions of axes, None, and specs of other kinds.
+"""Entries of in_axes and out_axes: positions of axes, None, and instances of registered classes.
 
-`vmap` itself knows how arrays are mapped along an axis.  A kind of entries (a class, whose
-instances are entries) brings an `AxisKind`, which says how values are mapped as an entry tells.
+`vmap` itself maps arrays along an axis.  Each further class of entries comes with an `AxisKind`,
+which maps values as an instance of the class describes.
 
 Invariant: positions and None belong to vmap; each other class of entries has one kind.
 """
@@ -38,20 +38,21 @@ __all__ = [
 
 
 class AxisKind(Protocol):
-    """How values are mapped as entries of some class say."""
+    """A way to map values, chosen by the class of the entry."""
 
     def size(self, x: Any, spec: Any) -> Any:
-        """The size of the mapped axis of an argument; None if that is not known from it."""
+        """Return the size of an argument's mapped axis; None if the argument does not fix it."""
         ...
 
     def lift(self, batch: Batch, x: Any, spec: Any) -> Any:
-        """What the mapped function gets for an argument; called under `batch`."""
+        """Return the argument of the mapped function; called under `batch`."""
         ...
 
     def take(self, batch: Batch, x: Any, spec: Any, told: Callable[[], str]) -> Any:
-        """The result, of what the mapped function returns; called under the parent of `batch`.
+        """Return the result of vmap, given that of the mapped function.
 
-        `told()` is where it is among the results, for messages."""
+        Called under the parent of `batch`.  `told()` returns the path of the result, for
+        messages."""
         ...
 
 
@@ -59,10 +60,10 @@ _kinds: dict[type, AxisKind] = {}
 
 
 def added_kind(spec_type: type, kind: AxisKind) -> None:
-    """Let instances of a class be entries.
+    """Accept instances of a class as entries.
 
     Raises RegistrationError if they are entries of another kind, and ArgumentError for classes that
-    have a meaning where entries stand.
+    already have a meaning in in_axes and out_axes.
     """
     if spec_type in (tuple, list, dict, type(None)) or issubclass(spec_type, int):
         raise ArgumentError(
@@ -77,11 +78,11 @@ def added_kind(spec_type: type, kind: AxisKind) -> None:
 
 
 def removed_kind(spec_type: type) -> None:
-    """Let instances of a class be no entries any more."""
+    """Stop accepting instances of a class as entries."""
     del _kinds[spec_type]
 
 
-# ---- what is said of arguments ---------------------------------------------------------------
+# ---- entries of the arguments ----------------------------------------------------------------
 
 ENTRY = "an axis or None"
 
@@ -95,10 +96,10 @@ def entries(
     is_entry: Callable[[Any], bool],
     entry: str = ENTRY,
 ) -> list[Any]:
-    """The entry of in_axes for each of `count` leaves; those of keyword arguments are 0.
+    """Return the in_axes entry of each of `count` leaves; that of keyword arguments is 0.
 
-    `like` has the structure of the positional arguments.  Raises AxisError if in_axes has entries
-    for another number of them.
+    `like` has the structure of the positional arguments.  Raises AxisError if in_axes is a tuple
+    of another length than `args`.
     """
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
@@ -110,7 +111,7 @@ def entries(
 
 
 def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
-    """An axis counted from the front; raises AxisError if the array does not have it."""
+    """Return an axis counted from the front; raise AxisError if the array does not have it."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(
             f"{does}: axis {axis} of {told()} of type {x.aval!r} is out of range",
@@ -120,10 +121,11 @@ def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
 
 
 def one_size(told: Sequence[tuple[str, Any]], axis_size: Any, nothing: str) -> Any:
-    """The size of the mapped axes, of which (what to tell of it, size) are known, and what the
-    caller says; raises AxisError if they differ, or `nothing` is known."""
+    """Return the size of the mapped axes, given pairs (description, size) and `axis_size`.
+
+    Raises AxisError if sizes differ, or with the text `nothing` if none is known."""
     if axis_size is not None and not hasattr(axis_size, "__index__"):
-        # it may equal a size, and what is kept for that size would be found
+        # An object equal to a size would be a hit in the caches keyed by that size.
         raise ShapeError(
             f"vmap: axis_size must be an integer, not {axis_size!r}",
             fix="write the number of elements that are mapped, as an int",
@@ -142,7 +144,8 @@ def one_size(told: Sequence[tuple[str, Any]], axis_size: Any, nothing: str) -> A
 
 
 def counted(does: str, name: str, given: Any, what: str, fix: str) -> int | None:
-    """A number of things, None if it is not given; raises ArgumentError for what is none."""
+    """Return a count as an int, None if it is not given; raise ArgumentError if it is not a
+    positive integer."""
     if given is None:
         return None
     try:
@@ -160,13 +163,14 @@ _wholes: dict[type, Callable[..., Any]] = {}
 
 
 def added_whole(call: Callable[..., Any], *classes: type) -> None:
-    """Let calls of mapped functions be done by `call`, if an entry or an argument is of one of the
-    classes."""
+    """Register `call` to map whole calls in which an entry or an argument is an instance of one of
+    the classes."""
     _wholes.update(dict.fromkeys(classes, call))
 
 
 def whole_of(tree: Any) -> Callable[..., Any] | None:
-    """How calls are mapped as a whole, if something among entries or arguments asks for it."""
+    """Return the function that maps the whole call, if an entry or an argument has a registered
+    class."""
     if not _wholes:
         return None
     leaves = flatten(tree, lambda x: type(x) in _wholes)[0]
@@ -174,24 +178,24 @@ def whole_of(tree: Any) -> Callable[..., Any] | None:
 
 
 def may_be_sizes(x: Any) -> bool:
-    """Whether a mapped argument may be sizes: known integers, one for each element."""
+    """Return whether a mapped argument may be sizes: known integers, one for each element."""
     return isinstance(x, Array) and x.ndim == 1 and x.aval.category == INTEGER
 
 
 def is_axis(x: Any) -> bool:
-    """Whether this is an entry of in_axes or out_axes, and not a tree of them."""
+    """Return whether this is a single entry of in_axes or out_axes, rather than a tree of them."""
     if x is None or type(x) in _kinds or type(x) in _wholes:
         return True
     return isinstance(x, int) and not isinstance(x, bool)
 
 
 def kind_of(entry: Any) -> AxisKind | None:
-    """The kind of an entry; None if it is the position of an axis, or None."""
+    """Return the kind of an entry; None for the position of an axis and for None."""
     return _kinds.get(type(entry))
 
 
 def lifted(batch: Batch, x: Any, entry: Any) -> Any:
-    """What the mapped function gets for a value that is mapped as the entry says."""
+    """Return the mapped function's argument, for a value that is mapped by `entry`."""
     if entry is None:
         return x
     kind = kind_of(entry)
@@ -209,7 +213,7 @@ def lifted(batch: Batch, x: Any, entry: Any) -> Any:
 
 
 def taken(batch: Batch, x: Any, entry: Any, told: Callable[[], str]) -> Any:
-    """What vmap returns for a result that is mapped as the entry says."""
+    """Return the result of vmap, for a result of the mapped function placed by `entry`."""
     kind = kind_of(entry)
     if kind is not None:
         return kind.take(batch, x, entry, told)

@@ -1,7 +1,7 @@
-"""vmap of some elements at a time: a loop over chunks, each of which is mapped at once.
+"""vmap of some elements at a time: a loop over chunks, each mapped at once.
 
-Invariant: elements keep their order; the memory needed besides arguments and results is that of one
-chunk.
+Invariant: elements keep their order; temporary memory, besides arguments and results, is that of
+one chunk.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ __all__ = ["in_chunks"]
 
 
 def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tuple[list, Any]:
-    """(results, their tree) of more elements than one chunk has.
+    """Return (results, their tree) of a map over more elements than one chunk holds.
 
-    `run(xs, axes, size, chosen)` maps some elements at once; see `vmap`.
+    `run(xs, axes, size, chosen)` maps one chunk; see `vmap`.
     """
     for a in axes:
         _expect_position(a, "in_axes")
@@ -55,7 +55,7 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
 
 
 def _front(entry: Any) -> int | None:
-    """Where a chunk has the axis that out_axes speaks of."""
+    """Return the position of the mapped axis in a chunk's result, given its out_axes entry."""
     _expect_position(entry, "out_axes")
     return None if entry is None else 0
 
@@ -69,8 +69,8 @@ def _expect_position(entry: Any, what: str) -> None:
 
 
 def _whole(blocks: Any, rest: Any, axis: int | None) -> Any:
-    """A result, from those of full chunks and of the rest."""
-    if axis is None:  # all chunks have the same
+    """Join the stacked results of full chunks with that of the remainder."""
+    if axis is None:  # the result does not vary, so all chunks computed the same one
         return materialise_at_ground(getitem(blocks, 0))
     number, chunk, *shape = blocks.aval.shape
     y = reshape(blocks, (number * chunk, *shape))

@@ -1,10 +1,10 @@
-"""Derivatives of custom_vmap functions: mapped, they are the derivatives of the mapping rule.
+"""Derivatives of custom_vmap functions: when mapped, they are the derivatives of the mapping rule.
 
-A derivative of such a function is one again, so no order of transformations loses the rule.  What
-reverse mode needs is computed again from the arguments, since the rule need not have the values
-that the function has.
+A derivative of such a function has a mapping rule itself, so every order of transformations keeps
+the rule.  Reverse mode computes its residuals again from the arguments, since the mapping rule need
+not compute the values that the function does.
 
-Invariant: only the tables of plait_autodiff load this.
+Invariant: only the rule tables of plait_autodiff load this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ from .overrides import Flags, Stacked, custom_vmap_call
 
 
 def _stack(x: Any, size: Any) -> Any:
-    """As many copies, along a new axis in front."""
+    """Return `size` copies of `x`, stacked along a new first axis."""
     shape = (size, *x.aval.shape)
     if x.__class__ is Literal:
         return Literal(x.value, x.aval.with_shape(shape))
@@ -51,7 +51,7 @@ def _types(avals: Sequence[Aval], flags: Sequence[bool], size: Any) -> list[Aval
 
 
 def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: Callable) -> dict:
-    """Parameters of an operation derived from another: of its program, and of its rule."""
+    """Return the parameters `program` and `rule` of an operation derived from another one."""
     made = derived(program, ("mapped", *key), make)
     rules = derived(program, ("mapped rule", id(rule), *key), lambda: (Stacked(at), rule))
     return {"program": made, "rule": rules[0]}
@@ -91,7 +91,7 @@ def _(jvp, args, params):
 
 
 def _is_mapped(by: Any) -> bool:
-    """Whether somebody further out maps, or stages for others who may."""
+    """Return whether an outer interpreter maps, or stages a program that may be mapped later."""
     while by is not None:
         if by.staging or getattr(by.kind, "rules", None) is batching_rules:
             return True
@@ -103,7 +103,7 @@ def _is_mapped(by: Any) -> bool:
 
 
 def _only(program: Program, known: Sequence[bool], keep: tuple[bool, ...]) -> Program:
-    """Some results, of some inputs: those that the others do not matter to."""
+    """Return the program of the results `keep`, which depend on the inputs `known` alone."""
 
     def some(*vs: Any) -> list:
         it = iter(vs)
@@ -149,7 +149,8 @@ def _(cts, *args, program, rule, consts):
     avals = [*part(program.in_avals, linear, False), *part(program.out_avals, given)]
 
     def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
-        """All that is linear is a stack; a result that is none does not depend on it."""
+        """Transpose the mapped program.  Every linear input is a stack; a result that is not a
+        stack does not depend on linear inputs."""
         it = iter(flags[:n])
         made, out_flags = rule.at(size, tuple([True if f else next(it) for f in linear]))
         there = tuple([bool(g and f) for g, f in zip(given, out_flags)])

@@ -1,6 +1,6 @@
-"""The public surface for authors of batching rules.
+"""The public interface for authors of batching rules.
 
-Invariant: nothing is defined here.
+Invariant: this module defines nothing itself.
 """
 
 from .interpreter import Batch, batching_rules, insert, skip

@@ -1,8 +1,8 @@
-"""Batch, the interpreter of vmap: a value becomes a stack of values along one of its axes.
+"""Batch, the interpreter of vmap: it stacks the values of all elements along one axis.
 
-Invariant: the form is the position of the mapped axis, None for a value that does not vary; the
-user's type lacks that axis.  Mapping commutes with differentiation, so custom derivatives are
-kept.
+Invariant: the form of a value is the position of the mapped axis, None for a value that does not
+vary; the type that the user sees lacks that axis.  Mapping commutes with differentiation, so custom
+derivatives are kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _inner: dict[tuple, Aval] = {}  # (type, axis, size) -> type without the axis
 
 
 def with_axis_at(x: Any, a: int, b: int) -> Any:
-    """With the axis `a` at `b`, the others in their order."""
+    """Move axis `a` to position `b`; the others keep their order."""
     if a == b:
         return x
     perm = [i for i in range(x.aval.ndim) if i != a]
@@ -45,12 +45,12 @@ def with_axis_at(x: Any, a: int, b: int) -> Any:
 
 
 class Batch(Carrier):
-    """Maps over an axis of some size.
+    """Interpreter that maps operations over an axis.
 
     Attributes:
-      axis_name: the name by which collectives speak of it, or None.
-      spmd_axis_name: the axes of a mesh that it is divided over wherever a sharding is said, a
-        tuple of names; None leaves that to the compiler.
+      axis_name: the name of the axis for collectives, or None.
+      spmd_axis_name: the mesh axes that the mapped axis is divided over wherever a sharding is
+        stated, a tuple of names; None leaves that to the compiler.
     """
 
     rules = batching_rules
@@ -63,7 +63,7 @@ class Batch(Carrier):
     axis_name: Any
     spmd_axis_name: tuple[str, ...] | None
     indices: dict[Any, Any] | None = None
-    """The indices of elements that were asked for, by what makes them; see `vmappable`."""
+    """Cached indices of the elements, by the function that makes them; see `vmappable`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Batch(Carrier):
         return (reduce_sum.bind(parts[0], axes=(f,)),)  # every element used the one value
 
     def spread(self, aval: Aval, parts: tuple, g: int) -> tuple:
-        """The first element has it."""
+        """Give the whole cotangent to the first element, and zero to the others."""
         number = iota_.bind(shape=(self.size,), axis=0, dtype=np.dtype(np.int32))
         first = eq.bind(number, Literal(0, number.aval))
         x = self.move(parts[0], None, g)
@@ -123,7 +123,7 @@ class Batch(Carrier):
         return type(self)(self.parent, *values, ambient=self.ambient, of=self.of)
 
     def move(self, x: Any, f: int | None, g: int) -> Any:
-        """The mapped axis from `f` (None: make one) to `g`."""
+        """Move the mapped axis from `f` to `g`; if `f` is None, broadcast along a new one."""
         if f == g:
             return x
         if f is None:
@@ -135,12 +135,13 @@ class Batch(Carrier):
         return with_axis_at(x, f, g)
 
     def front(self, x: Any, dim: int | None) -> Any:
-        """With the mapped axis in front."""
+        """Move the mapped axis to the front."""
         return self.move(x, dim, 0)
 
     def each(self, prim: Any, xs: Sequence[Any], dims: Sequence[Any], params: dict) -> tuple:
-        """The operation on each element, one after the other: for what must not be done to all at
-        once."""
+        """Apply the operation to one element after the other.
+
+        This serves operations that must not run for all elements at once."""
         avals = [row(x.aval, d) for x, d in zip(xs, dims)]
         name = prim.name.rpartition(".")[2]
         program = staged(lambda *vs: as_list(prim.bind(*vs, **params)), avals, name)
@@ -156,7 +157,7 @@ class Batch(Carrier):
         return (outs, [0] * n) if prim.many else (outs[0], 0)
 
     def wrap(self, out: Any, dim: int | None) -> Any:
-        """A value of ours from a stack."""
+        """Return the lifted value of a stack whose mapped axis is at `dim`."""
         if dim is None:
             return out
         key = out.aval, dim, self.size
@@ -191,10 +192,10 @@ class Batch(Carrier):
 
 
 def skip(axes: Sequence[int], d: int) -> tuple[int, ...]:
-    """Axes of the user's value as axes of the stack."""
+    """Convert axes of the user's value to axes of the stack."""
     return tuple([a + (a >= d) for a in axes])
 
 
 def insert(items: Sequence[Any], d: int, item: Any) -> tuple:
-    """Items per axis of the user's value as items per axis of the stack."""
+    """Insert the mapped axis' item at `d` into items per axis of the user's value."""
     return (*items[:d], item, *items[d:])

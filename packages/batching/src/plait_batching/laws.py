@@ -1,11 +1,11 @@
-"""The conformance laws of the tables of mapping, for `plait.testing`.
+"""Conformance laws of the batching and padding tables, for `plait.testing`.
 
-    mapped over an axis, a primitive gives the stack of what it gives for each element
-    where padding is what the table says, a primitive gives for what is there what it gives for
-    that alone, at the same positions
+    batching: a primitive mapped over an axis returns the stack of its results for each element
+    padding: if padding holds the table's values, the result without padding appears unchanged,
+    at the same positions
 
-Invariant: the other side applies the primitive to one element after the other, in a Python loop, or
-to what is not padded.
+Invariant: the reference side applies the primitive to one element after the other in a Python
+loop, or to arrays without padding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ Axes = tuple[int | None, ...]
 
 
 def batching_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """Mapped over every axis of each operand, alone and together, over sizes 3, 1 and 0, eager
-    and staged, the primitive gives the stack of singles.
+    """Check that the mapped primitive returns the stack of its results for single elements.
 
-    Elements differ by a positive factor (integers by the positions of their elements, unless
-    parameters promise an order).  Returns the number of comparisons.
+    Maps over every axis of each operand, alone and together, over sizes 3, 1 and 0, eager and
+    staged.  Elements differ by a positive factor (integers are rolled, unless parameters promise an
+    order).  Returns the number of comparisons.
     """
     if not args:
         raise Inapplicable("there is no operand to map over")
@@ -48,7 +48,7 @@ def batching_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, 
 
 
 def _varied(x: np.ndarray, k: int, params: dict[str, Any]) -> np.ndarray:
-    """Element number `k` of a stack: another operand that is as valid as `x`."""
+    """Return element number `k` of a stack: a variation of `x` that is equally valid."""
     if category(x.dtype) in (FLOATING, COMPLEX):
         return (x * np.asarray([1, 0.75, 1.25])[k]).astype(x.dtype)
     promised = params.get("indices_are_sorted") or params.get("unique_indices")
@@ -56,7 +56,8 @@ def _varied(x: np.ndarray, k: int, params: dict[str, Any]) -> np.ndarray:
 
 
 def _mappings(args: Sequence[np.ndarray]) -> Iterator[Axes]:
-    """All operands along their first and last axes; each alone along every axis; each but one."""
+    """Yield axes to map: all operands along their first and last axes; each alone along every
+    axis; all but one."""
     n = len(args)
     yield (0,) * n
     last = tuple([x.ndim for x in args])
@@ -89,12 +90,12 @@ def _compare(prim: Primitive, elements: list, axes: Axes, size: int, params: dic
 
 
 def _of(prim: Primitive, params: dict[str, Any]):
-    """The primitive as a function of its operands, with a list of results."""
+    """Return the primitive as a function of its operands that returns a list."""
     return lambda *vs: as_list(prim.bind(*vs, **params))
 
 
 def _empty(prim: Primitive, args: Sequence[np.ndarray], axes: Axes, params: dict[str, Any]) -> int:
-    """No element at all: results are empty, and have the right types."""
+    """Check that a map over no elements returns empty results of the right types."""
     single = _of(prim, params)(*map(from_numpy, args))
     stacked = [from_numpy(np.zeros((0, *x.shape), x.dtype)) for x in args]
     got = vmap(_of(prim, params), in_axes=axes)(*stacked)
@@ -108,11 +109,11 @@ def _empty(prim: Primitive, args: Sequence[np.ndarray], axes: Axes, params: dict
 
 
 def padding_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """With two places more along the axes that it crosses, which hold what the table says, a
-    primitive gives the same where there was something.
+    """Check that padding filled with the table's values does not change a primitive's results.
 
-    Returns the number of comparisons; raises Inapplicable if no axis is crossed, or none can be
-    longer without other operands being so.
+    Adds two positions along each axis that the primitive reads across.  Returns the number of
+    comparisons; raises Inapplicable if it reads across no axis, or no operand can be longer alone
+    or together.
     """
     rule: Any = padding_rules.find(prim)
     fills = rule([from_numpy(x).aval for x in args], **params)
@@ -149,7 +150,8 @@ def _longer(x: np.ndarray, fills: dict[int, Any]) -> np.ndarray:
 
 
 def _has_padding(prim: Primitive) -> bool:
-    """Whether anything is asked of the table: others read across no padding, or have rules."""
+    """Return whether the law applies; primitives without an entry never read across padding, or
+    have their own rules."""
     return padding_rules.find(prim) is not None
 
 

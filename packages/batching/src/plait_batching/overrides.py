@@ -1,10 +1,11 @@
-"""custom_vmap: functions with a rule of their own for being mapped.
+"""custom_vmap: functions with their own rule for being mapped.
 
-Applied at once, the user's Python runs on values.  Staged, the call is an operation that carries
-the function and its rule, through jit and loops, and through derivatives where these are installed.
+Called eagerly, the user's Python runs on values.  When staged, the call becomes an operation that
+holds the function and its rule, through jit, loops and (if plait_autodiff is installed)
+derivatives.
 
-Invariant: a rule is made for the size of the axis and for which arguments are stacked; stacked
-values have the mapped axis in front.
+Invariant: a rule is staged for each axis size and pattern of stacked arguments; stacked values have
+the mapped axis in front.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,8 +48,9 @@ Flags = tuple[bool, ...]
 
 
 class Stacked:
-    """A rule to be made for each size and pattern of stacked inputs: `at(size, flags)` gives the
-    program on stacks, and which of its results are stacks."""
+    """A mapping rule, staged and cached for each size and pattern of stacked inputs.
+
+    `at(size, flags)` returns the program on stacks, and which of its results are stacks."""
 
     __slots__ = ("make", "made", "__weakref__")
 
@@ -60,14 +62,14 @@ class Stacked:
         return "<rule>"
 
     def at(self, size: Any, flags: Flags) -> tuple[Program, Flags]:
-        """(the program, which results are stacks)."""
+        """Return (the program, which of its results are stacks)."""
         key = size, flags
         if key not in self.made:
             self.made[key] = self.make(size, flags)
         return self.made[key]
 
     def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> Any:
-        """Nobody commutes with mapping by wiring alone: MissingRule."""
+        """Raise MissingRule: no other transformation commutes with mapping by wiring alone."""
         raise MissingRule(
             f"{carrier.does} keeps mapping rules, and has no rule for custom_vmap_call",
             fix='leave "mapping" out of its `commutes`',
@@ -75,8 +77,9 @@ class Stacked:
 
 
 class _Custom(Wiring):
-    """captured and arguments -> results; `erase` is what transformations see that do not know of
-    mapping."""
+    """Wiring of custom_vmap_call: (captured values, arguments) -> results.
+
+    `erase` drops the rule for transformations that do not handle mapping rules."""
 
     custom = "mapping"
 
@@ -118,7 +121,7 @@ class _Custom(Wiring):
 
 
 def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, flags: Flags) -> None:
-    """The rule's results are stacks of what the function returns: TypeRule otherwise."""
+    """Raise ShapeError unless the rule's results are stacks of the function's results."""
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
         raise ShapeError(
@@ -129,7 +132,7 @@ def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, fl
 
 
 def _rule(*xs: Aval, program: Program, rule: Any, consts: int) -> list[Aval]:
-    """Apply the function; whoever maps it uses its rule."""
+    """Infer the types of the function's results; a map applies the rule instead."""
     expect(f"custom function {program.name}", program.in_avals, xs)
     return program.out_avals
 
@@ -172,11 +175,11 @@ def _(batch, args, params):
     return [batch.wrap(o, 0 if f else None) for o, f in zip(outs, out_flags, strict=True)]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- user interface ------------------------------------------------------------------------
 
 
 class custom_vmap(Function):  # noqa: N801  (a decorator)
-    """A function with its own rule for being mapped.
+    """Function with its own rule for being mapped.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -202,8 +205,9 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
     def def_vmap(self, rule: Callable) -> Callable:
         """Set the rule: `rule(axis_size, in_batched, *args) -> (out, out_batched)`.
 
-        `in_batched` has a tree like each argument of which leaves are stacks, the mapped axis in
-        front; `out_batched` says the same of the results (True or False for all of a tree).
+        `in_batched` has one tree per argument whose leaves are True for stacks, which have the
+        mapped axis in front.  `out_batched` marks the results in the same way (True or False may
+        stand for a whole tree).
         """
         takes = "the size, what is mapped, and the function's arguments"
         self.expect_rule("def_vmap", rule, takes, 2, True)
@@ -241,7 +245,8 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
             )
         out, said = got
         tree = flatten(out)[1]
-        if c.out is None:  # the function has not been called: what it returns is asked of its trace
+        # The function itself has not been called, so staging it finds the tree of its results.
+        if c.out is None:
             key = c.tree, tuple(c.avals)
             if key not in self.returns:
                 stage(lambda *xs: c.results(self.fun(*c.arguments(xs))), c.avals, self.name())
@@ -259,9 +264,9 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
 
 
 def sequential_vmap(fun: Callable) -> custom_vmap:
-    """A function that is mapped by a loop: for each element in order, and never for all at once.
+    """Return a function that vmap runs in a loop, for one element after the other in order.
 
-    It is for functions that act or that need the memory of one element at a time.
+    Use it for functions with side effects, or whose memory suffices for one element at a time.
 
     Args:
       fun: takes and returns trees of arrays.

@@ -1,6 +1,6 @@
-"""Functions mapped outside of jit, as one program where it is known.
+"""Mapping outside of jit by one compiled program, where the recorded function has one.
 
-Invariant: what is returned is what `vmap` gives without recording, up to rounding.
+Invariant: results equal those of `vmap` without recording, up to rounding.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ __all__ = ["can_be_recorded", "recorded_map"]
 
 
 def can_be_recorded(xs: Sequence[Any], axes: Sequence[Any]) -> bool:
-    """Whether all that is mapped is an array along an axis, which lies where nobody said it
-    should."""
+    """Return whether all mapped leaves are arrays along an axis, with no placement chosen by the
+    user."""
     return all(is_unplaced(x) and (a is None or a.__class__ is int) for x, a in zip(xs, axes))
 
 
@@ -40,7 +40,7 @@ def recorded_map(
     out_axes: Any,
     mapping: Callable[..., Any],
 ) -> Any:
-    """The results of `vmap`, from one compiled program if there is one.
+    """Return the results of `vmap`, computed by one compiled program if there is one.
 
     `xs` are the leaves of the arguments and `tree` is their structure; `mapping` is `vmap`.
     """

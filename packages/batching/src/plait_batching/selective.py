@@ -1,11 +1,12 @@
-"""Selective, the interpreter of vmap where some elements do not come this way.
+"""Selective, the interpreter of vmap where only some elements take the current path.
 
-A mapped `cond` computes every branch for all elements, and a mapped `while` turns until the last
-one is done.  What such a program computes for others is thrown away, but what it does on the way (a
-callback) can not be undone: it is done for those elements only that are selected.
+A mapped `cond` computes every branch for all elements, and a mapped `while` runs until the last
+element is done.  Values computed for the other elements are discarded, but side effects (a
+callback) cannot be undone.  So they happen for the selected elements only.
 
-Invariant: a program that acts is lifted by this interpreter, whose ambient value is [size] bools:
-which elements come this way.  Everything else is as by `Batch`: collectives speak of all elements.
+Invariant: this interpreter lifts programs with effects.  Its ambient value is a [size] array of
+bools that marks the selected elements.  The rest is as in `Batch`: collectives include all
+elements.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ __all__ = ["Selective", "selecting"]
 
 
 class Selective(Batch):
-    """Maps over an axis, and acts for the selected elements only."""
+    """Batch that performs side effects for the selected elements only."""
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         inside = prim.higher is not None and prim.higher.custom != "mapping"
@@ -40,10 +41,10 @@ class Selective(Batch):
         return found if prim.many else found[0]
 
     def _one_by_one(self, prim: Primitive, xs: list, dims: list, params: dict) -> list:
-        """Stacks of what the operation gives for selected elements, and of zeros for others.
+        """Return stacks of the operation's results for selected elements, and of zeros for others.
 
-        Operands need not vary: the operation acts for each element that is selected, as it does
-        where one element is computed after the other.
+        Operands need not vary: the operation still runs once per selected element, as it would in
+        a loop over the elements.
         """
         name = prim.name.rpartition(".")[2]
         avals = [row(x.aval, d) for x, d in zip(xs, dims)]
@@ -65,8 +66,8 @@ class Selective(Batch):
 
 
 def selecting(batch: Batch, mine: Any, acts: bool) -> tuple[Batch, list[Any]]:
-    """The carrier that lifts a program for the elements that are `mine` ([size] bools), and the
-    values that the lifted program takes in front: none unless it `acts`."""
+    """Return the carrier that lifts a program for the elements `mine` ([size] bools), and the
+    values to pass before the program's operands: none unless it `acts`."""
     if not acts:
         return Batch(batch.parent, *batch.values, of=batch.of), []
     return Selective(batch.parent, *batch.values, ambient=[mine], of=batch.of), [mine]

@@ -1,7 +1,7 @@
-"""vtile: functions mapped over the tiles of axes of their arguments.
+"""vtile: map a function over tiles of its arguments.
 
-Invariant: axes are divided on the way in and put together on the way out, so arguments and results
-have as many axes as those of the function itself.
+Invariant: axes are divided before the call and joined after it, so arguments and results have as
+many axes as those of the function itself.
 """
 
 from collections.abc import Callable
@@ -28,22 +28,22 @@ def vtile(
     tile_size: int | None = None,
     axis_name: Any = None,
 ) -> Any:
-    """`fun` on every tile of its arguments, all at once.
+    """Map `fun` over the tiles of its arguments, computing all tiles at once.
 
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.
-      in_axes: which axis of each positional argument is divided in tiles, as of `vmap`; None for an
-        argument that every tile gets whole.  Keyword arguments are divided along axis 0.
-      out_axes: along which axis the results of the tiles are put together; None for results that
-        are the same for all.
-      tile_size: how many tiles there are: an axis of size n is divided in [tile_size,
-        n // tile_size].  By default as many as the first axis that is divided has elements.
-      axis_name: a name by which collectives inside speak of the axis of tiles.
+      in_axes: which axis of each positional argument is divided into tiles, as in `vmap`; None
+        passes the whole argument to every tile.  Keyword arguments are divided along axis 0.
+      out_axes: the axis along which the results of the tiles are joined; None for results that are
+        the same for all tiles.
+      tile_size: the number of tiles: an axis of size n is reshaped to [tile_size, n // tile_size].
+        By default it is the size of the first axis that is divided.
+      axis_name: the name of the axis of tiles for collectives inside `fun`.
 
     Returns:
       A function with `fun`'s signature.
 
-    Raises AxisError where nothing is divided, an axis can not be divided evenly, or is not there.
+    Raises AxisError if no argument is divided, an axis does not divide evenly, or does not exist.
 
     >>> import plait
     >>> rows = plait.vtile(lambda v: v - plait.lax.psum(v.sum(), "t"), tile_size=2, axis_name="t")
@@ -111,7 +111,7 @@ def _is_position(x: Any) -> bool:
 
 
 def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> Any:
-    """The axis made two: which tile, and where in it."""
+    """Reshape the axis into two: the number of the tile, and the position in it."""
     s = x.aval.shape
     if s[axis] % k != 0:
         raise AxisError(
@@ -123,7 +123,7 @@ def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> A
 
 
 def _together(x: Any, axis: int) -> Any:
-    """The leading axis, of tiles, made one with the axis that they are parts of."""
+    """Merge the leading axis, that of tiles, into `axis` of the rest."""
     x = moveaxis(x, 0, axis)
     s = x.aval.shape
     return materialise_at_ground(reshape(x, (*s[:axis], s[axis] * s[axis + 1], *s[axis + 2 :])))

@@ -1,7 +1,7 @@
-"""Classes whose values are mapped in ways of their own: `register_vmappable`.
+"""Classes whose values are mapped in their own way: `register_vmappable`.
 
-Invariant: a class is registered once; how it is mapped is known to vmap alone, and no tree function
-takes its values apart.
+Invariant: a class is registered once; only vmap uses the registration, and tree functions treat the
+values as leaves.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ __all__ = ["data_leaf", "is_vmappable", "register_vmappable", "unregister_vmappa
 
 
 class Vmappable(NamedTuple):
-    """How values of a class are mapped."""
+    """Functions that map the values of one class."""
 
     spec_type: type
     axis_size_type: type
@@ -35,12 +35,12 @@ _known: dict[type, Vmappable] = {}
 
 
 def data_leaf() -> Callable[[Any], bool] | None:
-    """What trees are flattened with: a function that stops at values of registered classes."""
+    """Return the predicate that makes values of registered classes leaves; None without classes."""
     return is_vmappable if _known else None
 
 
 def is_vmappable(x: Any) -> bool:
-    """Whether the class of `x` is registered by `register_vmappable`.
+    """Return whether the class of `x` is registered by `register_vmappable`.
 
     >>> import plait
     >>> plait.is_vmappable(plait.numpy.ones(3))
@@ -57,30 +57,30 @@ def register_vmappable(
     from_elt: Callable[..., Any] | None = None,
     make_iota: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Let `vmap` map values of a class as entries of a class of your own say.
+    """Register a class whose values `vmap` maps, with a class of entries for in_axes and out_axes.
 
-    The class need not be a tree, and is not one for it: its values are taken apart by vmap only,
-    where in_axes has an entry of type `spec_type`, and put together where out_axes has one.
+    The class need not be a tree, and does not become one.  Only vmap takes its values apart, where
+    in_axes has an entry of type `spec_type`, and builds them where out_axes has one.
 
     Args:
       data_type: the class.
       spec_type: the class of entries of in_axes and out_axes; several data types may share one.
       axis_size_type: the type of the sizes that it is mapped over.
-      to_elt: `to_elt(cont, get_idx, x, spec)` returns one element of `x`, what the mapped function
-        is given.  `cont(y, axis)` is an element of a part `y` of it, mapped along an axis, or as
-        another spec says; `get_idx()` is the index of the element.  None: `x.to_elt(cont, get_idx,
-        spec)`.
-      from_elt: `from_elt(cont, axis_size, elt, spec)` returns the whole of which `elt`, a value of
-        `data_type` that the mapped function returned, is an element; `cont(axis_size, y, axis)` is
-        the whole of a part `y` of it.  None: `elt.from_elt(cont, axis_size, spec)`.
+      to_elt: `to_elt(cont, get_idx, x, spec)` returns one element of `x`, the argument of the
+        mapped function.  `cont(y, axis)` returns an element of a component `y` of `x`, mapped along
+        an axis or by another spec; `get_idx()` returns the index of the element.  None:
+        `x.to_elt(cont, get_idx, spec)`.
+      from_elt: `from_elt(cont, axis_size, elt, spec)` returns the whole value, given its element
+        `elt`, a value of `data_type` that the mapped function returned.  `cont(axis_size, y, axis)`
+        returns the whole of a component `y` of it.  None: `elt.from_elt(cont, axis_size, spec)`.
       make_iota: `make_iota(axis_size)` returns the array of all indices, for `get_idx`; by default
         0, 1, 2, ..., of int32.
 
-    The size of the mapped axis has to be known from another argument, or be told by vmap's
-    `axis_size`; unless the class has a method `axis_size(spec)`.
+    The size of the mapped axis comes from another argument, from vmap's `axis_size`, or from a
+    method `axis_size(spec)` of the class.
 
-    Raises RegistrationError if the class is registered already, and ArgumentError for classes that
-    can not be entries or have neither function nor method.
+    Raises RegistrationError if the class is registered already.  Raises ArgumentError for classes
+    that cannot be entries, or that have neither function nor method.
 
     >>> import plait
     >>> class Named:
@@ -136,7 +136,7 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Take back `register_vmappable`; other classes that share its spec_type stay as they are.
+    """Undo `register_vmappable`; other classes that share its spec_type stay registered.
 
     Raises RegistrationError if the class is not registered.
     """
@@ -150,11 +150,11 @@ def unregister_vmappable(data_type: type) -> None:
         removed_kind(gone.spec_type)
 
 
-# ---- how vmap uses it ----------------------------------------------------------------------
+# ---- use by vmap ---------------------------------------------------------------------------
 
 
 def _index(batch: Batch, make: Callable[[Any], Any] | None) -> Any:
-    """The index of an element: made when it is first asked for, once for a map."""
+    """Return the index of an element: made on first use, once per map."""
     made = batch.indices = batch.indices or {}
     if make not in made:
         token = enter(batch.parent)  # type: ignore[arg-type]
@@ -170,7 +170,7 @@ def _index(batch: Batch, make: Callable[[Any], Any] | None) -> Any:
 
 
 class _Registered:
-    """The kind of entries that say how values of registered classes are mapped."""
+    """The kind of entries that map values of registered classes."""
 
     def of(self, x: Any, spec: Any, told: str) -> Vmappable:
         found = _known.get(type(x))

@@ -1,12 +1,12 @@
 """Piles: batches of arrays whose sizes differ from example to example.
 
-A function is staged once, with sizes known by name, and becomes one operation on all examples
-(`operation`); derivatives pass through that.  Running it is a carrier (`carrier`), whose values lie
-on the device in one of three layouts (`layouts`), at capacities (`capacities`) by tables that are
-computed from the lengths (`tables`).
+A function is staged once, with symbolic sizes, and becomes one operation on all examples
+(`operation`); it is differentiated as such.  A carrier (`carrier`) evaluates the operation.  Its
+values lie on the device in one of three layouts (`layouts`), at fixed capacities (`capacities`).
+Index tables are computed from the lengths (`tables`).
 
-Invariant: `vmap(f)(pile)[b]` is `f(pile[b])`; nothing else, neither padding nor capacity nor the
-other examples, can be seen.
+Invariant: `vmap(f)(pile)[b]` equals `f(pile[b])`; padding, capacities and the other examples never
+affect it.
 """
 
 from .axis import pile_axis

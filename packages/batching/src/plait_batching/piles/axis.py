@@ -1,13 +1,13 @@
 """pile_axis, the entry of in_axes and out_axes for piles.
 
-Invariant: there is one, however it is copied.
+Invariant: there is one instance; copying and unpickling return it.
 """
 
 __all__ = ["PileAxis", "pile_axis"]
 
 
 class PileAxis:
-    """The entry of in_axes and out_axes that says that an argument or result is a Pile."""
+    """Entry of in_axes and out_axes for an argument or result that is a Pile."""
 
     _only: "PileAxis | None" = None
 
@@ -24,7 +24,7 @@ class PileAxis:
 
 
 pile_axis = PileAxis()
-"""In `in_axes` and `out_axes` of vmap: the argument or result is a `Pile`.
+"""Entry of vmap's `in_axes` and `out_axes` for an argument or result that is a `Pile`.
 
 >>> import plait
 >>> p = plait.Pile.from_list([[1.0, 2.0], [3.0]])

@@ -1,6 +1,7 @@
-"""vmap of `pile_map`: lengths that differ from one pile to the next make one pile of all of them.
+"""vmap of `pile_map`: if lengths differ between elements, their piles are merged into one.
 
-Invariant: where all have the same lengths, the wiring of the operation suffices, and nothing moves.
+Invariant: if all elements share the lengths, the wiring of the operation suffices, and no data
+moves.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ def _(batch, args, params):
     k = len(params["sizes"])
     if all(batch.form_of(n) is None for n in args[:k]):
         return batch.through(pile_map, args, params)
-    if params["size"].__class__ is int and params["size"] == 0:  # of no rows nothing can be taken
+    if params["size"].__class__ is int and params["size"] == 0:  # no rows to gather from
         types = pile_map.infer(tuple([a.aval for a in args]), params)
         return [batch.lift(t, None, (pnp.zeros(t.shape, t.dtype),)) for t in types]
     if params["axis_name"] is not None:
@@ -35,9 +36,9 @@ def _(batch, args, params):
 
 
 class Merged:
-    """All examples of all piles, as the examples of one.
+    """All examples of all piles, as the examples of one pile.
 
-    `there` says which examples of each pile there are, bool[outer, inner]; None: all.
+    `there` marks the examples that each pile has, bool[outer, inner]; None: all of them.
     """
 
     def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict, there: Any = None):
@@ -70,7 +71,7 @@ class Merged:
         return [self._taken(y, q, t) for y, q, t in triples]
 
     def _together(self, x: Any) -> Any:
-        """[outer, inner, ...] as [outer * inner, ...]."""
+        """Reshape [outer, inner, ...] to [outer * inner, ...]."""
         x = self.batch.to_form(x, 0)[0]
         return pnp.reshape(x, (self.count, *x.shape[2:]))
 

@@ -1,6 +1,6 @@
-"""vmap over piles: stage the function once, with sizes known by name, and apply it to all examples.
+"""vmap over piles: stage the function once with symbolic sizes, and apply it to all examples.
 
-Invariant: the sizes of one lengths vector have one name, by its position among the arguments, so
+Invariant: each lengths vector has one size name, numbered by its position among the arguments, so
 equal calls have equal programs.
 """
 
@@ -46,7 +46,8 @@ __all__ = [
 
 _ENTRY = "an axis, None or plait.pile_axis"
 _NOTHING = "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
-# What can be written where sizes differ between examples: nobody names them who could say more.
+# Advice for errors about sizes that differ between examples.  Users cannot state facts about these
+# sizes, since they have no names for them.
 _AS_NUMBERS = (
     "the sizes of an example are known by name only: compute with them as numbers, "
     "pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; as sizes, "
@@ -55,11 +56,11 @@ _AS_NUMBERS = (
 
 
 class Sizes:
-    """The named sizes of one call: one for each vector of lengths.
+    """The named sizes of one call, one for each vector of lengths.
 
     Args:
-      depth: how many calls over piles there are around this one, whose sizes have other names.
-      alike: names of vectors that are to be taken for another's.
+      depth: the number of enclosing calls over piles, whose sizes have other names.
+      alike: {name: name of the vector that it is assumed equal to}.
     """
 
     def __init__(self, depth: int, alike: dict[str, str]):
@@ -69,8 +70,8 @@ class Sizes:
         self.paths: dict[str, str] = {}
 
     def name_of(self, lengths: Any, size: Size, path: str) -> str:
-        """The name of these lengths: one name for the same ones, and for known ones that are
-        equal."""
+        """Return the name of these lengths.  The same vector has one name, and so do known vectors
+        that are equal."""
         name = next(
             (k for k, v in self.vectors.items() if v is lengths or _equal(v, lengths)), None
         )
@@ -92,7 +93,9 @@ class Sizes:
         return [as_value(self.vectors[name]) for name in self.sizes]
 
     def unify(self, names: tuple[str, str] | None) -> bool:
-        """Take two sizes for one, if lengths that are traced may be equal; whether they can be."""
+        """Treat two sizes as one, if one of their lengths is traced; return whether that was done.
+
+        Raises ShapeError if both are known, since they differ."""
         if names is None or any(n not in self.sizes for n in names):
             return False
         first, second = sorted(names)
@@ -107,18 +110,18 @@ class Sizes:
         return True
 
     def check(self) -> None:
-        """When the program runs, refuse lengths that were taken for equal and are not."""
+        """Check at run time that lengths assumed to be equal are equal."""
         for second, first in self.alike.items():
             a, b = as_value(self.vectors[first]), as_value(self.vectors[second])
             refuse = _Refusal(self.paths[first], self.paths[second])
-            if self.depth:  # in an example of a pile around: the host asks for each of these
+            if self.depth:  # a cond with effects has no rule in an outer map, so the host compares
                 debug.callback(refuse.unless_equal, a, b)
             else:
                 lax.cond((a != b).any(), partial(debug.callback, refuse, a, b), lambda: None)
 
 
 class _Refusal:
-    """What is called with lengths that differ."""
+    """Callback for lengths that were assumed equal."""
 
     def __init__(self, first: str, second: str):
         self.first, self.second = first, second
@@ -148,7 +151,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 class _Argument:
-    """One leaf of the arguments, a pile being one: what f is given for it, and its operands."""
+    """One leaf of the arguments, where a pile is a leaf: its value for `f`, and its operands."""
 
     def __init__(self, x: Any, axis: Any, path: str, sizes: Sizes, as_size: bool):
         self.x, self.axis, self.path = x, axis, path
@@ -212,7 +215,8 @@ class _Argument:
         self.types = [v.aval.with_shape(v.shape[1:])]
 
     def given(self, variables: Any, sizes: dict[str, int] | None = None) -> Any:
-        """What f gets, from the variables of its program; `sizes` are numbers of named ones."""
+        """Return the argument of `f`, made of its program's variables.  `sizes` replaces named
+        sizes by numbers."""
         if self.size is not None:
             own = self.size.owned((current(), here()))
             return own if sizes is None else self.size.substitute(sizes)
@@ -220,7 +224,7 @@ class _Argument:
             x = self.x._tree.unflatten([next(variables) for _ in self.values])
             if self.x._tree is LEAF:
                 return x
-            # piles among its elements speak of its sizes
+            # Piles among the elements have types that contain the sizes of this pile.
             told = self.renamed if sizes is None else {
                 k: d.substitute(sizes) for k, d in self.renamed.items()
             }  # fmt: skip
@@ -238,13 +242,13 @@ def over_piles(
     kwargs: dict,
     as_sizes: bool = False,
 ) -> Any:
-    """The mapped call; `as_sizes`: whether mapped integers that are known are sizes."""
+    """Map a call over piles; with `as_sizes`, mapped integers that are known become sizes."""
     args = tuple([np.asarray(a) if _is_integers(a) else a for a in args])
     leaves, tree = flatten((args, kwargs), is_pile)
     whole = flatten(args, is_pile)[1]
     like = whole.unflatten(range(whole.num_leaves))
     axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, _ENTRY)
-    for i in range(whole.num_leaves, len(leaves)):  # of keyword arguments nothing can be said
+    for i in range(whole.num_leaves, len(leaves)):  # in_axes has no entries for keyword arguments
         if is_pile(leaves[i]):
             axes[i] = pile_axis
     told = list(zip(leaves, axes, _paths(args, kwargs, leaves), strict=True))
@@ -292,10 +296,10 @@ def _with_sizes(
     axis_size: Any,
     as_sizes: bool,
 ) -> tuple[list["_Argument"], Sizes, Any, tuple]:
-    """(the arguments, their sizes, how many examples there are, the staged example).
+    """Return (the arguments, their sizes, the number of examples, the staged example).
 
-    It is staged again where integers turn out to be sizes, or two sizes to be one; `told` is
-    (argument, entry of in_axes, path) of each leaf."""
+    The function is staged again if integers turn out to be sizes, or two sizes must be equal.
+    `told` is (argument, entry of in_axes, path) of each leaf."""
     depth = depth_of_piles()
     alike: dict[str, str] = {}
     while True:
@@ -310,7 +314,7 @@ def _with_sizes(
             parts = partial(_arguments, tree, given)
             staged = staged_example(f, parts, avals, "vmap over a pile", bound)
         except ConcretizationError:
-            # integers of which arrays are made are sizes, not numbers
+            # The function read a mapped integer as a number: stage again, with it as a size.
             if as_sizes or not any(g.may_be_size for g in given):
                 raise
             as_sizes = True
@@ -329,7 +333,7 @@ def _with_sizes(
 def _at_once(
     r: Ragged, program: Program, captured: Sequence[Any], values: Sequence[tuple], **how: Any
 ) -> Sequence[Any]:
-    """The results for all examples, by one operation; `values` are (value, type, kind)."""
+    """Return the results for all examples, by one operation; `values` are (value, type, kind)."""
     padded = _mostly_full(r.caps) and _doubly_ragged(program, r.caps)
     laid = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in values]
     given = [*captured, *laid]
@@ -346,10 +350,10 @@ def _at_once(
 def varying_as(
     lengths: Sequence[Any], program: Program, operands: Sequence[Any], axis_name: Any, size: Any
 ) -> tuple[Program, list[Any]]:
-    """The program and its operands, varying along all axes of a mesh that lengths vary along.
+    """Make the program and its operands vary along all mesh axes that the lengths vary along.
 
-    Otherwise a cotangent would be summed over devices for each example, where another device has
-    other examples, and once more outside."""
+    Otherwise the transpose would sum cotangents over devices for each example, although other
+    devices hold other examples, and once more outside of the operation."""
     axes: frozenset = frozenset().union(*[n.aval.vma for n in lengths])
     if not axes:
         return program, list(operands)
@@ -362,19 +366,19 @@ def varying_as(
 
 
 FULL = 0.8
-"""Where more of padded arrays than this is there, tiles of pairs cost more than they save: their
-rows are gathered and scattered, and there are as many."""
+"""Fill ratio of padded arrays above which tiles of pairs cost more than they save: their rows are
+gathered and scattered, and there are nearly as many."""
 
 
 def _mostly_full(caps: Capacities) -> bool:
-    """Whether hardly anything of padded arrays would be padding, by what is known of sizes."""
+    """Return whether padded arrays would hold little padding, as far as sizes are known."""
     known = [s for s in caps.table if not is_symbolic(s.counts)]
     full = [s.rows >= FULL * caps.size * s.longest for s in known]
     return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
 
 
 def _doubly_ragged(program: Program, caps: Capacities) -> bool:
-    """Whether a value in a program has two ragged axes."""
+    """Return whether a value in a program has two ragged axes."""
     for e in program.eqns:
         if any(len(caps.axes(v.aval)) > 1 for v in e.outputs):
             return True
@@ -384,7 +388,7 @@ def _doubly_ragged(program: Program, caps: Capacities) -> bool:
 
 
 def _laid(r: Ragged, x: Any, t: Aval, padded: bool) -> Any:
-    """The rows of a pile as the operation takes them."""
+    """Return the rows of a pile in the layout that the operation takes."""
     if not padded or not r.axes(t):
         return x
     y = r.coerce(t, (x,), r.usual(t), (PADDED, 0))[0]
@@ -411,7 +415,7 @@ def staged_example(
     does: str,
     axes: dict[Any, Any],
 ) -> tuple[Program, list, Any, Any]:
-    """(the program of one example, what it captures, what `f` gave, the structure of that).
+    """Return (program of one example, captured values, result of `f`, its structure).
 
     `given(*variables)` returns the arguments of `f`; `axes` are sizes of named axes."""
     outs: Any = None
@@ -433,7 +437,7 @@ def staged_example(
 def _staged_at(
     f: Callable, tree: Any, given: Sequence[_Argument], axes: dict, sizes: dict[str, int]
 ) -> Sequence[Aval]:
-    """The types of the results of f for an example of these sizes."""
+    """Return the types of the results of f for an example of these sizes."""
     avals = [
         t.with_shape([d.substitute(sizes) if d.__class__ is Dim else d for d in t.shape])
         for g in given
@@ -444,14 +448,15 @@ def _staged_at(
 
 
 def _of_piles(out: Any) -> list[bool]:
-    """Which leaves are of piles among the results, and have room for more than they hold."""
+    """Return which leaves belong to piles among the results; those have spare capacity."""
     units = flatten(out, is_pile)[0]
     return [of for u in units for of in [is_pile(u)] * flatten(u)[1].num_leaves]
 
 
 def _doubted(e: PlaitError) -> tuple[str, str] | None:
-    """The names of the two sizes that did not fit, if that was the trouble: they have names, and
-    are equal if those are."""
+    """Return the names of two sizes that failed to match, or None.
+
+    They are returned if the error is about them, and they become equal when the names do."""
     a, b = SCOPE.doubted
     told = isinstance(e, ShapeError) or all(str(d) in e.what for d in (a, b))
     if not told or not isinstance(a, Dim) or not isinstance(b, Dim):
@@ -464,7 +469,7 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
 
 
 class _PileStage(Stage):
-    """Stages one example's program; how many of them are open gives sizes their names."""
+    """Stage of one example's program; the number of open ones is part of the names of sizes."""
 
     def __init__(self, parent: Interpreter, does: str, of: Callable | None = None):
         super().__init__(parent, does, of)
@@ -478,30 +483,30 @@ class _PileStage(Stage):
 
 
 def depth_of_piles() -> int:
-    """How many programs of examples are being staged."""
+    """Return the number of example programs that are being staged."""
     return len(current().maps)
 
 
 def _is_integers(x: Any) -> bool:
-    """A list of numbers, where integers are mapped, is a vector of them."""
+    """Return whether `x` is a list of integers, which stands for a vector where it is mapped."""
     return isinstance(x, (list, tuple)) and bool(x) and all(v.__class__ is int for v in x)
 
 
 def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
-    """The path of each leaf, piles being leaves, as users write them."""
+    """Return the path of each leaf, as users write it; a pile is one leaf."""
     whole = flatten((list(args), kwargs), is_pile)[1]
     paths = key_paths(whole.unflatten(range(len(leaves))))
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
 
 
 _ALIKE = (psum_, pmax_, pmin_, all_gather_)
-"""What they give is the same for all examples."""
+"""Collectives whose results are the same for all examples."""
 
 
 def _varying(
     program: Program, kinds: Sequence[str], names: Sequence[str], axis_name: Any
 ) -> list[bool]:
-    """Which results may differ between examples."""
+    """Return which results may differ between examples."""
     moving = {v for v, k in zip(program.inputs, kinds, strict=True) if k != SHARED}
     mine = frozenset(names)
     for e in program.eqns:
@@ -538,13 +543,13 @@ def _refuse(
 
 
 class _Taken:
-    """What users get of results for all examples: (values, type, out_axes) of each leaf."""
+    """The user's results, assembled from (values, type, out_axes entry) of each leaf."""
 
     def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
         self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
 
     def unit(self, u: Any) -> Any:
-        """For a leaf, or a pile, of what one example gives."""
+        """Return the result for one leaf, or one pile, of an example's results."""
         if not is_pile(u):
             y, t, wanted = next(self.leaves)
             return self.pile((y,), (t,), u) if wanted is pile_axis else self.array(y, wanted)

@@ -1,10 +1,10 @@
-"""Capacities: how much memory a size that differs from example to example may need.
+"""Capacities: upper bounds of the memory for sizes that differ from example to example.
 
-Of each size that has a name three numbers are known when a program is compiled: how many rows all
-examples have together, how many the longest has, and how many pairs of tiles.  Bounds of any
-other size (n + m, n // 2, n * m) follow from those.
+Three numbers are known of each named size when a program is compiled: the rows of all examples
+together, the rows of the longest, and the number of pairs of tiles.  Bounds of all other sizes
+(n + m, n // 2, n * m) follow from these.
 
-Invariant: a capacity is never less than what lengths can ask for; it is at least 1.
+Invariant: a capacity is never less than lengths may require, and is at least 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,38 +23,37 @@ __all__ = [
 ]  # fmt: skip
 
 TILE = 32
-"""Rows of a tile: values with two ragged axes are kept in tiles of TILE x TILE."""
+"""Rows of a tile: values with two ragged axes are stored in tiles of TILE x TILE."""
 
 
 COUNTS = ("rows", "longest", "squares")
-"""What is known of a size, by attributes of `Size`."""
+"""Attributes of `Size` that hold its bounds."""
 
 
 class Size(NamedTuple):
-    """What is known of a named size when a program is compiled."""
+    """Bounds of a named size, known when a program is compiled."""
 
     name: str
     rows: int
-    """At most so many rows have all examples together."""
+    """Upper bound of the rows of all examples together."""
     longest: int
-    """At most so many has one."""
+    """Upper bound of the rows of one example."""
     squares: int
-    """At most so large is the sum of the squares of the numbers of tiles."""
+    """Upper bound of the sum of the squares of the numbers of tiles."""
     label: str = ""
-    """What the user of `mask` calls it; nobody else names sizes."""
+    """The name that the user of `mask` gave it; empty elsewhere."""
 
     @property
     def counts(self) -> tuple[Any, ...]:
-        """What is known of it, without its names."""
+        """Return its bounds, without names."""
         return tuple([getattr(self, k) for k in COUNTS])
 
 
 def rounded(n: Any, per_octave: int, least: int) -> Any:
-    """The next capacity, of which there are `per_octave` between a power of two and the next.
+    """Round up to the next capacity; there are `per_octave` between a power of two and the next.
 
-    A size that is known by name is its own capacity.
-
-    Few capacities make few programs; eight an octave waste 6 % on average.
+    A symbolic size is its own capacity.  Few capacities mean few compiled programs; eight per
+    octave waste 6 % on average.
     """
     if n.__class__ is Dim:
         return n
@@ -65,7 +64,7 @@ def rounded(n: Any, per_octave: int, least: int) -> Any:
 
 
 def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
-    """The capacities that these lengths are given."""
+    """Return the capacities for these lengths."""
     n = np.asarray(lengths, np.int64)
     tiles = -(-n // TILE)
     return Size(
@@ -77,7 +76,7 @@ def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
 
 
 class _Bound(NamedTuple):
-    """Bounds of a size: of one example (least, most), and of its positive part, summed over all."""
+    """Bounds of a size: of one example (least, most), and of its positive part summed over all."""
 
     least: Any
     most: Any
@@ -85,14 +84,14 @@ class _Bound(NamedTuple):
 
 
 def ragged_axes(shape: Sequence[Any], names: Any) -> tuple[int, ...]:
-    """The axes whose sizes speak of one of the names."""
+    """Return the axes whose sizes contain one of the names."""
     return tuple(
         [i for i, d in enumerate(shape) if d.__class__ is Dim and not d.variables.isdisjoint(names)]
     )
 
 
 class Capacities:
-    """The capacities of all sizes that are made of named ones.
+    """Capacities of all sizes that are computed from named ones.
 
     Args:
       table: the named sizes.
@@ -108,31 +107,31 @@ class Capacities:
         """Types on the device, by (type of an example, layout); see `operation.layout`."""
 
     def axes(self, aval: Aval) -> tuple[int, ...]:
-        """The ragged axes of a type."""
+        """Return the ragged axes of a type."""
         found = self._axes.get(aval)
         if found is None:
             found = self._axes[aval] = ragged_axes(aval.shape, self.named)
         return found
 
     def mine(self, d: Any) -> bool:
-        """Whether a size speaks of a named one."""
+        """Return whether a size contains one of the named sizes."""
         return d.__class__ is Dim and not d.variables.isdisjoint(self.named)
 
     def rows(self, d: Any) -> int:
-        """The rows of all examples together, along an axis of size `d`."""
+        """Bound the rows of all examples together, along an axis of size `d`."""
         return _at_least_one(self._of(d).total)
 
     def longest(self, d: Any) -> int:
-        """The rows of one example."""
+        """Bound the rows of one example."""
         return _at_least_one(self._of(d).most)
 
     def tiles(self, d: Any) -> int:
-        """The tiles of all examples together."""
+        """Bound the tiles of all examples together; at most one of each example is not full."""
         return self.rows(d) // TILE + self.size
 
     def pairs(self, a: Any, b: Any) -> int:
-        """Pairs of tiles of one example: at most the geometric mean of the squares (Cauchy and
-        Schwarz)."""
+        """Bound the pairs of tiles of all examples: at most the geometric mean of the squares
+        (Cauchy and Schwarz)."""
         m, n = self._squares(a), self._squares(b)
         if _symbolic(m, n):
             return m + n + 1
@@ -175,7 +174,7 @@ class Capacities:
         return _Bound(c, c, max(0, c) * self.size)
 
     def _add(self, a: _Bound, b: _Bound) -> _Bound:
-        # the positive part of a sum is at most the sum of the positive parts
+        # The positive part of a sum is at most the sum of the positive parts.
         return self._made(a.least + b.least, a.most + b.most, a.total + b.total)
 
     def _mul(self, a: _Bound, b: _Bound) -> _Bound:
@@ -212,11 +211,11 @@ class Capacities:
 
 @lru_cache(maxsize=256)
 def capacities_of(table: tuple[Size, ...], size: Any) -> Capacities:
-    """The capacities for these sizes and this number of examples, with what is known of them."""
+    """Return the capacities for these sizes and this number of examples, with cached bounds."""
     return Capacities(table, size)
 
 
-# ---- capacities that are sizes of an operation around ----------------------------------------
+# ---- capacities that are sizes of an enclosing program ---------------------------------------
 
 
 def _symbolic(*sizes: Any) -> bool:

@@ -1,12 +1,13 @@
-"""Ragged, the carrier of piles: a value of one example becomes the values of all of them.
+"""Ragged, the carrier of piles: it evaluates a program of one example on all examples.
 
-A form is what it is for `vmap` (the position of the axis of examples; None) where no size differs;
-else it is a layout: FLAT, or (TILES, at) and (PADDED, at), where `at` is the position of the axis
-that the layout adds.  A contraction along a ragged axis stays undone, (PARTIAL, ...), until it is
-known whether what it gives is summed over all examples anyway: then it is one product.
+A value without ragged sizes has the form that `vmap` gives it (the position of the axis of
+examples, or None).  Other forms are layouts: FLAT, (TILES, at) or (PADDED, at), where `at` is the
+position of the axis that the layout adds.  A contraction along a ragged axis stays unevaluated,
+(PARTIAL, ...), until its use is known.  If its results are then summed over all examples, it is
+evaluated as one product.
 
-Invariant: forms follow from types, but for a choice of layouts; whoever reads across rows has put
-something harmless where there are none.
+Invariant: forms follow from types, except for the choice of a layout.  A rule that reads across
+rows first fills the places without rows with neutral values.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,13 +43,13 @@ pile_rules = RuleTable(
 
 PARTIAL = "partial"
 partial_rules: dict[str, Callable] = {}
-"""How undone contractions are done: "each" gives one result per example, "all" their sum."""
+"""Evaluation of undone contractions: "each" gives one result per example, "all" their sum."""
 lazily: dict[Any, Callable] = {}
-"""What can be done to undone contractions: rules of primitives, which may be NotImplemented."""
+"""Rules of primitives that keep contractions undone; they may return NotImplemented."""
 
 
 class Ragged(Batch):
-    """Maps over the examples of piles; its ambient values are the lengths of the named sizes."""
+    """Carrier over the examples of piles; its ambient values are the lengths of named sizes."""
 
     rules = pile_rules
     does = "vmap over a pile"
@@ -86,11 +87,11 @@ class Ragged(Batch):
     # ---- sizes
 
     def axes(self, aval: Aval) -> tuple[int, ...]:
-        """The ragged axes of a type."""
+        """Return the ragged axes of a type."""
         return self.caps.axes(aval) if aval.dims else ()
 
     def lengths(self, d: Any) -> Any:
-        """A size of every example: int32[size]."""
+        """Return a size for every example: int32[size]."""
         named = dict(zip([s.name for s in self.table], self.ambient, strict=True))
         return d.fold(
             lambda c: pnp.full(self.size, c, I32),
@@ -104,7 +105,7 @@ class Ragged(Batch):
         )
 
     def rows(self, d: Any) -> Rows:
-        """The tables of a size, made once."""
+        """Return the tables of a size, made once."""
         key = str(d)
         found = self._rows.get(key)
         if found is None:
@@ -116,7 +117,7 @@ class Ragged(Batch):
         return found
 
     def pairs(self, a: Any, b: Any) -> Pairs:
-        """The tables of pairs of tiles."""
+        """Return the tables of pairs of tiles, made once."""
         key = str(a), str(b)
         found = self._pairs.get(key)
         if found is None:
@@ -128,7 +129,7 @@ class Ragged(Batch):
     # ---- forms
 
     def usual(self, aval: Aval) -> Any:
-        """The form in which values of a type enter and leave programs."""
+        """Return the form in which values of a type enter and leave programs."""
         if not self.axes(aval):
             return 0
         how = place(aval, self.caps, self.padded)
@@ -219,14 +220,14 @@ class Ragged(Batch):
     # ---- for rules
 
     def settled(self, x: Any) -> Any:
-        """Without undone contractions."""
+        """Evaluate an undone contraction; return other values unchanged."""
         if undone(self, x):
             return self.lift(x.aval, 0, self.coerce(x.aval, x.parts, x.form, 0))
         return x
 
     def data(self, x: Any, how: str) -> Any:
-        """The values of all examples in a layout, new axes in front; [size, ...] of what is not
-        ragged."""
+        """Return the values of all examples in a layout, with its new axis in front; [size, ...]
+        for a value without ragged axes."""
         if x.__class__ is Literal:
             aval = layout(x.aval, self.caps, how)
             return Literal(x.value, aval)
@@ -235,14 +236,14 @@ class Ragged(Batch):
         return self.to_form(x, how if how == FLAT else (how, 0))[0]
 
     def how(self, x: Any) -> str | None:
-        """The layout that a ragged value is in; None of what is not ragged."""
+        """Return the layout of a ragged value; None if no axis is ragged."""
         f = self.form_of(x)
         if f is None or f.__class__ is int or not self.axes(x.aval):
             return None
         return f if f == FLAT else f[0]
 
     def like(self, args: Sequence[Any], *avals: Aval) -> str:
-        """The layout to do something elementwise in: that of the operands if they have one, else
+        """Return the layout for an elementwise operation: that of the operands if they agree, else
         the usual one."""
         found = {self.how(a) for a in args if a.__class__ is not Literal} - {None}
         if len(found) == 1:
@@ -252,22 +253,24 @@ class Ragged(Batch):
         return place(ragged, self.caps, self.padded)
 
     def dense(self, x: Any) -> tuple[Any, int | None]:
-        """(values, position of the axis of examples or None) of what is not ragged."""
+        """Return (values, position of the axis of examples or None) of a value without ragged
+        axes."""
         f, parts = self.split(self.settled(x))
         return parts[0], f
 
     def result(self, aval: Aval, x: Any, how: str | None = None) -> Any:
-        """A value of all examples, in a layout; [size, ...] of a type that is not ragged."""
+        """Return a lifted value, given the values of all examples in a layout; [size, ...] for a
+        type without ragged axes."""
         if not self.axes(aval):
             return self.lift(aval, 0, (x,))
         return self.lift(aval, FLAT if how == FLAT else (how, 0), (x,))
 
     def may_lack(self, n: Any, m: Any) -> bool:
-        """Whether an axis of a size that differs, `n`, may have less than `m` in an example."""
+        """Return whether a ragged axis of size `n` may have fewer than `m` rows in an example."""
         return self.caps.mine(n) and decide_ge(n, m) is not True
 
     def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: Any) -> Any:
-        """Padded values with `fill` beyond the end of these axes."""
+        """Return padded values with `fill` beyond the end of these axes."""
         for a in axes:
             d = aval.shape[a]
             if self.caps.mine(d):
@@ -275,10 +278,10 @@ class Ragged(Batch):
         return x
 
     def cleaned(self, x: Any, aval: Aval) -> Any:
-        """A value in the usual form of its type, zero where there is nothing.
+        """Return a value in the usual form of its type, with zeros in places without rows.
 
-        What is differentiated outside of `pile_map` needs it: cotangents are garbage there, too,
-        and must not come among those of rows that are.
+        Derivatives taken outside of `pile_map` need it: cotangents of undefined places are
+        undefined as well, and must not mix with those of rows.
         """
         form, axes = self.usual(aval), self.axes(aval)
         if not axes:
@@ -294,7 +297,7 @@ class Ragged(Batch):
         return x
 
     def concerned(self, args: Sequence[Any], outs: Any, params: dict) -> bool:
-        """Whether anything here speaks of a size that differs between examples."""
+        """Return whether operands, results or parameters contain a ragged size."""
         for a in outs:
             if a.dims and not self.dims.isdisjoint(a.dims):
                 return True
@@ -331,7 +334,7 @@ class Ragged(Batch):
         return self._typed(wanted, made)
 
     def _alike(self, args: Sequence[Any]) -> Sequence[Any]:
-        """The operands, of which sizes that are equal are written in one way, the first's."""
+        """Return the operands with equal sizes written in one way, that of the first."""
         ragged = [a for a in args if self.axes(a.aval)]
         seen: dict[str, Any] = {}
         for a in ragged:
@@ -353,8 +356,9 @@ class Ragged(Batch):
         return self._same[key]
 
     def _typed(self, aval: Aval, x: Any) -> Any:
-        """A result, of the type that it has: sizes that are equal may be written in two ways, of
-        which bounds, and so capacities, differ."""
+        """Return a result converted to its type.
+
+        Equal sizes may be written in two ways, whose bounds, and so capacities, differ."""
         if x.__class__ is not Lifted or x.by is not self or x.aval is aval or undone(self, x):
             return x
         if not self.axes(aval) or list(map(str, x.aval.shape)) == list(map(str, aval.shape)):
@@ -366,8 +370,10 @@ class Ragged(Batch):
         return self.result(aval, y, how)
 
     def by_padding(self, prim: Any, args: Any, out: Any, params: dict) -> Any:
-        """The operation on padded values, with the neutral element where it reads across padding;
-        None if it is not known which that is."""
+        """Apply the operation to padded values, with neutral elements where it reads across
+        padding.
+
+        Returns None if the neutral elements are not known."""
         say, own = padding_rules.find(prim), batching_rules.find(prim)
         if say is None or own is None or not self.dims.isdisjoint(dims_of(params.values())):
             return None
@@ -400,7 +406,7 @@ class Ragged(Batch):
         )
         short = prim.name.rpartition(".")[2]
         mine = not ambient_of(prim, params).isdisjoint(self.sizes)
-        if mine and self.does != "mask":  # rows of one example have no partners in others
+        if mine and self.does != "mask":  # rows of one example have no counterparts in others
             return MissingRule(
                 f"{self.does}: {prim} over {self.axis_name!r} of what differs in size between "
                 f"examples ({of})",
@@ -421,7 +427,7 @@ class Ragged(Batch):
         )
 
     def plainly(self, prim: Any, args: Any, params: dict) -> list:
-        """An operation with programs, by the rule of mapping, or by its wiring."""
+        """Apply an operation with programs, by its batching rule or by its wiring."""
         rule = batching_rules.find(prim)
         return self.through(prim, args, params) if rule is None else rule(self, args, params)
 
@@ -434,7 +440,7 @@ def _is_undone(form: Any) -> bool:
 
 
 def undone(r: Ragged, x: Any) -> bool:
-    """Whether a value is an undone contraction."""
+    """Return whether a value is an undone contraction."""
     return x.__class__ is Lifted and x.by is r and _is_undone(x.form)
 
 

@@ -1,6 +1,6 @@
-"""Checks of examples whose sizes differ: of all examples the first that found something is named.
+"""Checks of examples whose sizes differ: errors name the first example that fails.
 
-Invariant: only the table of plait.checks loads this.
+Invariant: only the rule table of plait.checks loads this module.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Derivatives of `pile_map`: it is an operation with a program on rows.
+"""Derivatives of `pile_map`, as an operation with a program on rows.
 
-Invariant: only the tables of plait_autodiff load this.
+Invariant: only the rule tables of plait_autodiff load this module.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from .operation import RAGGED, SHARED, STACKED, SUMMED, pile_map
 
 
 class _Examples(Rowwise):
-    """Rows are examples; lengths are in front."""
+    """Rows are examples; the lengths are the leading operands."""
 
     shared, summed = SHARED, SUMMED
 

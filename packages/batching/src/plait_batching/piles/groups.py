@@ -1,10 +1,10 @@
-"""What has no rule for sizes that differ: done for the examples of equal sizes together.
+"""Fallback for primitives without a rule for ragged sizes: examples of equal sizes form a group.
 
-Such a group is no pile: its sizes are numbers, and whatever can be mapped at all is mapped over its
-examples.  There are as many programs as there are groups, which is why this comes last.
+The sizes of a group are numbers, so every primitive with a batching rule can be mapped over its
+examples.  Each group compiles its own program, so this is the last resort.
 
-Invariant: lengths are known; a result is what `vmap` gives for each group, put where its examples
-are.
+Invariant: lengths are known; the result is that of `vmap` for each group, in the original order of
+the examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ __all__ = ["grouped", "mapped_by_groups"]
 
 
 def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
-    """The primitives in a program that have no rule for sizes of these names."""
+    """Yield the primitives in a program that have no rule for sizes of these names."""
     for e in program.eqns:
         inner = list(programs_in(e.params))
         for p in inner:
@@ -46,8 +46,10 @@ def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
 
 
 def grouped(does: str, program: Program, vectors: dict[str, Any], count: Any) -> bool:
-    """Whether a program is to be applied to groups of equal sizes: if something in it has no rule,
-    the lengths are known, and the setting `ragged_fallback` does not refuse it."""
+    """Return whether to apply a program to groups of examples of equal sizes.
+
+    That is so if a primitive in it has no rule, the lengths are known, and the setting
+    `ragged_fallback` is not "error"."""
     if config.ragged_fallback == "error" or count.__class__ is not int or count == 0:
         return False
     if not all(isinstance(v, Array) for v in vectors.values()):
@@ -63,7 +65,7 @@ def grouped(does: str, program: Program, vectors: dict[str, Any], count: Any) ->
 
 
 def _groups(vectors: dict[str, Any], count: int) -> dict[tuple[int, ...], list[int]]:
-    """The examples of each combination of lengths."""
+    """Return the examples of each combination of lengths."""
     lengths = [np.asarray(v).tolist() for v in vectors.values()]
     found: dict[tuple[int, ...], list[int]] = {}
     for b in range(count):
@@ -78,15 +80,15 @@ def mapped_by_groups(
     vectors: dict[str, Any],
     outs: Sequence[Aval],
 ) -> list[Any]:
-    """The results of all examples, in the usual layout of their types `outs`.
+    """Return the results of all examples, in the usual layout of their types `outs`.
 
     Args:
-      f: `f(sizes, *variables)` returns the results for one example whose named sizes are these.
+      f: `f(sizes, *variables)` returns the results for one example of these named sizes.
       r: the carrier of all examples.
-      values: (value, type of one example, whether it varies) for each variable, as the operation
-        on all examples takes it.
+      values: (value, type of one example, whether it varies) for each variable, in the layout of
+        the operation on all examples.
       vectors: the lengths of each named size.
-      outs: types of results, in which sizes have names.
+      outs: types of results, with symbolic sizes.
     """
     padded = [
         r.coerce(t, (x,), r.usual(t), (PADDED, 0) if r.axes(t) else 0)[0] if varies else x
@@ -112,7 +114,7 @@ def mapped_by_groups(
 
 
 def _of(x: Any, t: Aval, members: Sequence[int], sizes: dict[str, int]) -> Any:
-    """The rows of some examples of equal sizes, of padded values."""
+    """Return the rows of some examples of equal sizes, taken from padded values."""
     shape = [d if d.__class__ is int else d.substitute(sizes) for d in t.shape]
     rows = x[np.asarray(members, np.int32)]
     return rows[(slice(None), *[slice(0, n) for n in shape])]

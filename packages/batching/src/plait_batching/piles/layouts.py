@@ -1,6 +1,6 @@
-"""From one layout of ragged values to another.
+"""Conversions between the layouts of ragged values.
 
-Invariant: every row and place that is one keeps its value; the others are garbage before and after.
+Invariant: every row keeps its value; values in places without rows are undefined before and after.
 """
 
 from typing import Any
@@ -19,62 +19,62 @@ __all__ = [
 
 
 def along(v: Any, axis: int, ndim: int) -> Any:
-    """A vector as an array that varies along one axis."""
+    """Reshape a vector to an array that varies along one axis."""
     return shaped(v, (*(1,) * axis, v.aval.shape[0], *(1,) * (ndim - 1 - axis)))
 
 
 def fit(x: Any, axis: int, n: int) -> Any:
-    """With `n` rows along `axis`: cut off, or more garbage."""
+    """Return `x` with `n` rows along `axis`: truncated, or extended by undefined rows."""
     have = x.shape[axis]
     if have == n:
         return x
     if have > n:
         return x[(slice(None),) * axis + (slice(0, n),)]
-    if x.aval.dtype.__class__ is Opaque and have:  # there is no zero
+    if x.aval.dtype.__class__ is Opaque and have:  # an opaque dtype has no zero to pad with
         return rows_at(x, pnp.arange(n, dtype="int32"), axis)
     return pnp.pad(x, [(0, n - have) if i == axis else (0, 0) for i in range(x.ndim)])
 
 
 def _merged(y: Any, a: int) -> Any:
-    """With the axes `a` and `a + 1` as one."""
+    """Merge the axes `a` and `a + 1`."""
     shape = y.aval.shape
     return shaped(y, (*shape[:a], shape[a] * shape[a + 1], *shape[a + 2 :]))
 
 
 def to_tiles(r: Any, x: Any, a: int, d: Any, fill: Any = 0) -> Any:
-    """Flat along axis `a`, of size `d`, as [tiles, ..TILE..]."""
+    """Convert values flat along axis `a`, of size `d`, to [tiles, ..TILE..]."""
     y = rows_or(fill, x, r.rows(d).tile_rows, a)
     return with_axis_at(y, a, 0)
 
 
 def from_tiles(r: Any, y: Any, a: int, d: Any) -> Any:
-    """[tiles, ..TILE..] as flat along axis `a`, of size `d`."""
+    """Convert [tiles, ..TILE..] to values flat along axis `a`, of size `d`."""
     y = with_axis_at(y, 0, a)
     y = _merged(y, a)
     return rows_at(y, r.rows(d).row_tiles, a)
 
 
 def to_padded(r: Any, x: Any, a: int, d: Any) -> Any:
-    """Flat along axis `a`, of size `d`, as [size, ..longest..]."""
+    """Convert values flat along axis `a`, of size `d`, to [size, ..longest..]."""
     return with_axis_at(rows_at(x, r.rows(d).padded_rows, a), a, 0)
 
 
 def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
-    """[size, ..longest..] as flat along axis `a`, of size `d`."""
+    """Convert [size, ..longest..] to values flat along axis `a`, of size `d`."""
     y = with_axis_at(y, 0, a)
     y = _merged(y, a)
     return rows_at(y, r.rows(d).row_places, a)
 
 
 def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
-    """[pairs, ..TILE..TILE..] as [size, ..longest..longest..]."""
+    """Convert [pairs, ..TILE..TILE..] to [size, ..longest..longest..]."""
     a, b = axes
     p = r.pairs(aval.shape[a], aval.shape[b])
     m, n = (-(-t.longest // TILE) for t in (p.a, p.b))
     left, right = pnp.arange(m)[:, None], pnp.arange(n)
     at = p.first[:-1, None, None] + left * pnp.maximum(p.b.counts, 1)[:, None, None] + right
     y = rows_at(y, at)  # [size, m, n, ...]
-    y = pnp.moveaxis(y, (1, 2), (a + 1, b + 2))  # each number of a tile in front of its rows
+    y = pnp.moveaxis(y, (1, 2), (a + 1, b + 2))  # each tile number in front of its rows
     shape = list(y.shape)
     shape[a + 1 : a + 3] = [m * TILE]
     shape[b + 1 : b + 3] = [n * TILE]
@@ -83,7 +83,7 @@ def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
 
 
 def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
-    """[size, ..longest..longest..] as [pairs, ..TILE..TILE..]."""
+    """Convert [size, ..longest..longest..] to [pairs, ..TILE..TILE..]."""
     a, b = axes
     p = r.pairs(aval.shape[a], aval.shape[b])
     m, n = (-(-t.longest // TILE) for t in (p.a, p.b))
@@ -98,7 +98,7 @@ def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
 
 
 def converted(r: Any, aval: Aval, x: Any, how: str, to: str) -> Any:
-    """A value of this ragged type in another layout, new axes in front."""
+    """Convert a value of this ragged type to another layout, with its new axis in front."""
     axes = r.axes(aval)
     if how == FLAT:
         x = to_padded(r, x, axes[0], aval.shape[axes[0]])

@@ -1,9 +1,9 @@
-"""Lengths that are traced are checked when the program runs.
+"""Run-time checks of traced lengths.
 
-They are compared where the pile is made, once, on the device; Python is called if they do not fit.
-`checkify` returns that as an error; in artifacts, which can not call Python, it is left out.
+They are compared once, on the device, where the pile is made; Python is called if they do not fit.
+`checkify` returns that as an error.  Artifacts cannot call Python and leave the check out.
 
-Invariant: known lengths are not looked at here; whoever makes a pile of them has refused them.
+Invariant: known lengths are not checked here, since they are checked where the pile is made.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +27,12 @@ def hold_lengths(lengths: Any, width: Any) -> None:
 
 
 def hold_rows(lengths: Any, have: Any) -> None:
-    """Check that no length is negative, and that they are `have` rows or fewer together."""
+    """Check that no length is negative, and that they sum to at most `have`, if traced."""
     _hold(lengths, have, lambda n: (n >= 0) & (n.sum() <= have), _told_rows)
 
 
 def hold_size(size: Any, longest: Any, name: str) -> None:
-    """Check that a size of `mask` is from 0 to `longest`."""
+    """Check that a size of `mask` is from 0 to `longest`, if it is traced."""
 
     def told(n: Any, have: Any) -> str:
         return f"mask: {name} is {n}, and the padded arguments have {have}"

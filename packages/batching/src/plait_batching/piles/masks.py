@@ -1,9 +1,8 @@
-"""mask: a function of arrays of their own sizes, on arrays that are padded.
+"""mask: run a function of arrays of their own sizes on padded arrays.
 
-It is `pile_map` with one example, everything padded; mapped over sizes it is a pile.
+It is `pile_map` with one example in the padded layout; mapped over sizes it becomes a pile.
 
-Invariant: the results have the values that the function gives for what is there; what lies beyond
-is garbage.
+Invariant: results equal those of the function on unpadded arrays; values beyond are undefined.
 """
 
 import re
@@ -31,33 +30,34 @@ from .tables import I32
 __all__ = ["mask"]
 
 _BETWEEN = re.compile(r",(?![^(]*\))")
-"""Commas between sizes, not those of floordiv(n, 2)."""
+"""Commas between sizes, but not the one in floordiv(n, 2)."""
 
 
 @border
 def mask(
     fun: Callable[..., Any], in_shapes: Sequence[Any], out_shape: Any = None
 ) -> Callable[..., Any]:
-    """`fun`, on padded arrays of which only a part is there.
+    """Return `fun` adapted to padded arrays, in which only a leading part holds data.
 
     Args:
       fun: takes positional arguments, and returns a tree of arrays.
-      in_shapes: the shape of each argument (for a tree, a tree of shapes), as a text of named
-        sizes: "n", "(n, m)", "n, 3", "2*n"; "_" is a size that is as it comes.  A text alone is
-        the shape of the only argument.
-      out_shape: the same for the result: it must be what `fun` gives, or is refused.  Without
-        it nothing is compared.
+      in_shapes: the shape of each argument (for a tree, a tree of shapes), as a string of named
+        sizes: "n", "(n, m)", "n, 3", "2*n"; "_" is the size of the argument itself.  A string
+        alone is the shape of the only argument.
+      out_shape: the same for the result, which is refused if its shape differs.  Without it
+        nothing is compared.
 
     Returns:
-      A function `masked(args, sizes)` of a list of padded arguments and a dict of sizes, by their
-      names; they are numbers or traced integers.  Results are padded, too, to the sizes that the
-      padded arguments would give.  What is beyond the sizes of the unpadded result is garbage.
+      A function `masked(args, sizes)` of a list of padded arguments and a dict of sizes by name,
+      which are numbers or traced integers.  Results are padded to the sizes that the padded
+      arguments would give.  Values beyond the sizes of the unpadded result are undefined.
 
     Raises:
-      ShapeError: a result of another shape, or of another structure, than out_shape; arguments that
-        are not padded as their shapes say; a known size that is negative, or more than there is.
-      ArgumentError: a name without a size, a size that is no integer, shapes that are no texts.
-      MissingRule: an operation that is not known on padded arrays.
+      ShapeError: a result of another shape, or of another structure, than out_shape; arguments
+        whose padding does not match their shapes; a known size that is negative or too large.
+      ArgumentError: a name without a size, a size that is not an integer, shapes that are not
+        strings.
+      MissingRule: an operation without a rule for padded arrays.
 
     >>> import plait
     >>> total = plait.mask(lambda x: x.sum(), ["n"], "")
@@ -84,7 +84,7 @@ def mask(
 
 
 def _expect_texts(in_shapes: Any, out_shape: Any) -> None:
-    """Raise ArgumentError for shapes that are no texts."""
+    """Raise ArgumentError for shapes that are not strings."""
     if not isinstance(in_shapes, tuple | list):
         raise ArgumentError(
             f"mask: in_shapes is {in_shapes!r}", fix="give the shape of each argument: ['(n, m)']"
@@ -99,7 +99,7 @@ def _expect_texts(in_shapes: Any, out_shape: Any) -> None:
 
 
 class _Masked:
-    """One call: names, which are those of this level, and the shapes in terms of them."""
+    """One call of a masked function: its names, which belong to this level, and its shapes."""
 
     def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: Mapping[str, Any]):
         self.f, self.in_shapes, self.out_shape, self.sizes = f, in_shapes, out_shape, sizes
@@ -107,7 +107,7 @@ class _Masked:
         self.labels: dict[str, str] = {}
 
     def read(self, text: str, shape: tuple | None) -> tuple:
-        """A shape in terms of names; "_" is the size that `shape` has there."""
+        """Parse a shape; "_" stands for the size that `shape` has there."""
         text = text.strip()
         if text in ("", "()"):
             return ()
@@ -134,13 +134,13 @@ class _Masked:
                 f"{', '.join(sorted(self.sizes)) or 'none'}",
                 fix=f"pass its size: masked(args, {{{name!r}: ...}})",
             )
-        own = f"{name}_m{self.depth}"  # of masks in masks, each has sizes of its own
+        own = f"{name}_m{self.depth}"  # in nested masks, each level has its own sizes
         self.labels[own] = name
         (d,) = symbolic_dims(own, SCOPE)
         return d
 
     def told(self, d: Any) -> Any:
-        """A size in the user's names."""
+        """Return a size in the user's names."""
         if d.__class__ is not Dim:
             return d
         return d.substitute({v: named(self.labels[v]) for v in d.variables if v in self.labels})
@@ -178,7 +178,7 @@ class _Masked:
         return out_tree.unflatten([y[0] for y in got])
 
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
-        """The capacities of the names: what they are where arguments are padded."""
+        """Return the capacity of each name, which is its value for the padded arguments."""
         pairs = [(d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)]
         try:
             solve_dims([(self.told(d), n) for d, n in pairs])
@@ -187,11 +187,11 @@ class _Masked:
                 f"mask: {e.what}",
                 fix="pad every axis of a name to the same size, and give others as they are",
             ) from None
-        found = sorted(solve_dims(pairs).items())  # nothing is tiled
+        found = sorted(solve_dims(pairs).items())  # padded values are never tiled
         return tuple([Size(k, n, n, 1, self.labels[k]) for k, n in found])
 
     def _compare(self, avals: Sequence[Aval], out: Any) -> None:
-        """Raise ShapeError unless the shapes are those of out_shape, in its structure."""
+        """Raise ShapeError unless the results have the shapes and the structure of out_shape."""
         texts, wanted_tree = flatten(self.out_shape, lambda s: isinstance(s, str))
         _, tree = flatten(out)
         shapes = iter([a.shape for a in avals])
@@ -233,7 +233,7 @@ class _Shape:
 
 
 def _size_said(d: Any) -> str:
-    """A size as a sum: 7 n, n + -1."""
+    """Write a size as a sum: 7 n, n + -1."""
     if d.__class__ is not Dim:
         return "_" if d is None else str(d)
     said = []
@@ -247,7 +247,7 @@ def _equal(want: tuple, got: tuple) -> bool:
     if len(want) != len(got):
         return False
     pairs = [(w, g) for w, g in zip(want, got) if w is not None]
-    # a size that is wanted is one: n - 1 says that n is 1 or more
+    # A wanted size is assumed to be valid: n - 1 implies that n is at least 1.
     known = [f"{w} >= 0" for w, _ in pairs if w.__class__ is Dim]
     scope = Scope(known, lower=0)
     return all(_same(w, g, scope) for w, g in pairs)
@@ -261,7 +261,7 @@ def _same(w: Any, g: Any, scope: Scope) -> bool:
 
 
 def _padded(x: Any, aval: Aval, r: Ragged) -> Any:
-    """An argument as the padded values of one example."""
+    """Return an argument as the padded values of one example."""
     for a, n in enumerate(layout(aval, r.caps, PADDED).shape[1:]):
         x = fit(x, a, n)
     return r.cleaned(x[None], aval)

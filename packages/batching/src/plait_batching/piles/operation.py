@@ -1,14 +1,15 @@
-"""`pile_map`: a program with symbolic sizes, on every example of piles.
+"""`pile_map`: apply a program with symbolic sizes to every example of piles.
 
 Operands are the lengths of each named size, then values: shared by all examples, stacked, or
-ragged, which is how types with a size of its own for each example lie on the device.  Results are
-the same, or summed over all examples (cotangents of what is shared).
+ragged.  A ragged value is stored in the layout of its type.  Results are of the same kinds, or
+summed over all examples (cotangents of shared values).
 
-Derivatives pass through it by its wiring, on ragged types, before layouts exist: what
-differentiates what was lowered instead multiplies the garbage beyond the end by zero, and gets nan.
+The operation is differentiated through its wiring, on ragged types, before layouts exist.
+Differentiating the lowered program instead would multiply undefined values beyond the ends by
+zero, which gives nan.
 
-Invariant: the program's types are those of one example; its dims are the names of `sizes`, or
-those of an operation around it.
+Invariant: the program's types are those of one example; its symbolic sizes are those in `sizes`, or
+belong to an enclosing program.
 """
 
 from collections.abc import Sequence
@@ -26,21 +27,21 @@ __all__ = [
 
 SHARED, STACKED, RAGGED, SUMMED = "shared", "stacked", "ragged", "summed"
 
-# Layouts of what is ragged.  `flat`: along its one ragged axis a value has the rows of all
-# examples, in place, one example after the other.  `tiles`: with two ragged axes, a new axis in
-# front with the pairs of tiles of all examples.  `padded`: a new axis in front, and the capacity of
-# the longest along each ragged one.  What lies beyond an example's end is garbage.
+# Layouts of ragged values.  `flat`: the one ragged axis holds the rows of all examples, one example
+# after the other.  `tiles`: for two ragged axes, a new leading axis holds the pairs of tiles of all
+# examples.  `padded`: a new leading axis holds the examples, and each ragged axis has the capacity
+# of the longest.  Values beyond an example's end are undefined.
 FLAT, TILES, PADDED = "flat", "tiles", "padded"
 
 
 def place(aval: Aval, caps: Capacities, padded: bool) -> str:
-    """The layout in which values of a ragged type pass into and out of programs."""
+    """Return the layout in which values of a ragged type enter and leave programs."""
     count = len(caps.axes(aval))
     return PADDED if padded or count > 2 else (None, FLAT, TILES)[count] or PADDED
 
 
 def layout(aval: Aval, caps: Capacities, how: str) -> Aval:
-    """The type on the device, in the layout `how`, of all examples of an `aval`."""
+    """Return the type on the device, in the layout `how`, of all examples of an `aval`."""
     found = caps.laid_out.get((aval, how))
     if found is None:
         found = caps.laid_out[aval, how] = _layout(aval, caps, how)
@@ -66,7 +67,7 @@ def _layout(aval: Aval, caps: Capacities, how: str) -> Aval:
 
 
 class Along(Wiring):
-    """Lengths, which no program sees, then the operands of the program; its results."""
+    """Wiring of pile_map: lengths, which the program does not see, then the program's operands."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
@@ -109,8 +110,10 @@ def _pile_map(
     axis_name: Any,
     padded: bool,
 ) -> list[Aval]:
-    """Apply `program` to every example; `sizes` are what is known of the named ones, and `size`
-    the number of examples.  `padded`: whether everything ragged is padded."""
+    """Apply `program` to every example.
+
+    `sizes` are the bounds of the named sizes, and `size` is the number of examples.  `padded`:
+    whether all ragged values are padded."""
     caps = capacities_of(sizes, size)
     return [
         a

@@ -1,10 +1,10 @@
-"""What must lie in padding before a primitive reads across it.
+"""The values that padding must hold before a primitive reads across it.
 
-Of each operand: the axes that the primitive crosses, and the neutral element along each.  Where
-padding holds that, the primitive at capacity gives for the rows that there are what it gives for
-them alone, at the same positions.
+A rule returns, for each operand, the axes that the primitive reads across, and the neutral element
+along each.  If padding holds that element, the result at capacity contains the result of the rows
+alone, unchanged and at the same positions.
 
-Invariant: one table says this, for padded piles, for masks, and for whoever asks.
+Invariant: this is the only table of neutral elements, for padded piles and for masks.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ Fills = list[dict[int, Any]]
 
 
 def all_ones(dtype: np.dtype) -> Any:
-    """What `and` leaves as it is."""
+    """Return the neutral element of bitwise and logical `and`."""
     return True if dtype == BOOL else (-1 if dtype.kind == "i" else int(np.iinfo(dtype).max))
 
 
@@ -58,7 +58,7 @@ def _reduction(prim: Any, neutral: Any) -> None:
 def _cumulative(prim: Any, *neutrals: Any) -> None:
     @padding_rules.rule(prim)
     def _(avals, *, axis, reverse) -> Fills:
-        # forwards, what lies beyond the end is read by what lies beyond the end
+        # Forwards, padding comes after all rows, so only results in the padding read it.
         return [{axis: n(a.dtype)} if reverse else {} for n, a in zip(neutrals, avals)]
 
 
@@ -91,7 +91,7 @@ _cumulative(recurrence, _one, _zero)
 
 @padding_rules.rule(argmax_)
 def _(avals, *, axis, index_dtype) -> Fills:
-    # of several that are equal the first is taken, which is never padding
+    # Of several equal elements the first is taken, which is never padding.
     return [{axis: lowest(avals[0].dtype)}]
 
 
@@ -107,7 +107,7 @@ def _(avals, *, k) -> Fills:
 
 @padding_rules.rule(dot_general)
 def _(avals, *, contract, shared, precision, out_dtype) -> Fills:
-    # both, for zero times garbage may be nan
+    # Both sides must be zero, since zero times an undefined value may be nan.
     return [dict.fromkeys(axes, 0) for axes in contract]
 
 

@@ -1,7 +1,7 @@
-"""Pile: what users hold of a batch of arrays whose sizes differ.
+"""Pile: the user's handle of a batch of arrays whose sizes differ.
 
-Invariant: the rows lie in the layout that the element's type has (`operation.layout`), at static
-capacities; what is beyond the last row is garbage that no method shows.
+Invariant: rows lie in the layout of the element's type (`operation.layout`), at static capacities;
+values beyond the last row are undefined, and no method shows them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,18 +47,18 @@ from .row_access import chosen
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
 
 SCOPE = Scope([], lower=0)
-"""Of all sizes that piles name: nothing is known of them but that they are not negative."""
+"""Scope of all sizes that piles name; they are assumed to be at least 0, and nothing else."""
 
 
 @lru_cache(maxsize=256)
 def named(name: str) -> Dim:
-    """The size of a name."""
+    """Return the size of a name."""
     (d,) = symbolic_dims(name, SCOPE)
     return d  # type: ignore[return-value]
 
 
 class PileType:
-    """The type of a pile: how many elements, and the type of each, whose sizes may differ."""
+    """Type of a pile: the number of elements, and the type of each, whose sizes may differ."""
 
     __slots__ = ("_lengths", "elt_ty", "length")
     length: int
@@ -82,22 +82,22 @@ class PileType:
 
 
 class Pile:
-    """Arrays, or trees of arrays, of which some sizes differ from element to element.
+    """Batch of arrays, or of trees of arrays, in which some sizes differ between elements.
 
-    vmap maps over its elements, where `in_axes` says `plait.pile_axis`; to jit, grad and the
-    functions of `plait.tree` it is a tree, whose leaves are its rows and its lengths.
+    vmap maps over the elements where `in_axes` has `plait.pile_axis`.  To jit, grad and the
+    functions of `plait.tree` a pile is a tree, whose leaves are its rows and its lengths.
 
     Args:
       data: the rows of all elements, one after the other along `axis`: an array, a list of numbers,
-        or a tree of arrays; rows after those are room that is left over, and no element's.
-      lengths: int[number of elements], how many of them each has; they may be traced.
-      axis: along which the sizes of elements differ.
+        or a tree of arrays.  Rows after those are spare room that belongs to no element.
+      lengths: int[number of elements], the number of rows of each; they may be traced.
+      axis: the axis along which the sizes of elements differ.
 
-    A pile is equal to itself only: `p == q` says whether they are one object.
+    A pile is equal only to itself: `p == q` tests whether they are one object.
 
     Raises:
-      ArgumentError: lengths that are no vector of integers, or negative.
-      ShapeError: lengths that ask for more rows than there are.
+      ArgumentError: lengths that are not a vector of integers, or are negative.
+      ShapeError: lengths that sum to more rows than there are.
 
     >>> import plait
     >>> p = plait.Pile.from_list([[1.0, 2.0, 3.0], [], [4.0]])
@@ -156,21 +156,21 @@ class Pile:
         self._set(leaves, lengths, types, sizes, tree, count)
         return self
 
-    # ---- made of arrays
+    # ---- constructors
 
     @classmethod
     @border
     def from_list(cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0) -> "Pile":
-        """The pile of these arrays, or trees of arrays.
+        """Return the pile of these arrays, or trees of arrays.
 
         Args:
-          elements: one or more, whose values are known; their leaves agree in all sizes but along
-            `axis`.  Lists of numbers are arrays, other lists trees.  Of several dtypes it is that
-            which holds all.
+          elements: one or more, whose values are known; sizes of their leaves may differ along
+            `axis` only.  Lists of numbers are arrays, other lists are trees.  Several dtypes are
+            promoted to a common one.
           axis: the axis, or axes, along which sizes may differ.
 
-        Raises ShapeError for elements that differ elsewhere, ArgumentError for no elements, and
-        ConcretizationError for traced ones.
+        Raises ShapeError for elements that differ along other axes, ArgumentError for no elements,
+        and ConcretizationError for traced ones.
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]])
@@ -186,14 +186,14 @@ class Pile:
     @classmethod
     @border
     def from_padded(cls, x: Any, lengths: Any, axis: int = 0) -> "Pile":
-        """The pile of the first `lengths[b]` rows, along `axis` of each element, of each `x[b]`.
+        """Return the pile of the first `lengths[b]` rows, along `axis`, of each element `x[b]`.
 
         Args:
           x: an array, or a tree of arrays, with the elements along axis 0.
           lengths: int[x.shape[0]], which may be traced.
-          axis: of the elements: axis `axis + 1` of `x`, if it does not count from the end.
+          axis: the axis of the elements: axis `axis + 1` of `x`, unless it counts from the end.
 
-        Raises ShapeError for arrays that do not have these axes, or too few rows.
+        Raises ShapeError for arrays that lack these axes or have too few rows.
 
         >>> import plait
         >>> plait.Pile.from_padded(plait.numpy.ones((2, 3)), plait.numpy.array([1, 2]))
@@ -236,11 +236,11 @@ class Pile:
             made.append(r.cleaned(r.coerce(t, (wide,), (PADDED, 0), FLAT)[0], t))
         return cls._of(made, (n,), types, (size,), tree, count)
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def aval(self) -> Any:
-        """Its type; a tree of types if its elements are trees.
+        """The pile's type; a tree of types if its elements are trees.
 
         Raises ShapeError for a pile of piles."""
         self._expect_arrays("aval")
@@ -252,9 +252,9 @@ class Pile:
 
     @property
     def lengths(self) -> Any:
-        """int32[number of elements]: the sizes of the axis along which elements differ.
+        """int32[number of elements]: the sizes along the axis in which elements differ.
 
-        Of several such axes, that of the first; raises ArgumentError if no size differs."""
+        If several axes differ, this is the first; raises ArgumentError if none does."""
         for t in self._types:
             for a in self._axes(t):
                 return self._ragged().lengths(t.shape[a])
@@ -264,7 +264,7 @@ class Pile:
 
     @property
     def offsets(self) -> Any:
-        """int32[number of elements + 1]: the row at which each element begins, and the end."""
+        """int32[number of elements + 1]: the first row of each element, and the end."""
         n = self.lengths
         return pnp.concatenate([pnp.zeros(1, n.dtype), pnp.cumsum(n, dtype=n.dtype)])
 
@@ -272,11 +272,11 @@ class Pile:
     def data(self) -> Any:
         """The rows of all elements, one after the other; a tree of arrays if elements are trees.
 
-        While lengths are traced there are as many rows as there may be, those beyond the last
-        being zero.  Elements of which no size, or more than one, differs: padded, [number of
-        elements, ...], zero beyond the end.
+        While lengths are traced, there are as many rows as the capacity, and those beyond the last
+        are zero.  Elements with no ragged axis, or several, are padded: [number of elements, ...],
+        zero beyond the end.
 
-        Raises ShapeError for a pile of piles, whose rows are those of two levels.
+        Raises ShapeError for a pile of piles, whose rows have two levels.
         """
         self._expect_arrays("data")
         return self._tree.unflatten([self._rows(x, t) for x, t in self._columns()])
@@ -301,11 +301,11 @@ class Pile:
         return x[(slice(None),) * a + (slice(0, total),)]
 
     def _columns(self) -> list[tuple[Any, Aval]]:
-        """(rows of all elements, type of an element) for each leaf of the elements.
+        """Return (rows of all elements, type of an element) for each leaf of the elements.
 
-        Raises ShapeError if rows have axes that the type knows nothing of: to functions that put
-        axes before every leaf of a tree, as vmap's out_axes=0 does, a pile is a tree.  They may
-        have got another dtype on the way."""
+        Raises ShapeError if rows have axes that the type lacks.  A pile is a tree for functions
+        that add axes to every leaf of a tree, such as vmap's out_axes=0.  The dtype may have
+        changed."""
         caps, found = self._caps(), []
         for x, t in zip(self._leaves, self._types, strict=True):
             if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
@@ -321,8 +321,8 @@ class Pile:
         return found
 
     def _expect_lengths(self) -> None:
-        """Raise ShapeError for lengths that a function of all leaves of a tree has changed, as far
-        as that can be seen."""
+        """Raise ShapeError if a function of all leaves of a tree has changed the lengths, as far as
+        that can be checked."""
         for n, s in zip(self._lengths, self._sizes, strict=True):
             if not self._fits(as_value(n), s):
                 raise ShapeError(
@@ -351,19 +351,19 @@ class Pile:
         ambient = tuple([as_value(n) for n in self._lengths])
         return Ragged(current(), self._count, None, self._sizes, False, ambient=ambient)
 
-    # ---- made into arrays
+    # ---- conversions
 
     @border
     def to_padded(self, fill: Any = 0, capacity: int | None = None) -> Any:
-        """[number of elements, capacity, ...]: all elements, with `fill` beyond their ends.
+        """Return [number of elements, capacity, ...]: all elements, with `fill` beyond their ends.
 
         Args:
-          fill: what stands where an element has no row.
+          fill: the value where an element has no row.
           capacity: the padded size; by default the greatest length, or, while lengths are
-            traced, the greatest that there may be.
+            traced, the greatest that is possible.
 
-        Raises ShapeError if an element does not fit, ArgumentError for a capacity that is no size
-        or a fill that is no number.
+        Raises ShapeError if an element does not fit.  Raises ArgumentError for a capacity that is
+        not a size, or a fill that is not a number.
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]]).to_padded(fill=-1)
@@ -415,7 +415,7 @@ class Pile:
 
     @border
     def to_list(self) -> list[Any]:
-        """The elements, as numpy arrays or trees of them; piles if they are such.
+        """Return the elements, as numpy arrays, trees of them, or piles if they are piles.
 
         Raises ConcretizationError if the pile is traced."""
         columns = [self._elements(x, t) for x, t in self._columns()]
@@ -450,9 +450,9 @@ class Pile:
 
     @border
     def __getitem__(self, b: Any) -> Any:
-        """Element number `b`, an int; negative ones count from the end.
+        """Return element number `b`, an int; negative ones count from the end.
 
-        Raises SubscriptError, an IndexError, for any other."""
+        Raises SubscriptError, an IndexError, for any other index."""
         if isinstance(b, slice):
             raise SubscriptError(
                 "a pile has no slices",
@@ -475,7 +475,7 @@ class Pile:
 
     @border
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Raises NotAnArrayError: sizes differ."""
+        """Raise NotAnArrayError, since sizes differ."""
         raise NotAnArrayError(
             f"{_named(self)} is no array: sizes of its elements differ",
             fix="map over it: vmap(f, in_axes=plait.pile_axis), or use p.data or p.to_padded()",
@@ -494,7 +494,7 @@ class Pile:
         try:
             with np.printoptions(threshold=8):
                 inside = ", ".join(str(e) for e in self.to_list()[:6])
-        except Exception:  # leaves that are no arrays, while trees are made
+        except Exception:  # while trees are rebuilt, leaves may be objects that are not arrays
             return f"Pile<{self._count} elements>"
         more = ", ..." if self._count > 6 else ""
         return f"Pile([{inside}{more}])"
@@ -512,19 +512,20 @@ def _again(static: Any, children: Any) -> Pile:
 
 
 def _restored(static: Any, children: Any) -> Pile:
-    """A pile that was pickled or copied."""
+    """Rebuild a pile that was pickled or copied, sharing known lengths with existing piles."""
     p = _again(static, children)
     p._lengths = tuple(map(_one_of, p._lengths))
     return p
 
 
 register(Pile, _children, _again)
-# piles of the same lengths have one size, wherever they come together
+# Piles of the same lengths must have one size in every function, so jit must see which of their
+# lengths are the same object.
 tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
 
 
 class _Frame:
-    """What a pile is but for its rows; two are one if they have the same lengths."""
+    """A pile without its rows; two frames are equal if they have the same lengths."""
 
     __slots__ = ("about", "lengths")
 
@@ -572,11 +573,11 @@ def _unframed(frame: _Frame, rows: tuple) -> Pile:
 
 
 def _inner_lengths(tree: TreeDef) -> frozenset[int]:
-    """Which leaves of elements are lengths of piles among them."""
+    """Return the indices of element leaves that are lengths of inner piles."""
     return frozenset().union(*[p._lengths for p in piles_in(tree)])
 
 
-# with respect to rows there are derivatives, with respect to lengths there are none
+# Derivatives exist with respect to rows, but not with respect to lengths.
 registered_by("register_adable").register(Pile, _framed, _unframed)
 
 
@@ -588,23 +589,21 @@ def is_pile(x: Any) -> bool:
 
 
 def piles_in(tree: TreeDef) -> list[Pile]:
-    """The piles of a structure; their leaves are numbers of the structure's."""
+    """Return the piles of a structure; their leaves are the numbers of the structure's leaves."""
     if tree is LEAF:
         return []
     return list(filter(is_pile, flatten(tree.unflatten(range(tree.num_leaves)), is_pile)[0]))
 
 
 def names_inside(tree: TreeDef) -> int:
-    """How many sizes, n0 and so on, the piles of a structure name themselves.
+    """Return how many sizes, n0 and so on, the piles of a structure name themselves.
 
-    What is around them names its own sizes otherwise, for the types of elements may speak of
-    both."""
+    The outer pile names its own sizes differently, since the types of elements may contain both."""
     return max([len(p._sizes) for p in piles_in(tree)], default=0)
 
 
 def spoken_of(x: Any, sizes: dict[str, Any]) -> Any:
-    """A tree whose piles have as many elements, and as much room, as these values of the named
-    sizes around them say."""
+    """Return a tree in whose piles the outer pile's named sizes are replaced by these values."""
     leaves, tree = flatten(x, is_pile)
     if not any(map(is_pile, leaves)):
         return x
@@ -620,7 +619,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     table = [s._replace(**{k: told(getattr(s, k), sizes) for k in COUNTS}) for s in p._sizes]
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
-    if count.__class__ is int:  # room for one row at least
+    if count.__class__ is int:  # capacities are at least one row
         caps = capacities_of(tuple(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))
@@ -628,8 +627,9 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
 
 
 def _with_rows(x: Any, axis: int, n: Any) -> Any:
-    """With as many rows; of what is known in numpy, for any number of rows would be a program of
-    its own."""
+    """Return `x` with `n` rows along `axis`.
+
+    Known values are resized in numpy, because each number of rows would compile a program."""
     if isinstance(x, Tracer) or x.aval.dtype.__class__ is Opaque:
         return fit(x, axis, n)
     host = np.asarray(x)
@@ -652,7 +652,7 @@ def _named(x: Any) -> str:
 
 
 def _whole(n: Any) -> int | None:
-    """A number that indexes; None of what is none."""
+    """Return an index as an int; None if it is not an integer."""
     try:
         return None if isinstance(n, bool) else index(n)
     except TypeError:
@@ -667,13 +667,16 @@ def _axis(axis: Any) -> int:
 
 
 def _arrays(data: Any) -> tuple[list, TreeDef]:
-    """The leaves of a tree of arrays, in which a list of numbers is one; its structure."""
+    """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure."""
     leaves, tree = flatten(data, _is_numbers)
     return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
 
 
 def _array(x: Any) -> np.ndarray:
-    """Raises ShapeError for a list of lists whose sizes differ among themselves."""
+    """Return an element as a numpy array.
+
+    Raises ShapeError for a list of lists of different sizes, ConcretizationError for traced values,
+    and OperandTypeError for keys."""
     if isinstance(x, Tracer):
         raise ConcretizationError(
             f"a pile of {x!r}, whose sizes are those of every element",
@@ -693,7 +696,8 @@ def _array(x: Any) -> np.ndarray:
 
 
 def _checked(lengths: Any) -> Any:
-    """A vector of int32; raises ArgumentError for anything else, and for negative ones."""
+    """Return lengths as a vector of int32; raise ArgumentError if they are anything else, or
+    negative."""
     if isinstance(lengths, list | tuple):
         lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
     n = as_value(lengths)
@@ -710,8 +714,10 @@ _vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
 
 
 def _one_of(n: Any) -> Any:
-    """The array of these lengths that there is, if they are known: so piles of equal lengths have
-    one size where nobody reads lengths any more, among the arguments of jit."""
+    """Return the canonical array of these lengths, if they are known.
+
+    Piles of equal lengths then share a size where lengths are compared by identity, such as among
+    the arguments of jit."""
     if not isinstance(n, Array):
         return n
     key = np.asarray(n).tobytes(), n.key
@@ -722,7 +728,7 @@ def _one_of(n: Any) -> Any:
 
 
 def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
-    """The capacities for lengths; if they are traced, for the greatest that there may be."""
+    """Return the capacities for lengths; if they are traced, for the greatest possible ones."""
     if not isinstance(n, Tracer) and longest.__class__ is int:
         return size_of_lengths(name, np.asarray(n))
     tiles = -(-longest // TILE)
@@ -758,10 +764,10 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
 def _of_columns(
     columns: list[list], axes: Sequence[tuple], tree_of: Callable[[list], Any], first: int = 0
 ) -> Pile:
-    """The pile of elements whose leaves are these, and differ in size along these axes.
+    """Return the pile of elements with these leaves, which differ in size along these axes.
 
     Args:
-      tree_of: from the types of the leaves to the structure of an element.
+      tree_of: returns the structure of an element, given the types of its leaves.
       first: the number of the first named size.
     """
     vectors: list[np.ndarray] = []  # the lengths of each name
@@ -778,7 +784,7 @@ def _of_columns(
 
 
 def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
-    """The pile of trees in which piles are: of each its rows, and its lengths."""
+    """Return the pile of trees that contain piles: its leaves are their rows and their lengths."""
     apart = [flatten(e, lambda x: is_pile(x) or _is_numbers(x)) for e in elements]
     units, tree = apart[0]
     for b, (others, t) in enumerate(apart):
@@ -811,9 +817,10 @@ def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
 
 
 def _kind(x: Any) -> Any:
-    """What must be the same of the elements of a pile that are piles; None of what is none.
+    """Return the properties in which the inner piles of all elements must agree; None for other
+    values.
 
-    Raises ShapeError for piles that can be no elements."""
+    Raises ShapeError for piles that cannot be elements."""
     if not is_pile(x):
         return None
     if len(x._sizes) != 1 or any(len(x._axes(t)) != 1 for t in x._types) or piles_in(x._tree):
@@ -826,7 +833,7 @@ def _kind(x: Any) -> Any:
 
 
 def _spoken_inside(p: Pile, given: Iterator[Aval]) -> Pile:
-    """A pile that is an element, of these types of its rows and lengths."""
+    """Return an inner pile, given the types of its rows and lengths."""
     rows = [next(given) for _ in p._types]
     (count,) = next(given).shape
     ((a,), *_) = [p._axes(t) for t in p._types]
@@ -835,13 +842,14 @@ def _spoken_inside(p: Pile, given: Iterator[Aval]) -> Pile:
 
 
 def _size_inside(rows: Any, count: Any) -> Size:
-    """The capacities of a pile of so many rows, and so many elements, both known by name."""
+    """Return the capacities of a pile of symbolic numbers of rows and elements."""
     tiles = -(-rows // TILE)
     return Size("n0", rows, rows, count * tiles * tiles + 1)
 
 
 def _is_numbers(x: Any) -> bool:
-    """A list of numbers, or of such lists, is an array, not a tree."""
+    """Return whether `x` is a list of numbers, or of such lists, which is an array and not a
+    tree."""
     return isinstance(x, list) and all(
         isinstance(v, int | float | complex | np.generic) or _is_numbers(v) for v in x
     )
@@ -878,7 +886,7 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from
 
 
 def _laid_out(column: list, t: Aval, caps: Capacities, count: int) -> np.ndarray:
-    """The elements in the layout of their type, put there one after the other."""
+    """Return the elements in the layout of their type, copied one after the other."""
     axes = ragged_axes(t.shape, caps.named)
     how = place(t, caps, False)
     out = np.zeros(layout(t, caps, how).shape, t.dtype)
@@ -903,7 +911,7 @@ def _laid_out(column: list, t: Aval, caps: Capacities, count: int) -> np.ndarray
 
 
 def refitted(x: Any, t: Aval, caps: Capacities) -> Any:
-    """The rows of a pile of elements of type `t`, which were laid out for others, at these
+    """Resize the rows of a pile of elements of type `t`, laid out at other capacities, to these
     capacities."""
     for a, n in enumerate(layout(t, caps, place(t, caps, False)).shape):
         x = fit(x, a, n)

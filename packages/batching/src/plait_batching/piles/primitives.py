@@ -1,6 +1,6 @@
-"""The primitives of piles, for whoever asks for all that there are.
+"""The primitives of piles, collected for code that lists all primitives.
 
-Invariant: nothing is defined here.
+Invariant: this module defines nothing itself.
 """
 
 from .operation import pile_map

@@ -1,11 +1,11 @@
-"""Rows taken from, and put at, places that tables say; axes and choices on the way.
+"""Reading and writing of rows at places from the tables; reshaping and selecting on the way.
 
-Places are computed from lengths, and count from the front.  What users write as `x[at]` is ten
-operations to the compiler: negative places count from the end there, and both ends are checked.
-Rules of piles are run for every equation, and types are known in them: what users write as
-`where(flags[:, None], x, 0)` is one operation to the compiler and a hundred calls of Python.
+Places are computed from lengths, and count from the front.  The public `x[at]` compiles to ten
+operations, since it supports negative places and checks both ends.  Rules of piles run for every
+equation and have all types at hand: the public `where(flags[:, None], x, 0)` is one operation to
+the compiler, but a hundred calls of Python.
 
-Invariant: a place outside stands for the nearest row when it is read, and nothing is written there.
+Invariant: a place outside reads the nearest row, and writes nothing.
 """
 
 from typing import Any
@@ -32,17 +32,17 @@ __all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped"]
 
 
 def shaped(x: Any, shape: tuple) -> Any:
-    """The elements in another shape."""
+    """Reshape `x`, unless it has that shape."""
     return x if x.aval.shape == shape else reshape_.bind(x, shape=shape)
 
 
 def filled(value: Any, aval: Any) -> Any:
-    """An array of a type, all of whose elements are a number."""
+    """Return an array of type `aval` filled with `value`."""
     if value.__class__ in _NUMBERS:
         return Literal(value, aval)
     if isinstance(value, np.generic):
         return Literal(value.item(), aval)
-    x = convert(as_value(value), aval.dtype)  # a number that is computed; or none, which is refused
+    x = convert(as_value(value), aval.dtype)  # a computed number; refuses other values
     return broadcast_in_dim.bind(x, shape=aval.shape, dims=()) if aval.ndim else x
 
 
@@ -50,8 +50,9 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 
 def chosen(flags: Any, axes: tuple[int, ...], x: Any, other: Any) -> Any:
-    """`x` where the flags, whose axes are these of `x`, are true; elsewhere `other`, a value of the
-    same shape or a number."""
+    """Return `x` where the flags are true, and `other` elsewhere.
+
+    The axes of `flags` are `axes` of `x`; `other` is a value of the same shape, or a number."""
     aval = x.aval
     if len(axes) < aval.ndim:
         flags = broadcast_in_dim.bind(flags, shape=aval.shape, dims=axes)
@@ -60,8 +61,9 @@ def chosen(flags: Any, axes: tuple[int, ...], x: Any, other: Any) -> Any:
 
 
 def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
-    """The rows of `x` along `axis` at places, whose axes stand where that axis was; the nearest
-    row for places outside."""
+    """Return the rows of `x` along `axis` at `places`, whose axes replace that axis.
+
+    Places outside read the nearest row."""
     x, places = as_value(x), as_value(places)
     shape, rank = x.aval.shape, places.aval.ndim
     others = (*range(axis), *range(axis + rank, len(shape) + rank - 1))
@@ -78,9 +80,9 @@ def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
 
 
 def rows_or(fill: Any, x: Any, places: Any, axis: int = 0) -> Any:
-    """The same, with `fill` for places beyond the last row."""
+    """Return the same as `rows_at`, but with `fill` for places beyond the last row."""
     n = x.aval.shape[axis]
-    # a size of an operation around is a number of the program
+    # A symbolic size is computed by the enclosing program, so it cannot be a Literal.
     inside = lt.bind(places, Literal(n, places.aval)) if n.__class__ is int else places < n
     at = tuple(range(axis, axis + places.aval.ndim))
     return chosen(inside, at, rows_at(x, places, axis), fill)
@@ -96,7 +98,7 @@ _PUT = {
 
 
 def put(x: Any, places: Any, rows: Any, how: str = "set") -> Any:
-    """`x` with `rows` combined with its own at these places; what is outside is left out."""
+    """Combine `rows` with the rows of `x` at these places; places outside are ignored."""
     return _PUT[how].bind(
         x,
         reshape_.bind(places, shape=(*places.aval.shape, 1)),

@@ -1,6 +1,6 @@
-"""Running `pile_map`: its program by the carrier of piles.
+"""Evaluation of `pile_map`: its program runs under the carrier of piles.
 
-Invariant: results leave in the usual forms of their types, or summed over all examples.
+Invariant: results have the usual forms of their types, or are summed over all examples.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from .operation import SHARED, SUMMED, pile_map
 @expand_rules.rule(pile_map)
 def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
     if size.__class__ is int and size == 0:
-        # no row could be taken from anywhere, and every result is known
+        # No row exists to gather from, and every result is empty or zero.
         params = {"program": program, "kinds": kinds, "outs": outs, "sizes": sizes, "size": size}
         types = pile_map.infer(
             tuple([as_value(x).aval for x in xs]),

@@ -1,7 +1,7 @@
-"""Running sums and their like along rows of which some begin anew.
+"""Cumulative operations along rows, restarted at the first row of each example.
 
-Invariant: nothing comes from the rows of one example into those of the next, neither a number nor a
-nan; sums are never differences of sums over all rows, which would lose digits.
+Invariant: no value, not even a nan, passes from one example's rows to the next.  Sums are never
+differences of sums over all rows, which would lose digits.
 """
 
 from functools import partial
@@ -24,8 +24,8 @@ __all__ = ["segmented"]
 
 
 def _segmented(new: Aval, *xs: Aval, of: Primitive, axis: int, reverse: bool) -> Aval:
-    """The running operation `of` along `axis`, begun anew at each row where `new`, bool[rows], is
-    true."""
+    """Apply the cumulative operation `of` along `axis`, restarted at each row where `new`,
+    bool[rows], is true."""
     return of.infer(xs, {"axis": axis, "reverse": reverse})
 
 
@@ -34,7 +34,7 @@ segmented = Primitive("piles.segmented", _segmented)
 
 @lower_rules.rule(segmented)
 def _(e, xs, ins, outs, of, axis, reverse):
-    # as core does: row after row on CPUs, elsewhere as a tree
+    # Core does the same: row after row on CPUs, elsewhere as a tree.
     say = _row_after_row if e.unit.platforms == ("cpu",) else _tree
     told = partial(say, of=of, axis=axis, reverse=reverse)
     return e.program(staged(lambda *vs: [told(*vs)], ins), xs)[0]
@@ -69,7 +69,7 @@ def _tree(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
     turned = (lambda v: pnp.flip(v, axis)) if reverse else (lambda v: v)
     flags = pnp.broadcast_to(along(new, axis, aval.ndim), aval.shape)
     vs = [convert(x, wide) for x in xs]
-    if of is recurrence:  # from zero, also where the factor is infinite
+    if of is recurrence:  # restart from zero; an infinite factor times zero must give nan
         first = pnp.where(flags, vs[0] * 0 + vs[1], vs[1])
         vs = [vs[0], first]
 

@@ -1,10 +1,11 @@
-"""Examples that have too few rows for what is done to them: refused, where lengths are known.
+"""Errors for examples that have too few rows, where lengths are known.
 
-A program of sizes that are known by name is made for all of them, so that `x[0]`, the greatest of
-none, or a slice beyond the end can not be refused when it is made; what is read there is 0, as
-everywhere for such sizes.  Where lengths are known the shortest example says what each would.
+A program with symbolic sizes is staged for all lengths.  So `x[0]`, the maximum of no rows, or a
+slice beyond the end cannot be refused when it is staged; it reads 0, as always for such sizes.  If
+lengths are known, the shortest examples are staged alone, which raises the error they would raise.
 
-Invariant: nothing that an example admits is refused; the error is that of the example alone.
+Invariant: a program that an example admits is never refused; the error is that of the example
+alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,8 @@ from plait.ext.values import Array
 __all__ = ["refuse_short"]
 
 _WINDOWS = (dynamic_slice_, dynamic_update_slice_, gather_, slice_, top_k_)
-"""Operations that ask for so many rows; what asks for one only is asked of an example of none."""
+"""Operations that read a given number of rows.  Those that need one row only are covered by
+staging an example without rows."""
 
 
 def refuse_short(
@@ -36,10 +38,11 @@ def refuse_short(
     """Raise the error of the first example that is too short, if lengths are known.
 
     Args:
-      program: what is done to each example.
+      program: the program of one example.
       vectors: the lengths of each named size.
-      of_example: the types of the results for one example of these sizes, staged without names.
-      roomy: which results have capacities, which are others for each example.
+      of_example: returns the types of the results for one example of these sizes, staged without
+        symbolic sizes.
+      roomy: which results have capacities, which differ between examples.
     """
     if not all(isinstance(v, Array) for v in vectors.values()):
         return
@@ -66,9 +69,9 @@ def refuse_short(
 
 
 def _shortest(lengths: dict[str, np.ndarray]) -> list[int]:
-    """Of each size the first of the shortest examples, of those of no rows, and of one.
+    """Return the first of the shortest examples of each size, of those of no rows, and of one.
 
-    Where there are none, or one, functions go other ways."""
+    Functions may take other paths for sizes 0 and 1."""
     found = set()
     for n in lengths.values():
         if n.size:
@@ -77,7 +80,8 @@ def _shortest(lengths: dict[str, np.ndarray]) -> list[int]:
 
 
 def _windows(program: Program, names: frozenset[str]) -> Iterator[Any]:
-    """Those of a program, and of programs inside, that ask for rows of these sizes."""
+    """Yield the equations of a program, and of inner programs, that read windows of ragged
+    operands."""
     for e in program.eqns:
         for inner in programs_in(e.params):
             yield from _windows(inner, names)
@@ -87,9 +91,9 @@ def _windows(program: Program, names: frozenset[str]) -> Iterator[Any]:
 
 
 def _fits(e: Any, sizes: dict[str, int]) -> bool:
-    """Whether an equation may be, where sizes are these numbers."""
+    """Return whether an equation is valid for these sizes."""
     avals = [_at(a.aval, sizes) for a in e.inputs]
-    if e.prim is slice_:  # its type follows from limits alone
+    if e.prim is slice_:  # its type follows from limits alone, so inference does not check them
         limits = _at(e.params["limits"], sizes)
         return all(m <= n for m, n in zip(limits, avals[0].shape, strict=True))
     try:
@@ -100,7 +104,7 @@ def _fits(e: Any, sizes: dict[str, int]) -> bool:
 
 
 def _at(x: Any, sizes: dict[str, int]) -> Any:
-    """A type, or a parameter, where sizes are these numbers."""
+    """Replace symbolic sizes in a type or a parameter by these numbers."""
     if x.__class__ is Dim:
         return x.substitute(sizes)
     if x.__class__ is Aval:

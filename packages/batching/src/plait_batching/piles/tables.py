@@ -1,7 +1,7 @@
-"""Where the rows and tiles of each example are: computed from lengths, static in shape.
+"""Index tables of the rows and tiles of each example: computed from lengths, with static shapes.
 
 Invariant: rows, tiles and pairs of tiles beyond the last one belong to example number `size`, which
-is none.
+does not exist.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ I32 = np.dtype(np.int32)
 
 
 def table(make: Callable[[Any], Any]) -> Any:
-    """A property that is computed once, outside of loops that ask for it.
+    """Return a property that is computed once, under the interpreter `by`.
 
-    A loop's step is staged; what is first asked for there would be the step's own, and not be there
-    for anybody else.
+    The step of a loop is staged: a table computed there would belong to the step, and other code
+    could not use it.
     """
 
     def made(self: Any) -> Any:
@@ -41,16 +41,16 @@ def table(make: Callable[[Any], Any]) -> Any:
 
 
 KEPT = 256
-"""How many programs of a table are kept: for as many capacities, which batches of one origin have a
-dozen of."""
+"""Number of programs kept for each table, one for each set of capacities; batches of one data set
+have about a dozen."""
 
 
 def shared(make: Callable) -> Any:
-    """A function whose last argument is a tuple of capacities: one program for each of them, staged
-    once, and lowered once in each module, however many sizes and operations ask for it.
+    """Return a function that is staged once, and lowered once per module, for each capacities
+    tuple.
 
-    Of many capacities the latest are kept.  `of` is the function itself, for others that are
-    shared."""
+    Its last argument is the tuple of capacities; the most recent programs are kept.  `of` is the
+    function itself, for use inside of other shared functions."""
 
     @lru_cache(maxsize=KEPT)
     def program(avals: tuple, capacities: tuple) -> Any:
@@ -61,7 +61,7 @@ def shared(make: Callable) -> Any:
         xs = [as_value(x) for x in given]
         avals = tuple([x.aval for x in xs])
         if is_symbolic(capacities) or any(is_symbolic(a.shape) for a in avals):
-            return make(*args)  # sizes known by name belong to the program around
+            return make(*args)  # symbolic sizes belong to the enclosing program
         got = call.bind(*xs, program=program(avals, capacities))
         return got if len(got) > 1 else got[0]
 
@@ -74,15 +74,15 @@ def _several(x: Any) -> tuple:
 
 
 def divided(n: Any, by: Any) -> tuple[Any, Any]:
-    """(quotient, remainder) of numbers that are not negative."""
+    """Return (quotient, remainder) of numbers that are not negative."""
     by = pnp.broadcast_to(pnp.asarray(by, I32), n.shape)
     return lax.div(n, by), lax.rem(n, by)
 
 
 @shared
 def owners(counts: Any, capacities: tuple[int]) -> tuple[Any, Any]:
-    """(number of the first item of each example, and of the end [size + 1]; example of each of
-    `capacity` items)."""
+    """Return ([size + 1]: number of the first item of each example, then the end; [capacity]:
+    example of each item)."""
     (capacity,) = capacities
     zero = pnp.zeros(1, I32)
     first = pnp.concatenate([zero, pnp.cumsum(counts, dtype=I32)])
@@ -91,13 +91,13 @@ def owners(counts: Any, capacities: tuple[int]) -> tuple[Any, Any]:
 
 
 def _and_none(lengths: Any, value: int = 0) -> Any:
-    """With an entry for the example that is none."""
+    """Append an entry for the example that does not exist."""
     return pnp.concatenate([lengths, pnp.full(1, value, I32)])
 
 
 class Rows:
-    """The tables of one size, made by the interpreter `by`: of its `lengths[size]`, of rows flat
-    one after the other, of rows in tiles."""
+    """Tables of one size, computed by the interpreter `by`: for flat rows, and for rows in
+    tiles."""
 
     def __init__(self, by: Interpreter, lengths: Any, size: int, rows: int, longest: int):
         self.by = by
@@ -112,45 +112,45 @@ class Rows:
 
     @property
     def first(self) -> Any:
-        """The first row of each example, then the end: [size + 1]."""
+        """[size + 1]: the first row of each example, then the end."""
         return self._flat[0]
 
     @property
     def example(self) -> Any:
-        """The example of each row: [rows]."""
+        """[rows]: the example of each row."""
         return self._flat[1]
 
     @table
     def owner(self) -> Any:
-        """The example of each row, in range also where there is none."""
+        """[rows]: the example of each row, clipped into range beyond the last one."""
         return pnp.minimum(self.example, max_dim(self.size - 1, 0))
 
     @table
     def position(self) -> Any:
-        """The position of each row in its example: [rows]."""
+        """[rows]: the position of each row in its example."""
         return pnp.arange(self.rows, dtype=I32) - rows_at(self.first, self.example)
 
     @table
     def there(self) -> Any:
-        """Which rows there are: [rows]."""
+        """[rows]: whether each row belongs to an example."""
         return self.example < self.size
 
     # ---- padded
 
     @table
     def inside(self) -> Any:
-        """Which places of padded examples there are: [size, longest]."""
+        """[size, longest]: whether each padded place holds a row."""
         return pnp.arange(self.longest, dtype=I32) < self.lengths[:, None]
 
     @table
     def padded_rows(self) -> Any:
-        """The row of each place of padded examples: [size, longest]."""
+        """[size, longest]: the row of each padded place."""
         at = self.first[:-1, None] + pnp.arange(self.longest, dtype=I32)
         return pnp.minimum(at, self.rows - 1)
 
     @table
     def row_places(self) -> Any:
-        """The place, among size * longest, of each row."""
+        """[rows]: the padded place of each row, among size * longest."""
         p = pnp.clip(self.position, 0, self.longest - 1)
         return self.owner * self.longest + p
 
@@ -163,47 +163,47 @@ class Rows:
 
     @property
     def counts(self) -> Any:
-        """The number of tiles of each example: [size]."""
+        """[size]: the number of tiles of each example."""
         return self._tiled.counts
 
     @property
     def tile_first(self) -> Any:
-        """The first tile of each example, then the end: [size + 1]."""
+        """[size + 1]: the first tile of each example, then the end."""
         return self._tiled.first
 
     @property
     def tile_example(self) -> Any:
-        """The example of each tile: [tiles]."""
+        """[tiles]: the example of each tile."""
         return self._tiled.example
 
     @table
     def tile_owner(self) -> Any:
-        """The example of each tile, in range also where there is none."""
+        """[tiles]: the example of each tile, clipped into range beyond the last one."""
         return pnp.minimum(self.tile_example, max_dim(self.size - 1, 0))
 
     @property
     def tile_position(self) -> Any:
-        """The positions of a tile's rows in their example: [tiles, TILE]."""
+        """[tiles, TILE]: the positions of a tile's rows in their example."""
         return self._tiled.position
 
     @property
     def tile_there(self) -> Any:
-        """Which of a tile's rows there are: [tiles, TILE]."""
+        """[tiles, TILE]: whether each place of a tile holds a row."""
         return self._tiled.there
 
     @property
     def tile_rows(self) -> Any:
-        """The row of each place of a tile; `rows`, which is outside, where there is none."""
+        """[tiles, TILE]: the row of each place of a tile; `rows`, which is outside, if empty."""
         return self._tiled.rows
 
     @table
     def row_tiles(self) -> Any:
-        """The place among the tiles of each row: [rows]."""
+        """[rows]: the place of each row, among tiles * TILE."""
         return _tiles_of_rows(self.first, self.example, self.tile_first, (self.rows, self.tiles))
 
 
 class TilesOf(NamedTuple):
-    """What `Rows` says of tiles."""
+    """The tables of `Rows` for tiles."""
 
     counts: Any
     first: Any
@@ -236,13 +236,13 @@ def _tiles_of_rows(
 
 
 class Pairs:
-    """The tables of pairs of tiles, one of each of two sizes of one example.
+    """Tables of pairs of tiles, one tile of each of two sizes of the same example.
 
     Attributes:
       first, example, owner: the first pair of each example, then the end; the example of each
-        pair; the same, in range also where there is none.
-      place: which of its example's tiles the left and the right one are.
-      left, right: their numbers among all tiles, beyond the last where there is no pair.
+        pair; the same, clipped into range beyond the last pair.
+      place: the numbers of the left and of the right tile among those of their example.
+      left, right: their numbers among all tiles; out of range beyond the last pair.
     """
 
     def __init__(self, a: Rows, b: Rows, capacity: int):
@@ -256,8 +256,9 @@ class Pairs:
         self._rows: dict[tuple[int, bool], Any] = {}
 
     def rows_of(self, t: Rows, left: bool) -> Any:
-        """The row of each place of the left tiles, or of the right ones, among the rows of `t`, of
-        which they are tiles: [capacity, TILE]; `t.rows` where there is none."""
+        """Return the row of each place of the pairs' left or right tiles: [capacity, TILE].
+
+        `t` are the rows that the tiles are made of; empty places have `t.rows`."""
         found = self._rows.get((id(t), left))
         if found is None:
             with use(self.by):
@@ -267,12 +268,12 @@ class Pairs:
 
     @table
     def left_there(self) -> Any:
-        """Which rows of the pair's left tile there are: [capacity, TILE]."""
+        """[capacity, TILE]: whether each place of the pair's left tile holds a row."""
         return _there_at(self.a.tile_there, self.left, ())
 
     @table
     def right_there(self) -> Any:
-        """The same of its right tile."""
+        """[capacity, TILE]: whether each place of the pair's right tile holds a row."""
         return _there_at(self.b.tile_there, self.right, ())
 
 
@@ -283,7 +284,7 @@ def _pairs_of(
     size, lefts, rights, capacity = capacities
     first, example = owners.of(m * n, (capacity,))
     k = pnp.arange(capacity, dtype=I32) - rows_at(first, example)
-    # an example without tiles on the right has no pairs, and none is divided by 0
+    # An example without tiles on the right has no pairs; the maximum avoids a division by 0.
     i, j = divided(k, pnp.maximum(rows_at(_and_none(n), example), 1))
     inside = example < size
     left = chosen(inside, (0,), rows_at(first_left, example) + i, lefts)

@@ -1,6 +1,6 @@
-"""Batching of what tells where extremes are.
+"""Batching of argmax, argmin, and the primitives that mark extremes.
 
-Invariant: the axis searched is moved past the mapped one, which stays where it is.
+Invariant: the position of the reduced axis skips the mapped axis, which stays where it is.
 """
 
 from plait.ext.ops.reduction import argmax_, argmin_, is_max, is_min

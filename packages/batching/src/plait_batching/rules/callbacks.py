@@ -1,5 +1,5 @@
-"""Batching of callbacks, for each element in order, or once on the whole if the function can; and
-of checks, all at once.
+"""Batching of callbacks: one call per element in order, or one call for all elements if the
+function allows it.  Checks run for all elements at once.
 
 Invariant: no call is lost or doubled.
 """

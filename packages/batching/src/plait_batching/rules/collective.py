@@ -1,7 +1,7 @@
-"""Batching of collectives: over the mapped axis they are ordinary operations on arrays; over
-others, the axes of the array that they speak of are renumbered.
+"""Batching of collectives: over the mapped axis they become ordinary array operations; over other
+axes, the array axes in their parameters are renumbered.
 
-Invariant: an operand that does not vary is as good as a stack of copies.
+Invariant: an operand that does not vary gives the same results as a stack of copies.
 """
 
 from collections.abc import Callable
@@ -49,8 +49,9 @@ def _reduction(prim: Any, reduce: Any) -> None:
 
 
 def _in_groups(prim: Any, x: Any, groups: tuple, **params: Any) -> tuple:
-    """Among those of a group: the operation over an axis of its members, mapped over the groups
-    (of one size at a time)."""
+    """Apply a collective within groups of elements.
+
+    It is mapped over the groups of one size at a time, with an axis of the members."""
     name = params["name"] if "name" in params else params["axes"][0]
     within = vmap(vmap(lambda v: prim.bind(v, **params), axis_name=name))
     parts = []
@@ -75,8 +76,8 @@ def _(batch, xs, dims, *, name):
 
 
 def _along(prim: Any, *speak: str) -> Callable:
-    """Registers `ours(batch, x with the mapped axis in front, **params) -> (out, dim)`; `speak`
-    are the parameters that are axes of the array."""
+    """Return a decorator for `ours(batch, x, **params) -> (out, dim)`, the rule over the mapped
+    axis, which is in front in `x`; the parameters `speak` are axes of the array."""
 
     def register(ours: Callable) -> None:
         @batching_rules.rule(prim)
@@ -95,13 +96,13 @@ def _along(prim: Any, *speak: str) -> Callable:
 
 
 def _joined(x: Any, axis: int) -> Any:
-    """The leading axis merged into `axis` of the rest."""
+    """Merge the leading axis into `axis` of the rest."""
     n, *s = x.aval.shape
     return reshape(moveaxis(x, 0, axis), (*s[:axis], n * s[axis], *s[axis + 1 :]))
 
 
 def _parted(x: Any, axis: int, size: int) -> Any:
-    """`axis` divided in `size` pieces, whose number becomes the leading axis."""
+    """Divide `axis` into `size` pieces, and make their number the leading axis."""
     s = x.aval.shape
     shape = (*s[:axis], size, s[axis] // size, *s[axis + 1 :])
     return moveaxis(reshape(x, shape), axis, 0)
@@ -119,7 +120,7 @@ def _(batch, x, *, axis, size):
 
 @_along(all_to_all_, "split", "concat")
 def _(batch, x, *, split, concat, size):
-    pieces = _parted(x, split + 1, size)  # to whom, from whom, ...
+    pieces = _parted(x, split + 1, size)  # axes: receiver, sender, ...
     y = moveaxis(pieces, 1, concat + 1)
     _, *rest = y.aval.shape
     shape = (size, *rest[:concat], size * rest[concat + 1], *rest[concat + 2 :])

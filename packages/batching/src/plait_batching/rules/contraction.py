@@ -1,5 +1,5 @@
-"""Batching of contractions: a mapped axis of both operands is one more shared axis, of one operand
-one more of its own.
+"""Batching of contractions: a mapped axis of both operands is an additional shared axis; of one
+operand, an additional free axis.
 
 Invariant: the mapped axis of a result is where the type rule of dot_general puts that axis.
 """
@@ -29,5 +29,5 @@ def _(batch, xs, dims, *, contract, shared, **params):
 
 
 def _own(d: Any, contract: tuple, shared: tuple) -> int:
-    """How many of an operand's own axes are in front of axis `d`."""
+    """Return how many free axes of an operand come before axis `d`."""
     return d - sum(a < d for a in (*contract, *shared))

@@ -1,8 +1,8 @@
 """Batching of cond and while whose predicate varies along the mapped axis.
 
-Invariant: everything else about control flow is the carrier mechanism's; a rule here first asks it
-whether the predicate varies.  What is computed for elements that do not come this way reaches
-neither their results nor their derivatives.
+Invariant: the carrier lifts all other control flow; a rule here first checks whether the predicate
+varies.  Values computed for elements that do not take a path reach neither their results nor their
+derivatives.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from ..selective import selecting
 
 
 def _along(pred: Any, like: Any) -> Any:
-    """A [size] predicate, for every element of `like`, whose mapped axis is in front."""
+    """Broadcast a [size] predicate to the shape of `like`, whose mapped axis is in front."""
     if like.aval.ndim == 1:
         return pred
     return broadcast_in_dim.bind(pred, shape=like.aval.shape, dims=(0,))
@@ -35,7 +35,8 @@ def _(batch, args, params):
         return rebuilt(batch, cond, args, params, forms)
     branches, rest = params["branches"], args[1:]
     outs = branches[0].out_avals
-    # a branch sees an element only if it takes it: no 0 * inf in derivatives of the other
+    # Elements that do not take a branch enter it behind a stop.  A nan in the branch's derivative
+    # (0 * inf) then ends at the select, and does not reach their operand.
     forms = tuple([0 if _guarded(batch, a) else batch.form_of(a) for a in rest])
     operands = [batch.to_form(a, f)[0] for a, f in zip(rest, forms)]
     results = []
@@ -87,7 +88,8 @@ def _(batch, args, params):
 
 
 def _turns(test: Any, step: Any, c: int, b: int) -> tuple:
-    """(is any element left?, one turn in which those that are done keep what they have)."""
+    """Return programs: whether any element is left, and one turn that leaves finished elements
+    unchanged."""
 
     def any_left(*xs: Any) -> list:
         return [reduce_or.bind(evaluate(test, xs)[0], axes=(0,))]
@@ -103,10 +105,10 @@ def _turns(test: Any, step: Any, c: int, b: int) -> tuple:
 
 
 def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
-    """A loop that acts, with a predicate that varies.
+    """Lower a loop with side effects, whose predicate varies.
 
-    Its carry has [size] bools more, in front: who is still going.  So the predicate, which may act
-    itself, is asked once per element and turn.
+    The carry gets [size] bools in front: which elements are still going.  So the predicate, which
+    may have effects itself, runs once per element and turn.
     """
     c, b = params["cond_consts"], params["body_consts"]
     consts, init = args[: c + b], args[c + b :]
@@ -116,7 +118,7 @@ def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
     everybody = Literal(True, Aval((batch.size,), BOOL))
 
     def asked(going: Any, ks: Any, carry: Any) -> Any:
-        """Who goes on, of those that are going."""
+        """Evaluate the predicate for elements still going; return which of them go on."""
         inside, front = selecting(batch, going, bool(params["cond"].effects))
         test = inside.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
         return and_.bind(going, evaluate(test, [*front, *ks[:c], *carry])[0])

@@ -1,6 +1,6 @@
 """Batching of bitcasts.
 
-Invariant: the last axis, which may come and go, is never the mapped one.
+Invariant: the last axis, which a bitcast may add or remove, is never the mapped one.
 """
 
 from plait.ext.ops.elementwise import bitcast_

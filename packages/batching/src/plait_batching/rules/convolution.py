@@ -1,7 +1,7 @@
-"""Batching of convolutions: the mapped axis goes into the batch, the output features or the groups.
+"""Batching of convolutions: the mapped axis joins the batch, the output features or the groups.
 
-Invariant: groups are the slowest part of the axis they are in, so what joins an axis with groups
-stands behind them.
+Invariant: groups are the slowest part of their axis, so an axis merged into it stands behind
+them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from ..interpreter import Batch, batching_rules
 
 
 def _joined(x: Any, d: Any, axis: int, groups: int = 1) -> Any:
-    """The mapped axis made part of `axis` of the user's value, behind its groups."""
+    """Merge the mapped axis into `axis` of the user's value, behind its groups."""
     x = moveaxis(x, d, axis)
     s = x.aval.shape
     before, (size, n), after = s[:axis], s[axis : axis + 2], s[axis + 2 :]
@@ -25,7 +25,7 @@ def _joined(x: Any, d: Any, axis: int, groups: int = 1) -> Any:
 
 
 def _parted(batch: Batch, x: Any, axis: int, groups: int = 1) -> Any:
-    """The opposite: the mapped axis taken out of `axis`; it is in front of it."""
+    """Undo `_joined`: take the mapped axis out of `axis`, and put it in front of that axis."""
     s = x.aval.shape
     rest = s[axis] // batch.size // groups
     if groups == 1:
@@ -45,7 +45,7 @@ def _(batch, xs, at, **params):
     if d is not None and e is not None:
         if batch.size.__class__ is not int:  # the number of groups has to be known
             return batch.each(conv_general, xs, at, params)
-        # one group for each element, in front of the groups that there are
+        # One group for each element, in front of the existing groups.
         apart = "batch_group_count" if batches > 1 else "feature_group_count"
         x = _joined(x, d, named.lhs_spec[0 if batches > 1 else 1])
         y = _joined(y, e, named.rhs_spec[0])
@@ -63,7 +63,7 @@ def _(batch, xs, at, **params):
 
 
 def _nothing(xs: Any, at: Any, params: dict) -> Any:
-    """Of no elements."""
+    """Return the empty result of a map over no elements."""
     inner = [
         x.aval.with_shape([n for i, n in enumerate(x.aval.shape) if i != d]) for x, d in zip(xs, at)
     ]

@@ -1,6 +1,6 @@
 """Batching of cumulative sums, products and extremes, by their trait.
 
-Invariant: all operands have the mapped axis at one position, which stays.
+Invariant: all operands have the mapped axis at one position, which does not change.
 """
 
 from plait.ext.rules import Cumulative

@@ -1,7 +1,7 @@
 """Batching of dynamic slices.
 
-Invariant: where all examples have one position the slice has the mapped axis, whole; where
-positions vary they become indices, and the mapped axis a batching axis.
+Invariant: if all elements share one position, the slice takes the whole mapped axis.  If positions
+vary, they become indices of a gather, with the mapped axis as a batching axis.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ from ..interpreter import Batch, batching_rules, insert
 
 
 def _with_zero(starts: Sequence[Any], d: int) -> tuple:
-    """Positions on the axes of a stack, all of whose rows are taken."""
+    """Return positions on the axes of a stack, 0 for the mapped axis, which is taken whole."""
     dtype = starts[0].aval.dtype if starts else np.dtype(np.int32)
     return insert(starts, d, Literal(0, Aval((), dtype)))
 
 
 def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """Positions that vary, as indices: [size, number of axes]."""
+    """Return positions that vary as indices: [size, number of axes]."""
     shape = (batch.size, 1)
     columns = [
         broadcast_in_dim.bind(s, shape=shape, dims=()) if d is None else reshape(s, shape)

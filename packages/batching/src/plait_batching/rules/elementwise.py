@@ -1,7 +1,7 @@
 """Batching of elementwise primitives, by their trait.
 
-Invariant: operands that vary come to one position of the mapped axis, one that some of them have it
-at, and the others are given that axis.
+Invariant: all operands that vary are moved to one position of the mapped axis, which some of them
+have already; the others are broadcast along that axis.
 """
 
 from plait.ext.rules import Elementwise
@@ -14,7 +14,7 @@ def _(prim, batch, xs, dims, **params):
     if len(xs) == 1:
         out = prim.bind(*xs, **params)
         return (out, [dims[0]] * len(out)) if prim.many else (out, dims[0])
-    # the foremost position: what is moved there once meets others that are there already
+    # The foremost position: an operand moved there often meets later ones that are there already.
     to = min(d for d in dims if d is not None)
     moved = [x if d == to else batch.move(x, d, to) for x, d in zip(xs, dims)]
     out = prim.bind(*moved, **params)

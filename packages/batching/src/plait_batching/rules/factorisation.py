@@ -1,12 +1,12 @@
-"""Batching of factorisations and of solves.
+"""Batching of factorisations and solves.
 
-Their operands are stacks of matrices and vectors already, so a mapped axis is one more axis in
-front, of all operands.  Where only right-hand sides vary, they are more columns of one system.
+Their operands are stacks of matrices and vectors already, so the mapped axis becomes an additional
+leading axis of all operands.  If only right-hand sides vary, they become columns of one system.
 
-`sylvester` has no rule: it is mapped as what it expands to, which factorises each matrix alone.
+`sylvester` has no rule: it is mapped through its expansion, which factorises each matrix alone.
 
-Invariant: a matrix that does not vary is neither copied nor factorised for each example, where
-only right-hand sides do.
+Invariant: if only right-hand sides vary, the matrix is neither copied nor factorised for each
+element.
 """
 
 from collections.abc import Sequence
@@ -80,8 +80,10 @@ for _p in PRIMITIVES:
 
 
 def _system(prim: Any, right: int, side: str | None = None) -> None:
-    """Registers the rule of an operation whose operand number `right`, the right-hand side, may
-    have any number of columns; of rows, if the parameter `side` is False."""
+    """Register the rule of an operation that solves for several right-hand sides.
+
+    Operand number `right` may have any number of columns (of rows, if parameter `side` is
+    False)."""
 
     @batching_rules.rule(prim)
     def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
@@ -94,7 +96,7 @@ def _system(prim: Any, right: int, side: str | None = None) -> None:
         operands = list(xs)
         operands[right] = reshape(wide, (*front, size * n, *rest))
         out = prim.bind(*operands, **params)
-        # of many results, the first is the solution, and the others speak of the matrix
+        # With several results, the first is the solution; the others depend on the matrix alone.
         x, *others = out if prim.many else [out]
         s = x.aval.shape
         x = reshape(x, (*s[:axis], size, n, *s[axis + 1 :]))

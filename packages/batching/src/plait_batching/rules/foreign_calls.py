@@ -1,6 +1,6 @@
-"""Batching of foreign calls: as each says that it can be mapped.
+"""Batching of foreign calls, by the method that each call declares.
 
-Invariant: a function that says nothing is not mapped.
+Invariant: a function that declares no method is not mapped.
 """
 
 from plait.ext.errors import MissingRule

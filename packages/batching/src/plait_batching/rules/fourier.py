@@ -1,6 +1,6 @@
 """Batching of Fourier transforms.
 
-Invariant: the mapped axis comes first, where it is not transformed.
+Invariant: the mapped axis comes first, where it is never transformed.
 """
 
 from plait.ext.ops.fourier import fft_

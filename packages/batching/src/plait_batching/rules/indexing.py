@@ -1,7 +1,7 @@
 """Batching of gather.
 
-Invariant: where positions vary, the mapped axis becomes a batching axis of the operation, of array
-and indices together: no position, however far outside, reads another example.
+Invariant: if positions vary, the mapped axis becomes a batching axis of array and indices.  So no
+position, however far outside, reads another element.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ..interpreter import batching_rules, insert, skip
 
 
 def moved_up(axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes of an array that got one in front."""
+    """Renumber axes of an array that gained one in front."""
     return tuple([a + 1 for a in axes])
 
 
@@ -56,7 +56,8 @@ def _(
 
 
 def _wider_window(n: GatherDimensionNumbers, ndim: int, d: int) -> tuple:
-    """Numbers for a stack along axis `d`, all rows of which are read; where they are then."""
+    """Return the dimension numbers for a stack along axis `d` whose rows are all read, and the
+    position of the mapped axis in the result."""
     dropped = {*skip(n.collapsed_slice_dims, d), *skip(n.operand_batching_dims, d)}
     before = len([a for a in range(d) if a not in dropped])
     offset = n.offset_dims

@@ -1,6 +1,6 @@
-"""Batching of random numbers: the operations take arrays of keys already.
+"""Batching of random numbers: the primitives accept arrays of keys.
 
-Invariant: what is made of an example's key is what that key makes alone.
+Invariant: an element's key produces the same numbers as that key alone.
 """
 
 from plait.ext.ops.random import (

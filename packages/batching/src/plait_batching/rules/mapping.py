@@ -1,6 +1,6 @@
-"""`map_axes` by batching: all rows at once, where they are independent.
+"""Evaluation of `map_axes` by batching: all rows at once, where they are independent.
 
-Invariant: the same results as one row after the other.
+Invariant: results equal those of one row after the other.
 """
 
 from plait.ext.ir import evaluate

@@ -1,4 +1,4 @@
-"""Batching of opaque elements: the mapped axis is never one of an element.
+"""Batching of opaque elements: the mapped axis is never an axis of an element.
 
 Invariant: the axes of an element stay the last ones.
 """

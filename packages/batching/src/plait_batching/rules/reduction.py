@@ -1,6 +1,6 @@
 """Batching of reductions: the mapped axis is never among those reduced.
 
-Invariant: the reduced axes, and no others, come off in front of the mapped one.
+Invariant: the result loses the reduced axes only, and the mapped axis moves forward accordingly.
 """
 
 from plait.ext.rules import Reduction

@@ -1,7 +1,7 @@
 """Batching of scatter.
 
-Invariant: where positions vary, the mapped axis becomes a batching axis of the operation, of array,
-indices and updates together: no position, however far outside, writes another example.
+Invariant: if positions vary, the mapped axis becomes a batching axis of array, indices and updates.
+So no position, however far outside, writes to another element.
 """
 
 from typing import Any

@@ -96,7 +96,7 @@ def _(batch, xs, dims, *, low, high, interior):
 
 
 def _filled(padded: Any, x: Any, value: Any, d: int, grown: dict) -> Any:
-    """`padded` with a value of its own for each element where `x` is not."""
+    """Replace what `pad_` added around `x` by the padding value of each element."""
     from_x = Literal(True, Aval(x.aval.shape, BOOL))
     inside = pad_.bind(from_x, Literal(False, Aval((), BOOL)), **grown)
     here = broadcast_in_dim.bind(value, shape=padded.aval.shape, dims=(d,))

@@ -1,6 +1,6 @@
 """Batching of sorting.
 
-Invariant: all operands have the mapped axis at one position, which stays.
+Invariant: all operands have the mapped axis at one position, which does not change.
 """
 
 from plait.ext.ops.sorting import sort_, top_k_

@@ -1,4 +1,4 @@
-"""Batching of select-and-scatter-add: the mapped axis goes in front, with windows of one.
+"""Batching of select-and-scatter-add: the mapped axis goes in front, with windows of size 1.
 
 Invariant: windows never reach across the mapped axis.
 """

@@ -1,4 +1,4 @@
-"""Rules of piles, family by family, for the primitives of core.
+"""Rules of piles for the primitives of core, by family.
 
 Invariant: importing this package registers all of them.
 """

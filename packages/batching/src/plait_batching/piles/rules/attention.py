@@ -1,11 +1,11 @@
-"""Attention of piles in memory that follows the rows, not the pairs of rows.
+"""Attention of piles, in memory proportional to the rows instead of the pairs of rows.
 
-Tiles of queries meet tiles of keys, some at a time; of each query is kept what it has seen so far:
-the greatest product, the sum of exponentials, and the values weighted by them (Milakov and
+Tiles of queries meet tiles of keys, several at a time.  For each query three running values are
+kept: the greatest product, the sum of exponentials, and the values weighted by them (Milakov and
 Gimelshein, "Online normalizer calculation for softmax", 2018; Rabe and Staats, "Self-attention Does
 Not Need O(n^2) Memory", 2021).
 
-Invariant: what is kept for a query does not depend on the order in which keys come, but for
+Invariant: the running values of a query do not depend on the order of the keys, except for
 rounding.
 """
 
@@ -29,7 +29,7 @@ from ..tables import Pairs
 def _(r, args, out, **how):
     run = _Run.of(r, args, how)
     if run is None:
-        return None  # as products and a softmax
+        return None  # expand it to products and a softmax
     _, total, values = run.forward()
     return run.flat(values / _or_one(total)[..., None], args[0].aval.shape[0], out)
 
@@ -49,7 +49,7 @@ def _or_one(total: Any) -> Any:
 
 
 class _Run:
-    """One attention: tiles of queries, keys, values, and of the cotangent if there is one.
+    """Evaluation of one attention: tiles of queries, keys, values, and of the cotangent if any.
 
     Tiles of queries are [tiles, groups, heads of a group, TILE, columns], of keys and values
     [tiles, groups, TILE, columns].
@@ -67,7 +67,7 @@ class _Run:
 
     @classmethod
     def of(cls, r: Any, args: Any, how: dict) -> "_Run | None":
-        """None if it can not be done so."""
+        """Return the run; None if a layout or a symbolic capacity does not permit it."""
         if r.padded or any(r.how(a) != FLAT or r.axes(a.aval) != (0,) for a in args):
             return None
         p = r.pairs(args[0].aval.shape[0], args[1].aval.shape[0])
@@ -83,16 +83,16 @@ class _Run:
         return pnp.moveaxis(t, 1, 3)
 
     def flat(self, t: Any, d: Any, aval: Any) -> Any:
-        """The rows of tiles, of the type `aval`."""
+        """Return the result of type `aval`, given its rows in tiles."""
         t = pnp.moveaxis(t, -2, 1)
         t = convert(t.reshape((*t.shape[:2], *aval.shape[1:])), aval.dtype)
         return self.r.result(aval, from_tiles(self.r, t, 0, d), FLAT)
 
     def _in_turns(self, capacity: int) -> tuple[Any, Any]:
-        """The tiles of queries and of keys that meet in each turn.
+        """Return the tiles of queries and of keys that meet in each turn.
 
-        What is kept of all queries is gone through in each, which costs little beside the products
-        of half as many pairs as there are tiles."""
+        Each turn also updates the running values of all queries.  That costs little beside the
+        products of half as many pairs as there are query tiles."""
         p = self.p
         at_once = min(capacity, max(p.a.tiles // 2, 16))
         turns = -(-capacity // at_once)
@@ -104,14 +104,14 @@ class _Run:
         return divided(p.left, p.a.tiles), divided(p.right, p.b.tiles)
 
     def products(self, mine: Any, theirs: Any) -> Any:
-        """[pairs, groups, heads of a group, TILE, TILE], -inf where a query does not look."""
+        """Return [pairs, groups, heads of a group, TILE, TILE]: products, -inf where masked."""
         k = rows_or(0, self.k, theirs)
         x = pnp.einsum("pgjid,pgkd->pgjik", rows_at(self.q, mine), k)
         return pnp.where(_seen(self.p, mine, theirs, **self.how), x, -np.inf)
 
     def forward(self) -> Any:
-        """Of each query: the greatest product, or 0 if it sees nothing; the sum of exponentials of
-        what is below it; the sum of values weighted by them."""
+        """Return for each query: the greatest product, or 0 if it sees no key; the sum of
+        exponentials of differences from it; the sum of values weighted by these."""
 
         def turn(kept: Any, pairs: Any) -> tuple:
             most, total, values = kept
@@ -132,7 +132,7 @@ class _Run:
         return _finite(most), total, values
 
     def backward(self) -> Any:
-        """The cotangents of queries, keys and values, by weights that are computed again."""
+        """Return the cotangents of queries, keys and values; the weights are computed again."""
         most, total, values = self.forward()
         total = _or_one(total)
         mean = (self.ct * values).sum(-1) / total
@@ -161,7 +161,7 @@ def _finite(most: Any) -> Any:
 
 
 def _seen(p: Pairs, mine: Any, theirs: Any, causal: bool, window: Any, scale: float) -> Any:
-    """[pairs, 1, 1, TILE or 1, TILE]: which queries see which keys."""
+    """Return which queries see which keys: [pairs, 1, 1, TILE or 1, TILE]."""
     seen = rows_or(False, p.b.tile_there, theirs)[:, None]
     if causal or window is not None:
         i = rows_at(p.a.tile_position, mine)[:, :, None]

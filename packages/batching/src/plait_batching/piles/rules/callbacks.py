@@ -1,10 +1,10 @@
-"""Calls of Python for examples whose sizes differ: each gets arrays of its own sizes.
+"""Python callbacks for examples whose sizes differ: each call gets arrays of its own sizes.
 
-All examples go to the host at once, padded, with their lengths; there the function is called for
+All examples go to the host at once, padded, with their lengths.  The host calls the function for
 one example after the other.
 
-Invariant: a function sees what it would see of one example alone, in the order of examples, and no
-example is called for twice.
+Invariant: the function is called once per example, in order, with the arguments that the example
+alone would have.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ __all__: list[str] = []
 def _(r, args, out, *, f, outs, effect, whole):
     types = tuple([layout(o, r.caps, PADDED) for o in out])
     if any(t.dims for t in types):
-        return None  # of capacities that are sizes of an operation around nobody knows the room
+        return None  # capacities that are sizes of an enclosing program are not known here
     xs, own = [], []
     for a in args:
         x, at = (r.data(a, PADDED), 0) if r.axes(a.aval) else r.dense(a)
@@ -49,14 +49,14 @@ def _(r, args, out, **params):
 
 
 class _Each:
-    """`f` for every example: a function of lengths, and of padded operands.
+    """Callback that calls `f` for every example, given lengths and padded operands.
 
     Args:
       f: the function of one example.
-      names: of the sizes that lengths are of.
+      names: the names of the sizes, in the order of the lengths.
       ins, outs: types of an example's operands and results.
-      own: which operands each example has its own of.
-      types: of the padded results.
+      own: which operands differ between examples.
+      types: types of the padded results.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class _Each:
 
 
 def _shape(t: Aval, sizes: dict[str, int]) -> tuple[int, ...]:
-    """The shape of an example of these sizes."""
+    """Return the shape of an example of these sizes."""
     return tuple([d.substitute(sizes) if d.__class__ is Dim else d for d in t.shape])
 
 
 def _place(b: int, shape: Sequence[int]) -> tuple:
-    """Where an example of this shape lies among padded ones."""
+    """Return the index of an example of this shape among padded ones."""
     return (b, *[slice(0, n) for n in shape])

@@ -1,7 +1,7 @@
-"""What is reduced over devices, element by element.
+"""Reductions of ragged values over devices, element by element.
 
-Invariant: rows of one device meet those of the same example on others.  That takes types that say
-that all devices have the same sizes; where none do, nothing is reduced.
+Invariant: a row is combined with the same row of the same example on other devices.  That needs
+types that show equal sizes on all devices; without them the rule does not apply.
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ def _each(prim: Any) -> None:
         (x,) = args
         lengths = [r.lengths(d).aval.vma for d in x.aval.shape if d.__class__ is Dim]
         over = frozenset(axes)
-        # a value varies along no axis where types do not say it: then lengths may be others, too
+        # Without device variance in its type, the value may still differ between devices, and so
+        # may the lengths.
         if not over <= x.aval.vma or any(over & v for v in lengths):
             return None
         how = r.like(args, out)

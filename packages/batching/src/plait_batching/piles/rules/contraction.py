@@ -1,6 +1,6 @@
-"""Contractions: an axis of rows may be free, shared, or contracted, on either side.
+"""Contractions: a ragged axis may be free, shared, or contracted, on either side.
 
-Invariant: what is contracted is zero where there is no row, on both sides.
+Invariant: contracted places without rows are zero on both sides.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from .shape import to_pairs
 
 
 def _stacked(r: Ragged, x: Any, y: Any, d: int | None, e: int | None, params: dict) -> Any:
-    """Batched along the axes `d` and `e`; the stack in front."""
+    """Apply the batching rule along the axes `d` and `e`, with the stack in front."""
     rule: Any = batching_rules.find(dot_general)
     out, at = rule(r, (x, y), (d, e), **params)
     return with_axis_at(out, at, 0)
@@ -33,7 +33,7 @@ def _(r, args, out, **params):
     hows = {r.how(a) for a in args} - {None}
     if r.padded or PADDED in hows or len(ax) > 2 or len(ay) > 2 or len(r.axes(out)) > 2:
         return r.by_padding(dot_general, args, out, params)
-    if len(ax) == len(ay) == 1 and ax[0] in bx:  # they meet along it
+    if len(ax) == len(ay) == 1 and ax[0] in bx:  # the ragged axis is shared
         got = dot_general.bind(r.data(x, FLAT), r.data(y, FLAT), **params)
         return r.result(out, got, FLAT)
     if len(ax) == len(ay) == 1 and ax[0] in cx:
@@ -46,7 +46,7 @@ def _(r, args, out, **params):
 
 
 def _with_dense(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
-    """Rows of one operand with the other as it is, or with that of their example."""
+    """Contract a ragged operand with another one, which is shared, or differs per example."""
     ragged, other = (x, y) if r.axes(x.aval) else (y, x)
     value, d = r.dense(other)
     if d is None:
@@ -63,7 +63,7 @@ def _with_dense(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
 
 
 def _of_pairs(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
-    """On pairs of tiles: fill, the ordinary rule, combine by example."""
+    """Contract on pairs of tiles: mask, apply the batching rule, combine by example."""
     ax, ay = r.axes(x.aval), r.axes(y.aval)
     (cx, cy), (bx, by) = params["contract"], params["shared"]
     both: Any = None
@@ -79,7 +79,7 @@ def _of_pairs(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
             else (y, ay, (*cy, *by), (*cx, *bx), ax)
         )
         p = r.pairs(*[both.aval.shape[a] for a in own])
-        # a third ragged size would be one too many in the result: the other one's is met here
+        # The result would have a third ragged size, so the other operand's is contracted here.
         side = bool(other) and mine[theirs.index(other[0])] == own[0]
         sides = [side], [side]
         gone = cx if both is x else cy
@@ -108,11 +108,11 @@ def _of_pairs(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
 
 
 class Term(NamedTuple):
-    """One of the products whose sum is undone; its two operands are parts of the value."""
+    """One product of an undone sum of products; its two operands are parts of the value."""
 
     params: tuple
     perm: tuple[int, ...]
-    """What was done to its axes since."""
+    """The transposition that has been applied to its axes since."""
     x: Any
     y: Any
 
@@ -130,7 +130,7 @@ def _summed(products: Any) -> Any:
 
 
 def _each(r: Ragged, form: tuple, parts: tuple) -> Any:
-    """For each example: [size, ...], by partial products of tiles."""
+    """Evaluate for each example: [size, ...], by partial products of tiles."""
     return _summed(_of_examples(r, t, *parts[2 * i : 2 * i + 2]) for i, t in enumerate(form[1]))
 
 
@@ -143,7 +143,7 @@ def _of_examples(r: Ragged, t: Term, x: Any, y: Any) -> Any:
 
 
 def _all(r: Ragged, form: tuple, parts: tuple) -> Any:
-    """Summed over all examples: one product of all rows."""
+    """Evaluate the sum over all examples: one product of all rows."""
     return _summed(_of_rows(r, t, *parts[2 * i : 2 * i + 2]) for i, t in enumerate(form[1]))
 
 
@@ -159,7 +159,7 @@ partial_rules.update(each=_each, all=_all)
 
 
 def _transposed(r: Ragged, args: Any, out: Any, params: dict) -> Any:
-    """The transpose of an undone contraction is one, too."""
+    """Transpose an undone contraction without evaluating it."""
     (x,) = args
     perm = params["perm"]
     terms = [t._replace(perm=tuple([t.perm[i] for i in perm])) for t in x.form[1]]
@@ -167,7 +167,7 @@ def _transposed(r: Ragged, args: Any, out: Any, params: dict) -> Any:
 
 
 def _added(r: Ragged, args: Any, out: Any, params: dict) -> Any:
-    """So is a sum of two."""
+    """Add two undone contractions without evaluating them."""
     if not all(undone(r, a) for a in args):
         return NotImplemented
     x, y = args

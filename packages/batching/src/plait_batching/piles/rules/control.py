@@ -1,7 +1,7 @@
 """Branches and loops whose predicate, length or operands differ between examples.
 
-Invariant: an example that has done its turns, or does not come this way, keeps what it has; what is
-computed for it meanwhile reaches neither results nor derivatives.
+Invariant: an example that has finished its turns, or does not take a path, keeps its values; the
+values computed for it meanwhile reach neither results nor derivatives.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from ..tables import I32
 
 
 def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
-    """Flags of the examples, [size], for each element of a value in a form, new axes in front."""
+    """Return flags of the examples, [size], for each element of a value in a form."""
     if form == FLAT:
         (a,) = r.axes(aval)
         t = r.rows(aval.shape[a])
@@ -38,12 +38,12 @@ def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
 
 
 def _usual(r: Ragged, x: Any) -> Any:
-    """The values of all examples, in the usual form of their type."""
+    """Return the values of all examples, in the usual form of their type."""
     return r.to_form(x, r.usual(x.aval))[0]
 
 
 def _kept(r: Ragged, flags: Any, new: Any, old: Any, avals: Any) -> list:
-    """`new` for the examples that `flags` says, else `old`."""
+    """Return `new` for the examples that `flags` selects, and `old` for the others."""
     return [
         pnp.where(_of_examples(r, flags, a, r.usual(a)), n, o)
         for n, o, a in zip(new, old, avals, strict=True)
@@ -78,7 +78,7 @@ def _(r, args, params):
             if a.aval.inexact and a.__class__ is not Literal
             else x
             for a, f, x in zip(rest, forms, operands)
-        ]  # no 0 * inf in derivatives of the branch that was not taken
+        ]  # the select keeps nan (0 * inf) in a branch's derivative from examples that skip it
         program = r.lift_program(b, forms, wanted)[0]
         got = evaluate(program, [*r.ambient, *seen])
         total = got if total is None else _kept(r, mine, got, total, outs)
@@ -122,7 +122,7 @@ def _(r, args, params):
     if not r.caps.mine(params["size"]):
         return r.through(map_axes, args, params)
     say: Any = expand_rules.find(map_axes)
-    with use(r):  # all rows at once, or one after the other: on ragged types
+    with use(r):  # the expansion (all rows at once, or one after the other) runs on ragged types
         return as_list(say(*args, **params))
 
 
@@ -145,7 +145,7 @@ def _(r, args, params):
 
 
 def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
-    """As many turns as the longest example has; others keep their carry when they are done."""
+    """Scan as many turns as the longest example has; finished examples keep their carry."""
     k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
     reverse = params["reverse"]
     t = r.rows(n)
@@ -177,10 +177,10 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
 
 
 def _in_phases(r: Ragged, args: Any, params: dict) -> list:
-    """Examples sorted by length, in phases of half the width each: at most twice as many rows are
-    computed as there are, but for the last eight examples.
+    """Scan examples sorted by length, in phases of half the width each.
 
-    The rows of stacked results are written where they are, flat.
+    At most twice as many rows are computed as there are, except for the last eight examples.  The
+    rows of stacked results are written at their flat places.
     """
     k, c, body, n = params["consts"], params["carry"], params["body"], params["length"]
     t = r.rows(n)
@@ -219,7 +219,7 @@ class _Phase:
     def __init__(
         self, r: Ragged, body: Any, forms: tuple, width: int, rows: int, reverse: bool, results: int
     ):
-        # what the carrier of examples knows of sizes is not needed: the step speaks of none
+        # The step contains no ragged sizes, so plain batching suffices.
         batch = Batch(None, width, None)
         self.step = batch.lift_program(body, forms, (0,) * results)[0]
         self.rows, self.reverse = rows, reverse

@@ -1,6 +1,6 @@
 """Convolutions along ragged axes.
 
-Invariant: what a window reads beyond an example's end is zero.
+Invariant: a window reads zeros beyond an example's end.
 """
 
 from plait.ext.ops.convolution import conv_general, dilated
@@ -19,7 +19,7 @@ def _(r, args, out, *, padding, lhs_dilation, dims, **how):
     space = len(padding)
     lows = [lo for lo, _ in padding]
     if any(lo.__class__ is Dim for lo in lows):
-        # where windows begin differs between examples: rows are put there beforehand
+        # The first window starts at another place in each example, so rows are moved beforehand.
         low, interior = [0] * x.aval.ndim, [0] * x.aval.ndim
         for a, lo, step in zip(dims.lhs_spec[2:], lows, lhs_dilation, strict=True):
             low[a], interior[a] = lo, step - 1
@@ -28,8 +28,8 @@ def _(r, args, out, *, padding, lhs_dilation, dims, **how):
             zero = Literal(0, Aval((), x.aval.dtype))
             x = pad_.bind(x, zero, low=tuple(low), high=none, interior=tuple(interior))
         lows, lhs_dilation = [0] * space, (1,) * space
-    # As many windows as the longest example has, each where it is in any example: what is beyond
-    # the last one's end, which is what padding at the high end is about, no window reads.
+    # Compute as many windows as the longest example has, at the same positions in every example.
+    # No valid window reads beyond the last one's end, so the padding there is chosen to fit.
     pairs = []
     steps = zip(*[axes[2:] for axes in dims], lows, lhs_dilation,
                 how["window_strides"], how["rhs_dilation"], strict=True)  # fmt: skip

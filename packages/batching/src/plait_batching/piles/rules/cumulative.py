@@ -1,6 +1,6 @@
-"""Cumulative sums and their like.
+"""Cumulative operations.
 
-Invariant: what an example gets depends on its own rows alone.
+Invariant: the result of an example depends on its own rows only.
 """
 
 from typing import Any
@@ -29,6 +29,6 @@ def _(prim, r, args, out, *, axis, reverse):
 
 
 def _first_rows(r: Ragged, d: Any, reverse: bool) -> Any:
-    """Which rows are the first ones, in the order that they are taken."""
+    """Return which rows come first in their example, in the direction of the operation."""
     t = r.rows(d)
     return t.position == (rows_at(t.lengths, t.owner) - 1 if reverse else 0)

@@ -1,6 +1,6 @@
-"""What happens to each element alone, in any layout; sizes as data.
+"""Elementwise primitives, in any layout, and sizes as values.
 
-Invariant: nothing here reads one element for another, so garbage stays where it is.
+Invariant: no rule here reads one element to compute another, so undefined values stay in place.
 """
 
 from plait.ext.ops.elementwise import bitcast_
@@ -45,5 +45,5 @@ def _(r, args, out):
 
 @pile_rules.rule(dim_)
 def _(r, args, out, *, size):
-    """A size as a number of each example."""
+    """Return a size as an integer of each example."""
     return r.lift(out, 0, (r.lengths(size),))

@@ -1,9 +1,10 @@
-"""Fourier transforms of lengths that differ: by Bluestein's algorithm, which makes a transform of
-any length a convolution of one length (L. Bluestein, A linear filtering approach to the computation
-of the discrete Fourier transform, IEEE Transactions on Audio and Electroacoustics 18, 1970).
+"""Fourier transforms of ragged lengths by Bluestein's algorithm, which computes a transform of any
+length as a convolution of one fixed length (L. Bluestein, A linear filtering approach to the
+computation of the discrete Fourier transform, IEEE Transactions on Audio and Electroacoustics 18,
+1970).
 
-Invariant: angles are computed from integers modulo twice the length, so that long transforms lose
-no digits in them.
+Invariant: angles are computed from integers modulo twice the length, so long transforms lose no
+digits there.
 """
 
 from typing import Any
@@ -29,7 +30,7 @@ def _(r, args, out, *, kind, lengths):
         return r.result(out, y, PADDED)
     y = r.masked(r.data(x, PADDED), x.aval, r.axes(x.aval), 0)
     if kind == "irfft":
-        # the last axis, of which there is a half, comes last
+        # The last axis holds half of a spectrum, and is transformed last.
         for a, n in reversed(list(enumerate(lengths[:-1]))):
             y = _along(r, y, first + a + 1, n, True)
         y = _along(r, _mirrored(r, y, lengths[-1]), y.ndim - 1, lengths[-1], True).real
@@ -49,7 +50,7 @@ def _sizes(r: Ragged, n: Any) -> Any:
 
 
 def _mirrored(r: Ragged, y: Any, n: Any) -> Any:
-    """The whole of a spectrum along the last axis, of which the first half is there."""
+    """Return the whole spectrum along the last axis, given its first half."""
     size = r.caps.longest(n) if r.caps.mine(n) else n
     full = _sizes(r, n)[:, None] if r.caps.mine(n) else n
     k = pnp.arange(size, dtype=I32)[None, :]
@@ -62,13 +63,14 @@ def _mirrored(r: Ragged, y: Any, n: Any) -> Any:
 
 
 def _along(r: Ragged, y: Any, axis: int, n: Any, inverse: bool) -> Any:
-    """The transform along one axis of [size, ...], which is zero beyond the length."""
+    """Transform [size, ...] along one axis, where it is zero beyond the length."""
     y = pnp.moveaxis(y, axis, -1)
     if not r.caps.mine(n):
         y = pnp.fft.ifft(y) if inverse else pnp.fft.fft(y)
         return pnp.moveaxis(y, -1, axis)
     size = y.shape[-1]
     full = _sizes(r, n)
+    # A power of two that holds the linear convolution, which has 2 * size - 1 values.
     wide = 1 << (2 * size - 1).bit_length()
     chirp = _chirp(pnp.arange(size, dtype=I32), full, y.dtype, inverse)  # [examples, size]
     inside = pnp.arange(size, dtype=I32)[None] < full[:, None]
@@ -85,7 +87,7 @@ def _along(r: Ragged, y: Any, axis: int, n: Any, inverse: bool) -> Any:
 
 
 def _chirp(k: Any, n: Any, dtype: Any, inverse: bool) -> Any:
-    """exp(-i pi k^2 / n), for each example."""
+    """Return exp(-i pi k^2 / n) for each example; the conjugate if `inverse`."""
     wide = k.astype("int64")[None]
     turns = (wide * wide) % (2 * n.astype("int64")[:, None])
     real = np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype

@@ -1,7 +1,7 @@
-"""Gather and scatter, in all modes, against the example's own sizes.
+"""Gather and scatter, in all modes, with bounds of each example's own sizes.
 
-Invariant: an index is clipped to, or is outside of, what the example has; what lies at places of
-indices that are none is neither read for a result that is there nor written.
+Invariant: an index is clipped to, or tested against, the sizes of its example.  Values at undefined
+indices are never written, nor read for a defined result.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ from .row_indexing import gathered, scattered, widened
 
 
 def _room(r: Ragged, x: Any, sizes: Any, axes: Any) -> Any:
-    """The greatest start of a window, for each example and axis: [size, axes]."""
+    """Return the greatest start of a window, for each example and axis: [size, axes]."""
     columns = []
     for a in axes:
         d = x.aval.shape[a] - sizes[a]
@@ -38,7 +38,7 @@ def _room(r: Ragged, x: Any, sizes: Any, axes: Any) -> Any:
 
 
 def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
-    """(indices [size, ..., k] in range, which of them were: [size, ...])."""
+    """Return (indices [size, ..., k] clipped into range, which were in range: [size, ...])."""
     at = widened(r.data(indices, PADDED))
     most = room.reshape((r.size, *(1,) * (at.ndim - 2), room.shape[-1])).astype(at.dtype)
     fits = pnp.logical_and(at >= 0, at <= most).all(-1)
@@ -46,7 +46,7 @@ def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
 
 
 def _window(r: Ragged, prim: Any, x: Any, sizes: Any, axes: Any) -> tuple:
-    """Windows at capacity: a ragged one is the whole axis."""
+    """Return window sizes at capacity; a ragged window spans the whole axis."""
     found = []
     for a, (n, m) in enumerate(zip(x.aval.shape, sizes, strict=True)):
         if not r.caps.mine(n) and not r.caps.mine(m):
@@ -75,7 +75,7 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
     at, fits = _starts(r, indices, room)
     sizes = _window(r, gather_, x, slice_sizes, axes)
     y = r.data(x, PADDED)
-    # what is read where an example has too few is 0, as it is wherever sizes have names
+    # An example with too few rows reads 0, as everywhere for symbolic sizes.
     some, short = None, []
     for a in axes:
         n, m = x.aval.shape[a], slice_sizes[a]
@@ -112,8 +112,9 @@ def _completed(
     r: Ragged, out: Any, numbers: Any, mode: str, fill_value: Any,
     got: Any, fits: Any, some: Any, lead: int, how: str = FLAT,
 ) -> Any:  # fmt: skip
-    """What was read, with 0 where an example has no rows, and what is said in place of what is
-    outside; `lead` axes are in front of those of one example."""
+    """Return the values read, with 0 for examples without rows, and the fill value outside.
+
+    `lead` axes are in front of those of one example."""
 
     def chosen(flags: Any, got: Any, other: Any) -> Any:
         keep = [i for i in range(out.ndim) if i not in numbers.offset_dims]
@@ -122,7 +123,7 @@ def _completed(
             shape[i] = n
         return pnp.where(flags.reshape(shape), got, pnp.asarray(other, got.dtype))
 
-    if some is not None and not isinstance(out.dtype, Opaque):  # of keys there is no zero
+    if some is not None and not isinstance(out.dtype, Opaque):  # keys have no zero
         got = chosen(some, got, 0)
     if mode == FILL:
         got = chosen(fits, got, _outside(out.dtype) if fill_value is None else fill_value)
@@ -130,7 +131,7 @@ def _completed(
 
 
 def _outside(dtype: Any) -> Any:
-    """What is read outside, if nothing is said: see `gather_`."""
+    """Return the default value of reads outside; see `gather_`."""
     if dtype.kind == "b":
         return True
     if dtype.kind not in "iu":
@@ -171,7 +172,7 @@ def _scatter(prim: Any) -> None:
 
 
 def _there(r: Ragged, indices: Any) -> Any:
-    """Which indices there are: [size, ...]; None if all."""
+    """Return which indices are defined: [size, ...]; None if all."""
     found = None
     ndim = indices.aval.ndim - 1
     for a in r.axes(indices.aval):

@@ -1,7 +1,7 @@
-"""Matrices of which a size differs: embedded into greater ones of which they are a block.
+"""Factorisations of ragged matrices: each is embedded as a block into a larger one.
 
-What stands beside the block is chosen such that the factors of the whole have the factors of the
-block where the block is: the identity, zero, or a number greater than all eigenvalues.
+The entries beside the block are chosen such that the factors of the larger matrix contain those of
+the block: the identity, zero, or a number greater than all eigenvalues.
 
 Invariant: both axes of a square matrix have one size.
 """
@@ -31,17 +31,17 @@ from ..operation import PADDED
 
 
 def _along(r: Ragged, x: Any) -> tuple[int, ...]:
-    """The ragged ones of the axes of matrices."""
+    """Return which of the matrix axes are ragged."""
     return tuple([a for a in r.axes(x.aval) if a >= x.aval.ndim - 2])
 
 
 def _filled(r: Ragged, x: Any, value: Any = 0) -> Any:
-    """Padded matrices with zero beyond the block."""
+    """Return padded matrices with `value` beyond the block."""
     return r.masked(r.data(x, PADDED), x.aval, _along(r, x), value)
 
 
 def _beside_block(r: Ragged, x: Any, y: Any) -> Any:
-    """Where the diagonal of padded square matrices is beyond the block."""
+    """Return a mask of the diagonal beyond the block, of padded square matrices."""
     n = x.aval.shape[-1]
     size = y.shape[-1]
     outside = pnp.arange(size)[None] >= r.lengths(n)[:, None]
@@ -51,7 +51,7 @@ def _beside_block(r: Ragged, x: Any, y: Any) -> Any:
 
 
 def _embedded(r: Ragged, x: Any, value: Any) -> Any:
-    """Blocks with `value` on the diagonal beyond them."""
+    """Return padded matrices with `value` on the diagonal beyond the block, zero elsewhere."""
     y = _filled(r, x)
     if not _along(r, x):
         return y
@@ -59,7 +59,8 @@ def _embedded(r: Ragged, x: Any, value: Any) -> Any:
 
 
 def _bound(r: Ragged, x: Any) -> Any:
-    """More than all eigenvalues and singular values, of each example: twice a norm, and one."""
+    """Return a number greater than all eigenvalues and singular values of each example: twice a
+    norm, plus one."""
     y = pnp.abs(_filled(r, x))
     axes = tuple(range(1, y.ndim))
     n = pnp.sqrt((y * y).sum(axes, keepdims=True))
@@ -67,7 +68,7 @@ def _bound(r: Ragged, x: Any) -> Any:
 
 
 def _done(r: Ragged, prim: Any, xs: list, out: Any, params: dict) -> Any:
-    """The operation on padded operands."""
+    """Apply the operation to padded operands."""
     rule: Any = batching_rules.find(prim)
     got, at = rule(r, xs, [0] * len(xs), **params)
     if not prim.many:
@@ -106,7 +107,7 @@ def _of_reflectors(prim: Any) -> None:
     @pile_rules.rule(prim)
     def _(r, args, out, **params):
         x, taus, *others = args
-        # a reflector that is none has tau = 0
+        # A padded reflector has tau = 0, which makes it the identity.
         ts = r.masked(r.data(taus, PADDED), taus.aval, (taus.aval.ndim - 1,), 0)
         xs = [_filled(r, x), ts, *[_filled(r, c) for c in others]]
         return _done(r, prim, xs, out, params)
@@ -124,7 +125,7 @@ def _(r, args, out, *, size):
     count = y.shape[-1]
     own = pnp.broadcast_to(pnp.arange(count, dtype=y.dtype), y.shape)
     d = x.aval.shape[last]
-    if r.caps.mine(d):  # rows that are none stay where they are
+    if r.caps.mine(d):  # rows in the padding are not exchanged
         inside = r.rows(d).inside.reshape((r.size, *(1,) * (y.ndim - 2), count))
         y = pnp.where(inside, y, own)
     n = r.caps.longest(size) if r.caps.mine(size) else size
@@ -141,7 +142,7 @@ def _(r, args, out, **params):
 def _(r, args, out, **params):
     (x,) = args
     y = _filled(r, x)
-    if _along(r, x):  # eigenvalues ascend: those beside the block come last
+    if _along(r, x):  # eigenvalues ascend, so those beside the block come last
         y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
     return _done(r, eigh_, [y], out, params)
 
@@ -165,7 +166,7 @@ def _(r, args, out, *, full_matrices, compute_uv):
     y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
     rule: Any = batching_rules.find(svd_)
     (values, left, right), _ = rule(r, [y], [0], **params)
-    # singular values descend: those beside the block come first
+    # Singular values descend, so those beside the block come first.
     size = y.shape[-1]
     at = pnp.minimum(pnp.arange(size)[None] + (size - r.lengths(n))[:, None], size - 1)
     moved = [_taken(values, at, -1), _taken(left, at, -1), _taken(right, at, -2)]
@@ -173,21 +174,22 @@ def _(r, args, out, *, full_matrices, compute_uv):
 
 
 def _by_square(r: Ragged, x: Any) -> list:
-    """(singular values, left and right vectors) by those of a square matrix.
+    """Return (singular values, left and right vectors) by those of a square matrix.
 
-    Of a matrix that lacks rank the vectors of zero are any that are orthonormal, and those of a
-    padded one would reach beyond the block.  A square one has larger singular values there."""
+    If a matrix lacks rank, the vectors of zero are arbitrary orthonormal ones, and those of a
+    padded matrix could reach beyond the block.  A square matrix gets larger singular values
+    there."""
     with use(r):
         q, rest = pnp.linalg.qr(x)
         p, rest = pnp.linalg.qr(pnp.matrix_transpose(rest))
-        k = q.shape[-1]  # which may be written in another way in `rest`
+        k = q.shape[-1]  # the same size may be written in another way in `rest`
         rest = pnp.matrix_transpose(pnp.reshape(rest, (*rest.shape[:-2], k, k)))
         left, values, right = pnp.linalg.svd(rest, full_matrices=False)
         return [values, q @ left, right @ pnp.matrix_transpose(p)]
 
 
 def _taken(x: Any, at: Any, axis: int) -> Any:
-    """Positions of each example along an axis."""
+    """Take positions of each example along an axis."""
     shape = [1] * x.ndim
     shape[0], shape[axis] = at.shape
     return pnp.take_along_axis(x, at.reshape(shape), axis=axis)

@@ -1,10 +1,10 @@
 """Slices, reversals, padding and concatenation: rows that move to other positions.
 
-Each place of the result is told which position of the operand it reads, by its own position and the
-example's own sizes.
+For each place of the result, a function computes which position of the operand it reads.  It uses
+the place's own position and the sizes of its example.
 
-Invariant: positions are those of the example; what is beyond its end is never read for something
-that is there.
+Invariant: positions count within the example; values beyond its end are never read for a defined
+place of the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ from ..row_access import rows_at
 from ..tables import I32, Rows
 
 Source = Callable[["Places"], Any]
-"""From the places of a result to the positions that they read."""
+"""A map from the places of a result to the positions that they read."""
 
 
 class Places:
     """The places along one axis of a result, in a layout.
 
-    `position` counts them from the front of their example; `of(d)` is a size, or a value of each
-    example, for each of them.
+    `position` counts them within their example; `of(d)` returns a size, or a value of each
+    example, for each place.
     """
 
     def __init__(self, r: Ragged, d: Any, how: str):
@@ -47,7 +47,7 @@ class Places:
         return self.each(self.r.lengths(d))
 
     def each(self, values: Any) -> Any:
-        """Values of each example, [size], for each place."""
+        """Return values of each example, [size], for each place."""
         if self.how == FLAT:
             assert self.rows is not None
             return rows_at(values, self.rows.owner)
@@ -55,9 +55,9 @@ class Places:
 
 
 def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: str) -> Any:
-    """The values, of type `aval`, at other positions along `axis`, which gets the size `d`.
+    """Read the values, of type `aval`, at other positions along `axis`, whose new size is `d`.
 
-    In the layout `how`; what `source` says of places that read nothing is garbage."""
+    The result is in the layout `how`; positions outside of an example read undefined values."""
     places = Places(r, d, how)
     at = source(places)
     n = aval.shape[axis]
@@ -76,7 +76,7 @@ def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: s
 
 
 def _taken(x: Any, at: Any, axis: int) -> Any:
-    """Rows at positions along an axis; garbage where there are none."""
+    """Take rows at positions along an axis; zeros if the axis is empty."""
     n = x.shape[axis]
     if n == 0:
         return pnp.zeros((*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), x.dtype)
@@ -84,7 +84,7 @@ def _taken(x: Any, at: Any, axis: int) -> Any:
 
 
 def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> Any:
-    """What `test` says of the places along `axis`, for each element of the result."""
+    """Evaluate `test` on the places along `axis`, for each element of the result."""
     if how == FLAT:
         ragged = r.caps.mine(d)
         flags = test(Places(r, d, FLAT if ragged else PADDED))
@@ -99,10 +99,10 @@ def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> An
 def moved(
     r: Ragged, x: Any, out: Any, sources: dict[int, Source], short: Sequence[int] = ()
 ) -> Any:
-    """A value of which each axis in `sources` is read at other positions.
+    """Return a value whose axes in `sources` are read at other positions.
 
-    Along axes in `short` an example may have less than what is read, which is then 0, as it is
-    wherever sizes have names."""
+    Along axes in `short` an example may have fewer rows than are read.  Such reads give 0, as
+    everywhere for symbolic sizes."""
     shape = list(x.aval.shape)
     have, want = r.axes(x.aval), r.axes(out)
     how = FLAT if not r.padded and len(have) == 1 and have == want else PADDED
@@ -173,7 +173,7 @@ def _(r, args, out, *, low, high, interior):
 
 
 def _pads(low: Any, step: int, n: Any, m: Any) -> bool:
-    """Whether anything comes before, between or behind the rows of an axis."""
+    """Return whether padding adds elements before, between or behind those of an axis."""
     return low.__class__ is not int or low != 0 or step > 0 or n != m
 
 
@@ -191,7 +191,7 @@ def _was(low: Any, step: int, n: Any) -> Source:
 
 
 def _beside(r: Ragged, value: Any, out: Any, how: str) -> Any:
-    """A scalar, perhaps of each example, beside a value of a ragged type."""
+    """Return a scalar, which may differ per example, in a shape that broadcasts to `out`."""
     v, d = r.dense(value)
     if d is None:
         return v
@@ -228,11 +228,11 @@ def _after(start: Any) -> Source:
     return lambda places: places.position >= places.of(start)
 
 
-# ---- positions that are values ---------------------------------------------------------------
+# ---- dynamic positions -----------------------------------------------------------------------
 
 
 def _start(r: Ragged, s: Any, room: Any) -> Any:
-    """A start of each example, moved to where the box fits: [size]."""
+    """Return the start for each example, clipped to where the box fits: [size]."""
     v, d = r.dense(s)
     v = v if d is not None else pnp.broadcast_to(v, (r.size,))
     most = r.lengths(room) if r.caps.mine(room) else room
@@ -245,10 +245,11 @@ def _(r, args, out, *, sizes):
     sources = {}
     for a, (s, n, m) in enumerate(zip(starts, x.aval.shape, sizes, strict=True)):
         if n == m:
-            continue  # the whole of it, wherever it begins
+            continue  # a slice of the whole axis always starts at 0
         sources[a] = _shifted(_start(r, s, n - m))
     if any(a not in r.axes(x.aval) for a in sources) and r.how(x) == FLAT:
-        x = r.result(x.aval, r.data(x, PADDED), PADDED)  # of each example elsewhere
+        # Flat rows cannot be read at positions that differ per example along another axis.
+        x = r.result(x.aval, r.data(x, PADDED), PADDED)
     return moved(r, x, out, sources, [a for a in sources if r.may_lack(x.aval.shape[a], sizes[a])])
 
 

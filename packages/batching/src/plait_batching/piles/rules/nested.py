@@ -1,9 +1,9 @@
-"""Piles in piles: how many elements an inner pile has, and how many rows, may differ between the
+"""Piles in piles: the number of elements of an inner pile, and their rows, may differ between the
 examples of the outer one.
 
-The inner piles are padded to the capacities of the greatest, and are then the examples of one.
+The inner piles are padded to the greatest capacities, and are merged into one pile.
 
-Invariant: elements that an inner pile does not have are empty, and are summed nowhere.
+Invariant: elements that an inner pile lacks are empty, and never enter a sum.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def _static(r: Ragged, n: Any) -> int:
 
 
 def _lengths(r: Ragged, n: Any) -> Any:
-    """The lengths of the elements of each inner pile, 0 of those that it does not have."""
+    """Return the lengths of the elements of each inner pile, 0 for elements that it lacks."""
     x = r.data(n, PADDED)
     if r.axes(n.aval):
         x = r.masked(x, n.aval, r.axes(n.aval), 0)
@@ -59,7 +59,7 @@ def _lengths(r: Ragged, n: Any) -> Any:
 
 
 def _padded(r: Ragged, a: Any) -> Any:
-    """An operand at static sizes."""
+    """Return an operand with static sizes."""
     if not r.axes(a.aval):
         return a
     x = r.data(a, PADDED)

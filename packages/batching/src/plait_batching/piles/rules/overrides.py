@@ -1,9 +1,9 @@
-"""Functions with mapping rules of their own.
+"""Functions with their own mapping rules.
 
-A rule is written for stacks of values of one shape: where sizes differ, it is the function itself
-that is mapped, of which the rule must give the same.
+A mapping rule takes stacks of values of one shape.  If sizes differ, the function itself is mapped
+instead, since the rule must give the same results.
 
-Invariant: a rule sees stacks, never rows of examples that lie one after the other.
+Invariant: a mapping rule gets stacks, never flat rows of several examples.
 """
 
 from typing import Any

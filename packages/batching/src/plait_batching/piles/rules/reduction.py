@@ -1,7 +1,7 @@
-"""Reductions over ragged axes and others.
+"""Reductions over ragged and other axes.
 
-Flat, a reduction over rows is a scatter into examples; in tiles, one over the tiles' own axes, then
-a scatter.  The others are done padded.
+In the flat layout, a reduction over rows is a scatter into examples.  In tiles it is a reduction
+over the tiles' own axes, then a scatter.  All others use the padded layout.
 
 Invariant: the result of an empty example is the neutral element.
 """
@@ -33,13 +33,13 @@ __all__ = ["combined", "tile_mask"]
 
 
 def combined(fill: Any, count: int, at: Any, y: Any, how: str) -> Any:
-    """The rows of `y`, combined where `at` says: [count, ...]."""
+    """Scatter the rows of `y` to the places `at`, combined by `how`: [count, ...]."""
     aval = y.aval
     return put(filled(fill, aval.with_shape((count, *aval.shape[1:])).strong()), at, y, how)
 
 
 def tile_mask(y: Any, there: Any, axis: int, fill: Any) -> Any:
-    """[pairs, ..TILE..] with `fill` where there is nothing along `axis`."""
+    """Return [pairs, ..TILE..] with `fill` in places without rows along `axis`."""
     return chosen(there, (0, axis), y, fill)
 
 
@@ -120,11 +120,11 @@ _NOWHERE = (1 << 31) - 1
 
 
 def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
-    """The first place of the extreme of each example; 0 where there is none: [size, ...]."""
+    """Return the first position of the extreme of each example; 0 if it is empty: [size, ...]."""
     y = once.bind(with_axis_at(r.data(x, FLAT), axis, 0))
     t = r.rows(x.aval.shape[axis])
     best = rows_at(combined(fill, r.size, t.example, y, how), t.owner)
-    hit = pnp.logical_or(y == best, y != y)  # nan is greater than all, and less
+    hit = pnp.logical_or(y == best, y != y)  # a nan wins both argmax and argmin
     at = pnp.where(hit, t.position.reshape((-1, *(1,) * (y.ndim - 1))), _NOWHERE)
     found = combined(_NOWHERE, r.size, t.example, at.astype("int32"), "min")
     return pnp.where(found == _NOWHERE, 0, found)

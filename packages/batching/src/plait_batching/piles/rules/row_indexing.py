@@ -1,10 +1,10 @@
-"""Gather and scatter along rows that lie flat: places of an example become places among all rows.
+"""Gather and scatter along flat rows: places of an example become places among all rows.
 
-It is one operation on the rows that there are, where what is padded has as many for each example as
+One operation handles the existing rows, whereas the padded layout has as many rows per example as
 the longest.
 
-Invariant: a place that is none, and a place of an example that has no rows, is outside: nothing is
-written there, and what is read is what the caller puts in its stead.
+Invariant: a place that does not exist, or belongs to an example without rows, counts as outside.
+Writes there are dropped, and the caller replaces the values read there.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ _OUTSIDE = (1 << 31) - 1
 
 
 def _values(r: Ragged, x: Any) -> Any:
-    """Flat, or [size, ...] of what is not ragged."""
+    """Return values flat; [size, ...] for values without ragged axes."""
     return r.data(x, FLAT if r.axes(x.aval) else PADDED)
 
 
 def widened(at: Any) -> Any:
-    """Starts, in a dtype that holds the sizes, too."""
+    """Return starts in a dtype that also holds the sizes."""
     return at.astype(I32) if at.dtype.itemsize < 4 else at
 
 
 class Indices:
-    """Starts of windows, flat or of each example; values of examples beside them."""
+    """Starts of windows, flat or of each example, and values of examples aligned with them."""
 
     def __init__(self, r: Ragged, indices: Any):
         self.r = r
@@ -43,30 +43,30 @@ class Indices:
         self.rows = r.rows(indices.aval.shape[axes[0]]) if axes else None
         self.axis = axes[0] if axes else None
         self.lead = 0 if axes else 1
-        """How many axes are in front of those of one example."""
+        """Number of axes in front of those of one example."""
         self.at = widened(_values(r, indices))
         self.ndim = self.at.ndim - 1
 
     def each(self, values: Any) -> Any:
-        """Values of each example, [size], beside every start."""
+        """Return values of each example, [size], aligned with the starts."""
         if self.rows is None:
             return along(values, 0, self.ndim)
         return along(rows_at(values, self.rows.owner), self.axis, self.ndim)  # type: ignore[arg-type]
 
     @property
     def example(self) -> Any:
-        """The number of the example of every start; `size` where there is none."""
+        """The number of each start's example; `size` for starts that do not exist."""
         if self.rows is None:
             return along(pnp.arange(self.r.size, dtype=I32), 0, self.ndim)
         return along(self.rows.example, self.axis, self.ndim)  # type: ignore[arg-type]
 
     @property
     def there(self) -> Any:
-        """Which starts there are; None: all."""
+        """Which starts exist; None: all."""
         return None if self.rows is None else along(self.rows.there, self.axis, self.ndim)  # type: ignore[arg-type]
 
     def columns(self, x: Any, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list, Any]:
-        """(the starts along each axis, moved to where windows fit; which of them did)."""
+        """Return (the starts along each axis, clipped to where windows fit; which of them fit)."""
         found, fits = [], None
         for k, a in enumerate(axes):
             n = x.aval.shape[a]
@@ -82,8 +82,7 @@ class Indices:
 
 
 def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool:
-    """Whether `x` is flat along an axis of which single rows are taken, and else has no sizes that
-    differ."""
+    """Return whether the only ragged axis of `x` is flat, and single rows are taken along it."""
     own = r.axes(x.aval)
     if len(own) != 1 or own[0] not in axes or r.how(x) == PADDED:
         return False
@@ -91,7 +90,7 @@ def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool
 
 
 def _simple(r: Ragged, indices: Any) -> bool:
-    """Whether starts of windows lie flat, or are as many in each example."""
+    """Return whether starts of windows lie flat, or are equally many in each example."""
     own = r.axes(indices.aval)
     return not own or (
         len(own) == 1 and own[0] < indices.aval.ndim - 1 and r.how(indices) != PADDED
@@ -101,8 +100,9 @@ def _simple(r: Ragged, indices: Any) -> bool:
 def gathered(
     r: Ragged, x: Any, indices: Any, out: Any, numbers: Any, sizes: Sequence[Any]
 ) -> tuple | None:
-    """(what is read, which starts were inside, which examples have rows, the layout); None if rows
-    do not lie so that this can be done."""
+    """Return (values read, which starts were inside, which examples have rows, leading axes).
+
+    Returns None if the layouts of the operands do not permit this."""
     axes = numbers.start_index_map
     if r.padded or not _alone(r, x, axes, sizes) or not _simple(r, indices):
         return None
@@ -139,7 +139,7 @@ def _shifted_reads(n: Any, lead: int) -> Any:
 def scattered(
     r: Ragged, prim: Any, args: Sequence[Any], out: Any, numbers: Any, sizes: Any, mode: str
 ) -> Any | None:
-    """What is written, a lifted value; None if rows do not lie so that this can be done."""
+    """Return the result, a lifted value; None if the layouts of the operands do not permit this."""
     x, indices, updates = args
     axes = numbers.scatter_dims_to_operand_dims
     if r.padded or not _simple(r, indices) or r.how(updates) == PADDED:
@@ -178,8 +178,9 @@ def scattered(
 
 
 def _shifted_writes(n: Any, lead: int, front: int) -> Any:
-    """For updates with `lead` axes in front of those of one example, and an operand with `front`,
-    which is the first that starts speak of."""
+    """Renumber axes for updates with `lead` axes in front of those of one example.
+
+    The operand has `front` such axes, which become the first ones that starts index."""
     of_updates = lambda axes: tuple([a + lead for a in axes])  # noqa: E731
     of_operand = lambda axes: tuple([a + front for a in axes])  # noqa: E731
     first = (0,) * front

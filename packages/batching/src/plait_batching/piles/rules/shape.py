@@ -1,6 +1,6 @@
 """Iota, broadcast, transpose, squeeze, reshape.
 
-Invariant: flat, axes are where the user has them; in tiles and padded there is one more in front.
+Invariant: flat values have the user's axes; in tiles and padded there is one more in front.
 """
 
 from math import prod
@@ -54,13 +54,13 @@ def _(r, args, out, *, shape, dims):
 
 
 def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
-    """(values to broadcast, which axes of the flat result theirs are)."""
+    """Return (values to broadcast, the axes of the flat result that theirs map to)."""
     if r.axes(x.aval):
         return r.data(x, FLAT), list(dims)
     (a,) = r.axes(out)
     y, d = r.dense(x)
     at = list(dims)
-    lost = tuple([i for i, k in enumerate(dims) if k == a])  # of size 1
+    lost = tuple([i for i, k in enumerate(dims) if k == a])  # an axis of size 1
     if d is not None:
         y = rows_at(r.front(y, d), r.rows(out.shape[a]).owner)
         y = _without(y, tuple([i + 1 for i in lost]))
@@ -69,7 +69,7 @@ def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
 
 
 def _without(x: Any, axes: tuple[int, ...]) -> Any:
-    """Without axes of size 1."""
+    """Remove axes of size 1."""
     return squeeze_.bind(x, axes=axes) if axes else x
 
 
@@ -85,8 +85,9 @@ def _to_tiles(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]
 
 
 def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | None]:
-    """A value on pairs of tiles, and the position of their axis; `left`: of each of its ragged
-    axes, whether it is the first of the pair."""
+    """Return a value on pairs of tiles, and the position of their axis.
+
+    `left`: for each ragged axis, whether it is the first one of the pair."""
     axes = r.axes(x.aval)
     if not axes:
         y, d = r.dense(x)
@@ -121,7 +122,7 @@ def _(r, args, out, *, perm):
 
 
 def _swapped(r: Ragged, x: Any, y: Any) -> Any:
-    """Tiles of (n, m), in the order of those of (m, n)."""
+    """Return the tiles of (n, m) in the order of those of (m, n)."""
     a, b = [x.aval.shape[i] for i in r.axes(x.aval)]
     p, q = r.pairs(a, b), r.pairs(b, a)
     m, n = q.place
@@ -146,14 +147,14 @@ def _(r, args, out, *, shape):
 
 
 def reshaped(r: Ragged, x: Any, out: Any) -> Any:
-    """The elements in row-major order, of an example's own sizes, in another shape."""
+    """Reshape the elements of each example, in row-major order of its own sizes."""
     have, want = r.axes(x.aval), r.axes(out)
     if _in_place(r, x.aval.shape, out.shape, have, want):
         how = r.like([x], out)
         y = reshape_.bind(r.data(x, how), shape=layout(out, r.caps, how).shape)
         return r.result(out, y, how)
     if len(have) == len(want) == 1 and have[0] == want[0] == 0 and not r.padded:
-        # rows, one example after the other, are cut into others
+        # The leading axis is the ragged one, so the flat elements keep their order.
         y = r.data(x, FLAT).reshape(-1)
         shape = layout(out, r.caps, FLAT).shape
         return r.result(out, fit(y, 0, prod(shape)).reshape(shape), FLAT)
@@ -162,7 +163,7 @@ def reshaped(r: Ragged, x: Any, out: Any) -> Any:
 
 
 def _in_place(r: Ragged, shape: tuple, goal: tuple, have: tuple, want: tuple) -> bool:
-    """Whether ragged axes stay, with as many elements before and between them."""
+    """Return whether ragged axes stay, with as many elements before and between them."""
     if len(have) != len(want) or [shape[a] for a in have] != [goal[a] for a in want]:
         return False
     edges = zip((-1, *have), (*have, len(shape)), (-1, *want), (*want, len(goal)), strict=True)
@@ -170,8 +171,10 @@ def _in_place(r: Ragged, shape: tuple, goal: tuple, have: tuple, want: tuple) ->
 
 
 def _moved(r: Ragged, y: Any, shape: tuple, capacity: tuple, goal: tuple) -> Any:
-    """Padded values of `shape` as padded ones of `goal`: for each place of the result, its number
-    in row-major order, and where that number is among the operand's own sizes."""
+    """Reshape padded values from `shape` to `goal`.
+
+    Each place of the result is numbered in row-major order of the example's own sizes; that number
+    locates the element of the operand."""
     number: Any = pnp.zeros((1,) * len(capacity), I32)
     stride: Any = pnp.ones((r.size, *(1,) * len(goal)), I32)
     for a in range(len(goal) - 1, -1, -1):
@@ -194,6 +197,6 @@ def _moved(r: Ragged, y: Any, shape: tuple, capacity: tuple, goal: tuple) -> Any
 
 
 def _extent(r: Ragged, d: Any, ndim: int) -> Any:
-    """A size of each example, along the first of `ndim` axes."""
+    """Return a size of each example, along the first of `ndim` axes."""
     n = r.lengths(d) if r.caps.mine(d) else pnp.full(r.size, d, I32)
     return n.reshape((r.size, *(1,) * (ndim - 1)))

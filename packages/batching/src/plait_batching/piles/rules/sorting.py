@@ -1,6 +1,6 @@
 """Sorting: by example first, then by the keys.
 
-Invariant: sorts are stable in the examples, so rows of one never come among those of another.
+Invariant: the example is the first key, so rows of one example never mix with those of another.
 """
 
 from typing import Any
