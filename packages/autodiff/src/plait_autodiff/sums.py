@@ -1,6 +1,6 @@
 """Sums of many cotangents: over the turns of a loop, or the uses of a value.
 
-Invariant: of floats narrower than float32 more than two are summed in float32, and rounded once.
+Invariant: more than two floats narrower than float32 are summed in float32 and rounded once.
 """
 
 from collections.abc import Sequence
