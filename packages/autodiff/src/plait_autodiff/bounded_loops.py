@@ -2,7 +2,7 @@
 
 A bounded `while` is rewritten as nested scans over checkpoints.  A step of an inner scan is a turn,
 a step of an outer one is a whole inner scan; steps are skipped once the predicate is false.  With
-at most n turns and d levels, some d n**(1/d) carries are kept, and values between two of them are
+at most n turns and d levels, some d n**(1/d) carries are kept.  Values between two of them are
 recomputed, at most d times.  Source: Griewank, "Achieving logarithmic growth of temporal and
 spatial complexity in reverse automatic differentiation", 1992.
 

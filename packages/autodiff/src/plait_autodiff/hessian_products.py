@@ -1,4 +1,4 @@
-"""Hessian-vector and Gauss-Newton-vector products.
+"""Hessian-vector and vector-Hessian products.
 
 Invariant: no Hessian is formed; a product costs a small multiple of the function.
 """

@@ -63,7 +63,7 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
 def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
     """Return the sum of a cotangent over the devices along these axes of a mesh.
 
-    Raises PlaitError where some device along them does not take part.
+    Raises PlaitError if some device along them does not take part.
     """
     if not axes:
         return ct
@@ -119,7 +119,7 @@ def pull_back(
     steps: Sequence[Step],
     later: Collection[Any] = (),
 ) -> dict[Var, Any]:
-    """Walk equations from the last to the first; return the cotangents of their first operands.
+    """Walk equations from the last to the first; return cotangents of values that none computes.
 
     A rule is called if a result of its equation has a cotangent.  Every reverse pass uses this
     walk: that of linear programs with transpose rules, that of other programs (`inversion`) with
@@ -178,6 +178,7 @@ def pull_back(
         for e, ins, rule in reversed(steps):
             given: Sequence[Any]
             if e.prim.many:
+                # The common case, one device and wide floats, needs no settling by `taken`.
                 plain = not shares and not often
                 ct = [
                     total.pop(o, None) if plain and not o.aval.vma else taken(o) for o in e.outputs
@@ -314,7 +315,7 @@ def transpose_program(
     return derived(program, ("transpose", linear, given, full), make)
 
 
-# ---- partly linear programs --------------------------------------------------------------
+# ---- partly linear programs ------------------------------------------------------------------
 
 
 def divided_backward(

@@ -1,4 +1,4 @@
-"""Definitions of values that the tracer sees as several arrays (`jax.experimental.hijax`).
+"""Definitions of values that the tracer treats as several arrays (`jax.experimental.hijax`).
 
 Libraries define such types and operations when they are imported, for a mode that few programs
 choose.  A definition succeeds; applying such an operation raises an error.

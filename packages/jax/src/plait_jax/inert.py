@@ -1,7 +1,7 @@
 """Names of JAX that need no implementation: doing nothing loses nothing.
 
 Recordings for monitoring have no listeners, annotations of profiles mark nothing, and frames that
-libraries want to hide from tracebacks stay visible.
+libraries exclude from tracebacks stay visible.
 
 Invariant: nothing here changes the result of a program.
 """
@@ -40,7 +40,7 @@ EXCLUDED: list[str] = []
 
 
 TYPES_OF_VALUES: dict[type, Any] = {np.ndarray: np.ndarray}
-"""The dict in which libraries register classes of values; here `__array__` alone makes a value."""
+"""The dict in which libraries register value classes; here any class with `__array__` is one."""
 
 global_state = SimpleNamespace(
     client=None, service=None, process_id=0, num_processes=1, preemption_sync_manager=None
@@ -83,5 +83,5 @@ def annotation(*args: Any, **kwargs: Any):
 
 @functools.wraps(lax.scan)
 def scan(*args: Any, _split_transpose: bool = False, **options: Any) -> tuple[Any, Any]:
-    # The option is ignored: Plait decides by itself how the transpose is divided.
+    # The option is ignored: Plait's scan has no choice of how its transpose is divided.
     return lax.scan(*args, **options)

@@ -170,10 +170,11 @@ class Jaxpr:
     """A program with its constants as inputs.
 
     Attributes:
-      constvars: variables for constants, given first.
+      constvars: variables for constants, which come first.
       invars, outvars: as of an equation.
       eqns: in the order of evaluation.
-      effects, debug_info: none.
+      effects: the effects of the Program it was made from; by default none.
+      debug_info: None, unless given.
     """
 
     __slots__ = ("constvars", "invars", "outvars", "_eqns", "_of", "effects", "debug_info", "name",

@@ -4,8 +4,8 @@ An optimiser is three functions: `init(params)`, `update(i, grads, state)`, `par
 is defined below for one array; `optimizer` applies it to the leaves of a tree.
 
 The rules are those of the papers: Adam and AdaMax (Kingma and Ba 2015), Adagrad (Duchi, Hazan and
-Singer 2011), SM3 (Anil, Gupta, Koren and Singer 2019), Nesterov's momentum in the form of Sutskever
-et al. 2013, RMSProp in the form of Hinton's lectures.
+Singer 2011), SM3 (Anil, Gupta, Koren and Singer 2019).  Nesterov's momentum has the form of
+Sutskever et al. 2013, RMSProp that of Hinton's lectures.
 
 Invariant: states are trees of arrays; `i` counts from 0.
 """
@@ -216,7 +216,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
-    """Use momentum, with the gradient added once more in advance."""
+    """Step along the velocity that a second, equal gradient would give."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:

@@ -364,7 +364,7 @@ def primitive_named(name: str) -> Named:
 
 
 def view_of(operation: Operation) -> Any:
-    """Return the object by which JAX code sees a primitive of Plait.
+    """Return the object that stands for a primitive of Plait in JAX code.
 
     This is a `Primitive` if one made it.
     """

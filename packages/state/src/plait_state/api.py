@@ -24,8 +24,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
     Functions under `jit`, `scan`, `while_loop`, `cond`, `checkpoint` may read and write references
     that they close over or take as arguments. Functions that are differentiated or mapped may do
-    so with references that they make. If a reference is mapped, is among the rows of a `scan`, or
-    is an argument of `shard_map`, the function receives a reference to its part. A value with a
+    so with references that they make. If a reference is mapped, is a row of a `scan`, or is an
+    argument of `shard_map`, the function receives a reference to its part. A value with a
     derivative or a mapped axis cannot be written into another reference from outside.
 
     Raises NotAnArrayError if `init_val` is not an array, OperandTypeError if it is a reference,

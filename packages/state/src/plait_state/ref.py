@@ -58,8 +58,8 @@ class Ref(Handle):
     """A mutable array: `plait.new_ref` makes one.
 
     `ref[...]` is the array that it holds, `ref[index]` a part of it; `ref[index] = value` writes a
-    part.  A jitted function, a loop or a branch may read and write references that it closes over,
-    and `jit`, `cond` and `vmap` (with in_axes=None) take them as arguments.  References are not
+    part.  A jitted function, a loop or a branch may read and write references that it closes over.
+    `jit`, `cond` and `vmap` (with in_axes=None) take them as arguments.  References are not
     arrays, and a transformed function cannot return one.
 
     >>> import plait
@@ -270,7 +270,7 @@ class Ref(Handle):
 
 
 def _refusing(name: str) -> Any:
-    """Return a member that refuses an operation of arrays."""
+    """Return a member that raises an error for an operation of arrays."""
 
     def operator(self: Ref, *args: object) -> Any:
         raise OperandTypeError(

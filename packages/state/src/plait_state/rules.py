@@ -114,7 +114,8 @@ def _asked_in_turns(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
     expect_distinct(ours, going.written)
     expect_distinct(theirs, turn.written)
-    if "max_steps" in params:  # the predicate would run, or not, after the last turn by its answer
+    # With a bound, it would depend on the answer whether the predicate runs after the last turn.
+    if "max_steps" in params:
         ref = ours[going.written[0]]
         raise MissingRule(
             f"the predicate of a loop with max_steps writes a reference, {ref!r}, made at "

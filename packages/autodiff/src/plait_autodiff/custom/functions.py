@@ -141,7 +141,7 @@ def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> lis
     """Transpose any of these operations, if linear in some operands, by transposing the function.
 
     A derivative rule does not help here.  The derivative of a linear function is the function
-    itself, and says nothing about its transpose.
+    itself, which does not lead to its transpose.
     """
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])

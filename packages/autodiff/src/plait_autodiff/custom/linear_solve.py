@@ -1,7 +1,7 @@
 """custom_linear_solve: linear equations solved by any algorithm, differentiated as equations.
 
-A x = b implies A x' = b' - A' x, and the cotangent of x is mapped to that of b by the transposed
-equations.  The solver's algorithm does not matter.
+A x = b implies A x' = b' - A' x.  The transposed equations map the cotangent of x to that of b.
+The solver's algorithm does not matter.
 
 Invariant: one operation carries the functions A, A^T and their solvers as programs, and the values
 that these close over as operands.  Its transpose is the same operation with the sides exchanged.
@@ -112,6 +112,7 @@ def _(jvp, args, params):
     xs, ts = jvp.halves(args)
     total, n = sum(counts), len(matvec.outputs)
     outs = linear_solve.bind(*xs, **params)
+    # A' x is the derivative of the product in the constants of A, at the solution x.
     inner = JVP(current())
     with opened(inner):
         duals = inner.duals(_mine("matvec", xs, counts), _mine("matvec", ts, counts))

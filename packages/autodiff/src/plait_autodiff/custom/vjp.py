@@ -149,7 +149,7 @@ def _(cts, *args, program, consts, fwd, bwd):
 
 
 class _Forward(Wiring):
-    """The wiring: operands -> results, residuals; the function gives the results, its rule both."""
+    """Operands -> results, residuals; the function returns the results, its rule both."""
 
     custom = DERIVATIVE
 
@@ -223,8 +223,7 @@ def _(jvp, args, params):
 def duals_by_pullback(
     jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
 ) -> list:
-    """Return duals of results whose derivative is given by its pullback `bwd` from residuals and
-    cotangents."""
+    """Return duals of `outs`, whose pullback maps residuals and cotangents by `bwd`."""
     operands, params = linear_map(residuals, tangents, bwd, outs)
     dots = iter(custom_lin.bind(*operands, **params))
     return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])

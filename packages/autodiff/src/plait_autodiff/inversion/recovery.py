@@ -156,7 +156,7 @@ class _Plan:
         self.spread(program.eqns)
         self.lacking = [e for e in program.eqns if id(e) in self.active]
 
-    # -- closing the known values under the possible steps ------------------------------------
+    # -- closing the known values under the possible steps -------------------------------------
 
     def spread(self, eqns: Iterable[Eqn]) -> list[Any]:
         """Recover values by the given equations, the latest first, and by those that then become
@@ -313,6 +313,7 @@ class _Plan:
     def gain(self, v: Any) -> int:
         """Return how many other values could be recovered if an input were saved."""
         if v not in self.gains:
+            # The trial is undone, so gains that `spread` drops from the cache are still valid.
             self.known.add(v)
             gains = dict(self.gains)
             found = self.spread(self.users.get(v, ()))

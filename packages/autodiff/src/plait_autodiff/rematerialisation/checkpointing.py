@@ -58,7 +58,7 @@ def _(e, xs, ins, outs, program, policy, prevent_cse, again):
     if not (again and prevent_cse and xs and outs):
         return e.call(program, xs)
     place = e.unit.place
-    many = place is not None and len(place.devices) > 1  # for several, the CPU keeps barriers
+    many = place is not None and len(place.devices) > 1  # barriers then stay on the CPU
     if many or program.effects or e.unit.platforms != ("cpu",):
         r = e.op("stablehlo.optimization_barrier", xs, *ins)
         return e.call(program, r if len(ins) != 1 else [r])

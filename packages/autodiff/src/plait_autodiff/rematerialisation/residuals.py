@@ -178,6 +178,7 @@ def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst:
             kept = part(captured, used[:k])
             again = again.with_inputs([*part(full.inputs[:k], used[:k]), *full.inputs[k:]])
             now, _ = first.close([*outs, *kept], program.name, prune=True)
+            # Callers pass all inputs, also those that dce finds unused.
             now = dce(now)[0].with_inputs(now.inputs)
             return Kept(now, again, redone, len(kept))
     finally:

@@ -120,6 +120,7 @@ def _gathered(turns: Callable[[int], _Run], n: int, schedule: Any, reverse: bool
         k = min(n, math.isqrt(n - 1) + 1 if schedule == "sqrt" else schedule)
         inner = turns(k)
     count, left = divmod(n, k)
+    # The scan of a single segment is not a loop, so it does not prevent merging.
     segment = checkpoint(inner, prevent_cse=count == 1)
     rest = checkpoint(turns(left))
 

@@ -81,6 +81,7 @@ def _(xs, ts, *, axis, reverse):
     out = cumlogsumexp_.bind(x, axis=axis, reverse=reverse)
     if empty(x, axis):
         return out, ZERO
+    # Where all elements so far are -inf, 0 is subtracted: -inf - -inf would be nan.
     least = Literal(-float("inf"), x.aval)
     safe = select.bind(eq.bind(out, least), Literal(0.0, x.aval), out)
     before = previous(out, axis, reverse, -float("inf"))

@@ -242,7 +242,7 @@ def _trigamma(x: Any) -> Any:
 
 @jvp_rules.rule(abs_)
 def _(xs, ts):
-    """The derivative at 0 is 1 for real numbers, and 0 for complex ones."""
+    """Use 1 as the derivative at 0 for real numbers, and 0 for complex ones."""
     (x,) = xs
     y = abs_.bind(x)
     if x.aval.category == COMPLEX:
@@ -283,7 +283,7 @@ def _(xs, ts, **params):
 
 @jvp_rules.rule(relu)
 def _(xs, ts):
-    """The derivative at 0 is 0."""
+    """Use 0 as the derivative at 0."""
     (x,) = xs
     return relu.bind(x), select.bind(gt.bind(x, const(0, x)), ts[0], const(0, x))
 

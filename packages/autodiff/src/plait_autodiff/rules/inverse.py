@@ -1,8 +1,8 @@
 """Inverse rules: recover operands of operations from their results.
 
-Invariant: a rule returns an operand only where the given values determine it, up to rounding and
-where the result is finite (a product with zero is not undone).  Operands to recover are passed as
-`Unknown`.
+Invariant: a rule returns an operand only where the given values determine it, up to rounding.  It
+need not be right where it is not finite (a product with zero is not undone).  Operands to recover
+are passed as `Unknown`.
 """
 
 from collections.abc import Sequence

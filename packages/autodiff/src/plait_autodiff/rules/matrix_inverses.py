@@ -136,7 +136,11 @@ def _triangular_adjugate(r: Any) -> Any:
 
 @jvp_rules.rule(slogdet_)
 def _(xs, ts):
-    """d log det = trace(x^-1 dx): its real part, and its imaginary part times i and the phase."""
+    """Use d log det = trace(x^-1 dx).
+
+    Its real part is the tangent of log |det|.  Its imaginary part times i and the phase is the
+    tangent of the phase.
+    """
     (x,), (t,) = xs, ts
     phase, size = slogdet_.bind(x)
     if nothing(x.aval):

@@ -212,12 +212,14 @@ _I1_BY_X = [0.5 / (4.0**k * math.factorial(k) * math.factorial(k + 1)) for k in 
 
 
 def _i1e_slope(x: Any, out: Any) -> Any:
-    """DLMF 10.29.2.
+    """Return the derivative by DLMF 10.29.2.
 
     Near 0 the function has too few correct digits for derivatives of its quotient by x.  There
     the quotient is a power series.
     """
     near = lt(abs_(x), 1.0)
+    # Each branch gets a harmless operand where the other one is selected: an infinite derivative
+    # there, times zero, would be nan.
     y = select(near, x, 0.0)
     ratio = exp(neg(abs_(y))) * _power_series(y * y, _I1_BY_X)
     ratio = select(near, ratio, out / select(near, 1.0, x))
@@ -248,7 +250,7 @@ _partials(ndtri, lambda p, out: exp(0.5 * out * out + _LOG_ROOT))
 
 
 def _expn_slope(n: Any, x: Any, out: Any) -> Any:
-    """DLMF 8.19.13; E_0 is e ** -x / x."""
+    """Return the derivative by DLMF 8.19.13; E_0 is e ** -x / x."""
     last = neg(out) * (1.0 + div(1.0, x))
     return select(lt(n, 1.0), last, neg(expn(maximum(n - 1.0, 0.0), x)))
 
@@ -355,7 +357,7 @@ def _sici_slopes(x: Any, outs: Any) -> Any:
 
 
 def _bessel_slopes(x: Any, outs: Any, order: int) -> Any:
-    """DLMF 10.6.1."""
+    """Return the derivatives by DLMF 10.6.1."""
     js = bessel_j.bind(x, order=order + 1)
     return [neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
 
