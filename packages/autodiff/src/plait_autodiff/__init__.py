@@ -1,9 +1,8 @@
 """Derivatives for Plait: forward and reverse mode, custom rules, checkpointing.
 
-Users find these names in `plait` (`plait.grad`); importing this package is for those who write
-rules.
+Users find these names in `plait` (`plait.grad`); only authors of rules import this package.
 
-Invariant: everything public is named here.
+Invariant: every public name is listed here.
 """
 
 import os as _os

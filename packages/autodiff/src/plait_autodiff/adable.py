@@ -1,6 +1,7 @@
-"""Classes whose values may be differentiated, although they are no trees.
+"""Classes whose values may be differentiated although they are not trees.
 
-Invariant: only the functions of derivatives take them apart; all functions of trees see leaves.
+Invariant: only the functions of derivatives take such values apart; functions of trees treat them
+as leaves.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -18,19 +19,19 @@ def register_adable(
     to_parts: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
     from_parts: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> None:
-    """Let values of a class be arguments and results of functions that are differentiated, by
-    `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`, `jacfwd`, `jacrev` and
-    `hessian`.
+    """Register a class whose values may be arguments and results of differentiated functions.
 
-    Tangents, cotangents and gradients of such values are values of the class, too, of the tangents
-    of their parts.  The class need not be a tree, and is not one for it.
+    It then works with `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`,
+    `jacfwd`, `jacrev` and `hessian`.  Tangents, cotangents and gradients of such values are values
+    of the class, too, made of the tangents of the parts.  The class need not be a tree, and does
+    not become one.
 
     Args:
       cls: the class.
-      to_parts: returns (parts, static) of a value: trees of arrays, with respect to which it is
-        differentiated, and something hashable.  None: the value's method `to_parts()`.
+      to_parts: returns (parts, static) of a value.  The parts are trees of arrays, with respect
+        to which it is differentiated; `static` is hashable.  None: the value's method `to_parts()`.
       from_parts: `from_parts(static, parts)` is its inverse; parts are traced values, tangents, or
-        what stands for them.  None: the class's method `from_parts`.
+        placeholders for them.  None: the class's method `from_parts`.
 
     Raises RegistrationError if the class is registered already.
 
@@ -49,12 +50,12 @@ def register_adable(
 
 
 def unregister_adable(cls: type) -> None:
-    """Take back `register_adable`; raise RegistrationError if the class is not registered."""
+    """Undo `register_adable`; raise RegistrationError if the class is not registered."""
     adables.unregister(cls)
 
 
 def is_adable(x: Any) -> bool:
-    """Whether the class of `x` is registered by `register_adable`.
+    """Return whether the class of `x` is registered by `register_adable`.
 
     >>> import plait
     >>> plait.is_adable(3.0)
@@ -64,8 +65,11 @@ def is_adable(x: Any) -> bool:
 
 
 def kept_parts(x: Any, tree: Any) -> list[int]:
-    """The numbers of the leaves of `x`, a tree of this structure, that values of adable classes
-    keep in their tangents and cotangents as they are, for they are not differentiated (lengths)."""
+    """Return the numbers of leaves that tangents and cotangents of `x` hold unchanged.
+
+    These are leaves that values of adable classes do not differentiate, such as lengths.  `tree`
+    is the structure of `x`.
+    """
     if adables.opened(x) is x:
         return []
     opened = adables.opened(tree.unflatten(range(tree.num_leaves)))

@@ -1,8 +1,8 @@
 """jvp, linearize, linear_transpose, vjp, value_and_grad and grad, on trees of values.
 
-Invariant: each opens its interpreters over the current one and closes them before it returns, so
-a value kept from inside has escaped ever after, and nested uses can not confuse their
-perturbations.
+Invariant: each function opens its interpreters over the current one and closes them before it
+returns.  So a value from inside that is used later has escaped, and nested uses cannot confuse
+their perturbations.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,12 +50,12 @@ R = TypeVar("R")
 
 @border
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
-    """`(fun(*primals), derivative along tangents)`, computed together.
+    """Return `(fun(*primals), derivative along tangents)`, computed together.
 
     Args:
       fun: takes and returns trees of arrays.
-      primals, tangents: tuples (or lists) of arguments, and of trees like them; tangents of
-        integers and booleans have dtype float0.
+      primals, tangents: tuples (or lists) of arguments, and of trees like the arguments.  Tangents
+        of integers and booleans have dtype float0.
       has_aux: `fun` returns (out, aux); the result is (out, tangent, aux).
 
     Raises TypeRule or TreeMismatch if primals and tangents do not match.
@@ -95,9 +95,9 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 
 @border
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
-    """`(fun(*primals), fun_lin)`: the derivative as a linear function of tangents.
+    """Return `(fun(*primals), fun_lin)`, where `fun_lin` maps tangents to tangents linearly.
 
-    What `fun` does with primals alone is done once; calling `fun_lin` does the linear part.
+    The computation on primals alone is done once; a call of `fun_lin` does the linear part.
 
     >>> import plait
     >>> y, f_lin = plait.linearize(plait.lax.sin, 0.0)
@@ -120,21 +120,21 @@ def _linearized(fun: Callable[..., Any], primals: tuple, has_aux: bool, does: st
 
 @border
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
-    """The transpose of a function that is linear in all its arguments.
+    """Return the transpose of a function that is linear in all its arguments.
 
     Args:
-      fun: linear in `primals` together; may close over anything.  Of an affine function this is
-        the transpose of the linear part: a constant term is not seen.
-      primals: arrays, ShapeDtypeStructs or what else has a shape and a dtype: only these matter.
-        They are floating or complex, or all integers, as the results are then.
+      fun: linear in `primals` together; may close over anything.  For an affine function the
+        result is the transpose of the linear part: constant terms are ignored.
+      primals: arrays, ShapeDtypeStructs or other objects with a shape and a dtype; only these
+        matter.  All are floating or complex, or all are integers; integers have integer results.
 
     Returns:
-      A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.  It
-      is a tree of what `fun` closes over, as pullbacks are of residuals.
+      A function from a cotangent like `fun`'s result to a tuple of cotangents like `primals`.  Its
+      leaves as a tree are the values that `fun` closes over, as those of pullbacks are residuals.
 
-    Raises MissingRule if `fun` does something that is not linear; the function that is returned
-    raises TypeRule for a cotangent of another type, also if it varies along an axis of a mesh that
-    the result does not vary along.
+    Raises MissingRule if `fun` contains an operation that is not linear.  The returned function
+    raises TypeRule for a cotangent of another type.  That includes a cotangent that varies along a
+    mesh axis along which the result does not vary.
 
     >>> import plait
     >>> plait.linear_transpose(lambda x: 3 * x, 1.0)(2.0)
@@ -142,7 +142,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
     """
     expect_function(fun, "linear_transpose")
     leaves, tree = flatten(adables.opened(primals))
-    # of a value all that its type says matters: along which axes of a mesh it varies, too
+    # The type of a value matters as a whole, with the mesh axes along which it varies.
     avals = [
         x.aval if isinstance(x, Value | Linear) else ShapeDtypeStruct.like(x).aval for x in leaves
     ]
@@ -179,8 +179,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
 
 @border
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
-    """`(fun(*primals), pullback)`: the pullback takes a cotangent like the result to a tuple of
-    cotangents like the arguments.
+    """Return `(fun(*primals), pullback)`.
+
+    The pullback maps a cotangent like the result to a tuple of cotangents like the arguments.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -207,7 +208,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, tuple[R, Any]]:
-    """A function that returns `fun`'s value and its gradient.
+    """Return a function that returns `fun`'s value and its gradient.
 
     Args:
       fun: returns a scalar (and auxiliary values, if `has_aux`).
@@ -247,9 +248,9 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """The gradient of a scalar function; arguments as for `value_and_grad`.
+    """Return the gradient function of a scalar function; arguments as for `value_and_grad`.
 
-    With `has_aux` the result is (gradient, aux).  The gradient of a real function of complex
+    With `has_aux` its result is (gradient, aux).  The gradient of a real function of complex
     numbers z = x + iy is df/dx - i df/dy.
 
     >>> import plait

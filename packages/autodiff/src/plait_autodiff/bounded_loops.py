@@ -1,13 +1,12 @@
 """Reverse mode of `while_loop` with `max_steps`: bounded loops as nested scans.
 
-A bounded `while` is said with nested scans over checkpoints: a step of an inner scan is a turn, a
-step of an outer one is a whole inner scan, and each is passed over once the predicate is false.
-With n turns at most and d levels, some d n**(1/d) carries are kept, and what lies between two of
-them is computed again, at most d times (Griewank, "Achieving logarithmic growth of temporal and
-spatial complexity in reverse automatic differentiation", 1992).
+A bounded `while` is rewritten as nested scans over checkpoints.  A step of an inner scan is a turn,
+a step of an outer one is a whole inner scan; steps are skipped once the predicate is false.  With
+at most n turns and d levels, some d n**(1/d) carries are kept.  Values between two of them are
+recomputed, at most d times.  Source: Griewank, "Achieving logarithmic growth of temporal and
+spatial complexity in reverse automatic differentiation", 1992.
 
-Invariant: the program computes what the loop computes; steps that are passed over cost a
-comparison.
+Invariant: the program has the results of the loop; a skipped step costs a comparison.
 """
 
 from typing import Any
@@ -30,7 +29,7 @@ _I = Aval((), INT32)
 
 
 def levels(most: int) -> list[int]:
-    """Lengths of nested scans, the innermost first, that together make `most` steps or more.
+    """Return lengths of nested scans, the innermost first, with `most` steps or more in all.
 
     >>> levels(1000)
     [32, 32]
@@ -47,7 +46,8 @@ def levels(most: int) -> list[int]:
 def bounded(
     cond: Program, body: Program, cond_consts: int, body_consts: int, max_steps: int
 ) -> Program:
-    """The loop, on the same operands (constants of `cond`, of `body`, carry), without `while`."""
+    """Return the loop without `while`, on the same operands (constants of `cond`, of `body`,
+    carry)."""
     key = "bounded", cond_consts, body_consts, max_steps
     make = lambda: _nested(cond, body, cond_consts, body_consts, max_steps)  # noqa: E731
     return derived(body, key, make, [cond])
@@ -60,7 +60,7 @@ def _nested(cond: Program, body: Program, c: int, b: int, most: int) -> Program:
     types = [*consts, *carry]
 
     def going(xs: Any) -> Any:
-        """Whether there is another turn, as the index of a branch."""
+        """Return whether there is another turn, as the index of a branch."""
         i, state = xs[k], xs[k + 1 :]
         (more,) = evaluate(cond, [*xs[:c], *state])
         return convert(and_.bind(more, lt.bind(i, Literal(most, _I))), INT32)
@@ -80,7 +80,7 @@ def _nested(cond: Program, body: Program, c: int, b: int, most: int) -> Program:
 def _repeated(
     going: Any, stay: Program, step: Program, types: list, k: int, length: int
 ) -> Program:
-    """`length` steps, each of them if the loop is still going."""
+    """Return `length` steps, each of them skipped once the loop has ended."""
 
     def guarded(*xs: Any) -> list:
         return cond_p.bind(going(xs), *xs, branches=(stay, step))

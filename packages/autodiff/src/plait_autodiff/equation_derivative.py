@@ -1,7 +1,7 @@
 """The derivative of one equation: its residuals, and its linear program.
 
-Invariant: what it needs is as little as its rule lets it: results rather than operands, where the
-rule uses them.
+Invariant: the derivative needs as few values as its rule allows, and results rather than operands
+where the rule uses results.
 """
 
 import functools
@@ -21,8 +21,9 @@ Mask = tuple[bool, ...]
 class EquationDerivative(NamedTuple):
     """The derivative of one equation.
 
-    needs: which operands it needs, `known` being the program of these that gives residuals.
-    results: for each residual, which result it is, or None if `known` gives it.
+    needs: which operands it needs; `known` maps these to residuals.
+    results: for each residual, the number of the result that it equals, or None if `known` gives
+    it.
     varies: which results have a derivative.
     linear: residuals, tangents of active operands -> tangents of results that vary.
     """
@@ -35,7 +36,7 @@ class EquationDerivative(NamedTuple):
 
 
 def differential(e: Eqn, active: Mask) -> EquationDerivative:
-    """The derivative of one equation with respect to its active operands."""
+    """Return the derivative of one equation with respect to its active operands."""
     avals = tuple([a.aval for a in e.inputs])
     if e.prim.higher is not None:
         return _derivative(e.prim, e.params, avals, active)
@@ -44,13 +45,13 @@ def differential(e: Eqn, active: Mask) -> EquationDerivative:
 
 
 def _written_at(program: Program, where: Any) -> Program:
-    """The program, as if its equations were all of one line."""
+    """Return the program with all equations attributed to one source line."""
     eqns = [Eqn(e.prim, e.inputs, e.outputs, e.params, where) for e in program.eqns]
     return Program(program.inputs, eqns, program.outputs, program.name, program.consts)
 
 
 class _Params:
-    """Parameters that can be a key."""
+    """Hashable parameters of an operation."""
 
     __slots__ = ("params", "key")
 

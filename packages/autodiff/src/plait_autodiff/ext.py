@@ -1,4 +1,4 @@
-"""The public surface for authors of rules and plugins: the tables of derivatives, the division of
+"""The public interface for authors of rules and plugins: tables of derivatives, division of
 programs into known and unknown halves, reversal, partial evaluation.
 
 Invariant: nothing is defined here.

@@ -1,8 +1,8 @@
 """Forward mode: values become duals, (value, tangent).
 
-Invariant: a plain value is a dual whose tangent is symbolically ZERO; only what varies has
-tangents.  A tangent has the type of its value, and is checked where it is made.  Everything about
-loops, branches and calls comes from the carrier mechanism.
+Invariant: a plain value is a dual whose tangent is the symbolic ZERO; only values that can vary
+have tangents.  A tangent has the type of its value, and is checked where it is made.  The carrier
+mechanism handles loops, branches and calls.
 """
 
 from types import MappingProxyType
@@ -29,7 +29,7 @@ DUAL = "dual"
 
 
 class Zero:
-    """The tangent of what does not vary."""
+    """The tangent of a value that does not vary."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ ZERO = Zero()
 
 
 def instantiate(t: Any, x: Any) -> Any:
-    """A tangent of `x` as a value."""
+    """Return a tangent of `x` as a value."""
     return Literal(0, x.aval.tangent_type) if t is ZERO else t
 
 
@@ -52,7 +52,7 @@ class JVP(Carrier):
     does = "jvp"
     heeds = MappingProxyType({"derivative": "differentiated"})
     noting: tuple[Any, ...] | None = None
-    """Its `recorders`, once they are asked for."""
+    """A cache of `recorders`; None before the first use."""
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
         return aval, aval.tangent_type
@@ -61,7 +61,7 @@ class JVP(Carrier):
         return parts[0], Literal(0, aval.tangent_type)
 
     def dual(self, x: Any, t: Any, where: Any = None) -> Any:
-        """The value with its tangent; a plain value if it does not vary."""
+        """Return the value with its tangent; a plain value if it does not vary."""
         if t is ZERO or not x.aval.varies:
             return x
         if t.aval is not x.aval and not t.aval.same_type(x.aval.tangent_type):
@@ -70,8 +70,8 @@ class JVP(Carrier):
                 fix="a tangent has the shape and dtype of the value it belongs to",
             )
         if t.aval.vma is not x.aval.vma:
-            # Reverse mode goes by the types of tangents: one that is the same on all devices, of a
-            # value that is not, has a cotangent on each of them.
+            # Reverse mode depends on the types of tangents.  If the value differs between
+            # devices, its cotangent exists on each of them, also if the tangent is the same.
             t = varied(t, x.aval.vma)
         if t.aval.sharding is not x.aval.sharding:
             t = lie_as(t, x.aval.sharding)
@@ -84,7 +84,7 @@ class JVP(Carrier):
         return d
 
     def halves(self, args: Any) -> tuple[list, list]:
-        """(values, tangents) of operands; ZERO for plain ones."""
+        """Return (values, tangents) of operands; ZERO for plain ones."""
         xs = []
         ts = []
         for a in args:
@@ -98,7 +98,7 @@ class JVP(Carrier):
         return xs, ts
 
     def duals(self, outs: Any, dots: Any) -> list:
-        """Results with their tangents."""
+        """Return results with their tangents."""
         return [self.dual(o, d) for o, d in zip(outs, dots, strict=True)]
 
     def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
@@ -106,7 +106,7 @@ class JVP(Carrier):
         noting = self.noting
         if noting is None:
             noting = self.noting = self.recorders
-        where = here()  # once for all that the rule does: looking it up is a good part of an op
+        where = here()  # once for the whole rule: the lookup is a good part of an operation's cost
         for p in noting:
             if p.where is None:
                 p.where = where
@@ -126,6 +126,6 @@ class JVP(Carrier):
         return self.dual(out, dot, where)
 
     def concrete(self, x: Tracer) -> Any:
-        """Branching on a dual is branching on its value."""
+        """Return the value of a dual: branching on a dual is branching on its value."""
         value: Array | Tracer = x.parts[0]  # type: ignore[attr-defined]
         return value.concrete()

@@ -1,6 +1,6 @@
 """check_grads: derivatives checked against finite differences.
 
-Invariant: the reference is computed with numpy arithmetic on values of the function alone.
+Invariant: the reference uses numpy arithmetic on values of the function, and no derivative rule.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def _like(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _difference(f: Callable, xs: list, ts: list, eps: float) -> list[np.ndarray]:
-    """Fourth-order central difference of `f` at xs along ts."""
+    """Return the fourth-order central difference of `f` at xs along ts."""
     at = lambda h: f([(x + h * t).astype(x.dtype) for x, t in zip(xs, ts)])  # noqa: E731
     near = [a - b for a, b in zip(at(eps), at(-eps))]
     far = [a - b for a, b in zip(at(2 * eps), at(-2 * eps))]
@@ -45,17 +45,17 @@ def check_grads(
     rtol: float | None = None,
     eps: float | None = None,
 ) -> None:
-    """Compare derivatives of `f` at `args` with finite differences, up to an order.
+    """Compare derivatives of `f` at `args` with finite differences, up to the given order.
 
     Args:
-      f: takes trees of real or complex arrays, returns such a tree.
-      args: where, a tuple of arguments.
-      order: 1 checks derivatives, 2 derivatives of derivatives too, ...
+      f: takes trees of real or complex arrays, and returns such a tree.
+      args: the point of comparison, a tuple of arguments.
+      order: 1 checks derivatives, 2 also derivatives of derivatives, ...
       modes: "fwd" (jvp), "rev" (vjp), or both, in a tuple.
       atol, rtol: tolerances; by default for the narrowest dtype among the arguments.
       eps: the step of the differences.
 
-    Raises AssertionError if they disagree, TypeRule for what can not be compared.
+    Raises AssertionError if they disagree, TypeRule for arguments that cannot be checked.
 
     >>> import plait
     >>> plait.check_grads(plait.lax.sin, (plait.numpy.array([0.1, 0.2]),), order=2)
@@ -108,11 +108,11 @@ def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
 
 
 def _cotangent(rng: np.random.Generator, out: Any) -> Any:
-    """A random tree like the results."""
+    """Return a random tree like the results."""
     outs, tree = flatten(out)
     return tree.unflatten([_like(rng, np.asarray(as_value(o))) for o in outs])
 
 
 def _paired(cts: Sequence[Any], ts: Sequence[Any]) -> Any:
-    """How far cotangents go along tangents."""
+    """Return the real part of the sum of products of cotangents and tangents."""
     return sum(np.sum(c * t) for c, t in zip(cts, ts, strict=True)).real

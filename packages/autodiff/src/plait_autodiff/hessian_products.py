@@ -1,6 +1,6 @@
-"""Hessian-vector and Gauss-Newton-vector products.
+"""Hessian-vector and vector-Hessian products.
 
-Invariant: no Hessian is made: a product costs a small multiple of the function.
+Invariant: no Hessian is formed; a product costs a small multiple of the function.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,13 +14,14 @@ from .tangents import expect_function
 
 @border
 def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of a scalar function times a vector, forward over reverse (Pearlmutter, "Fast
-    exact multiplication by the Hessian", 1994).
+    """Multiply the Hessian of a scalar function by a vector, forward over reverse.
+
+    Source: Pearlmutter, "Fast exact multiplication by the Hessian", 1994.
 
     Args:
-      fun: trees of real arrays -> a scalar.
+      fun: maps trees of real arrays to a scalar.
       primals: a tuple of its arguments.
-      tangents: the vector: a tuple of trees like them.
+      tangents: the vector, a tuple of trees like `primals`.
 
     Returns:
       A tuple of trees like `primals`.
@@ -36,9 +37,9 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 @border
 def vhp(fun: Callable, primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-    """A vector times the Hessian of a scalar function, reverse over reverse.
+    """Multiply a vector by the Hessian of a scalar function, reverse over reverse.
 
-    It is what `hvp` gives, for functions without a forward mode (`custom_vjp`).
+    The result is that of `hvp`.  Use it for functions without a forward mode (`custom_vjp`).
 
     >>> import plait
     >>> plait.vhp(lambda x: x ** 3, (2.0,), (10.0,))

@@ -1,10 +1,10 @@
-"""An inspectable stage: Python may ask for values while a function is staged.
+"""An inspectable stage: Python code may read values while its function is staged.
 
-Python may branch on a value while a function is staged, if the values of its arguments are known:
-what it asks for is then computed from these, on the side.
+Python may branch on a value during staging if the values of the arguments are known.  The value is
+then computed from these, beside the staging.
 
-Invariant: looking changes nothing of the program; whoever keeps the program for other arguments
-asks `looked` first.
+Invariant: reading a value does not change the program.  Code that keeps the program for other
+arguments must check `looked` first.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from plait.ext.values import as_value
 
 
 class InspectableStage(Stage):
-    """Stages `f` on arguments that have, perhaps, values.
+    """Stages `f` on arguments that may have values.
 
     Args:
       parent: the current interpreter.
       of: the function that is staged.
-      args, kwargs: its arguments; their leaves will be the inputs, in order.
+      args, kwargs: its arguments; their leaves become the inputs, in order.
     """
 
     looked = False
-    """Whether Python has asked for a value."""
+    """True once Python has read a value."""
 
     def __init__(self, parent: Any, of: Callable[..., Any], args: Any, kwargs: Any):
         super().__init__(parent, "checkpoint", of)
@@ -43,7 +43,7 @@ class InspectableStage(Stage):
             return self._seen(x)
 
     def _before(self, x: Any) -> list[Eqn]:
-        """The equations that lead to `x`, but for what has been computed."""
+        """Return the equations that lead to `x` and have not been computed."""
         needed, found = {x}, []
         for e in reversed(self.eqns):
             if any(o in needed and o not in self.seen for o in e.outputs):
@@ -53,7 +53,7 @@ class InspectableStage(Stage):
         return found
 
     def _seen(self, a: Any) -> Any:
-        """The value of something that an equation reads; an error if it has none."""
+        """Return the value of an operand of an equation; raise an error if it has none."""
         if a.__class__ is not Var:
             return a
         if a not in self.seen:
@@ -61,7 +61,7 @@ class InspectableStage(Stage):
         return self.seen[a]
 
     def _outside(self, v: Any) -> Any:
-        """What an input, a captured value or a constant is outside."""
+        """Return the outer value of an input, a captured value or a constant."""
         for own, x in zip(self.inputs, flatten(self.given)[0]):
             if own is v:
                 return as_value(x)

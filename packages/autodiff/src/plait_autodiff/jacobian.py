@@ -1,7 +1,7 @@
 """Jacobians and Hessians of functions of trees.
 
-Invariant: one direction is pushed (or one cotangent pulled) for each element, all of them at once
-where mapping is installed; blocks have the shape of the output followed by that of the input.
+Invariant: one direction is pushed forward, or one cotangent pulled back, for each element, all at
+once where mapping is installed.  Blocks have the shape of the output followed by that of the input.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,14 +50,14 @@ def of_differentiable(
     holomorphic: bool,
     allow_int: bool = False,
 ) -> tuple[Callable, tuple]:
-    """As `of_chosen`, and the arguments are such as can be differentiated."""
+    """Do as `of_chosen`, and refuse arguments that cannot be differentiated."""
     of, chosen = of_chosen(fun, numbers(argnums, what), args, kwargs)
     expect_differentiable(chosen, holomorphic, allow_int, what)
     return of, chosen
 
 
 def basis(xs: Sequence[Any]) -> list:
-    """Unit vectors of a flat list of values: for each value, (total, *shape)."""
+    """Return the unit vectors of a flat list of values: for each value, (total, *shape)."""
     sizes = [x.aval.size for x in xs]
     if is_symbolic(sizes):
         return _symbolic_basis(xs, sizes)
@@ -71,7 +71,7 @@ def basis(xs: Sequence[Any]) -> list:
 
 
 def _symbolic_basis(xs: Sequence[Any], sizes: Sequence[Any]) -> list:
-    """The same, where sizes are known by name."""
+    """Return the same for symbolic sizes."""
     total: Any = 0
     for n in sizes:
         total = total + n
@@ -88,7 +88,7 @@ def _symbolic_basis(xs: Sequence[Any], sizes: Sequence[Any]) -> list:
 
 
 def _divided(rows: Any, xs: Sequence[Any]) -> list:
-    """Rows of a Jacobian, stacked in front, as one block per value: (*shape, *rest)."""
+    """Split stacked rows of a Jacobian into one block per value: (*shape, *rest)."""
     at, out = 0, []
     for x in xs:
         n = x.aval.size
@@ -105,7 +105,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """The Jacobian, column by column, by forward mode; good if there are few inputs.
+    """Return the Jacobian, column by column, by forward mode; fast for few inputs.
 
     The result has `fun`'s output tree, with the argument's tree at each leaf; each block has the
     shape of the output followed by that of the input.
@@ -140,7 +140,7 @@ def jacfwd(
 
 
 def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
-    """Blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
+    """Return blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
     m = d.aval.ndim - 1
     blocks = []
     for x, b in zip(xs, _divided(d, xs)):
@@ -158,10 +158,10 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """The Jacobian, row by row, by reverse mode; good if there are few outputs.
+    """Return the Jacobian, row by row, by reverse mode; fast for few outputs.
 
-    The result has the structure that `jacfwd` describes.  Real results of complex arguments have
-    rows whose elements are those of `grad`.
+    The result has the structure that `jacfwd` describes.  For real results of complex arguments,
+    the elements of a row are those of `grad`.
 
     >>> import plait
     >>> plait.jacrev(lambda x: (x * x).sum())(plait.numpy.array([1.0, 2.0]))
@@ -210,7 +210,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[P, Any]:
-    """Second derivatives, forward over reverse: blocks (*out, *in, *in).
+    """Return second derivatives, forward over reverse, as blocks (*out, *in, *in).
 
     >>> import plait
     >>> plait.hessian(lambda x: (x ** 3).sum())(plait.numpy.array([1.0, 2.0]))

@@ -1,14 +1,14 @@
 """Conformance laws of the tables jvp, transpose, split, recompute and inverse, for `plait.testing`.
 
-    jvp:        the derivative along a direction is what central differences say
-    transpose:  <f(t), c> = <t, f'(c)> for what is linear
-    split:      the two halves of a divided operation make the whole
-    recompute:  what is done again, from what a policy keeps, is what was done
-    inverse:    operands that are recovered from results are the operands
+    jvp:        the derivative along a direction equals central differences
+    transpose:  <f(t), c> = <t, f'(c)> for linear f
+    split:      the two halves of a divided operation give the results of the whole
+    recompute:  values recomputed from those that a policy keeps equal the first ones
+    inverse:    operands that are recovered from results equal the operands
 
-Invariant: a law computes the other side with numpy arithmetic on values of the primitive, in
-double precision; it raises AssertionError where the table is wrong, and Inapplicable where it has
-nothing to say.
+Invariant: a law computes the reference with numpy arithmetic on values of the primitive, in double
+precision.  It raises AssertionError where the table is wrong, and Inapplicable where it checks
+nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,13 +42,13 @@ def _inexact(x: np.ndarray) -> bool:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    """In double precision, if it has a derivative."""
+    """Return the array in double precision, if it has a derivative."""
     kind = category(x.dtype)
     return x.astype({FLOATING: np.float64, COMPLEX: np.complex128}.get(kind, x.dtype))
 
 
 def _operands(prim: Primitive, args: Sequence[np.ndarray]) -> Arrays:
-    """In double precision, but for an operation whose programs are written for their types."""
+    """Convert to double precision, unless the operation's programs are written for its types."""
     return list(args) if prim.higher is not None else [_wide(x) for x in args]
 
 
@@ -60,13 +60,13 @@ def _random(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 class _Function:
-    """A primitive as a function of some of its operands, the others being fixed."""
+    """A primitive as a function of some of its operands; the others are fixed."""
 
     def __init__(self, prim: Primitive, xs: Arrays, params: dict[str, Any], active: Sequence[int]):
         self.prim, self.xs, self.params, self.active = prim, xs, params, active
 
     def __call__(self, *vs: Any) -> list:
-        """Inexact results of the primitive; the others have no derivative."""
+        """Return the inexact results of the primitive; the others have no derivative."""
         full: list[Any] = [from_numpy(x) for x in self.xs]
         for i, v in zip(self.active, vs, strict=True):
             full[i] = v
@@ -74,7 +74,7 @@ class _Function:
         return [y for y in outs if y.aval.inexact]
 
     def values(self, vs: Arrays) -> Arrays:
-        """The same for numpy arrays, which keep their dtypes."""
+        """Do the same for numpy arrays, which keep their dtypes."""
         xs = [self.xs[i] for i in self.active]
         return [
             _wide(np.asarray(y)) for y in self(*[from_numpy(v.astype(x.dtype))
@@ -86,7 +86,7 @@ class _Function:
 
 
 def _choices(positions: Sequence[int]) -> list[tuple[int, ...]]:
-    """All of them together, and each alone."""
+    """Return all positions together, then each alone."""
     alone = [(i,) for i in positions] if len(positions) > 1 else []
     return [tuple(positions), *alone]
 
@@ -95,7 +95,7 @@ def _choices(positions: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """Derivatives along random directions are central differences, eager and staged.
+    """Check derivatives along random directions against central differences, eager and staged.
 
     All inexact operands vary together, then each alone.  Returns the number of comparisons;
     raises AssertionError, or Inapplicable if nothing can vary.
@@ -124,7 +124,7 @@ def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
 
 
 def _differences(f: _Function, at: Arrays, ts: Arrays) -> Arrays:
-    """Fourth-order central differences (Fornberg 1988, table 1)."""
+    """Return fourth-order central differences (Fornberg 1988, table 1)."""
     h = 1e-3
     step = lambda k: f.values([x + k * h * t for x, t in zip(at, ts)])  # noqa: E731
     sides = zip(step(1), step(-1), step(2), step(-2), strict=True)
@@ -132,7 +132,7 @@ def _differences(f: _Function, at: Arrays, ts: Arrays) -> Arrays:
 
 
 def _slack(dtype: np.dtype) -> float:
-    """A derivative in this dtype; differences lose three digits."""
+    """Return the tolerance for a derivative of this dtype; differences lose three digits."""
     return 1e-6 if tolerance(dtype) < 1e-9 else 1e3 * tolerance(dtype)
 
 
@@ -140,10 +140,10 @@ def _slack(dtype: np.dtype) -> float:
 
 
 def transpose_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """<f(t), c> = <t, f'(c)> in the operands that `prim` is linear in, eager and staged.
+    """Check <f(t), c> = <t, f'(c)> in the operands that `prim` is linear in, eager and staged.
 
-    Which these are, values show: all of them together, or some alone.  Products of complex
-    numbers are compared in their real part, without conjugation.  Returns the number of
+    Values decide which operands these are: all of them together, or single ones.  Products of
+    complex numbers are compared in their real part, without conjugation.  Returns the number of
     comparisons.
     """
     xs = _operands(prim, args)
@@ -175,8 +175,11 @@ def _inner(xs: Any, ys: Any) -> np.ndarray:
 
 
 def _linear(prim: Primitive, xs: Arrays, params: dict[str, Any]) -> Iterator[_Function]:
-    """The primitive as a function of operands that it is linear in: all together if it is, and
-    then each with zeros for the others; otherwise each for which it is."""
+    """Yield the primitive as a function of operands that it is linear in.
+
+    If it is linear in all together, yield that, then each alone with zeros for the others.
+    Otherwise yield each operand in which it is linear.
+    """
     positions = [i for i, x in enumerate(xs) if _inexact(x)]
     together = _Function(prim, xs, params, positions)
     if len(positions) > 1 and _is_linear(together):
@@ -189,7 +192,7 @@ def _linear(prim: Primitive, xs: Arrays, params: dict[str, Any]) -> Iterator[_Fu
 
 
 def _is_linear(f: _Function) -> bool:
-    """Whether values show it: f(a x + b y) = a f(x) + b f(y), not all of them zero."""
+    """Return whether values satisfy f(a x + b y) = a f(x) + b f(y), and are not all zero."""
     rng = np.random.default_rng(4)
     like = [f.xs[i] for i in f.active]
     x, y = ([_random(rng, v) for v in like] for _ in range(2))
@@ -201,7 +204,7 @@ def _is_linear(f: _Function) -> bool:
 
 
 def _has_transpose(prim: Primitive) -> bool:
-    """Whether reverse mode can meet the primitive: what is not linear is never transposed."""
+    """Return whether reverse mode can reach the primitive: only linear ones are transposed."""
     return Linear in prim.traits or transpose_rules.own(prim) is not None
 
 
@@ -212,7 +215,7 @@ transpose_law.applies = _has_transpose  # type: ignore[attr-defined]
 
 
 def split_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """Divided by any set of unknown operands, the two halves give the same results as the whole.
+    """Check that the halves of a division by any set of unknown operands give the whole's results.
 
     Only inexact operands are ever unknown.  Returns the number of comparisons.
     """
@@ -242,8 +245,9 @@ split_law.applies = _holds_programs  # type: ignore[attr-defined]
 
 
 def recompute_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """Done again by a policy that keeps nothing, everything, or every other thing that it is asked
-    of, an operation has the results that it has.
+    """Check that an operation recomputed under a policy has the same results.
+
+    The policies keep nothing, everything, or every other value.
 
     Returns the number of comparisons.
     """
@@ -280,8 +284,9 @@ recompute_law.applies = _divides  # type: ignore[attr-defined]
 
 
 def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """An operand that is given back, the others being known, is the one that there was, where the
-    inverse is finite.
+    """Check that operands recovered from the result and the other operands equal the originals.
+
+    Only elements where the inverse is finite are compared.
 
     Returns the number of comparisons; raises Inapplicable if none is given back.
     """
@@ -304,7 +309,7 @@ def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, A
 
 
 def _has_inverse(prim: Primitive) -> bool:
-    """Whether anything is asked of the table: operands of other operations are kept."""
+    """Return whether the table has a rule for it; operands of other operations are kept."""
     return inverse_rules.find(prim) is not None
 
 

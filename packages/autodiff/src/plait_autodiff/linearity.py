@@ -1,9 +1,9 @@
-"""Linearity analysis: whether a program is linear in some of its inputs.
+"""Linearity analysis: find out whether a program is linear in some of its inputs.
 
-Transposing finds out what is not a polynomial of degree one; what it can not see is a constant
-term, for that does not depend on what it transposes.
+Transposition rejects everything but polynomials of degree one.  It cannot see a constant term,
+because that does not depend on the operands being transposed.
 
-Invariant: programs are looked at, never run.  ZERO is below LINEAR and KNOWN, OTHER above both.
+Invariant: programs are inspected, never run.  ZERO is below LINEAR and KNOWN, OTHER above both.
 """
 
 from collections.abc import Sequence
@@ -23,18 +23,18 @@ ZERO, KNOWN, LINEAR, OTHER = 0, 1, 2, 3
 Kinds = tuple[int, ...]
 
 _TERMS = (Linear, Structural, Indexing)
-"""Traits of operations in whose result every inexact operand is a term of its own."""
+"""Traits of operations whose result is a sum with one term per inexact operand."""
 
 
 def is_linear_in(program: Program, known: int) -> bool:
-    """Whether the results are linear in all inputs but the first `known` ones, together."""
+    """Return whether the results are linear in all inputs after the first `known`, together."""
     n = len(program.inputs) - known
     kinds = (*(KNOWN,) * known, *(LINEAR,) * n)
     return all(k in (ZERO, LINEAR) for k in kinds_of(program, kinds))
 
 
 def kinds_of(program: Program, kinds: Kinds) -> Kinds:
-    """The kinds of a program's outputs."""
+    """Return the kinds of a program's outputs."""
     return derived(program, ("kinds", kinds), lambda: _kinds_of(program, kinds))
 
 
@@ -53,7 +53,7 @@ def _kind(a: Any, env: dict) -> int:
 
 
 def join(a: int, b: int) -> int:
-    """The least kind above both."""
+    """Return the least kind above both."""
     return max(a, b) if a == b or ZERO in (a, b) else OTHER
 
 
@@ -95,7 +95,8 @@ def _said_otherwise(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
 
 
 def _through(e: Eqn, kinds: Sequence[int]) -> Sequence[int]:
-    """Kinds go through an operation with programs by its wiring, to a fixpoint."""
+    """Return the kinds of the results of an operation with programs: iterate its wiring to a
+    fixpoint."""
     w = e.prim.higher.slots(e.params)
     if not w.bodies:
         return (max(KNOWN, *kinds),) * len(e.outputs)

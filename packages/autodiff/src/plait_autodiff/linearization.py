@@ -1,6 +1,7 @@
-"""Linearization: a function done once, and recorded as a linear program between tangents.
+"""Linearization: run a function once, and record a linear program between its tangents.
 
-Invariant: whoever opens the levels closes them; what was kept from inside has escaped ever after.
+Invariant: the code that opens interpreters closes them.  A value from inside that is used later
+raises an error for an escaped value.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _out = materialise_at_ground
 
 
 class Linearized:
-    """Outputs, the linear program between tangents, and its residuals."""
+    """The outputs of a function, the linear program between tangents, and its residuals."""
 
     __slots__ = (
         "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
@@ -37,14 +38,14 @@ class Linearized:
     avals: list[Aval]
 
     def derivative(self) -> Derivative:
-        """What of it is static."""
+        """Return the static part."""
         outs = tuple([o.aval for o in self.outs])
         active = tuple(self.out_active)
         ins = tuple(self.avals)
         return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
 
     def gradient(self, holomorphic: bool) -> tuple:
-        """(value, auxiliary value, gradients in a tree like the arguments).
+        """Return (value, auxiliary value, gradients in a tree like the arguments).
 
         Raises ShapeError and OperandTypeError unless the result is one number, and real or, if
         `holomorphic`, complex.
@@ -61,7 +62,8 @@ def linearized(
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
     xs = [admitted(x) for x in leaves]
-    if current().parent is not None:  # in a branch of each device its cotangents are its own
+    # In a branch that each device takes by itself, each device has cotangents of its own.
+    if current().parent is not None:
         xs = [varied(x, apart_from(x)) for x in xs]
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     levels = levels_over(current(), does, of)
@@ -80,8 +82,8 @@ def linearized(
 
 
 class Levels(NamedTuple):
-    """The interpreters of a linearization: values and tangents, which of them are known, and the
-    stage that records tangents."""
+    """The interpreters of a linearization: JVP over Split over the parent, and the stage that
+    records tangents."""
 
     jvp: JVP
     split: Split
@@ -98,7 +100,7 @@ def levels_over(parent: Any, does: str, of: Callable) -> Levels:
 
 
 def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linearized:
-    """Fill in what is known once the function has returned `outs`."""
+    """Fill in the fields that are known once the function has returned `outs`."""
     j, s, t = levels
     s.closed = True
     halves = [j.split(o) for o in outs]
@@ -119,7 +121,7 @@ def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linear
 
 
 def pushed(j: JVP, outs: list) -> tuple[list, list]:
-    """The values and tangents of results, as users get them; float0 for what can not vary."""
+    """Return (values, tangents) of results as users get them; float0 for integers and booleans."""
     halves = [j.split(o) for o in outs]
     return [_out(p[0]) for _, p in halves], [_dot(form, p) for form, p in halves]
 
@@ -132,13 +134,13 @@ def _dot(form: Any, parts: tuple) -> Any:
 
 
 def without_tangents(j: JVP, aux: Any) -> Any:
-    """The auxiliary result without its derivative."""
+    """Return the auxiliary result without its derivative."""
     leaves, tree = flatten(adables.opened(aux))
     return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
 
 
 def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
-    """Raise unless the results of a function are one that has a gradient."""
+    """Raise unless the result is one scalar that has a gradient."""
     if len(outs) != 1 or outs[0].aval.shape:
         raise ShapeError(
             f"grad is for functions with one scalar result, and {name} returned "

@@ -1,11 +1,11 @@
-"""Linearized functions, pullbacks and transposed functions: `linearize` and `vjp` return them
-beside the result, and `linear_transpose` returns one.
+"""Linearized functions, pullbacks and transposed functions.
 
-They are functions, and they are trees whose leaves are the residuals: so they go in and out of
-jitted functions and loops, and may be the residuals of a rule.
+`linearize` and `vjp` return the first two beside the result, `linear_transpose` returns the third.
+They are functions, and trees whose leaves are the residuals.  So they can be passed into and out
+of jitted functions and loops, and can be residuals of a rule.
 
-Invariant: one holds residuals and a program, and nothing else of the function that was
-differentiated: no argument, no result.
+Invariant: such a function holds residuals and a program, but no argument and no result of the
+function that was differentiated.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ __all__ = ["Derivative", "Pullback", "Pushforward", "Transposed"]
 
 
 class Derivative(NamedTuple):
-    """What is static of a derivative at a point.
+    """The static part of a derivative at a point.
 
     program: residuals, tangents of inexact arguments -> tangents of the `active` results.
-    in_tree, in_avals: of the arguments; out_tree, out_avals: of the results.
+    in_tree, in_avals: structure and types of the arguments; out_tree, out_avals: of the results.
     """
 
     program: Program
@@ -41,7 +41,7 @@ class Derivative(NamedTuple):
     active: tuple[bool, ...]
 
     def push(self, residuals: Sequence[Any], ts: Sequence[Any]) -> list:
-        """Tangents of the results; float0 for those that can not vary."""
+        """Return tangents of the results; float0 for integer and boolean ones."""
         moving = [t for t, a in zip(ts, self.in_avals, strict=True) if a.varies]
         outs = iter(evaluate(self.program, [*residuals, *moving]))
         return [
@@ -54,7 +54,7 @@ class Derivative(NamedTuple):
         ]
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Cotangents of the arguments; float0 for those that can not vary."""
+        """Return cotangents of the arguments; float0 for integer and boolean ones."""
         moving = [a.tangent_type for a in self.in_avals if a.varies]
         active = [c for c, a in zip(cts, self.active, strict=True) if a]
         got = iter(self.back(residuals, active, moving))
@@ -64,13 +64,13 @@ class Derivative(NamedTuple):
         ]
 
     def back(self, residuals: Sequence[Any], cts: Sequence[Any], avals: Sequence[Aval]) -> list:
-        """Cotangents of the operands of these types, as the reverse pass leaves them."""
+        """Return cotangents of operands of these types, not yet converted for the user."""
         args = [*residuals, *map(Linear, avals)]
         return backward(self.program, args, cts)[len(residuals) :]
 
 
 def cotangent(ct: Any, aval: Aval) -> Any:
-    """A cotangent as users see it; zeros if it is None.  That of a Python number is as weak."""
+    """Return a cotangent as users see it; None becomes zeros.  It is as weakly typed as `aval`."""
     if ct is None:
         return fill(0, aval)
     if ct.aval.weak_type != aval.weak_type:
@@ -79,8 +79,10 @@ def cotangent(ct: Any, aval: Aval) -> Any:
 
 
 def _varying(where: str, given: Aval, want: Aval) -> OperandTypeError:
-    """The error for a cotangent that devices have different ones of, where the result is one for
-    all: nobody has said that they are to be added up."""
+    """Return the error for a cotangent that differs between devices where the result does not.
+
+    It is an error because the user has not asked for the sum over devices.
+    """
     axes = sorted(given.vma - want.vma)
     names = axes[0] if len(axes) == 1 else tuple(axes)
     return OperandTypeError(
@@ -92,12 +94,12 @@ def _varying(where: str, given: Aval, want: Aval) -> OperandTypeError:
 
 
 _SIGHTS = 8
-"""Calls of one linear program after which it is compiled, which takes as long as hundreds of
-them."""
+"""Calls of one linear program before it is compiled; compiling takes as long as hundreds of
+calls."""
 
 
 class _Calls:
-    """How often a linear program was run outside of transformations, and the compiled one."""
+    """The number of runs of a linear program outside of transformations, and its compiled form."""
 
     __slots__ = ("count", "compiled")
 
@@ -110,16 +112,19 @@ class _At:
     """A derivative with its residuals.
 
     Attributes:
-      of: what of it is static.
-      residuals: what is known at the point, a list of values.
+      of: the static part.
+      residuals: the values that are known at the point, a list.
     """
 
     def __init__(self, of: Derivative, residuals: Sequence[Any]):
         self.of, self.residuals = of, list(residuals)
 
     def _through(self, run: Callable[..., list], given: list, avals: Sequence[Aval]) -> list:
-        """What `run(residuals, given)` gives, `push` or `pull` of the derivative, values like
-        `avals`: by one compiled program where it came often and nothing is being transformed."""
+        """Return `run(residuals, given)`, where `run` is `push` or `pull` of the derivative.
+
+        The results are like `avals`.  Outside of transformations a compiled program replaces `run`
+        after several calls.
+        """
         if current() is not GROUND or not is_recorded(run, "linear"):
             return run(self.residuals, given)
         if not all(a.varies for a in avals) or not all(map(is_unplaced, self.residuals)):
@@ -138,7 +143,7 @@ class _At:
         return f"<{type(self).__name__.lower()} of {self.of.program.name}>"
 
     def _cotangents(self, ct: Any, where: str, what: str, check: Callable[..., Any]) -> list:
-        """The cotangents in a tree like the result; None for those that are zero."""
+        """Return the leaves of a cotangent like the result; None for those that are zero."""
         of = self.of
         given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
         flat = [check(c, a, what) for c, a in zip(given, of.out_avals)]
@@ -149,7 +154,7 @@ class _At:
 
 
 class Pushforward(_At):
-    """Takes tangents of the arguments to tangents of the result."""
+    """A function from tangents of the arguments to tangents of the result."""
 
     @border
     def __call__(self, *tangents: Any) -> Any:
@@ -162,7 +167,7 @@ class Pushforward(_At):
 
 
 class Pullback(_At):
-    """Takes cotangents of the result to a tuple of cotangents of the arguments."""
+    """A function from cotangents of the result to a tuple of cotangents of the arguments."""
 
     def __call__(self, *cts: Any) -> Any:
         of = self.of
@@ -178,7 +183,7 @@ class Pullback(_At):
 
 
 class Transposed(_At):
-    """Takes cotangents of the result of a linear function to a tuple of those of its arguments."""
+    """A function from cotangents of a linear function's result to a tuple of its arguments'."""
 
     @border
     def __call__(self, ct: Any) -> tuple:
@@ -187,7 +192,7 @@ class Transposed(_At):
         if not of.in_avals or of.in_avals[0].varies:
             cts = self._cotangents(ct, where, what, tangent)
             return of.in_tree.unflatten(of.pull(self.residuals, cts))
-        # Of integers, which have no tangents: their cotangents are integers like them.
+        # Integers have no tangents; their cotangents here are integers.
         cts = self._cotangents(ct, where, what, whole)
         got = of.back(self.residuals, cts, of.in_avals)
         return of.in_tree.unflatten(
@@ -199,7 +204,7 @@ class Transposed(_At):
 
 
 def _opened(program: Program) -> Program:
-    """The program whose constants are its first inputs."""
+    """Return the program with its constants as its first inputs."""
     own = [v for v, _ in program.consts]
     inputs = [*own, *program.inputs]
     return Program(inputs, program.eqns, program.outputs, program.name)

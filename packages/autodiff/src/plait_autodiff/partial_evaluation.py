@@ -1,11 +1,11 @@
-"""Partial evaluation of programs and functions: the known is computed, the rest is a Program.
+"""Partial evaluation of programs and functions: compute known values, and stage the rest.
 
     partial_eval(program, unknown)    divides a Program
-    partial_trace(f, pvals)           runs a Python function on what is known
+    partial_trace(f, pvals)           runs a Python function on the known values
 
-Invariant: the two halves of a program make the whole, the second reads nothing that it does not
-need, and one question about one program has one answer: it is kept on the program, and dies with
-it.
+Invariant: the two halves together compute the results of the program, and the second reads nothing
+that it does not need.  Equal divisions of one program give the same object; it is kept on the
+program and freed with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class PartialProgram(NamedTuple):
       known: known inputs -> known results, then residuals.
       staged: residuals, then instantiated inputs -> instantiated results.
       out_unknown: which results are unknown.
-      out_inst: which results `staged` returns: the unknown ones, and others that were asked for.
+      out_inst: which results `staged` returns: the unknown ones, and those of `ensure_out_inst`.
       residuals: the number of residuals.
       repeats: whether `staged` computes known values again.
     """
@@ -60,13 +60,13 @@ def partial_eval(
     """Divide a program by which of its inputs are known.
 
     Args:
-      program: what to divide; operations with programs are divided inside.
+      program: the program to divide; operations with programs are divided inside.
       unknown: for each input whether it is unknown; one boolean stands for all.
-      inst_in: for each input whether `staged` takes it; unknown ones are always taken.  Of the
-        known ones none is by default: what is needed of them is a residual.
-      ensure_out_unknowns: results that are to be unknown even if they need not be, as a loop
-        needs for what it carries.
-      ensure_out_inst: results that `staged` is to return even if they are known.
+      inst_in: for each input whether `staged` takes it; it always takes unknown ones.  By default
+        it takes no known ones, and residuals replace them.
+      ensure_out_unknowns: results to make unknown even if they could be known, as a loop needs for
+        its carry.
+      ensure_out_inst: results that `staged` must return even if they are known.
       policy: which known values may be residuals, as for `checkpoint`; others are computed again
         in `staged`.  By default all may be.
 
@@ -111,7 +111,7 @@ def _divided(
     n = h.out_unknown.count(False)
     wanted = (*part(also, h.out_unknown, False), *(True,) * h.residuals)
     k = economise(h.known, policy, wanted, inst=tuple(part(inst, unknown, False)))
-    # a residual is a wanted value that is not computed again, or what economise keeps
+    # A residual is either a wanted value that is not recomputed, or a value that economise keeps.
     passed = [w and not r for w, r in zip(wanted, k.redone)]
     positions = [*(i for i, p in enumerate(passed) if p), *range(len(wanted), len(wanted) + k.kept)]
     positions, at = _distinct(k.first, positions)
@@ -138,7 +138,7 @@ def _divided(
 
 
 def _distinct(program: Program, positions: Sequence[int]) -> tuple[list[int], list[int]]:
-    """(those results that are different values, for each result which of them it is)."""
+    """Return (positions of results that differ, for each position the index of its value)."""
     first: dict[Any, int] = {}
     keys = [a if a.__class__ is Var else i for i, a in enumerate(program.outputs)]
     for i in positions:
@@ -148,7 +148,7 @@ def _distinct(program: Program, positions: Sequence[int]) -> tuple[list[int], li
 
 
 def _returning(program: Program, positions: Sequence[int]) -> Program:
-    """The program with some of its results, in this order, and all of its inputs."""
+    """Return the program with the results at these positions, in order, and all of its inputs."""
     outputs = [program.outputs[i] for i in positions]
     chosen = Program(program.inputs, program.eqns, outputs, program.name, program.consts)
     return dce(chosen)[0].with_inputs(program.inputs)
@@ -158,7 +158,7 @@ def _returning(program: Program, positions: Sequence[int]) -> Program:
 
 
 class PartialVal:
-    """A value that is known, or of which only the type is known.
+    """A value that is known, or known by its type only.
 
     >>> import plait
     >>> plait.ext.PartialVal.known(2.0).is_known()
@@ -172,13 +172,13 @@ class PartialVal:
 
     @classmethod
     def known(cls, value: Any) -> "PartialVal":
-        """A known value; raises TypeRule if it is no array."""
+        """Return a known value; raise TypeRule if it is not an array."""
         value = as_value(value)
         return cls(value.aval, value)
 
     @classmethod
     def unknown(cls, aval: Any) -> "PartialVal":
-        """Of this type, an Aval or a ShapeDtypeStruct; raises TypeRule if it is none."""
+        """Return an unknown value of an Aval or ShapeDtypeStruct; raise TypeRule for others."""
         aval = getattr(aval, "aval", aval)
         if not isinstance(aval, Aval):
             raise OperandTypeError(
@@ -188,15 +188,15 @@ class PartialVal:
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether there is a value."""
+        """Return whether there is a value."""
         return self._value is not None
 
     def get_known(self) -> Any:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._value
 
     def get_aval(self) -> Aval:
-        """The type."""
+        """Return the type."""
         return self._aval
 
     def __repr__(self) -> str:
@@ -206,11 +206,11 @@ class PartialVal:
 def partial_trace(
     f: Callable, pvals: Sequence[PartialVal], instantiate: Marks = False
 ) -> tuple[Program, list[PartialVal], list]:
-    """Run `f` on what is known, and stage what depends on what is not.
+    """Run `f` on known values, and stage the operations that depend on unknown ones.
 
     Args:
       f: takes arrays, one for each of `pvals`, and returns a flat sequence of arrays.
-      instantiate: results that are to be unknown even if they are known.
+      instantiate: results to make unknown even if they are known.
 
     Returns:
       (program, results, residuals): `program` takes the residuals and then the unknown arguments,
@@ -247,6 +247,6 @@ def partial_trace(
         PartialVal.unknown(o.aval) if u else PartialVal.known(materialise_at_ground(o))
         for o, u in zip(outs, late)
     ]
-    own = [v for v, _ in made.consts]  # arrays, too, are residuals here
+    own = [v for v, _ in made.consts]  # arrays in the program become residuals, too
     program = Program([*own, *made.inputs], made.eqns, made.outputs, made.name)
     return program, found, [*(x for _, x in made.consts), *captured]

@@ -1,6 +1,6 @@
-"""Derivatives outside of jit, as one program where it is known.
+"""Derivatives outside of jit, run as one compiled program where the cache has one.
 
-Invariant: what is returned is what the transformation gives without recording, up to rounding.
+Invariant: the results equal those of the transformation without recording, up to rounding.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,17 +30,17 @@ __all__ = ["recorded_gradient", "recorded_jvp", "recorded_linearization"]
 
 
 class _Recorded:
-    """What a function returned that was recorded.
+    """The results of a function whose call was recorded.
 
     Args:
-      recording: what it is recorded by.
+      recording: the recording.
       f: the function.
-      tree, xs: its arguments: their structure, and the leaves as values.
+      tree, xs: the structure of its arguments, and their leaves as values.
       has_aux: whether it returns (out, aux).
 
     Attributes:
-      outs, tree: results, and their structure.
-      aux, aux_tree: the same of what is returned beside them.
+      outs, tree: the results, and their structure.
+      aux, aux_tree: the auxiliary results, and their structure.
     """
 
     def __init__(
@@ -62,8 +62,10 @@ class _Recorded:
         self.aux, self.aux_tree = flatten(adables.opened(aux))
 
     def run(self, operands: Sequence[list], key: Any, transformed: Callable[..., Any]) -> Any:
-        """What `Recording.run` gives for a function that returns (results, auxiliary values), as
-        many as were recorded; None if no result was."""
+        """Return the result of `Recording.run` for a function (results, auxiliary values).
+
+        It returns as many of each as were recorded.  Return None if no result was recorded.
+        """
         owns = self.recording.owns
         own, own_aux = ([x for x in xs if owns(x)] for xs in (self.outs, self.aux))
         n = len(own)
@@ -78,19 +80,22 @@ class _Recorded:
         return self.recording.run([*own, *own_aux], operands, (n, key), of_pairs) if n else None
 
     def filled(self, values: Sequence[Any], of_own: Sequence[Any]) -> list:
-        """Values, with what a program gave instead of those that were recorded."""
+        """Return values, with recorded ones replaced by the results of a program."""
         given = iter(of_own)
         return [next(given) if self.recording.owns(x) else x for x in values]
 
     def resumed(self, values: Sequence[Any]) -> list:
-        """Values as the interpreter of the transformation has them."""
+        """Return values as the interpreter of the transformation holds them."""
         return [self.recording.value(x) for x in values]
 
 
 @contextmanager
 def _linearizing(xs: Sequence[Any], does: str, of: Callable[..., Any]):
-    """Yield (the recording of a function that is linearized, what gives the levels by which that is
-    done otherwise)."""
+    """Yield (the recording of a linearized function, a function that returns interpreters).
+
+    The second resumes the recording under the interpreters of a linearization, for calls without
+    a compiled program.
+    """
     levels: Levels | None = None
 
     def opening() -> tuple[JVP, list]:
@@ -124,13 +129,13 @@ def recorded_gradient(
     of: Callable[..., Any],
     differentiate: Callable[..., Any],
 ) -> tuple:
-    """(value, auxiliary value, gradients in a tree like the arguments), from one compiled program
-    if there is one.
+    """Return (value, auxiliary value, gradients in a tree like the arguments), from one compiled
+    program if there is one.
 
     `of` is the function as its user wrote it, `differentiate` is `value_and_grad`.
     """
     r, xs = _begun(primals, of)
-    if not all(map(is_unplaced, xs)):  # placed arrays: as they lie
+    if not all(map(is_unplaced, xs)):  # placed arrays keep their places
         return linearized(f, primals, has_aux, "grad", of).gradient(holomorphic)
 
     def transformed(pair: Callable[..., Any], xs: list) -> Any:
@@ -158,14 +163,14 @@ def recorded_gradient(
 def recorded_linearization(
     f: Callable[..., Any], primals: tuple, has_aux: bool, does: str
 ) -> Linearized:
-    """The function linearized at these primals, by one compiled program if there is one."""
+    """Return the function linearized at these primals, by one compiled program if there is one."""
     r, xs = _begun(primals, f)
     if not all(map(is_unplaced, xs)):
         return linearized(f, primals, has_aux, does, f)
 
     def transformed(pair: Callable[..., Any], xs: list) -> Any:
         inner = linearized(pair, tuple(xs), True, does, f)
-        # A pushforward is a tree of residuals, whose structure holds what is static.
+        # A pushforward is a tree of residuals whose structure holds the static part.
         return inner.outs, inner.aux, Pushforward(inner.derivative(), inner.residuals)
 
     with _linearizing(xs, does, f) as (recording, otherwise):
@@ -206,8 +211,8 @@ def recorded_jvp(
     has_aux: bool,
     differentiate: Callable[..., Any],
 ) -> tuple:
-    """The results of `jvp` with these primals and tangents, from one compiled program if there is
-    one.
+    """Return the results of `jvp` with these primals and tangents, from one compiled program if
+    there is one.
 
     `tree` is that of the primals, `differentiate` is `jvp`.
     """

@@ -1,12 +1,12 @@
 """Reverse mode through operations that apply one program to every row.
 
-Such an operation has operands that its program sees: each is shared by all rows, or has something
-of its own for each; and so have its results, which may also be summed over all rows.  Its halves
-and its reversal are operations of the same kind, so whoever makes one says how it is written, and
-no rule of division or reversal.  Forward mode follows from its wiring.
+The program of such an operation reads operands of two kinds: those that all rows share, and those
+with a value for each row.  Results are of the same kinds, or summed over all rows.  The halves and
+the reversal of such an operation are operations of the same kind.  So the author of one describes
+only how it is written, and no rules of division or reversal.  Forward mode follows from its wiring.
 
-Invariant: a residual that is an operand is handed on, and what follows from shared operands alone
-is made once, not for each row; cotangents of what all rows share are summed.
+Invariant: a residual that is an operand is passed on.  Values that follow from shared operands
+alone are computed once, not for each row.  Cotangents of shared operands are summed.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ __all__ = ["Rowwise", "rowwise"]
 
 
 class Rowwise(ABC):
-    """How an operation with a program on rows is written.
+    """The description of an operation with a program on rows.
 
     Attributes:
       shared: the kind of operands that all rows share.
@@ -33,35 +33,37 @@ class Rowwise(ABC):
     summed: Any = "summed"
 
     def lead(self, params: dict[str, Any]) -> int:
-        """The number of operands in front that no program sees (lengths, an order of rows); they
-        are handed to every operation that is made of this one, and have no derivatives."""
+        """Return the number of operands in front that no program reads (lengths, an order of rows).
+
+        They are passed to every operation made from this one, and have no derivatives.
+        """
         return 0
 
     @abstractmethod
     def kinds(self, params: dict[str, Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The kinds of the operands that the program sees, and of the results."""
+        """Return the kinds of the operands that the program reads, and of the results."""
 
     @abstractmethod
     def made(
         self, params: dict[str, Any], program: Program, kinds: tuple, outs: tuple
     ) -> dict[str, Any]:
-        """The parameters of the same operation of another program, with these kinds."""
+        """Return the parameters of this operation with another program and these kinds."""
 
     @abstractmethod
     def each(self, aval: Any, params: dict[str, Any]) -> Any:
-        """The kind of an operand or result that has a value of this type for each row."""
+        """Return the kind of an operand or result that has a value of this type for each row."""
 
     def apart(self, equation: Any, params: dict[str, Any]) -> bool:
-        """Whether an equation of the program, of shared operands, means the same outside of it."""
+        """Return whether an equation on shared operands may be moved out of the program."""
         return True
 
 
 def rowwise(prim: Primitive, how: Rowwise) -> None:
-    """Give an operation with a program on rows its rules of division and reversal.
+    """Register rules of division and reversal for an operation with a program on rows.
 
     Args:
       prim: a primitive with many results and one program, `params["program"]`.
-      how: how it is written.
+      how: the description of the operation.
 
     Raises DuplicateRule, when it is used, if it has such rules already.
     """
@@ -83,7 +85,7 @@ def _divided(prim: Primitive, how: Rowwise, split: Split, args: Any, params: dic
     h = split_program(params["program"], unknown)
     m = len(h.known.outputs) - h.residuals
     place = {v: i for i, v in enumerate(h.known.inputs)}
-    at = [place.get(v) for v in h.known.outputs[m:]]  # of a residual that is at hand
+    at = [place.get(v) for v in h.known.outputs[m:]]  # of a residual that is an operand
     known, known_kinds = part(args, unknown, False), part(kinds, unknown, False)
     once = _made_once(how, h.known, known_kinds, params)
     shared = [i is None and v in once for v, i in zip(h.known.outputs[m:], at)]
@@ -96,7 +98,7 @@ def _divided(prim: Primitive, how: Rowwise, split: Split, args: Any, params: dic
         new = how.made(params, first, tuple(known_kinds), results)
         got = prim.bind(*lead, *known, **new)
     for_all = iter(())
-    if any(shared):  # rows play no part in what this program gives
+    if any(shared):  # the results of this program are the same for all rows
         for_all = iter(evaluate(_of_all(h.known, (*(False,) * m, *shared), once), known))
     values, new_kinds = iter(got[m:]), iter(fresh)
     residuals, kept = [], []
@@ -116,7 +118,7 @@ def _divided(prim: Primitive, how: Rowwise, split: Split, args: Any, params: dic
 
 
 def _made_once(how: Rowwise, program: Program, kinds: Sequence[Any], params: dict) -> set:
-    """The variables of a program that follow from shared operands alone."""
+    """Return the variables of a program that follow from shared operands alone."""
     once: set = {v for v, k in zip(program.inputs, kinds, strict=True) if k == how.shared}
     for e in program.eqns:
         given = [v for v in e.inputs if isinstance(v, Var)]
@@ -127,8 +129,10 @@ def _made_once(how: Rowwise, program: Program, kinds: Sequence[Any], params: dic
 
 
 def _of_all(program: Program, keep: tuple[bool, ...], once: set) -> Program:
-    """The program of results that rows play no part in; what has effects is done for each row, and
-    not once more here."""
+    """Return the program of results that are the same for all rows.
+
+    It omits equations with effects: they run for each row, and must not run once more here.
+    """
     outputs = part(program.outputs, keep)
     eqns = live_equations([e for e in program.eqns if not once.isdisjoint(e.outputs)], outputs)
     return Program(program.inputs, eqns, outputs, program.name, program.consts)

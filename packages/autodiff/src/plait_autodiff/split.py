@@ -1,10 +1,10 @@
-"""Split, the interpreter of partial evaluation: the known is computed, the unknown is staged.
+"""Split, the interpreter of partial evaluation: compute known values, stage unknown ones.
 
 Linearizing is forward mode over `Split`: primals are known, tangents unknown.  The same class
-divides Programs, the parent then being a Stage too.
+divides Programs; its parent is then a Stage, too.
 
-Invariant: what touches no unknown runs in `parent` now; what touches one is recorded in `stage`.
-The values that the stage captures are the residuals.
+Invariant: an operation without unknown operands runs in `parent` now; one with an unknown operand
+is recorded in `stage`.  The values that the stage captures are the residuals.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ split_rules = RuleTable(
 
 
 class Split(Interpreter):
-    """Runs what is known under `parent`, records the rest in `stage`."""
+    """Runs operations on known values under `parent`, and records the others in `stage`."""
 
     does = "linearize"
 
@@ -43,7 +43,7 @@ class Split(Interpreter):
         self.stage, self.beside, self.of = stage, stage, of
 
     def unknown(self, x: Any) -> bool:
-        """Whether a value is the stage's."""
+        """Return whether a value belongs to the stage."""
         return x.__class__ is Var and x.by is self.stage
 
     def apply(self, prim: Any, args: Any, params: dict) -> Any:
@@ -64,7 +64,7 @@ class Split(Interpreter):
                 with use(self.parent):  # type: ignore[arg-type]
                     return rule(self, args, params)
             say = expand_rules.find(prim)
-            if say is not None:  # say it with others, and divide those
+            if say is not None:  # divide the operations of its expansion
                 with use(self):
                     return as_list(say(*args, **params))
         return stage.apply(prim, args, params)
@@ -91,7 +91,7 @@ def split_program(
     def make() -> Halves:
         known, later = Stage(None, "split"), Stage(None, "split")
         later.settles = False
-        later.parent = known  # what is known may be captured by what is not
+        later.parent = known  # the unknown half may capture values of the known one
         s = Split(known, later)
         try:
             with collector_paused():
@@ -115,27 +115,27 @@ def split_program(
     return derived(program, ("split", unknown, force), make)
 
 
-# ---- small tools of those who divide ---------------------------------------------------------
+# ---- tools for divided programs --------------------------------------------------------------
 
 
 def divide(split: Split, args: Sequence[Any]) -> tuple[bool, ...]:
-    """Which operands are unknown."""
+    """Return which operands are unknown."""
     return tuple([split.unknown(a) for a in args])
 
 
 def merge(mask: Iterable[bool], unknown: Iterable[Any], known: Iterable[Any]) -> list:
-    """`unknown` where mask, `known` elsewhere, in order."""
+    """Return `unknown` where the mask is true and `known` elsewhere, in order."""
     u, k = iter(unknown), iter(known)
     return [next(u) if m else next(k) for m in mask]
 
 
 def part(xs: Iterable[Any], mask: Iterable[Any], value: bool = True) -> list:
-    """Those whose mask is `value`."""
+    """Return the items whose mask is `value`."""
     return [x for x, m in zip(xs, mask, strict=True) if bool(m) is value]
 
 
 def choose(program: Program, keep: tuple[bool, ...]) -> Program:
-    """The program with only some of its results."""
+    """Return the program with some of its results only."""
     if all(keep):
         return program
     return derived(
@@ -148,7 +148,7 @@ def choose(program: Program, keep: tuple[bool, ...]) -> Program:
 
 
 class Pooled(NamedTuple):
-    """Branches that were made alike.
+    """Branches with equal types.
 
     firsts: operands -> results, then places for residuals.
     seconds: these places, then the operands whose numbers are in `forwarded`, then the rest.
@@ -160,12 +160,13 @@ class Pooled(NamedTuple):
 
 
 def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> Pooled:
-    """Make branches (first, second, count) alike: a first program returns `n` results and its
-    residuals, `count` of them, and its second takes these in front.
+    """Give branches (first, second, count) equal types.
 
-    A residual that is an operand is not handed back: whoever runs the second program has it still,
-    and in a loop it may be the same in every turn.  Only one branch runs, so the residuals of all
-    share places by their types; a branch writes zeros where another has more of a type.
+    Each first program returns `n` results, then its `count` residuals; each second program takes
+    the residuals in front.  A residual that is an operand is not returned: the caller of the
+    second program still has it, and in a loop it may be the same in every turn.  Only one branch
+    runs, so the branches share places for residuals by type.  A branch writes zeros into places
+    that it does not use.
     """
     places: list[Any] = []
     plans: list[list[tuple[bool, int]]] = []
@@ -208,8 +209,10 @@ def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> Pooled:
 
 
 def steady(program: Program, start: int, count: int) -> list[bool]:
-    """Of each result from number `start` on, whether it depends on the first `count` inputs alone,
-    and need not be computed again in every turn of a loop in which these stay as they are."""
+    """Return, for each result from number `start` on, whether it is the same in every turn.
+
+    It is if it depends only on the first `count` inputs, which stay the same in the loop.
+    """
     if program.effects:
         return [False] * (len(program.outputs) - start)
     varying = set(program.inputs[count:])

@@ -1,6 +1,6 @@
 """Sums of many cotangents: over the turns of a loop, or the uses of a value.
 
-Invariant: of floats narrower than float32 more than two are summed in float32, and rounded once.
+Invariant: three or more floats narrower than float32 are summed in float32 and rounded once.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def widened(x: Any) -> Any:
 
 
 def summed_in(a: Aval) -> Aval:
-    """Return the type that cotangents of type `a`, one of each turn, are summed in.
+    """Return the type in which cotangents of type `a`, one per turn, are summed.
 
     Floats narrower than float32 would be rounded at every turn: a sum of ones ends at 256 in
     bfloat16.

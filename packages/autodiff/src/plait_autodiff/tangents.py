@@ -1,7 +1,7 @@
-"""Checks of arguments, tangents and cotangents that users give to derivatives.
+"""Checks of the arguments, tangents and cotangents that users pass to derivatives.
 
-Invariant: what comes out has the exact type that the interpreters want; ZERO is said once, here,
-for what can not vary.
+Invariant: the results have exactly the types that the interpreters need.  ZERO for values that
+have no derivative is introduced here only.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def expect_function(f: Any, what: str) -> None:
 
 
 def no_tangent(aval: Aval) -> np.ndarray:
-    """The tangent or cotangent of what can not vary."""
+    """Return the tangent or cotangent of a value that has no derivative."""
     return np.zeros(aval.shape, float0)
 
 
@@ -42,7 +42,7 @@ _RULE = "it has the dtype of the value that it belongs to, or float0 if that is 
 
 
 def tangent(t: Any, of: Aval, what: str) -> Any:
-    """A tangent or cotangent, of a value of type `of`, as users give it -> a value, or ZERO."""
+    """Return a user's tangent or cotangent of a value of type `of` as a value, or ZERO."""
     given, want = getattr(t, "dtype", None), of.tangent_type
     if not of.varies:
         if given == float0:
@@ -73,8 +73,11 @@ def tangent(t: Any, of: Aval, what: str) -> Any:
 
 
 def given_cotangent(ct: Any, of: Aval, what: str) -> Any:
-    """A cotangent of a result of type `of`, as users give it.  One of an integer or boolean result
-    is zero whatever it is, also if it has the result's own dtype or is a Python integer."""
+    """Return a user's cotangent of a result of type `of` as a value, or ZERO.
+
+    The cotangent of an integer or boolean result is always zero, also if the user passed the
+    result's own dtype or a Python integer.
+    """
     if not of.varies and of.category <= INTEGER and getattr(ct, "dtype", None) != float0:
         given = admitted(ct).aval
         weak = given.weak_type and given.category <= INTEGER
@@ -84,7 +87,7 @@ def given_cotangent(ct: Any, of: Aval, what: str) -> Any:
 
 
 def whole(t: Any, of: Aval, what: str) -> Any:
-    """A cotangent among integers, of a value of type `of`: integers of its shape and dtype."""
+    """Return an integer cotangent of a value of type `of`, which has its shape and dtype."""
     t = admitted(t)
     fits = t.aval.dtype == of.dtype or (t.aval.weak_type and t.aval.category <= of.category)
     if t.aval.shape != of.shape or not fits:
@@ -96,7 +99,7 @@ def whole(t: Any, of: Aval, what: str) -> Any:
 
 
 def matching(want: Any, got: Any, kind: Any, what: str) -> list:
-    """Leaves of `got`, which must have the structure `kind` of `want`."""
+    """Return the leaves of `got`, which must have the structure `kind` of `want`."""
     got = adables.opened(got)
     leaves, tree = flatten(got)
     if tree != kind:
@@ -108,8 +111,9 @@ def matching(want: Any, got: Any, kind: Any, what: str) -> list:
 
 
 def pair_of(out: Any, what: str) -> tuple:
-    """Return (out, aux), the result of a function under `what`; the current interpreter is that in
-    which the function ran.
+    """Return (out, aux), the result of a function under `what`.
+
+    The current interpreter must be the one in which the function ran.
 
     Raises ArgumentError for another result, UnexpectedTracerError for an escaped value in aux.
     """
@@ -128,7 +132,7 @@ def pair_of(out: Any, what: str) -> tuple:
 
 
 def numbers(argnums: Any, what: str) -> tuple[int, ...]:
-    """Arguments to differentiate, as users number them; TypeRule if they do not."""
+    """Return argument numbers given by a user as a tuple; raise TypeRule for other values."""
     given = argnums if isinstance(argnums, tuple | list | range) else (argnums,)
     try:
         return tuple([index(n) for n in given])
@@ -139,7 +143,7 @@ def numbers(argnums: Any, what: str) -> tuple[int, ...]:
 
 
 def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
-    """Positions of the arguments to differentiate; TypeRule if there are none such."""
+    """Return the positions of the arguments to differentiate; raise TypeRule if one is absent."""
     found = [position(n, args, fun) for n in nums]
     if len(set(found)) != len(found):
         raise ArgumentError(
@@ -151,7 +155,7 @@ def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
 def of_chosen(
     fun: Callable, nums: tuple[int, ...], args: tuple, kwargs: dict
 ) -> tuple[Callable, tuple]:
-    """(function of the arguments that `nums` names, these arguments); the others are as given."""
+    """Return (function of the arguments that `nums` names, these arguments); fix the others."""
     at = positions(nums, args, fun)
 
     def of(*chosen: Any) -> Any:
@@ -174,7 +178,7 @@ def position(n: int, args: tuple, fun: Callable) -> int:
 
 
 _INTEGERS = ("grad", "jacrev")
-"""Those that have `allow_int`."""
+"""The functions that have `allow_int`."""
 
 
 def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
@@ -205,8 +209,11 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
 
 
 def expect_results(ys: Any, holomorphic: bool, what: str, reverse: bool) -> None:
-    """Results are complex if the function is holomorphic, and real if it is not and reverse mode
-    pulls one real number for each element."""
+    """Refuse results of the wrong kind.
+
+    Results must be complex if the function is holomorphic.  Otherwise reverse mode needs real
+    results, because it pulls back one real number for each element.
+    """
     for y in ys:
         if holomorphic and y.aval.category != COMPLEX:
             raise OperandTypeError(

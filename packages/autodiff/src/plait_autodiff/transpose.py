@@ -1,16 +1,17 @@
-"""Transposition: a linear program reversed, from cotangents of outputs to those of inputs.
+"""Transposition: reverse a linear program, mapping cotangents of outputs to those of inputs.
 
-In a program that several devices run, types say along which axes of the mesh a value may differ
-(`Aval.vma`).  What is the same on all devices, and is used by an operation whose result differs,
-has a cotangent on each of them, and its own is their sum: this module makes it, and no rule need
-know of it.  Conversely a cotangent that is the same everywhere is made to vary as its value does.
+In a program that runs on several devices, a type lists the mesh axes along which a value may
+differ (`Aval.vma`).  A value that is the same on all devices may be an operand of an operation
+whose result differs.  It then has a cotangent on each device, and its own cotangent is their sum.
+This module makes the sum, so no rule has to.  Conversely, a cotangent that is the same everywhere
+is made to vary as its value does.
 
-The same holds of how values are divided over explicit axes of a mesh (`Aval.sharding`): rules work
-on values whose types do not say it, and what they give is brought to where its own value is.
+The same holds for the division of values over explicit mesh axes (`Aval.sharding`): rules run on
+values whose types carry no sharding, and their results are moved to the sharding of the value.
 
 Invariant: every equation of a linear program is linear in its linear operands together.  None is
-the zero cotangent, and a cotangent has the type of what it belongs to: that is checked where it
-is given.  Equations without linear operands are evaluated on the way.
+the zero cotangent.  A cotangent has the type of its value, which is checked when a rule returns
+it.  Equations without linear operands are evaluated on the way.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -38,7 +39,7 @@ transpose_rules = RuleTable(
 
 
 class Linear:
-    """An operand of which only the type is known, and that the result is linear in it."""
+    """A linear operand of a transpose rule: only its type is known."""
 
     __slots__ = ("aval",)
 
@@ -50,19 +51,19 @@ class Linear:
 
 
 def is_linear(x: Any) -> bool:
-    """Whether a rule's operand is one whose cotangent is wanted."""
+    """Return whether a rule's operand is one whose cotangent is wanted."""
     return x.__class__ is Linear
 
 
 def solid_ct(ct: Any, aval: Aval) -> Any:
-    """A cotangent as a value."""
+    """Return a cotangent as a value; None becomes zero."""
     return Literal(0, aval) if ct is None else ct
 
 
 def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
     """Return the sum of a cotangent over the devices along these axes of a mesh.
 
-    Raises PlaitError where not all devices along them would take part.
+    Raises PlaitError if some device along them does not take part.
     """
     if not axes:
         return ct
@@ -79,12 +80,12 @@ def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
 
 
 def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:
-    """Whether cotangents are summed over devices after the transpose of an operation, not before.
+    """Return whether to sum cotangents over devices after the transpose of an operation.
 
-    They can be, where that is one linear map on all devices; and are, where there is one cotangent
-    (`is_one`) and it becomes no larger: what was broadcast is summed over devices when it is small
-    again.  What has sizes known by name is never summed before, for these may be others on each
-    device.
+    This is correct if the transpose is one linear map on all devices.  It pays if there is one
+    cotangent (`is_one`) that the transpose does not enlarge: the transpose of a broadcast makes it
+    smaller before the sum.  With symbolic sizes the sum always comes after, because the sizes may
+    differ between devices.
     """
     if e.prim.higher is not None or e.prim.ambient is not None:
         return False
@@ -97,13 +98,12 @@ def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:
 
 
 def _is_known(a: Aval) -> bool:
-    """Whether all sizes of a type are numbers."""
+    """Return whether all sizes of a type are numbers."""
     return all(n.__class__ is int for n in a.shape)
 
 
 def _freed(prim: Any, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """Cotangents and operands for a rule, which does as it sees fit with what is divided over
-    explicit axes."""
+    """Return cotangents and operands without shardings, which the rule may choose freely."""
     cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
     free = [Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins]
     return cts if prim.many else cts[0], free
@@ -119,26 +119,25 @@ def pull_back(
     steps: Sequence[Step],
     later: Collection[Any] = (),
 ) -> dict[Var, Any]:
-    """Go through equations from the last to the first; the cotangents of what they begin with.
+    """Walk equations from the last to the first; return cotangents of values that none computes.
 
-    A rule is called if a result of its equation has a cotangent.  Every reverse pass is this one:
-    of linear programs with the rules for transposition, of others (`inversion`) with rules that
-    recover the operands they need.
-
+    A rule is called if a result of its equation has a cotangent.  Every reverse pass uses this
+    walk: that of linear programs with transpose rules, that of other programs (`inversion`) with
+    rules that recover the operands they need.
     Args:
-      outputs, cts: where cotangents begin; None is zero.
+      outputs, cts: the values to start from and their cotangents; None is zero.
       steps: in the order of evaluation.
-      later: values whose cotangents may be left to be summed over devices by the caller.
+      later: values whose cotangents may be returned before they are summed over devices.
     """
     total: dict[Any, Any] = {}
     shares: dict[Any, dict[frozenset, Any]] = {}
-    """By the axes along which a value itself does not vary: sums of what its cotangent is the sum
-    of over the devices along them."""
+    """By value, then by the mesh axes along which only the cotangent varies: partial sums that
+    are still to be summed over the devices along these axes."""
     often: set[Any] = set()
-    """The values of narrow floats with two cotangents or more, which may be sums in float32."""
+    """Values of narrow floats with two cotangents or more; their sums may be in float32."""
 
     def give(a: Any, ct: Any, by: Any) -> None:
-        # integers have cotangents in `linear_transpose` alone, and these are integers
+        # Only `linear_transpose` makes cotangents of integers, and these are integers too.
         if not ct.aval.same_type(a.aval) and not ct.aval.same_type(a.aval.tangent_type):
             raise OperandTypeError(
                 f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
@@ -160,11 +159,11 @@ def pull_back(
         kept[key] = ct
 
     def settled(a: Any, ct: Any) -> Any:
-        """A sum of cotangents of `a`, in its dtype."""
+        """Return a sum of cotangents of `a`, in its dtype."""
         return ct if ct is None or a not in often else rounded([ct], [a.aval.tangent_type])[0]
 
     def taken(a: Any) -> Any:
-        """The cotangent of `a`, which varies as `a` does."""
+        """Remove and return the cotangent of `a`, made to vary as `a` does."""
         ct = settled(a, total.pop(a, None))
         if shares:
             for over, share in shares.pop(a, {}).items():
@@ -179,6 +178,7 @@ def pull_back(
         for e, ins, rule in reversed(steps):
             given: Sequence[Any]
             if e.prim.many:
+                # The common case, one device and wide floats, needs no settling by `taken`.
                 plain = not shares and not often
                 ct = [
                     total.pop(o, None) if plain and not o.aval.vma else taken(o) for o in e.outputs
@@ -205,7 +205,8 @@ def pull_back(
                 for ct in given:
                     if ct is None:
                         continue
-                    if e.prim.higher is None:  # what has programs goes by the types of these
+                    # Rules of operations with programs depend on the shardings in these types.
+                    if e.prim.higher is None:
                         for v in (*e.outputs, *ins):
                             if v.aval.sharding is not None:
                                 ct, ins = _freed(e.prim, ct, ins)
@@ -229,14 +230,14 @@ def pull_back(
 def backward(
     program: Program, args: Sequence[Any], cts: Sequence[Any], later: Sequence[int] = ()
 ) -> list:
-    """Cotangents of the inputs, or None, from those of the outputs.
+    """Return the cotangents of the inputs, or None, given those of the outputs.
 
     Args:
       program: linear in some inputs together.
       args: known values, or Linear.
       cts: of the outputs; None is zero.
-      later: the inputs whose cotangents may be left to be summed over devices by whoever uses them;
-        their types say so.
+      later: inputs whose cotangents may be returned before they are summed over devices; their
+        types show it.
     """
     waiting = {program.inputs[i] for i in later}
     total = pull_back(program.outputs, cts, _linear_equations(program, args), waiting)
@@ -244,7 +245,7 @@ def backward(
 
 
 def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
-    """The equations with linear operands, and their rules; the others are evaluated."""
+    """Return the equations with linear operands and their rules; evaluate the others."""
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
     of_type: dict[Aval, Linear] = {}
@@ -272,7 +273,7 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
 
 
 def _said_otherwise(e: Eqn, ct: Any, *ins: Any, **params: Any) -> list:
-    """Transpose what the operation's `expand` rule says."""
+    """Transpose the expansion that the operation's `expand` rule gives."""
     say = expand_rules.find(e.prim)
     if say is None:
         raise transpose_rules.missing(e.prim, e.where)
@@ -284,10 +285,10 @@ def _said_otherwise(e: Eqn, ct: Any, *ins: Any, **params: Any) -> list:
 def transpose_program(
     program: Program, linear: tuple[bool, ...], given: tuple[bool, ...], full: bool = False
 ) -> tuple[Program, tuple[bool, ...]]:
-    """(known inputs, given cotangents) -> cotangents of the linear inputs.
+    """Return the program (known inputs, given cotangents) -> cotangents of the linear inputs.
 
-    Also which of these there are: all, if `full`, for programs of which one is chosen; else those
-    that are not zero, and sums of them over devices are left to the caller.
+    Also return which cotangents it gives.  With `full` it gives all, as branches of a `cond` must
+    agree.  Otherwise it gives those that are not zero, and the caller sums them over devices.
     """
 
     def make() -> tuple[Program, tuple[bool, ...]]:
@@ -314,16 +315,16 @@ def transpose_program(
     return derived(program, ("transpose", linear, given, full), make)
 
 
-# ---- programs of which only a part is linear -------------------------------------------------
+# ---- partly linear programs ------------------------------------------------------------------
 
 
 def divided_backward(
     program: Program, linear: tuple[bool, ...], known: Sequence[Any], cts: Sequence[Any]
 ) -> list:
-    """Cotangents of the linear inputs, or None.
+    """Return the cotangents of the linear inputs, or None.
 
-    Operations with programs may take what is known and what is linear together, so the program is
-    divided: the known half is evaluated, and the other reversed.
+    Operations with programs may take known and linear operands together.  So the program is
+    divided: the known half is evaluated, the other half reversed.
     """
     h = split_program(program, linear, (True,) * len(program.outputs))
     residuals = evaluate(h.known, known)
@@ -334,7 +335,7 @@ def divided_backward(
 def transpose_divided(
     program: Program, linear: tuple[bool, ...], given: tuple[bool, ...]
 ) -> Program:
-    """(known inputs, given cotangents) -> cotangents of all linear inputs."""
+    """Return the program (known inputs, given cotangents) -> cotangents of all linear inputs."""
     known, wanted = part(program.in_avals, linear, False), part(program.in_avals, linear)
 
     def back(*xs: Any) -> list:

@@ -6,9 +6,10 @@
     import jax           # Plait's modules, by JAX's names
     import optax         # whatever imports jax
 
-`python -m plait_jax script.py` runs a script so, and PLAIT_JAX=1 every Python of an environment.
+`python -m plait_jax script.py` runs one script this way, PLAIT_JAX=1 every Python process of an
+environment.
 
-Invariant: importing this imports neither Plait nor anything by the name of jax.
+Invariant: importing this package imports neither Plait nor any module named jax.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "MissingName", "install", "installed", "report", "uninstall"]
 
 _LATE = {"report": "mentions", "MissingName": "requests"}
-"""Names that need Plait, and the modules that have them."""
+"""Names that need Plait, and the modules that define them."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,8 @@
-"""`python -m plait_jax script.py ...`: a script, or `-m module`, where Plait answers `import jax`.
+"""`python -m plait_jax script.py ...`: run a script, or `-m module`, with Plait as jax.
 
-With `--report` before it, the names of JAX that were missing are printed in the end.
+With `--report` before it, the missing JAX names are printed at the end.
 
-Invariant: what is run sees the same sys.argv and `__main__` as if Python had been given it.
+Invariant: the script sees the same sys.argv and `__main__` as if Python had run it directly.
 """
 
 import runpy
@@ -16,7 +16,7 @@ USAGE = "python -m plait_jax [--report] script.py ...   or   -m module ..."
 
 
 def main(argv: list[str]) -> int:
-    """Run what the arguments say; return the exit status."""
+    """Run the script or module in the arguments; return the exit status."""
     telling = argv[:1] == ["--report"]
     rest = argv[1:] if telling else argv
     if not rest or rest == ["-m"] or (rest[0].startswith("-") and rest[0] != "-m"):

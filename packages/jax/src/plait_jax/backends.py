@@ -1,6 +1,6 @@
-"""What JAX's code asks of the runtime: whether devices exist, and how many the CPU is to be.
+"""Queries of JAX code to the runtime: existing devices, and the number of CPU devices.
 
-Invariant: to ask makes no device.
+Invariant: a query creates no device.
 """
 
 import os
@@ -17,7 +17,7 @@ _COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
 def devices_by_flags() -> int | None:
-    """Return how many devices XLA_FLAGS want the CPU to be; None if they do not say.
+    """Return the number of CPU devices that XLA_FLAGS request; None without a request.
 
     >>> import os
     >>> os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -30,8 +30,10 @@ def devices_by_flags() -> int | None:
 
 
 class _Backends(Mapping[str, Any]):
-    """Platform -> its devices, where they exist: libraries ask before they change how many there
-    will be."""
+    """Platform -> its devices, once they exist.
+
+    Libraries look here before they change the number of devices.
+    """
 
     def __getitem__(self, name: str) -> Any:
         if name in list(self):

@@ -1,6 +1,6 @@
-"""The derivative and transposition rules of JAX's primitives, for Plait's tables.
+"""The derivative and transpose rules of JAX's primitives, for Plait's tables.
 
-Invariant: only the tables of plait_autodiff load this.
+Invariant: only the tables of plait_autodiff load this module.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .primitives import (
 
 
 def _give(prim: Primitive) -> None:
-    """Give both tables a rule that asks the registries."""
+    """Register rules in both tables that look up the registries when they run."""
 
     def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
         rule = primitive_jvps.get(prim)
@@ -50,7 +50,7 @@ def _give(prim: Primitive) -> None:
 
 
 def _tangent(t: Any) -> Any:
-    """Return a tangent as Plait's rules do."""
+    """Return a tangent in the form that Plait's rules use."""
     return ZERO if t is None or t is Zero or isinstance(t, Zero) else as_value(t)
 
 

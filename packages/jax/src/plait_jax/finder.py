@@ -1,7 +1,7 @@
-"""`import jax`, answered: a finder of modules, and of the metadata of the distribution jax.
+"""The import of `jax`: a finder of its modules, and of the metadata of the distribution jax.
 
-Invariant: it stands before all other finders while it is installed, and answers for `jax` and what
-is below it, and for nothing else; nothing of Plait is imported before jax is asked for.
+Invariant: while installed, it comes before all other finders, and finds only `jax` and the modules
+below it.  It imports Plait only when jax is imported.
 """
 
 import os
@@ -18,16 +18,16 @@ from typing import Any
 __all__ = ["VERSION", "JaxFinder", "install", "installed", "part", "uninstall"]
 
 VERSION = "0.10.2"
-"""The version of JAX whose names these are."""
+"""The version of JAX whose names Plait provides."""
 
 
 def part(name: str) -> ModuleType:
-    """Return a module of this package; import it, and Plait with it, if nobody has."""
+    """Return a module of this package; the first call imports it, and Plait with it."""
     return import_module(f"plait_jax.{name}")
 
 
 class JaxDistribution(Distribution):
-    """What `importlib.metadata` tells of jax."""
+    """The distribution metadata of jax, for `importlib.metadata`."""
 
     def read_text(self, filename: str) -> str | None:
         if filename == "METADATA":
@@ -39,7 +39,7 @@ class JaxDistribution(Distribution):
 
 
 class Module(ModuleType):
-    """A module of JAX; what it has is looked up when it is first asked for."""
+    """A module of JAX whose attributes are looked up on first access."""
 
     def __getattr__(self, name: str) -> Any:
         found = part("names").found(self.__name__, name)
@@ -78,18 +78,18 @@ class JaxFinder(MetaPathFinder, Loader):
 
 
 def installed() -> bool:
-    """Return whether `import jax` is answered here."""
+    """Return whether `import jax` imports Plait's modules."""
     return any(isinstance(f, JaxFinder) for f in sys.meta_path)
 
 
 def install() -> None:
-    """Answer `import jax`, and all below it, with Plait's modules from now on.
+    """Make `import jax`, and imports below it, return Plait's modules from now on.
 
-    Whether Python numbers have 64 bits is what JAX_ENABLE_X64 says, as it is for jax; without it
-    they have 32.
+    JAX_ENABLE_X64 selects whether Python numbers have 64 bits, as it does for jax; without it they
+    have 32.
 
-    Raises PlaitError if jax itself is imported already: who holds its functions would mix arrays of
-    two kinds.
+    Raises PlaitError if jax itself is imported already: code that holds its functions would mix
+    arrays of two kinds.
 
     >>> install()
     >>> import jax
@@ -108,7 +108,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Stop answering, and forget the modules of `jax` that were made; for tests.
+    """Remove the finder, and the modules of `jax` that it made; for tests.
 
     >>> uninstall()
     """

@@ -1,6 +1,6 @@
 """Functions of flat arguments, as JAX's inner tools pass them on (`jax.extend.linear_util`).
 
-Invariant: a wrapped function keeps the tree of its last result, and nothing else.
+Invariant: a flattened function keeps the tree of its last result, and nothing else.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class WrappedFun:
         self.__name__ = getattr(f, "__name__", "f")
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self.f(*args, **{**self.params, **kwargs})
 
     def __repr__(self) -> str:
@@ -32,12 +32,12 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
 
 
 def flatten_fun(fun: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return the function of the leaves of (args, kwargs), and what returns its result's tree."""
+    """Return (function of (args, kwargs) as leaves, function that returns its result's tree)."""
     return _flattened(fun, lambda leaves: tree_util.tree_unflatten(in_tree, leaves))
 
 
 def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return the function of the leaves of args, and what returns its result's tree."""
+    """Return (function of the leaves of args, function that returns its result's tree)."""
     return _flattened(fun, lambda leaves: (tree_util.tree_unflatten(in_tree, leaves), {}))
 
 
@@ -55,5 +55,5 @@ def _flattened(fun: WrappedFun, build: Callable[[Any], Any]) -> Any:
 
 
 def safe_map(fun: Callable[..., Any], *xs: Any) -> list[Any]:
-    """Return the list of what a function gives for each, of sequences of one length."""
+    """Return the list of results of a function on sequences of equal length."""
     return [fun(*each) for each in zip(*xs, strict=True)]

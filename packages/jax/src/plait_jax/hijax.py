@@ -1,8 +1,7 @@
-"""Values that are several arrays to the tracer (`jax.experimental.hijax`): what their definitions
-need.
+"""Definitions of values that the tracer treats as several arrays (`jax.experimental.hijax`).
 
 Libraries define such types and operations when they are imported, for a mode that few programs
-choose.  A definition goes through; applying such an operation is an error.
+choose.  A definition succeeds; applying such an operation raises an error.
 
 Invariant: no operation defined here is ever applied.
 """
@@ -29,26 +28,26 @@ __all__ = [
 
 
 class HiType(Aval):
-    """The base of types that libraries define; without instances."""
+    """The base of types that libraries define; it has no instances."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise missing(f"jax.experimental.hijax.{HiType.__name__}")
 
 
 class MutableHiType(HiType):
-    """Likewise, of values that change."""
+    """The base of types of values that change; it has no instances."""
 
 
 class AvalQDD:
-    """For annotations and `isinstance`: a type, and what changes of it."""
+    """A type together with its changing part, for annotations and `isinstance`."""
 
 
 class AvalMutableQDD(AvalQDD):
-    """Likewise."""
+    """The same for mutable types."""
 
 
 class HiPrimitive:
-    """The base of operations that libraries define; applying one is an error."""
+    """The base of operations that libraries define; applying one raises an error."""
 
     multiple_results = False
 
@@ -79,7 +78,7 @@ control_flow_allowed_effects = EffectTypes()
 
 
 class aval_method:
-    """Decorator: a method that values of a type have, too."""
+    """A decorator of methods that values of a type also have."""
 
     def __init__(self, fun: Callable[..., Any]):
         self.fun = fun
@@ -93,4 +92,4 @@ class aval_property:
 
 
 def register_hitype(cls: type, typeof: Callable[[Any], Any]) -> None:
-    """Say which type values of a class have: nothing asks, as there is none."""
+    """Ignore which type the values of a class have: no such value exists."""

@@ -1,9 +1,9 @@
-"""Names of JAX behind which nothing has to happen: nothing is lost if nothing does.
+"""Names of JAX that need no implementation: doing nothing loses nothing.
 
-What is recorded for monitoring has no listeners; annotations of profiles annotate none; frames of
-libraries that ask to be hidden from tracebacks stay visible.
+Recordings for monitoring have no listeners, annotations of profiles mark nothing, and frames that
+libraries exclude from tracebacks stay visible.
 
-Invariant: nothing here changes what a program computes.
+Invariant: nothing here changes the result of a program.
 """
 
 import functools
@@ -36,20 +36,20 @@ __all__ = [
 VERSION_INFO = tuple(map(int, VERSION.split(".")))
 
 EXCLUDED: list[str] = []
-"""Where JAX keeps the paths that its tracebacks leave out."""
+"""The list in which JAX keeps the paths that its tracebacks leave out."""
 
 
 TYPES_OF_VALUES: dict[type, Any] = {np.ndarray: np.ndarray}
-"""Where libraries add classes of values to JAX: what has `__array__` is a value here anyway."""
+"""The dict in which libraries register value classes; here any class with `__array__` is one."""
 
 global_state = SimpleNamespace(
     client=None, service=None, process_id=0, num_processes=1, preemption_sync_manager=None
 )
-"""JAX's own connection of processes: there is none, whoever else connects them."""
+"""JAX's own connection of processes: none, even if processes are connected in another way."""
 
 
 class TypedNdArray:
-    """For `isinstance` only: numpy arrays inside programs are `plait.Array` here."""
+    """A placeholder for `isinstance`: numpy arrays inside programs are `plait.Array` here."""
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
@@ -57,11 +57,11 @@ def nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def debug_info(*args: Any, **kwargs: Any) -> None:
-    """Return what JAX keeps beside functions for its messages: nothing here."""
+    """Return nothing in place of the information that JAX keeps about functions for messages."""
 
 
 def register_exclusion(path: str) -> None:
-    """Note a path whose frames tracebacks are to leave out."""
+    """Record a path whose frames tracebacks should leave out."""
     EXCLUDED.append(path)
 
 
@@ -71,17 +71,17 @@ def include_frame(frame: Any) -> bool:
 
 
 def unchanged(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator, with or without options, that returns the function as it is."""
+    """Return the function unchanged; works as a decorator with or without options."""
     return fun if fun is not None else lambda f: f
 
 
 @contextmanager
 def annotation(*args: Any, **kwargs: Any):
-    """Mark what a profile would show."""
+    """Enter a block that a profile would mark; do nothing."""
     yield
 
 
 @functools.wraps(lax.scan)
 def scan(*args: Any, _split_transpose: bool = False, **options: Any) -> tuple[Any, Any]:
-    # how its transpose may be divided is nothing that it could be told
+    # The option is ignored: Plait's scan has no choice of how its transpose is divided.
     return lax.scan(*args, **options)

@@ -1,11 +1,11 @@
-"""Programs as jaxprs: the classes by which JAX's code reads programs, changes and evaluates them.
+"""Programs as jaxprs: the classes with which JAX code reads, changes and evaluates programs.
 
-A `Jaxpr` is made of a Program when it is asked for, and a Program of it when it is run: variables
-are the Program's own, equations have JAX's names for primitives and parameters, arrays that were
-closed over are the constants.
+A `Jaxpr` is made from a Program on request, and converted back when it runs.  Its variables are
+the Program's own, its equations have JAX's names for primitives and parameters, and its constants
+are the arrays that were closed over.
 
-Invariant: a program that goes through is the same computation; what no jaxpr can hold (a rule that
-is staged late) is handed through as it is.
+Invariant: the conversions preserve the computation.  Objects that a jaxpr cannot hold (a rule that
+is staged late) are passed through unchanged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,8 +41,10 @@ __all__ = [
 
 
 class _Variables(type):
-    """Its class has Plait's variables as instances, makes such, and is equal to their class: code
-    compares `type(v)` with it."""
+    """The metaclass by which Plait's variables are instances of Var, and `Var(aval)` makes one.
+
+    Var also equals their class, because JAX code compares `type(v)` with it.
+    """
 
     def __eq__(cls, other: Any) -> bool:
         return other is cls or other is Variable
@@ -82,7 +84,7 @@ class Literal:
 
 
 def _atom(a: Any) -> Any:
-    """Return an atom of an equation of Plait's as JAX's."""
+    """Return an atom of Plait's equations as JAX's."""
     if a.__class__ is not Constant:
         return a
     shaped = a.aval.shape or not a.aval.weak_type
@@ -90,7 +92,7 @@ def _atom(a: Any) -> Any:
 
 
 def _back(a: Any) -> Any:
-    """Return an atom of JAX's as Plait's."""
+    """Return an atom of JAX's equations as Plait's."""
     if a.__class__ is not Literal:
         return a
     value = a.val.item() if hasattr(a.val, "item") and not a.aval.shape else a.val
@@ -106,7 +108,7 @@ class JaxprEqn:
     Attributes:
       invars: variables and literals.
       outvars: variables.
-      primitive: as JAX's code compares it: `eqn.primitive is jax.lax.add_p`.
+      primitive: an object that JAX code can compare: `eqn.primitive is jax.lax.add_p`.
       params: parameters; programs are ClosedJaxprs.
     """
 
@@ -137,7 +139,7 @@ class JaxprEqn:
 
 
 def _equation(e: Eqn) -> JaxprEqn:
-    """Return an equation of Plait's as JAX's."""
+    """Return an equation of Plait as JAX's."""
     row = spelling(e.prim.name)
     params = {row.params.get(k, k): _param(v) for k, v in row.out(free(dict(e.params))).items()}
     ins = list(map(_atom, e.inputs))
@@ -147,7 +149,7 @@ def _equation(e: Eqn) -> JaxprEqn:
 
 
 def _param(v: Any) -> Any:
-    """Return a parameter as JAX's."""
+    """Return a parameter as in JAX."""
     if v.__class__ is Program:
         return derived(v, "jaxpr", lambda: _closed(v))
     if v.__class__ is tuple and any(x.__class__ is Program for x in v):
@@ -168,10 +170,11 @@ class Jaxpr:
     """A program with its constants as inputs.
 
     Attributes:
-      constvars: variables for constants, given first.
+      constvars: variables for constants, which come first.
       invars, outvars: as of an equation.
       eqns: in the order of evaluation.
-      effects, debug_info: none.
+      effects: the effects of the Program it was made from; by default none.
+      debug_info: None, unless given.
     """
 
     __slots__ = ("constvars", "invars", "outvars", "_eqns", "_of", "effects", "debug_info", "name",
@@ -222,7 +225,7 @@ class Jaxpr:
 
     @property
     def jaxpr(self) -> "Jaxpr":
-        """Itself."""
+        """The jaxpr itself."""
         return self
 
     def replace(self, **changes: Any) -> "Jaxpr":
@@ -232,7 +235,7 @@ class Jaxpr:
 
     @property
     def as_param(self) -> Program:
-        """What a primitive of Plait takes in its place; a jaxpr with constants must be closed."""
+        """The Program that a primitive of Plait takes in its place; constants must be closed."""
         return ClosedJaxpr(self, []).as_param
 
     def __str__(self) -> str:
@@ -284,7 +287,7 @@ class ClosedJaxpr:
 
     @property
     def effects(self) -> Any:
-        """What it does beside computing."""
+        """The effects beside the computation."""
         return self.jaxpr.effects
 
     def replace(self, **changes: Any) -> "ClosedJaxpr":
@@ -292,7 +295,7 @@ class ClosedJaxpr:
         return ClosedJaxpr(**{"jaxpr": self.jaxpr, "consts": self.consts, **changes})
 
     def map_jaxpr(self, f: Callable[[Jaxpr], Jaxpr]) -> "ClosedJaxpr":
-        """Return it with `f` done to the jaxpr."""
+        """Return a copy with `f` applied to the jaxpr."""
         return ClosedJaxpr(f(self.jaxpr), self.consts)
 
     @property
@@ -326,15 +329,15 @@ def _closed(program: Program) -> ClosedJaxpr:
 
 
 def _mapped(e: Eqn) -> bool:
-    """Whether it is an operation on every row, which JAX has no word for.
+    """Return whether this is an operation on every row, for which JAX has no primitive.
 
-    One in which a name of an axis is free stays: it is bound by whoever has the whole program.
+    One with a free axis name stays as it is: the code that holds the whole program binds the name.
     """
     return e.prim is map_axes and not e.params["program"].axes
 
 
 def _spelled_out(program: Program) -> Program:
-    """Return the program with operations on every row as operations on whole arrays, or loops."""
+    """Return the program with operations on rows rewritten as operations on arrays, or loops."""
     if not any(map(_mapped, program.eqns)):
         return program
     eqns: list[Eqn] = []
@@ -356,7 +359,7 @@ def _spelled_out(program: Program) -> Program:
 
 
 def _of_rows(e: Eqn) -> Program:
-    """Return what an operation on every row is made of."""
+    """Return the expansion of an operation on every row."""
     expand: Any = expand_rules.find(map_axes)
     avals = tuple([a.aval for a in e.inputs])
     traced = trace(lambda *xs: expand(*xs, **e.params), list(map(_shape, avals)), {},
@@ -365,8 +368,9 @@ def _of_rows(e: Eqn) -> Program:
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
-    """Apply a jaxpr to values of its constants, which may be others than it was made with, and of
-    its inputs; return its results.
+    """Apply a jaxpr to values of its constants and inputs; return its results.
+
+    The constants may differ from those with which it was made.
 
     >>> closed = make_jaxpr(lambda x: x * 2.0)(1.0)
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
@@ -389,12 +393,12 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """Return the function that a closed jaxpr is."""
+    """Return a closed jaxpr as a function."""
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """Find the programs among the parameters of an equation."""
+    """Yield the programs among the parameters of an equation."""
     for value in params.values():
         for v in value if isinstance(value, tuple | list) else (value,):
             if isinstance(v, Jaxpr | ClosedJaxpr):
@@ -402,12 +406,12 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Find the programs in the equations of a jaxpr."""
+    """Yield the programs in the equations of a jaxpr."""
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 
 
-# ---- of functions ----------------------------------------------------------------------------
+# ---- jaxprs of functions ---------------------------------------------------------------------
 
 
 def make_jaxpr(
@@ -417,16 +421,16 @@ def make_jaxpr(
     return_shape: bool = False,
     **options: Any,
 ) -> Callable[..., Any]:
-    """A function that returns the ClosedJaxpr of `fun` for its arguments.
+    """Return a function that returns the ClosedJaxpr of `fun` for its arguments.
 
-    Values of transformations around it that `fun` closes over are constants of the jaxpr, before
-    its arrays.
+    If `fun` closes over values of surrounding transformations, these are constants of the jaxpr,
+    before its arrays.
 
     Args:
       fun: takes and returns trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of axes that are to be bound around it.
-      return_shape: whether (jaxpr, tree of ShapeDtypeStructs of the results) is returned.
+      axis_env: names and sizes of axes that will be bound around it.
+      return_shape: whether to return (jaxpr, tree of ShapeDtypeStructs of the results).
 
     >>> [eqn.primitive.name for eqn in make_jaxpr(lambda x: plait.lax.sin(x) * x)(1.0).eqns]
     ['sin', 'mul']

@@ -1,6 +1,6 @@
-"""Whether `jax.random.PRNGKey` makes keys of numbers or opaque ones, as JAX's code chooses.
+"""The setting that makes `jax.random.PRNGKey` return opaque keys instead of numbers.
 
-Invariant: `jax.random.key` makes opaque ones whatever is chosen.
+Invariant: `jax.random.key` makes opaque keys under either setting.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _opaque: ContextVar[bool] = ContextVar("opaque_keys", default=False)
 
 @contextmanager
 def enable_custom_prng(new_val: bool = True) -> Iterator[None]:
-    """Let `PRNGKey` make opaque keys in a block, or in the function that is decorated.
+    """Make `PRNGKey` return opaque keys in a block, or in a decorated function.
 
     >>> import plait
     >>> with enable_custom_prng():
@@ -32,5 +32,5 @@ def enable_custom_prng(new_val: bool = True) -> Iterator[None]:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
-    """The key of a seed: its numbers, or an opaque one in a block of `enable_custom_prng`."""
+    """Return the key of a seed: its numbers, or an opaque key under `enable_custom_prng`."""
     return (random.key if _opaque.get() else random.PRNGKey)(seed, impl=impl)

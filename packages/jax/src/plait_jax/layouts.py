@@ -1,4 +1,4 @@
-"""Layouts of arrays in memory (`jax.experimental.layout`): there is none to choose here.
+"""Layouts of arrays in memory (`jax.experimental.layout`); Plait lets users choose none.
 
 Invariant: a format without a layout is the sharding in it; one with a layout is refused.
 """
@@ -11,14 +11,14 @@ __all__ = ["Format", "Layout"]
 
 
 class Layout:
-    """How the elements of an array lie in memory; making one is an error."""
+    """The order of an array's elements in memory; making one raises an error."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise missing("jax.experimental.layout.Layout")
 
 
 class Format:
-    """A layout, which must be None, and a sharding: the sharding itself.
+    """A sharding with a layout, which must be None: the call returns the sharding itself.
 
     >>> Format(None, "here")
     'here'

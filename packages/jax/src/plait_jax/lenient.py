@@ -1,6 +1,7 @@
-"""Functions of JAX's that take what Plait's own refuse, or give it as libraries expect it.
+"""JAX functions that accept more arguments than Plait's own, or return what libraries expect.
 
-Invariant: what Plait takes they hand to it; what they give is what it gives.
+Invariant: arguments that Plait's own functions accept are passed to these, and their values are
+returned unchanged.
 """
 
 import functools
@@ -16,7 +17,7 @@ __all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size"]
 
 @functools.wraps(pnp.shape)
 def shape(a: Any) -> tuple[Any, ...]:
-    # None is an object without axes for numpy
+    # For numpy, None is an object without axes.
     return () if a is None else pnp.shape(a)
 
 
@@ -31,14 +32,16 @@ def size(a: Any, axis: Any = None) -> Any:
 
 
 class finfo:
-    """`plait.numpy.finfo`, whose numbers are scalars of the dtype, as JAX has them: they have
-    numpy's methods, and meet arrays as numbers of that dtype."""
+    """`plait.numpy.finfo` with scalars of the dtype in place of Python numbers, as in JAX.
+
+    They have numpy's methods, and combine with arrays as numbers of that dtype.
+    """
 
     def __init__(self, dtype: Any):
         self._of = pnp.finfo(dtype)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_of":  # of one that is being copied
+        if name == "_of":  # a copy that has no fields yet; without this, the lookup would recurse
             raise AttributeError(name)
         value = getattr(self._of, name)
         return self._of.dtype.type(value) if value.__class__ is float else value
@@ -49,7 +52,7 @@ class finfo:
 
 @functools.wraps(dtypes.canonicalize_dtype)
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    # a dtype that no array can have stays as it is: one compares it
+    # A dtype that no array can have is returned unchanged: libraries compare with it.
     if dtype is object or (isinstance(dtype, np.dtype) and dtype.kind == "O"):
         return np.dtype(object)
     if allow_extended_dtype and isinstance(dtype, type) and issubclass(dtype, dtypes.opaque):

@@ -1,7 +1,7 @@
-"""Lowering of JAX's primitives: functions that are traced, or rules that write MLIR themselves.
+"""Lowering of JAX's primitives, by traced functions or by rules that write MLIR themselves.
 
-Invariant: what is registered last counts; a rule for a platform counts only if it is the one that
-programs are lowered for here.
+Invariant: the rule registered last is used; a rule for a platform is used only if programs are
+lowered for that platform here.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ __all__ = ["LoweringRuleContext", "aval_to_ir_type", "lower_fun", "register_lowe
 
 
 class LoweringRuleContext(NamedTuple):
-    """What a rule is told: the primitive, types of operands and results, and where it writes."""
+    """The context of a rule: primitive, types of operands and results, and the emitter."""
 
     primitive: Any
     avals_in: Sequence[Aval]
@@ -34,7 +34,7 @@ class Traced:
         self.fun, self.multiple_results = fun, multiple_results
 
     def __call__(self, ctx: LoweringRuleContext, *xs: Any, **params: Any) -> list[Any]:
-        """Write what the function does, inside of another rule."""
+        """Emit the function's operations, inside of another rule."""
         program = staged(
             lambda *vs: (
                 as_list(self.fun(*vs, **params))
@@ -48,17 +48,17 @@ class Traced:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Traced:
-    """Return a lowering rule that says with other primitives what one does."""
+    """Return a lowering rule that expresses a primitive by the primitives of a function."""
     return Traced(fun, multiple_results)
 
 
 def register_lowering(
     prim: Any, rule: Any, platform: str | None = None, inline: bool = True, **options: Any
 ) -> Any:
-    """Give a primitive a lowering rule: `lower_fun(f)`, or `rule(ctx, *values, **params)`, which
-    makes MLIR with the bindings that jaxlib has.
+    """Register a lowering rule of a primitive: `lower_fun(f)`, or `rule(ctx, *values, **params)`.
 
-    Raises MissingName for one of Plait's own primitives: these have theirs.
+    The latter makes MLIR with jaxlib's bindings.  Raises MissingName for Plait's own primitives,
+    which have rules already.
     """
     if not isinstance(prim, Primitive):
         raise missing("jax.interpreters.mlir.register_lowering", f"{prim} is Plait's own primitive")

@@ -1,6 +1,6 @@
-"""The rules by which JAX's primitives are mapped, for Plait's table.
+"""The mapping rules of JAX's primitives, for Plait's table.
 
-Invariant: only the table of plait_batching loads this.
+Invariant: only the table of plait_batching loads this module.
 """
 
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from .primitives import (
 
 
 def _give(prim: Primitive) -> None:
-    """Give the table a rule that asks the registries."""
+    """Register a rule that looks up the registries when it runs."""
 
     def mapped(batch: Batch, xs: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
         rest = tuple(xs), tuple(dims)

@@ -1,4 +1,4 @@
-"""Which names of JAX are missing: what was asked for, and what a library's sources mention.
+"""Reports of missing JAX names: those requested so far, or those that a library mentions.
 
 Invariant: sources are read, and never run.
 """
@@ -17,14 +17,16 @@ __all__ = ["report"]
 
 
 def report(library: str | None = None) -> Report:
-    """Return which names of JAX are missing: those asked for in this process so far, or those that
-    the sources of an installed library mention.
+    """Return a report of the JAX names that are missing.
+
+    It covers the names that this process has requested so far, or those that the sources of an
+    installed library mention.
 
     Args:
       library: its import name.
 
     Returns a Report: its text is a line per name, `names` is a list, `requests` has each place.
-    Raises PlaitError if there is no such library.
+    Raises PlaitError if the library is not installed.
 
     >>> isinstance(report().names, list)
     True
@@ -33,7 +35,7 @@ def report(library: str | None = None) -> Report:
 
 
 def _mentioned(library: str) -> Iterator[Request]:
-    """Find the names of JAX in a library's sources that are missing."""
+    """Yield the JAX names in a library's sources that are missing."""
     spec = find_spec(library)
     if spec is None or not (spec.submodule_search_locations or spec.origin):
         raise PlaitError(f"there is no library {library!r} here", fix="install it first")
@@ -46,7 +48,7 @@ def _mentioned(library: str) -> Iterator[Request]:
 
 
 def _names_in(file: Path) -> Iterator[tuple[str, int]]:
-    """Find the names of JAX that a file imports, or reaches as attributes of what it imports."""
+    """Yield the JAX names that a file imports, or reaches as attributes of its imports."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     bound: dict[str, str] = {}
     for node in ast.walk(tree):

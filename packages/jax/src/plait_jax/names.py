@@ -1,9 +1,9 @@
-"""Which name of JAX is what of Plait's.
+"""The table that maps names of JAX to objects of Plait.
 
-A name is looked for in the table, then at Plait's path of the same name.  `names.txt` has the names
-of the version of JAX that is spoken for, made by `tests/libraries/names_of_jax.py`.
+A name is looked up in the table, then at the same path in Plait.  `names.txt` lists the names of
+the supported version of JAX; `tests/libraries/names_of_jax.py` makes it.
 
-Invariant: the table says where things are, and nothing is defined here.
+Invariant: the table holds paths only; nothing is defined here.
 """
 
 import os
@@ -25,7 +25,7 @@ __all__ = ["NAMES", "begin", "found", "lacks", "public"]
 
 
 def _read() -> dict[str, frozenset[str]]:
-    """Return the modules of JAX, with their names."""
+    """Return the modules of JAX, each with its names."""
     text = (Path(__file__).parent / "names.txt").read_text(encoding="utf-8")
     rows = [line.split(" ") for line in text.splitlines()]
     return {row[0]: frozenset(row[1:]) for row in rows}
@@ -143,13 +143,13 @@ _ELSEWHERE = {
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
     """,
 }
-"""Module -> names that are elsewhere, as `name=path`; a path after `:` is in this package."""
+"""Module -> names that live elsewhere, as `name=path`; a path after `:` is in this package."""
 
 _WHOLE = {
     "jax.example_libraries.optimizers": "optimizers",
     "jax.example_libraries.stax": "stax",
 }
-"""Modules whose names are those of a module here."""
+"""Modules whose names are all in one module of this package."""
 
 _SAME = {
     "jax.experimental.checkify": "jax.checks",
@@ -169,11 +169,10 @@ _SAME = {
     "jax._src.lax": "jax.lax",
     "jax._src.tree_util": "jax.tree_util",
 }
-"""Modules whose names are looked for in another module of JAX's, too."""
+"""Modules whose names are also looked up in another module of JAX."""
 
 _ABSENT = frozenset(("jax._src.literals.TypedInt", "jax._src.literals.LiteralArray"))
-"""Names that libraries ask about, to do without them where they are not: no placeholder stands for
-them."""
+"""Names that libraries probe and can do without; no placeholder stands for them."""
 
 TABLE = {
     f"{module}.{name}": path
@@ -186,11 +185,10 @@ _NOTHING = object()
 
 
 def begin() -> None:
-    """Take on JAX's defaults, when jax is first imported: 64 bits where JAX_ENABLE_X64 says so,
-    whole tracebacks where JAX_TRACEBACK_FILTERING does, and as many devices as XLA_FLAGS say that
-    the CPU is.
+    """Apply JAX's defaults when jax is first imported.
 
-    PLAIT_X64 and the like have the last word.
+    JAX_ENABLE_X64 selects 64 bits, JAX_TRACEBACK_FILTERING the form of tracebacks, and XLA_FLAGS
+    the number of CPU devices.  PLAIT_X64 and the like take precedence.
     """
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
@@ -208,9 +206,9 @@ def public(module: str) -> frozenset[str]:
 
 
 def found(module: str, name: str) -> Any:
-    """Return what a name of a module is; of one that Plait lacks, what raises when it is used.
+    """Return the object for a name of a module; for one that Plait lacks, a placeholder.
 
-    Raises AttributeError for what is no name of that module in JAX.
+    Raises AttributeError if JAX has no such name in that module.
     """
     full = f"{module}.{name}"
     thing, why = _look(module, name)
@@ -222,7 +220,7 @@ def found(module: str, name: str) -> Any:
 
 
 def lacks(full: str) -> bool:
-    """Return whether a dotted name is one of JAX's that Plait has not."""
+    """Return whether a dotted name exists in JAX and is missing in Plait."""
     module, _, rest = full, "", ""
     while module not in NAMES and module:
         module, _, last = module.rpartition(".")
@@ -234,7 +232,7 @@ def lacks(full: str) -> bool:
 
 
 def _look(module: str, name: str) -> tuple[Any, str | None]:
-    """Return (what it is, None), or (None, why it is missing)."""
+    """Return (object, None), or (None, why it is missing)."""
     full = f"{module}.{name}"
     if full in TABLE:
         return _at(TABLE[full])
@@ -255,7 +253,7 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
 
 
 def _at(path: str) -> tuple[Any, str | None]:
-    """Return what is at a path, as `_look` does."""
+    """Return the object at a path, in the form of `_look`."""
     here: Any = plait
     if path.startswith(":"):
         module, _, name = path[1:].partition(".")

@@ -1,11 +1,11 @@
 """JAX's small optimisers (`jax.example_libraries.optimizers`), for libraries that build on them.
 
-An optimiser is three functions: `init(params)`, `update(i, grads, state)`, `params(state)`.  What
-it does to one array is said once; `optimizer` does it to the leaves of a tree.
+An optimiser is three functions: `init(params)`, `update(i, grads, state)`, `params(state)`.  Each
+is defined below for one array; `optimizer` applies it to the leaves of a tree.
 
 The rules are those of the papers: Adam and AdaMax (Kingma and Ba 2015), Adagrad (Duchi, Hazan and
-Singer 2011), SM3 (Anil, Gupta, Koren and Singer 2019), Nesterov's momentum as Sutskever et al. 2013
-write it, RMSProp as Hinton's lectures have it.
+Singer 2011), SM3 (Anil, Gupta, Koren and Singer 2019).  Nesterov's momentum has the form of
+Sutskever et al. 2013, RMSProp that of Hinton's lectures.
 
 Invariant: states are trees of arrays; `i` counts from 0.
 """
@@ -52,7 +52,7 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """What an optimiser keeps: a tuple of arrays for each leaf of the parameters.
+    """The state of an optimiser: a tuple of arrays for each leaf of the parameters.
 
     Attributes:
       packed_state: these tuples.
@@ -73,7 +73,7 @@ tree_util.register_pytree_node(
 
 
 def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Decorator: make an optimiser of trees out of one of single arrays.
+    """Turn an optimiser of single arrays into one of trees; a decorator.
 
     `maker(...)` returns `init(x)`, `update(i, g, state)` and `params(state)` for one array.
     """
@@ -118,19 +118,22 @@ def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same step at all times."""
+    """Return a schedule with the same step at all times."""
     return lambda i: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """Times `decay_rate` every `decay_steps`."""
+    """Return a schedule that multiplies the step by `decay_rate` every `decay_steps`."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """Divided by 1 + `decay_rate` times the `decay_steps` that went by."""
+    """Return a schedule that divides the step by 1 + `decay_rate` * i / `decay_steps`.
+
+    With `staircase` the quotient i / `decay_steps` is rounded down.
+    """
     part = (lambda i: pnp.floor(i / decay_steps)) if staircase else (lambda i: i / decay_steps)
     return lambda i: step_size / (1 + decay_rate * part(i))
 
@@ -138,7 +141,7 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """From one step to another along a power."""
+    """Return a schedule from one step to another that follows a power."""
 
     def schedule(i: Any) -> Any:
         left = (1 - pnp.minimum(i, decay_steps) / decay_steps) ** power
@@ -148,7 +151,7 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """`values[k]` after the first `k` of the boundaries."""
+    """Return a schedule with step `values[k]` after the first `k` boundaries."""
     edges, steps = pnp.array(boundaries), pnp.array(values)
     if edges.ndim != 1 or steps.shape != (edges.size + 1,):
         raise ValueError(
@@ -159,7 +162,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A number as a schedule; a function as it is."""
+    """Return a number as a constant schedule, and a function as it is."""
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if pnp.ndim(scalar_or_schedule):
@@ -167,16 +170,16 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     return constant(scalar_or_schedule)
 
 
-# ---- of gradients ----------------------------------------------------------------------------
+# ---- norms of gradients ----------------------------------------------------------------------
 
 
 def l2_norm(tree: Any) -> Any:
-    """The Euclidean norm of all leaves together."""
+    """Return the Euclidean norm of all leaves together."""
     return pnp.sqrt(sum(pnp.vdot(x, x) for x in tree_util.tree_leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Gradients scaled down to a norm, if theirs is greater."""
+    """Scale gradients down to a norm of `max_norm`, if theirs is greater."""
     norm = l2_norm(grad_tree)
     return tree_util.tree_map(
         lambda g: pnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree
@@ -187,20 +190,20 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 def _inverse_root(x: Any) -> Any:
-    """1 / sqrt(x), and 0 where x is."""
+    """Return 1 / sqrt(x), and 0 where x is 0."""
     return pnp.where(x > 0, 1 / pnp.sqrt(pnp.where(x > 0, x, 1)), 0)
 
 
 @optimizer
 def sgd(step_size: Any) -> Any:
-    """Steps against the gradient."""
+    """Step against the gradient."""
     step = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - step(i) * g), (lambda x: x)
 
 
 @optimizer
 def momentum(step_size: Any, mass: float) -> Any:
-    """Steps along a velocity, which gradients change."""
+    """Step along a velocity that accumulates gradients."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -213,7 +216,7 @@ def momentum(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: float) -> Any:
-    """Momentum, with the gradient looked at further on."""
+    """Step along the velocity that a second, equal gradient would give."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -226,7 +229,7 @@ def nesterov(step_size: Any, mass: float) -> Any:
 
 @optimizer
 def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
-    """Each coordinate by the root of its summed squares, with momentum."""
+    """Divide each coordinate by the root of its summed squares, with momentum."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -240,7 +243,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Each coordinate by the root of its mean square."""
+    """Divide each coordinate by the root of its mean square."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -255,7 +258,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 def rmsprop_momentum(
     step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """RMSProp, with momentum."""
+    """Use RMSProp with momentum."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -269,7 +272,7 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Running means of gradients and of their squares, freed of their bias."""
+    """Use running means of gradients and of their squares, corrected for bias."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -285,7 +288,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
 
 @optimizer
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Adam by the greatest gradient, in place of the mean square."""
+    """Use Adam with the greatest gradient in place of the root mean square."""
     step = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -300,7 +303,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """Adagrad in the memory of one number per row of each axis."""
+    """Use Adagrad with the memory of one number per row of each axis."""
     step = make_schedule(step_size)
 
     def along(v: Any, axis: int, ndim: int) -> Any:

@@ -1,7 +1,7 @@
-"""Values of which only the type may be known, and functions that are run on what is known
+"""Values that may be known by type only, and partial evaluation of functions on such values
 (`jax.interpreters.partial_eval`), by `plait_autodiff.ext.partial_trace`.
 
-Invariant: only the table of JAX's names loads this.
+Invariant: only the table of JAX's names loads this module.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ __all__ = ["PartialVal", "trace_to_jaxpr_nounits"]
 
 
 class PartialVal(tuple[Any, Any]):
-    """(None, a value that is known), or (the type of one that is not, None)."""
+    """A pair: (None, known value), or (type of an unknown value, None)."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class PartialVal(tuple[Any, Any]):
 
     @classmethod
     def unknown(cls, aval: Aval) -> "PartialVal":
-        """Return a value of a type."""
+        """Return an unknown value of a type."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
@@ -48,10 +48,10 @@ class PartialVal(tuple[Any, Any]):
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Run a flat function on what is known, and stage the rest.
+    """Run a flat function on known values, and stage the rest.
 
-    Returns (jaxpr, results, constants): the jaxpr's constants are residuals, its inputs the unknown
-    arguments, its outputs the unknown results.
+    Returns (jaxpr, results, constants).  The jaxpr's constants are residuals, its inputs the
+    unknown arguments, its outputs the unknown results.
     """
     given = [Value.known(p[1]) if p[0] is None else Value.unknown(p[0]) for p in pvals]
     program, outs, residuals = partial_trace(fun.call_wrapped, given, instantiate)

@@ -1,11 +1,11 @@
 """JAX's `Primitive`, and the registries of rules for it, over Plait's primitives and tables.
 
-A `Primitive` is one of Plait's in the namespace `jax`: its type rule is the abstract evaluation,
-its `eager` rule the implementation, its `expand` or `lower` rule what was registered as lowering.
-The rules of derivatives and of mapping that it finds in the registries are given to the tables of
-the packages for these by `derivatives` and `mapping`, which only those tables load.
+A `Primitive` becomes a primitive of Plait in the namespace `jax`.  Its type rule is the abstract
+evaluation, its `eager` rule the implementation, its `expand` or `lower` rule the registered
+lowering.  `derivatives` and `mapping` pass the rules in the registries for derivatives and mapping
+to the tables of those packages; only these tables load the two modules.
 
-Invariant: the registries are asked when a rule is needed, and so it does not matter when they were
+Invariant: the registries are read when a rule is needed, so it does not matter when they were
 filled.  Plait's own primitives keep Plait's rules.
 """
 
@@ -65,13 +65,13 @@ Rule = Callable[..., Any]
 primitive_jvps: dict[Any, Rule] = {}
 """Primitive -> rule(primals, tangents, **params) -> (out, tangent); a tangent may be a `Zero`."""
 primitive_transposes: dict[Any, Rule] = {}
-"""Primitive -> rule(ct, *operands, **params) -> cotangents; linear ones are `UndefinedPrimal`."""
+"""Primitive -> rule(ct, *operands, **params) -> cotangents.  Linear ones are `UndefinedPrimal`."""
 primitive_batchers: dict[Any, Rule] = {}
 """Primitive -> rule(operands, dims, **params) -> (out, dim)."""
 axis_primitive_batchers: dict[Any, Rule] = {}
 """The same, with the size, the name and the type of the axis in front."""
 fancy_primitive_batchers: dict[Any, Rule] = {}
-"""The same, with the axis in front, whose `size` and `name` it has."""
+"""The same, with an object in front that has the axis's `size` and `name`."""
 not_mapped = None
 """The dim of an operand that does not vary along the axis."""
 
@@ -80,7 +80,7 @@ not_mapped = None
 
 
 class Held:
-    """A parameter that can not be hashed, or that is no plain value: told apart by identity."""
+    """A parameter that is not hashable; it is compared by identity."""
 
     __slots__ = ("value",)
 
@@ -98,7 +98,7 @@ class Held:
 
 
 def _hold(params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters that can be hashed."""
+    """Return parameters in hashable form."""
     out = {}
     for k, v in params.items():
         try:
@@ -110,13 +110,16 @@ def _hold(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def free(params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters as they were given."""
+    """Return parameters in their original form."""
     return {k: v.value if v.__class__ is Held else v for k, v in params.items()}
 
 
 def _of_one_shape(values: list[Any]) -> list[Any]:
-    """Return operands of an elementwise operation, of which JAX lets some be without axes, in the
-    shape of the others; and Python's numbers among them in their dtype."""
+    """Return operands of an elementwise operation in one shape.
+
+    JAX lets some operands have no axes; these are broadcast to the shape of the others.  Python
+    numbers among them take the dtype of the others.
+    """
     full = next((v for v in values if v.aval.shape), None)
     if full is None or all(v.aval.shape for v in values):
         return values
@@ -132,17 +135,17 @@ _views: dict[Operation, Any] = {}
 
 
 def tell(listener: Callable[["Primitive"], None]) -> None:
-    """Call `listener` with every primitive, those that there are and those to come."""
+    """Call `listener` with every primitive, existing and future."""
     _listeners.append(listener)
     for p in _made:
         listener(p)
 
 
 class Primitive:
-    """A primitive as JAX defines one.
+    """A primitive as JAX code defines it.
 
     Args:
-      name: in programs.
+      name: its name in programs.
 
     Example:
       >>> p = Primitive("twice")
@@ -167,17 +170,17 @@ class Primitive:
         return self.name
 
     def def_impl(self, impl: Rule) -> Rule:
-        """Say what it is of known values."""
+        """Set the implementation for known values."""
         self.impl = impl
         return impl
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
-        """Say which types its results have."""
+        """Set the rule for the types of its results."""
         self.abstract = rule
         return rule
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
-        """Say which types its results have, and which effects it has."""
+        """Set the rule for the types of its results, together with its effects."""
         self.abstract, self.acts = lambda *xs, **params: rule(*xs, **params)[0], True
         return rule
 
@@ -192,7 +195,7 @@ class Primitive:
 
     @property
     def operation(self) -> Operation:
-        """The primitive of Plait that it is."""
+        """The primitive of Plait that stands for it."""
         if self._operation is None:
             made = self._operation = self._make()
             _views[made] = self
@@ -202,7 +205,7 @@ class Primitive:
         return self._operation
 
     def once_made(self, act: Callable[[], None]) -> None:
-        """Call `act` when the primitive is used first, and all that is said of it has been said."""
+        """Call `act` when the primitive is first used, so after all of its definitions."""
         if self._operation is None:
             self._pending.append(act)
         else:
@@ -235,7 +238,7 @@ class Primitive:
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
-    """Compile a primitive and run it; as its implementation, this says that it has no other."""
+    """Compile a primitive and run it; as an implementation, it means that there is no other."""
     return prim.bind(*args, **params)
 
 
@@ -245,7 +248,7 @@ def _aval(x: Any) -> Aval:
 
 
 def expand_with(prim: Primitive, say: Rule) -> None:
-    """Let a primitive be what a function of its operands says with others."""
+    """Expand a primitive into others by a function of its operands."""
 
     def said(*xs: Any, **params: Any) -> Any:
         out = say(*xs, **free(params))
@@ -254,11 +257,11 @@ def expand_with(prim: Primitive, say: Rule) -> None:
     prim.once_made(lambda: expand_rules.rule(prim.operation, override=True)(said) and None)
 
 
-# ---- Plait's own, as JAX's code reads them ---------------------------------------------------
+# ---- Plait's own primitives, as JAX code reads them ------------------------------------------
 
 
 class Named:
-    """A primitive of Plait under JAX's name, or a name of JAX's that no program of Plait has."""
+    """A primitive of Plait under JAX's name, or a JAX name that no program of Plait contains."""
 
     call_primitive = map_primitive = ref_primitive = False
 
@@ -271,7 +274,7 @@ class Named:
 
     @property
     def operation(self) -> Operation:
-        """The primitive of Plait.  Raises MissingName if there is none."""
+        """The primitive of Plait.  Raises MissingName if Plait has none."""
         if self._operation is None:
             found = _in_core(in_plait(self.name))
             if found is None:
@@ -281,7 +284,7 @@ class Named:
 
     @property
     def multiple_results(self) -> bool:
-        """Whether it has a list of results."""
+        """True if it has a list of results."""
         return self.operation.many
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -289,7 +292,7 @@ class Named:
         return [], params
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply it under the current interpreter; parameters are called as JAX calls them."""
+        """Apply it under the current interpreter; parameters have JAX's names."""
         row = spelling(self.operation.name)
         ours = {theirs: mine for mine, theirs in row.params.items()}
         params = {ours.get(k, k): getattr(v, "as_param", v) for k, v in params.items()}
@@ -307,8 +310,10 @@ class Named:
 
 
 def _own(operation: Operation, params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters without those that say nothing (None) and that Plait's primitive lacks:
-    JAX's code gives all that JAX's have (`accuracy=None`, `sharding=None`)."""
+    """Return parameters without those that are None and that Plait's primitive lacks.
+
+    JAX code passes all parameters of JAX's primitives (`accuracy=None`, `sharding=None`).
+    """
     code = getattr(operation.rule, "__code__", None)
     if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
         return params
@@ -317,7 +322,7 @@ def _own(operation: Operation, params: dict[str, Any]) -> dict[str, Any]:
 
 
 class Said(Named):
-    """A primitive of JAX's that is bound as a function of Plait's says it."""
+    """A primitive of JAX that Plait applies as a function of other primitives."""
 
     def __init__(self, name: str, say: Rule, many: bool):
         super().__init__(name)
@@ -325,11 +330,11 @@ class Said(Named):
 
     @property
     def multiple_results(self) -> bool:
-        """Whether it has a list of results."""
+        """True if it has a list of results."""
         return self._many
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Do what it does, under the current interpreter."""
+        """Apply the function under the current interpreter."""
         out = self._say(*args, **params)
         return list(out) if self._many else out
 
@@ -345,13 +350,13 @@ _SAID: dict[str, tuple[Rule, bool]] = {
     "top_k": (lambda x, k, axis=-1: lax.top_k(x, k, axis=axis), True),
     "unstack": (lambda x, axis: lax.unstack(x, axis), True),
 }
-"""Name -> (what it does, whether it has a list of results)."""
+"""Name -> (function that applies it, whether it has a list of results)."""
 
 _named: dict[str, Named] = {name: Said(name, *row) for name, row in _SAID.items()}
 
 
 def primitive_named(name: str) -> Named:
-    """Return the one object that stands for a name of JAX's."""
+    """Return the one object for a JAX name."""
     found = _named.get(name)
     if found is None:
         found = _named[name] = Named(name)
@@ -359,13 +364,16 @@ def primitive_named(name: str) -> Named:
 
 
 def view_of(operation: Operation) -> Any:
-    """Return what JAX's code sees of a primitive of Plait: a `Primitive`, if it was made by one."""
+    """Return the object that stands for a primitive of Plait in JAX code.
+
+    This is a `Primitive` if one made it.
+    """
     found = _views.get(operation)
     if found is None:
         found = _views[operation] = primitive_named(spelling(operation.name).name)
         if found._operation is None:
             found._operation = operation
-        elif found._operation is not operation:  # two of ours under one name
+        elif found._operation is not operation:  # two primitives of Plait have one JAX name
             found = _views[operation] = Named(found.name)
             found._operation = operation
     return found
@@ -388,7 +396,7 @@ def _family(name: str) -> Any:
 
 
 class Zero:
-    """The tangent, or cotangent, of what does not vary."""
+    """The tangent or cotangent of a value that does not vary."""
 
     def __init__(self, aval: Any):
         self.aval = aval
@@ -403,7 +411,7 @@ class Zero:
 
 
 class UndefinedPrimal:
-    """An operand that a transposition is linear in: only its type is known."""
+    """A linear operand of a transposition: only its type is known."""
 
     def __init__(self, aval: Any):
         self.aval = aval
@@ -418,7 +426,7 @@ tree_util.register_pytree_node(
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Return whether an operand is one that a transposition is linear in."""
+    """Return whether an operand is linear in a transposition."""
     return x.__class__ is UndefinedPrimal
 
 
@@ -428,8 +436,7 @@ def instantiate_zeros(t: Any) -> Any:
 
 
 def zero_from_primal(tree: Any, symbolic_zeros: bool = False) -> Any:
-    """Return the zero tangents of a tree of values: arrays, or with `symbolic_zeros` what custom
-    rules get in place of arrays of zeros."""
+    """Return the zero tangents of a tree of values: arrays, or symbolic zeros for custom rules."""
 
     def zero(x: Any) -> Any:
         aval = as_value(x).aval.tangent_type
@@ -441,7 +448,7 @@ def zero_from_primal(tree: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def defjvp(prim: Any, *rules: Rule | None) -> None:
-    """Give a primitive a derivative rule per operand: `rule(t, *xs, **params)`."""
+    """Register one derivative rule per operand: `rule(t, *xs, **params)`."""
 
     def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
         dots = [
@@ -463,7 +470,7 @@ def _sum(xs: Iterable[Any]) -> Any:
 
 
 def deflinear2(prim: Any, transpose: Rule) -> None:
-    """Say that a primitive is linear in all operands together, and how it is transposed."""
+    """Declare a primitive linear in all operands together, and register its transpose rule."""
 
     def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
         return prim.bind(*xs, **params), prim.bind(*map(instantiate_zeros, ts), **params)
@@ -475,5 +482,5 @@ def deflinear2(prim: Any, transpose: Rule) -> None:
 
 
 def defvectorized(prim: Any) -> None:
-    """Say that a primitive of one operand acts on each element by itself."""
+    """Declare that a primitive of one operand acts on each element separately."""
     primitive_batchers[prim] = lambda xs, dims, **params: (prim.bind(*xs, **params), dims[0])

@@ -1,6 +1,6 @@
 """The type of mutable references, by JAX's name.
 
-Invariant: a type is one of references whoever provides them, and nothing is provided here.
+Invariant: the types of references of every provider are recognised; nothing is provided here.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ __all__ = ["AbstractRef"]
 
 
 class _Types(type):
-    """The class of a class whose instances are types of ours."""
+    """The metaclass of a class whose instances are types of Plait."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Aval) and x.dtype in Handle.of_dtype
 
 
 class AbstractRef(metaclass=_Types):
-    """The type of a reference; for `isinstance` alone."""
+    """The type of a reference, for `isinstance` only."""

@@ -1,7 +1,7 @@
-"""Names of JAX that Plait does not have: what stands for them, and who asked for them.
+"""JAX names that Plait lacks: placeholders, and a record of requests for them.
 
-Invariant: a missing name does not hinder the import of a library that mentions it; it raises
-MissingName where it is used, and each request is remembered with the line that made it.
+Invariant: a missing name does not prevent the import of a library that mentions it.  Using it
+raises MissingName, and each request is recorded with its source line.
 """
 
 import sys
@@ -15,15 +15,15 @@ from plait.ext.errors import hide
 __all__ = ["MissingName", "Report", "Request", "asked", "placeholder", "remember"]
 
 HERE = str(Path(__file__).parent)
-hide(HERE)  # the user's line is never one of ours
+hide(HERE)  # so that the user's line is never one of this package
 
 
 class MissingName(PlaitError, AttributeError):
-    """A name of JAX that Plait does not have was used."""
+    """The error for the use of a JAX name that Plait lacks."""
 
 
 class Request(NamedTuple):
-    """A name that is missing, where it was asked for, and whether it was used there."""
+    """A missing name, the place of the request, and whether the name was used there."""
 
     name: str
     place: str
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Requests for names that are missing, in the order in which they came."""
+    """Requests for missing names, in the order in which they came."""
 
     requests: tuple[Request, ...]
 
@@ -55,12 +55,12 @@ _requests: list[Request] = []
 
 
 def asked() -> tuple[Request, ...]:
-    """Return what was asked for so far."""
+    """Return the requests so far."""
     return tuple(_requests)
 
 
 def remember(name: str, used: bool) -> None:
-    """Note that somebody asked for a name that is missing."""
+    """Record a request for a missing name."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((HERE, "<frozen importlib")):
         frame = frame.f_back
@@ -80,13 +80,13 @@ def missing(name: str, why: str = "") -> Exception:
 
 
 class Placeholder(type):
-    """The class of what stands for a missing name: a class without instances."""
+    """The metaclass of placeholders for missing names: classes without instances."""
 
     _missing: str
     _why: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if "_missing" not in cls.__dict__:  # a class of the library's own, with such a base
+        if "_missing" not in cls.__dict__:  # a class of the library that inherits a placeholder
             return super().__call__(*args, **kwargs)
         raise missing(cls._missing, cls._why)
 
@@ -102,7 +102,7 @@ class Placeholder(type):
         return cls  # in annotations
 
     def __iter__(cls) -> Any:
-        # Python would ask for items 0, 1, 2, ... without end
+        # Without this method, Python would call __getitem__ with 0, 1, 2, ... without end.
         raise missing(cls._missing, cls._why)
 
     def __contains__(cls, item: Any) -> bool:
@@ -121,7 +121,7 @@ class Placeholder(type):
 
 
 def placeholder(name: str, why: str = "") -> Placeholder:
-    """Return what stands for a missing name until it is used."""
+    """Return a placeholder for a missing name, which raises when it is used."""
     remember(name, False)
     names = {"_missing": name, "_why": why, "__module__": name.rpartition(".")[0]}
     return Placeholder(name.rpartition(".")[2], (), names)

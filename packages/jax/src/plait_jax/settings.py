@@ -1,10 +1,10 @@
-"""`jax.config`: Plait's settings, read as JAX's are, with the two methods for flags of absl.
+"""`jax.config`: Plait's settings under JAX's names, with the two methods for flags of absl.
 
-What is a setting of JAX's and a `with` block of Plait's (`debug_nans`) is opened when the setting
-is written, and stays open, in the thread that wrote it.
+Some settings of JAX are `with` blocks in Plait (`debug_nans`).  Writing such a setting opens the
+block, which stays open in the thread that wrote it.
 
-Invariant: there is one set of settings, Plait's, and one set of blocks: whatever is read or written
-here is that.
+Invariant: there is one set of settings and one set of blocks, Plait's; this module reads and writes
+only these.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ _BLOCKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "jax_log_compiles": (plait.log_compiles, False),
     "jax_default_device": (plait.default_device, None),
 }
-"""Blocks that settings open, and the value that opens none."""
+"""Blocks that settings open, and the value for which none is open."""
 
 
 _FIXED = {"jax_threefry_partitionable": True, "jax_use_shardy_partitioner": True}
-"""Settings that have one value here, which is JAX's default."""
+"""Settings with one possible value here, which is JAX's default."""
 
 
 class _Open:
-    """The blocks that settings have opened, one inside the other."""
+    """The blocks that settings have opened, nested in order."""
 
     def __init__(self) -> None:
         self.values = {name: off for name, (_, off) in _BLOCKS.items()}
@@ -41,7 +41,7 @@ class _Open:
 
     def write(self, name: str, value: Any) -> None:
         """Open the block of a setting, or close it; the others stay open."""
-        if current() is not self._current:  # blocks end in the opposite order, or not at all
+        if current() is not self._current:  # blocks can only be closed in the opposite order
             raise ArgumentError(
                 f"{name} is set inside of another block, or of a function that is transformed",
                 fix=f"set it before, or write a block: with jax.{name.removeprefix('jax_')}(...)",
@@ -49,12 +49,12 @@ class _Open:
         before = self.values
         try:
             self._enter({**before, name: value})
-        except BaseException:  # a value that it can not have
+        except BaseException:  # the block refuses the value
             self._enter(before)
             raise
 
     def _enter(self, wanted: dict[str, Any]) -> None:
-        """Be in the blocks for these values, and in no others."""
+        """Open exactly the blocks for these values."""
         self._stack.close()
         try:
             for key, wish in wanted.items():
@@ -78,7 +78,7 @@ def _expect(name: str, value: Any) -> None:
 
 
 class _Config:
-    """Plait's settings; flags of a command line are none of them, and are left to absl."""
+    """Plait's settings; command-line flags are left to absl."""
 
     __slots__ = ()
 
@@ -90,17 +90,17 @@ class _Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """Whether Python numbers have 64 bits."""
+        """True if Python numbers have 64 bits."""
         return plait.config.jax_enable_x64
 
     def read(self, name: str) -> Any:
-        """The setting that JAX calls so."""
+        """Return the setting with this JAX name."""
         return getattr(self, name)
 
     def update(self, name: str, value: Any) -> None:
-        """Write the setting that JAX calls so.
+        """Write the setting with this JAX name.
 
-        Raises PlaitError for a name that is none, or a value that it can not have.
+        Raises PlaitError for an unknown name or an invalid value.
         """
         if name in _BLOCKS:
             _open.write(name, value)

@@ -4,7 +4,7 @@ A layer is two functions: `init(key, input_shape)` returns (shape of the output,
 `apply(params, inputs, **options)` the output.  Convolutions, pools and batch normalisation are left
 out.
 
-Invariant: parameters are trees of arrays; a layer keeps nothing.
+Invariant: parameters are trees of arrays; a layer has no state.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
-    """Every row times a matrix, plus a vector."""
+    """Return a layer that multiplies every row by a matrix and adds a vector."""
     first = W_init or initializers.glorot_normal()
     second = b_init or initializers.normal()
 
@@ -60,7 +60,7 @@ def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
 
 
 def elementwise(fun: Callable[..., Any], **options: Any) -> Layer:
-    """A function of each element."""
+    """Return a layer that applies a function to each element."""
     return (lambda rng, input_shape: (input_shape, ())), (
         lambda params, inputs, **_: fun(inputs, **options)
     )
@@ -94,7 +94,7 @@ Flatten = (
 
 
 def FanOut(num: int) -> Layer:
-    """The input, several times."""
+    """Return a layer that repeats its input `num` times."""
     return (lambda rng, input_shape: ([input_shape] * num, ())), (
         lambda params, inputs, **_: [inputs] * num
     )
@@ -107,7 +107,7 @@ FanInSum = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """The inputs, one after the other along an axis."""
+    """Return a layer that concatenates its inputs along an axis."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         at = axis % len(input_shape[0])
@@ -118,7 +118,10 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Each element kept with probability `rate`, and divided by it; the key is `rng=`."""
+    """Return a layer that keeps each element with probability `rate` and divides it by `rate`.
+
+    The key is `rng=`.
+    """
 
     def apply(params: Any, inputs: Any, **options: Any) -> Any:
         if mode != "train":
@@ -132,7 +135,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers, one after the other."""
+    """Return a layer that applies layers one after the other."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         params = []
@@ -152,7 +155,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers, each on its own input."""
+    """Return a layer that applies each layer to its own input."""
 
     def init(rng: Any, input_shape: Any) -> Any:
         keys = random.split(rng, len(layers))
@@ -169,13 +172,13 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def _keys(options: dict[str, Any], n: int) -> Any:
-    """A key for each of `n` layers; None where none was given."""
+    """Return a key for each of `n` layers; None if no key was given."""
     rng = options.pop("rng", None)
     return random.split(rng, n) if rng is not None else (None,) * n
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that is made when the shape of its input is known."""
+    """Return a layer that is made when the shape of its input is known."""
     return (lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape)), (
         lambda params, inputs, **options: make_layer(inputs.shape)[1](params, inputs, **options)
     )

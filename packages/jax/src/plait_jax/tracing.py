@@ -1,7 +1,6 @@
-"""What libraries ask about tracing: whose a tracer is, whether anything is traced, types of rows.
+"""Queries of libraries about tracing: owners of tracers, current tracing, types of rows.
 
-Invariant: the answers are Plait's interpreters and types; nobody is told of a level that is not
-there.
+Invariant: the answers are Plait's interpreters and types; no level is reported that does not exist.
 """
 
 from types import SimpleNamespace
@@ -27,20 +26,20 @@ __all__ = [
 def tracers_have_levels() -> None:
     """Give tracers the attribute `_trace`, whose `main` is their interpreter.
 
-    Libraries ask by it whether a tracer belongs to a derivative that they began.
+    Libraries use it to find out whether a tracer belongs to a derivative that they began.
     """
     Tracer.receive({"_trace": property(lambda x: SimpleNamespace(main=x.by))})
 
 
 class _Duals(type):
-    """Its class has the tracers of forward mode as instances."""
+    """The metaclass by which tracers of forward mode are instances of JVPTracer."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tracer) and instance.by.does == "jvp"
 
 
 class JVPTracer(metaclass=_Duals):
-    """For `isinstance`: a value of forward mode."""
+    """The class of values of forward mode, for `isinstance` only."""
 
 
 def find_top_trace(values: Any) -> SimpleNamespace:
@@ -51,7 +50,7 @@ def find_top_trace(values: Any) -> SimpleNamespace:
 
 
 def get_opaque_trace_state(convention: Any = None) -> Interpreter:
-    """Return what is equal while, and only while, nothing begins to be traced or ends."""
+    """Return an object that compares equal as long as no tracing begins or ends."""
     return current()
 
 
@@ -66,7 +65,7 @@ def is_concrete(x: Any) -> bool:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Return whether something is an array, or can be made one."""
+    """Return whether an object is an array or can be converted to one."""
     try:
         as_value(x)
     except NotAnArrayError:

@@ -1,6 +1,6 @@
-"""What libraries ask JAX's inner registry of trees.
+"""Queries of libraries to JAX's inner registry of trees.
 
-Invariant: the answers are those of Plait's registry; nothing is registered here.
+Invariant: the answers come from Plait's registry; nothing is registered here.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["registered"]
 
 
 class Registered:
-    """The classes whose instances have children, as a collection: for `in`."""
+    """A collection, for `in` only, of the classes whose instances have children."""
 
     def __contains__(self, cls: Any) -> bool:
         return isinstance(cls, type) and is_tree_node(cls)

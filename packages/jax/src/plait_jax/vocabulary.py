@@ -1,7 +1,7 @@
-"""What Plait's primitives and their parameters are called in JAX's programs.
+"""The names of Plait's primitives and of their parameters in JAX's programs.
 
-Invariant: a word is only exchanged where the meaning is the same; what JAX has no word for keeps
-Plait's.
+Invariant: names are exchanged only where the meaning is the same; primitives without a JAX name
+keep Plait's.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ Params = dict[str, Any]
 
 
 class Spelling(NamedTuple):
-    """How JAX calls a primitive.
+    """The JAX spelling of a primitive.
 
     Attributes:
-      name: JAX's.
-      params: our parameter -> theirs; others are called the same.
-      order: the operands in JAX's order, where it is another.
-      out, back: what else is done to parameters, towards JAX and from there.
+      name: JAX's name.
+      params: Plait's name -> JAX's name, of the parameters with different names.
+      order: the operands in JAX's order, where it differs.
+      out, back: further changes of parameters, towards JAX and back.
     """
 
     name: str
@@ -106,7 +106,7 @@ _OURS |= {"remat": "autodiff.checkpoint", "closed_call": "core.call"}
 
 
 def spelling(name: str) -> Spelling:
-    """Return how JAX calls our primitive of this name.
+    """Return the JAX spelling of Plait's primitive of this name.
 
     >>> spelling("core.maximum").name, spelling("core.sin").name
     ('max', 'sin')
@@ -115,7 +115,7 @@ def spelling(name: str) -> Spelling:
 
 
 def in_plait(name: str) -> str:
-    """Return the name of our primitive for one of JAX's; there may be none of that name.
+    """Return the name of Plait's primitive for a JAX name; it may not exist.
 
     >>> in_plait("max"), in_plait("sin")
     ('core.maximum', 'core.sin')

@@ -1,8 +1,8 @@
 """Mutable references for Plait.
 
-Users find them in `plait` (`plait.new_ref`); importing this package is for those who write rules.
+Users find these names in `plait` (`plait.new_ref`); only authors of rules import this package.
 
-Invariant: everything public is named here.
+Invariant: every public name is listed here.
 """
 
 import os as _os

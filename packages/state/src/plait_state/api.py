@@ -1,6 +1,6 @@
-"""What users call: references are made, read, written and frozen.
+"""The user's functions on references: make, read, write and freeze them.
 
-Invariant: an index means what it means of arrays.
+Invariant: an index has the same meaning as for arrays.
 """
 
 from typing import Any
@@ -15,20 +15,20 @@ __all__ = ["addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "se
 
 @border
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
-    """A mutable reference that holds an array.
+    """Return a mutable reference that holds an array.
 
     Args:
-      init_val: an array or a number; what the reference holds has its shape and dtype for ever.
+      init_val: an array or a number; the contents keep its shape and dtype.
       memory_space: None.
       kind: None, or "no_grad_no_remat", which changes nothing.
 
     Functions under `jit`, `scan`, `while_loop`, `cond`, `checkpoint` may read and write references
-    that they close over or are given; so may functions that are differentiated or mapped use those
-    that they make. Of a reference that is mapped, or among the rows of a `scan`, or an argument of
-    `shard_map`, a function gets one to its part. A value that carries a derivative or a mapped
-    axis is not written into another reference of outside.
+    that they close over or take as arguments. Functions that are differentiated or mapped may do
+    so with references that they make. If a reference is mapped, is a row of a `scan`, or is an
+    argument of `shard_map`, the function receives a reference to its part. A value with a
+    derivative or a mapped axis cannot be written into another reference from outside.
 
-    Raises NotAnArrayError if `init_val` is no array, OperandTypeError if it is a reference,
+    Raises NotAnArrayError if `init_val` is not an array, OperandTypeError if it is a reference,
     ArgumentError for a memory space.
 
     >>> import plait
@@ -49,9 +49,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
 @border
 def freeze(ref: Ref) -> Any:
-    """The array that a reference holds; the reference can not be used any more.
+    """Return the array that a reference holds; the reference cannot be used any more.
 
-    Raises ArgumentError if the reference is of outside of the function that is transformed, or was
+    Raises ArgumentError if the reference comes from outside of the transformed function, or was
     frozen before.
 
     >>> import plait
@@ -65,13 +65,13 @@ def freeze(ref: Ref) -> Any:
 
 @border
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A mutable reference that is to be written: it holds zeros until then.
+    """Return a mutable reference that holds zeros until it is written.
 
     Args:
-      ty: what has the shape and dtype of the contents, as a `ShapeDtypeStruct` or an array.
+      ty: an object with the shape and dtype of the contents: a `ShapeDtypeStruct` or an array.
       memory_space: None.
 
-    Raises ArgumentError for what has no shape and dtype, and for a memory space.
+    Raises ArgumentError for an object without shape and dtype, and for a memory space.
 
     >>> import plait
     >>> ref = plait.empty_ref(plait.ShapeDtypeStruct((2,), "float32"))
@@ -89,9 +89,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 @border
 def free_ref(ref: Ref) -> None:
-    """Let nobody use a reference any more, and drop the array that it holds.
+    """Make a reference unusable, and drop the array that it holds.
 
-    Raises ArgumentError if the reference is of outside of the function that is transformed, or was
+    Raises ArgumentError if the reference comes from outside of the transformed function, or was
     frozen or freed before.
 
     >>> import plait
@@ -107,7 +107,7 @@ def free_ref(ref: Ref) -> None:
 
 @border
 def get(ref: Ref, idx: Any = None) -> Any:
-    """`ref[idx]`; without an index, or with an Ellipsis, all that it holds.
+    """Return `ref[idx]`; without an index, or with an Ellipsis, return all contents.
 
     >>> import plait
     >>> plait.ref.get(plait.new_ref(plait.numpy.arange(4)), slice(1, 3))
@@ -118,7 +118,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
 
 @border
 def set(ref: Ref, idx: Any, value: Any) -> None:
-    """`ref[idx] = value`.
+    """Write `ref[idx] = value`.
 
     Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
 
@@ -133,7 +133,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
 
 @border
 def swap(ref: Ref, idx: Any, value: Any) -> Any:
-    """Write `ref[idx] = value`, and return what was there before.
+    """Write `ref[idx] = value`, and return the previous value of that part.
 
     Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
 
@@ -147,7 +147,7 @@ def swap(ref: Ref, idx: Any, value: Any) -> Any:
 
 @border
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
-    """Add to a part; elements that an index names several times are added to as often.
+    """Add to a part; an element that an index names several times is added to as often.
 
     Raises ShapeError or OperandTypeError unless `x` has the shape and dtype of the part.
 

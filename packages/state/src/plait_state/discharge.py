@@ -1,11 +1,11 @@
-"""Programs that read and write references, as programs of arrays.
+"""Programs that read and write references, rewritten as programs of arrays.
 
-A reference among the inputs becomes the array that it holds, and what is written is one more
-result, in front of the others.  An operation with programs is applied so, by a rule for the
-operation, and what it gives is written: hence no operation that is recorded, lifted or run has a
-reference among its operands.
+A reference among the inputs becomes the array that it holds; each written array becomes one more
+result, in front of the others.  An operation with programs is applied in this form, by a rule for
+the operation, and its first results are then written into the references.  So no operation that is
+recorded, lifted or run has a reference among its operands.
 
-Invariant: results are those of doing the reads and writes in the order of the equations.
+Invariant: the results equal those of reads and writes in the order of the equations.
 """
 
 from collections.abc import Sequence
@@ -40,10 +40,10 @@ discharge_rules = RuleTable(
 
 
 class Discharged(NamedTuple):
-    """A program of arrays: what is written, and then the results.
+    """A program of arrays that returns the written arrays, then the results.
 
     Attributes:
-      program: takes what references hold where the program took them.
+      program: takes the contents of references where the original program took references.
       written: the numbers of the inputs that are written, in the order of the results for them.
     """
 
@@ -52,7 +52,7 @@ class Discharged(NamedTuple):
 
 
 def discharged(program: Program) -> Discharged:
-    """Return the program of arrays that does what a program does to references."""
+    """Return the program of arrays with the effects of a program on references."""
     return derived(program, "discharged", lambda: _made(program))
 
 
@@ -78,7 +78,7 @@ def _made(program: Program) -> Discharged:
 
 
 def _applied(e: Eqn, env: dict[Any, Any]) -> None:
-    """Apply one equation; `env` has what each reference holds."""
+    """Apply one equation; `env` has the contents of each reference."""
     if e.prim is get_:
         env[e.outputs[0]] = env[e.inputs[0]]
     elif e.prim is set_:
@@ -118,14 +118,14 @@ def reading(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return (operands, parameters) of an operation whose programs only read references.
 
-    Raises MissingRule if they write, or rules of its own would see the references."""
+    Raises MissingRule if they write, or if rules of the operation would take references."""
     if prim.higher.custom or prim.higher.slots(params).rules:
         raise _unknown(prim, args, "has a rule of its own, and uses a reference of outside")
     return held(args), {k: _read_only(prim, args, v) for k, v in params.items()}
 
 
 def held(args: Sequence[Any]) -> list[Any]:
-    """Return operands with what they hold now for references."""
+    """Return operands, with references replaced by their present contents."""
     return [a.read() if is_ref(a.aval) else a for a in args]
 
 
@@ -138,7 +138,7 @@ def finished(args: Sequence[Any], written: Sequence[int], outs: Sequence[Any]) -
 
 
 def expect_distinct(args: Sequence[Any], written: Sequence[int]) -> None:
-    """Raise ArgumentError if a reference that is written is among the operands twice."""
+    """Raise ArgumentError if a written reference is among the operands twice."""
     for i in written:
         if sum(a is args[i] for a in args) > 1:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""The public surface for authors of rules for operations with programs.
+"""The public interface for authors of rules for operations with programs.
 
 Invariant: nothing is defined here.
 """

@@ -1,8 +1,8 @@
 """The conformance law of the table `discharge`, for `plait.testing`.
 
-    an operation whose programs read a reference gives what it gives for the array it holds
+    an operation whose programs read a reference returns the same as for the array that it holds
 
-Invariant: the other side applies the operation to arrays alone.
+Invariant: the other side of the comparison applies the operation to arrays alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ __all__ = ["discharge_law"]
 
 
 def discharge_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """With a reference in place of each operand that no result and no row stands for, one after
-    the other, an operation gives the same.
+    """Check that an operation returns the same with a reference in place of one operand.
 
-    Returns the number of comparisons; raises Inapplicable if there is no such operand.
+    Each operand is replaced in turn, except carries, rows and choices.  Returns the number of
+    comparisons; raises Inapplicable if no operand can be replaced.
     """
     values = [from_numpy(x) for x in args]
     want = [np.asarray(y) for y in as_list(prim.bind(*values, **params))]
@@ -42,7 +42,7 @@ def discharge_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
 
 
 def _constants(prim: Primitive, params: dict[str, Any]) -> Iterator[int]:
-    """Yield the numbers of operands that programs take and do not give."""
+    """Yield the numbers of operands that programs take and do not return."""
     assert prim.higher is not None
     w = prim.higher.slots(params)
     taken = {s for _, ins, _ in w.bodies for s in ins}
@@ -74,7 +74,7 @@ def _of_reference(program: Program, which: Sequence[bool]) -> Program:
 
 
 def _has_rule(prim: Primitive) -> bool:
-    """Whether anything is asked of the table: other operations are applied without a rule."""
+    """Return whether the table has a rule for it; other operations are applied without one."""
     return discharge_rules.find(prim) is not None
 
 

@@ -1,10 +1,10 @@
-"""Reading and writing a reference, where that is recorded in a program.
+"""Primitives that read and write a reference in a recorded program.
 
-Parts of the contents are read and written by the operations that arrays have: these two take and
-give them whole, and the compiler sees what is used.
+They read and write the contents as a whole.  Parts are read and written by operations on arrays,
+and the compiler finds the parts that are used.
 
-Invariant: they are in no program that is lowered, transformed or kept by others: what a program
-does to references is discharged when the operation that has it is applied.
+Invariant: no program that is lowered, transformed or kept elsewhere contains them.  When an
+operation with programs is applied, their effects on references are discharged.
 """
 
 from plait.ext.errors import OperandTypeError
@@ -16,18 +16,18 @@ from .types import content_type
 __all__ = ["STATE", "get_", "set_"]
 
 STATE = Effect("state")
-"""What is read or written outside of a program: such an equation is never dropped."""
+"""The effect of reading and writing outside of a program: such an equation is never dropped."""
 
 
 @primitive("state.get", effect=lambda params: STATE)
 def get_(ref: Aval) -> Aval:
-    """The contents of a reference."""
+    """Return the contents of a reference."""
     return content_type(ref)
 
 
 @primitive("state.set", many=True, effect=lambda params: STATE)
 def set_(ref: Aval, value: Aval) -> list[Aval]:
-    """Make a value of the type of its contents the contents of a reference; there is no result."""
+    """Replace the contents of a reference by a value of the same type; return no result."""
     if not value.same_type(content_type(ref)):
         raise OperandTypeError(
             f"a reference to {content_type(ref)!r} can not hold {value!r}",

@@ -1,16 +1,17 @@
-"""References: what they hold, where that is read and written, and where it may not be.
+"""References: their contents, where these are read and written, and where that is refused.
 
-A reference is at home under the interpreter that is current where it is made, and holds a value of
-it.  Where no stage is between, it is read and written at once, whatever transformation that value
-carries: nothing is recorded, and derivatives and mapped axes go through as through any variable of
-Python's.  Where one is, the stage captures the reference, and records `state.get` and `state.set`.
+A reference belongs to the interpreter that is current where it is made, its home, and holds a value
+of that interpreter.  If no stage lies between, it is read and written at once, whatever
+transformation the value is under.  Nothing is recorded, and derivatives and mapped axes pass
+through it as through any Python variable.  If a stage lies between, it captures the reference, and
+records `state.get` and `state.set`.
 
-Invariant: what a reference holds is a value of its home or of an interpreter further out, of one
-type for ever.
+Invariant: a reference holds a value of its home or of an interpreter further out; the type of the
+value never changes.
 """
 
 # pyright: reportPrivateUsage=false
-# (what a reference holds is written by the functions beside the class)
+# (functions outside of the class write the private fields)
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -57,9 +58,9 @@ class Ref(Handle):
     """A mutable array: `plait.new_ref` makes one.
 
     `ref[...]` is the array that it holds, `ref[index]` a part of it; `ref[index] = value` writes a
-    part.  A jitted function, a loop or a branch may read and write references that it closes over,
-    and `jit`, `cond` and `vmap` (with in_axes=None) take them as arguments.  They are no arrays,
-    and no function returns one to a transformation.
+    part.  A jitted function, a loop or a branch may read and write references that it closes over.
+    `jit`, `cond` and `vmap` (with in_axes=None) take them as arguments.  References are not
+    arrays, and a transformed function cannot return one.
 
     >>> import plait
     >>> count = plait.new_ref(0)
@@ -80,50 +81,50 @@ class Ref(Handle):
     def __init__(self, *args: object, **kwargs: object):
         raise ArgumentError("Ref is made by plait.new_ref", fix="write plait.new_ref(value)")
 
-    # -- what it is ---------------------------------------------------------------------------
+    # -- attributes of the contents -----------------------------------------------------------
 
     @property
     def content_type(self) -> Aval:
-        """The type of what it holds."""
+        """The type of the contents."""
         return content_type(self.aval)
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes of the axes of what it holds."""
+        """The sizes of the axes of the contents."""
         return self.content_type.shape
 
     @property
     def dtype(self) -> Any:
-        """The dtype of what it holds."""
+        """The dtype of the contents."""
         return self.content_type.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of axes of what it holds."""
+        """The number of axes of the contents."""
         return self.content_type.ndim
 
     @property
     def size(self) -> Any:
-        """The number of elements of what it holds."""
+        """The number of elements of the contents."""
         return self.content_type.size
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype of what it holds gives way to others."""
+        """True if the dtype of the contents gives way to others."""
         return self.content_type.weak_type
 
     @property
     def sharding(self) -> Any:
-        """Where what it holds lies; NoArray where it is being traced."""
+        """The placement of the contents; raises NoArray while they are being traced."""
         return self._held_array("sharding").sharding
 
     @property
     def committed(self) -> bool:
-        """Whether what it holds was placed by the user; NoArray where it is being traced."""
+        """True if the user placed the contents; raises NoArray while they are being traced."""
         return self._held_array("committed").committed
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of what it holds now; NoArray where it is being traced."""
+        """Return the address of the present contents; raise NoArray while they are being traced."""
         return self._held_array("unsafe_buffer_pointer").unsafe_buffer_pointer()
 
     def _held_array(self, name: str) -> Any:
@@ -149,8 +150,8 @@ class Ref(Handle):
         return f"Ref<{self.content_type!r}>"
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here too where a property of ours raised an AttributeError, as for what a
-        # reference has not: asked again from here, its error is the one that is seen.
+        # Python calls this also if one of our properties raised an AttributeError.  The property
+        # is evaluated again here, so that the user sees its own error.
         if isinstance(own := vars(type(self)).get(name), property):
             return own.__get__(self)
         return super().__getattr__(name)
@@ -183,7 +184,7 @@ class Ref(Handle):
             return get_.bind(self)
 
     def write(self, value: Any, does: str = "writing") -> None:
-        """Let it hold an array of its type; `does` names what is done, for messages."""
+        """Replace the contents by an array of their type; messages name the action by `does`."""
         stage = _recorder(self)
         _expect_once(self, stage, does)
         value = _settled(self, value, stage or self.by)
@@ -194,7 +195,7 @@ class Ref(Handle):
             set_.bind(self, value)
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add to a part; to all without an index."""
+        """Add to a part, or to all contents without an index."""
         write_part(self, idx if idx != () else None, x, "add", "adding to")
 
     def __getitem__(self, index: Any) -> Any:
@@ -215,7 +216,7 @@ class Ref(Handle):
     def __reduce__(self) -> Any:
         return made, (self.read(),)
 
-    # -- what transformations ask -------------------------------------------------------------
+    # -- the interface for transformations ----------------------------------------------------
 
     def concrete(self) -> Any:
         raise self.lost("a Python number or branch")
@@ -237,7 +238,7 @@ class Ref(Handle):
     def atom(self, stage: Interpreter) -> Any:
         if self._variable is not None and self.by is stage:
             return self._variable
-        if self.by is stage:  # the stage's own: it is read and written at once, never recorded
+        if self.by is stage:  # made under this stage: it is read and written at once, not recorded
             raise self.refused("the operand of an operation on arrays")
         return None
 
@@ -269,7 +270,7 @@ class Ref(Handle):
 
 
 def _refusing(name: str) -> Any:
-    """Return a member that refuses what arrays can do."""
+    """Return a member that raises an error for an operation of arrays."""
 
     def operator(self: Ref, *args: object) -> Any:
         raise OperandTypeError(
@@ -286,7 +287,7 @@ def _refusing(name: str) -> Any:
 
 
 _ASKED = ("__array_priority__", "__array_namespace__", "__slots__", "__annotations__", "receive")
-"""Members of values that are no operations on them."""
+"""Members of values that are not operations on them."""
 for _name in vars(Value):
     if _name not in vars(Ref) and _name not in dir(object) and _name not in _ASKED:
         setattr(Ref, _name, _refusing(_name))
@@ -296,7 +297,7 @@ for _name in vars(Value):
 
 
 def made(value: Any) -> Ref:
-    """Return a new reference, at home here, that holds a value."""
+    """Return a new reference that holds a value; its home is the current interpreter."""
     if isinstance(value, Ref):
         raise OperandTypeError(
             f"a reference can not hold a reference: {value!r}",
@@ -320,15 +321,17 @@ def _bare(by: Interpreter, aval: Aval, where: Any = None) -> Ref:
 
 
 def _of_variable(v: Var) -> Ref:
-    """Return the reference that a program is given for an input of such a type."""
+    """Return the reference that a program receives for an input of such a type."""
     ref = _bare(v.by, v.aval, v.where)
     ref._variable = v
     return ref
 
 
 def _home() -> Interpreter:
-    """Return the interpreter whose values are made here: those between it and what is current have
-    none of their own (a block of settings)."""
+    """Return the interpreter whose values are made here.
+
+    It skips current interpreters that have no values of their own (a block of settings).
+    """
     by = current()
     while by.parent is not None and not isinstance(by, Stage | Carrier):
         by = by.parent
@@ -339,8 +342,10 @@ def _home() -> Interpreter:
 
 
 def _recorder(ref: Ref) -> Stage | None:
-    """Return the stage that records what is done to a reference here; None where it is done at
-    once.  Raises where the reference is not to be used."""
+    """Return the stage that records accesses to a reference here; None if they happen at once.
+
+    Raises an error if the reference must not be used here.
+    """
     if ref._frozen:
         raise ArgumentError(
             f"a reference was frozen, and is used again: it was made at {user_line(ref.where)}",
@@ -369,7 +374,7 @@ def _recorder(ref: Ref) -> Stage | None:
 
 
 def _expect_once(ref: Ref, stage: Stage | None, does: str) -> None:
-    """Raise if what is done here would be done for many examples at once."""
+    """Raise if this action would be repeated for many examples at once."""
     by: Interpreter | None = current()
     while by is not None and by is not ref.by and by is not stage:
         if by.copies:
@@ -382,7 +387,7 @@ def _expect_once(ref: Ref, stage: Stage | None, does: str) -> None:
 
 
 def _settled(ref: Ref, value: Any, home: Interpreter) -> Any:
-    """Return a value that is written as one of the reference's type, at home there."""
+    """Return a value to be written as one of the reference's type and home."""
     want = ref.content_type
     value = admitted(value)
     if isinstance(value, Ref):
@@ -405,13 +410,15 @@ def _settled(ref: Ref, value: Any, home: Interpreter) -> Any:
                 "plait.lax.stop_gradient(value)",
             )
         value = outside
-    with use(home):  # a number is made an array where that is done at once
+    with use(home):  # at the ground, a number becomes an array here
         return materialise_at_ground(value)
 
 
 def _of_dtype(value: Any, want: Aval) -> Any:
-    """Return a value in the dtype of the contents; OperandTypeError unless it is that already, or
-    a Python number that gives way to it."""
+    """Return a value in the dtype of the contents.
+
+    Raises OperandTypeError unless it has that dtype, or is a Python number that gives way to it.
+    """
     have = value.aval
     if have.dtype == want.dtype and have.weak_type == want.weak_type:
         return _lying(value, want)
@@ -425,8 +432,10 @@ def _of_dtype(value: Any, want: Aval) -> Any:
 
 
 def _lying(value: Any, want: Aval) -> Any:
-    """Return a value that varies along axes of a mesh, and is divided over them, as the contents
-    do; OperandTypeError if it varies along others."""
+    """Return a value that varies along mesh axes, and is divided over them, as the contents are.
+
+    Raises OperandTypeError if it varies along other axes.
+    """
     if not value.aval.vma <= want.vma:
         raise OperandTypeError(
             f"{value.aval!r}, which differs from device to device, is written into a reference to "
@@ -439,13 +448,13 @@ def _lying(value: Any, want: Aval) -> Any:
 
 
 def read_part(ref: Ref, index: Any = None) -> Any:
-    """Return what a reference holds at an index; None or an Ellipsis are all of it."""
+    """Return the contents at an index; None or an Ellipsis selects all."""
     held = ref.read()
     return held if index is None or index is Ellipsis else held[_plain(index)]
 
 
 def write_part(ref: Ref, index: Any, value: Any, how: str = "set", does: str = "writing") -> Any:
-    """Write a value at an index, or add it there, and return what was there before."""
+    """Write a value at an index, or add it there, and return the previous value of that part."""
     before = held = ref.read()
     value = as_value(value)
     if index is not None and index is not Ellipsis:
@@ -464,7 +473,7 @@ def write_part(ref: Ref, index: Any, value: Any, how: str = "set", does: str = "
 
 
 def _plain(index: Any) -> Any:
-    """Return an index in which no reference stands for what it holds."""
+    """Return an index after checking that it contains no reference."""
     for i in index if isinstance(index, tuple) else (index,):
         if isinstance(i, Ref):
             raise i.refused("an index")
@@ -472,7 +481,7 @@ def _plain(index: Any) -> Any:
 
 
 def closed(ref: Ref) -> Any:
-    """Return what a reference holds, and let nobody use it again."""
+    """Return the contents of a reference, and make it unusable."""
     held = ref.read()
     if _recorder(ref) is not None:
         raise ArgumentError(

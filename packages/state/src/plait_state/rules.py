@@ -1,6 +1,6 @@
-"""References in branches and loops: what is written is a result of every branch, and is carried.
+"""References in branches and loops: written contents are results of every branch, or carried.
 
-Invariant: what is only read stays an operand, and is not carried.
+Invariant: a reference that is only read stays an operand, and is not carried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 @discharge_rules.rule(cond)
 def _cond(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Every branch gives what any of them writes: its own, or what was there before."""
+    """Let every branch return what any of them writes: its own value, or the previous one."""
     branches = [discharged(b) for b in params["branches"]]
     written = sorted({i for b in branches for i in b.written})
     outs = cond.bind(
@@ -28,7 +28,7 @@ def _cond(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def _giving(branch: Discharged, written: Sequence[int]) -> Program:
-    """Return a branch that gives all of these."""
+    """Return a branch that returns all of these contents."""
     if list(branch.written) == list(written):
         return branch.program
     n = len(branch.written)
@@ -43,7 +43,7 @@ def _giving(branch: Discharged, written: Sequence[int]) -> Program:
 
 @discharge_rules.rule(scan)
 def _scan(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """What is written is carried, in front."""
+    """Carry written contents in front of the other carries."""
     d, k = discharged(params["body"]), params["consts"]
     written, n = d.written, len(d.written)
     expect_distinct(args, written)
@@ -63,7 +63,7 @@ def _scan(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 @discharge_rules.rule(while_)
 def _while(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """What the body writes is carried, in front; the predicate reads it there."""
+    """Carry the contents that the body writes in front; the predicate reads them there."""
     going, turn = discharged(params["cond"]), discharged(params["body"])
     a, b = params["cond_consts"], params["body_consts"]
     ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
@@ -104,14 +104,18 @@ def _while(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def _asked_in_turns(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """A loop whose predicate writes: it is asked before the loop, and at the end of each turn; the
-    answer is carried in front, and after it what is written."""
+    """Apply a loop whose predicate writes.
+
+    The predicate runs before the loop and at the end of each turn.  Its answer is carried in
+    front, followed by the written contents.
+    """
     going, turn = discharged(params["cond"]), discharged(params["body"])
     a, b = params["cond_consts"], params["body_consts"]
     ours, theirs, init = args[:a], args[a : a + b], args[a + b :]
     expect_distinct(ours, going.written)
     expect_distinct(theirs, turn.written)
-    if "max_steps" in params:  # whether it is asked after the last turn would depend on the answer
+    # With a bound, it would depend on the answer whether the predicate runs after the last turn.
+    if "max_steps" in params:
         ref = ours[going.written[0]]
         raise MissingRule(
             f"the predicate of a loop with max_steps writes a reference, {ref!r}, made at "
@@ -122,7 +126,7 @@ def _asked_in_turns(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     n, fixed = len(refs), [x for x in (*ours, *theirs) if id(x) not in refs]
 
     def run(d: Discharged, operands: Sequence[Any], own: Iterator, now: dict, state: Any) -> Any:
-        """(results, what references hold then)"""
+        """Return (results, contents of references afterwards)."""
         ins = [now[id(x)] if id(x) in refs else next(own) for x in operands]
         outs = evaluate(d.program, [*ins, *state])
         new = dict(zip([id(x) for x in _at(operands, d.written)], outs))

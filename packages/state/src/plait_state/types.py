@@ -1,7 +1,7 @@
-"""Types of references: opaque scalars, one for each type that their contents can have.
+"""Types of references: opaque scalars, one for each type of contents.
 
-Invariant: two references have one type if their contents have; the type of the contents is found by
-the type of the reference.
+Invariant: two references have the same type if and only if their contents have.  The type of the
+contents is looked up by the type of the reference.
 """
 
 from plait.ext.errors import OperandTypeError
@@ -25,11 +25,11 @@ def ref_type(content: Aval) -> Aval:
 
 
 def _name(content: Aval) -> str:
-    """Return a name for a type, an identifier, that no other type has: `f32_2x3`."""
+    """Return a unique name for a type that is an identifier: `f32_2x3`."""
     said = f"{short_name(content.dtype)}{'w' * content.weak_type}"
     said = "_".join([said, *(["x".join(map(str, content.shape))] if content.ndim else [])])
     if not said.isidentifier() or content.vma or content.sharding is not None:
-        said = f"type_{len(_contents)}"  # keys, named sizes, meshes
+        said = f"type_{len(_contents)}"  # for keys, named sizes, meshes
     return said
 
 
@@ -39,8 +39,8 @@ def is_ref(aval: Aval) -> bool:
 
 
 def content_type(aval: Aval) -> Aval:
-    """Return the type of the contents of references of this type; OperandTypeError if it is none
-    of a reference."""
+    """Return the type of the contents of references of this type; raise OperandTypeError for other
+    types."""
     found = _contents.get(aval.dtype)
     if found is None:
         raise OperandTypeError(f"{aval!r} is no reference", fix="make one with plait.new_ref")

@@ -1,4 +1,4 @@
 """Custom derivatives: custom_jvp, custom_vjp, linear solves, implicit differentiation.
 
-Invariant: a rule is the user's; it is called with what its signature says, and believed.
+Invariant: rules are the user's.  They are called as documented, and their results are trusted.
 """

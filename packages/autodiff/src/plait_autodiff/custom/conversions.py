@@ -1,6 +1,7 @@
-"""closure_convert, custom_gradient, fwd_and_bwd: functions made into others for custom derivatives.
+"""closure_convert, custom_gradient, fwd_and_bwd: convert functions for use in custom derivatives.
 
-Invariant: what a converted function closes over is passed to it, or is the same for every call.
+Invariant: values that a converted function closes over are passed to it, or are the same for every
+call.
 """
 
 import functools
@@ -22,11 +23,11 @@ from .vjp import custom_vjp
 __all__ = ["closure_convert", "custom_gradient", "fwd_and_bwd"]
 
 
-# ---- without what it closes over -------------------------------------------------------------
+# ---- closed-over values as arguments ---------------------------------------------------------
 
 
 class _Converted:
-    """A traced function of its arguments, then of the values that it closed over."""
+    """A traced function of its arguments, followed by the values that it closed over."""
 
     def __init__(self, fun: Callable, args: tuple):
         traced = trace(fun, args, {}, "closure_convert")
@@ -54,16 +55,17 @@ class _Converted:
 
 @border
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
-    """(converted, consts): `converted(*args, *consts)` is `fun(*args)`, and closes over nothing
-    that could be differentiated.
+    """Return (converted, consts) such that `converted(*args, *consts)` is `fun(*args)`.
+
+    `converted` closes over no value that could be differentiated.
 
     Args:
       fun: takes and returns trees of arrays.
       example_args: arguments of the types that `converted` will be called with.
 
     Returns:
-      The function, and the list of values of floating dtype that are being traced and that `fun`
-      closes over: for rules that must say how their result depends on these.
+      The function, and the values that `fun` closes over which have a floating dtype and are being
+      traced.  They let a rule state how its result depends on these values.
 
     Raises TypeRule if `converted` is called with arguments of other types.
 
@@ -79,16 +81,16 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     return converted, converted.consts
 
 
-# ---- with a pullback beside the result ---------------------------------------------------------
+# ---- values together with their pullbacks ------------------------------------------------------
 
 
 @border
 def custom_gradient(fun: Callable) -> Callable:
-    """A function with its own gradient, where value and pullback are written in one place.
+    """Decorate a function that returns both its value and its pullback.
 
     Args:
-      fun: takes trees of arrays, and returns (value, pullback): `pullback(ct)` is a cotangent for
-        each argument, as a tuple, or as it is if there is one argument.
+      fun: takes trees of arrays, and returns (value, pullback).  `pullback(ct)` returns a tuple
+        with a cotangent for each argument; the tuple may be left out for a single argument.
 
     Returns the function that returns the value.  Keyword arguments are not differentiated.
 
@@ -125,14 +127,14 @@ def custom_gradient(fun: Callable) -> Callable:
 
 
 def _like_cotangents(out: Any) -> Any:
-    """An example of the cotangents of results."""
+    """Return an example of the cotangents of results."""
     leaves, tree = flatten(out)
     avals = [as_value(x).aval for x in leaves]
     return tree.unflatten([x if a.varies else no_tangent(a) for x, a in zip(leaves, avals)])
 
 
 class _Last:
-    """A converted function of one argument, which comes last."""
+    """A converted function of one argument, which is passed last."""
 
     def __init__(self, f: Callable):
         self.f = f
@@ -152,15 +154,17 @@ def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tup
     return tuple(out)
 
 
-# ---- as a pair ---------------------------------------------------------------------------------
+# ---- as a pair of functions --------------------------------------------------------------------
 
 
 @border
 def fwd_and_bwd(
     fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable, Callable]:
-    """(fwd, bwd): `fwd(*args)` is (result, pullback), or (result, pullback, aux), and
-    `bwd(pullback, ct)` the cotangents.
+    """Return functions (fwd, bwd) for the forward and the backward pass.
+
+    `fwd(*args)` returns (result, pullback), or (result, pullback, aux); `bwd(pullback, ct)`
+    returns the cotangents.
 
     Args:
       fun: takes and returns trees of arrays.

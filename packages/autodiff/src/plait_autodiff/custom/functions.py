@@ -1,7 +1,7 @@
 """The base of custom derivatives: operations that carry a function and its derivative rules.
 
-Invariant: the function's inputs are the values that the call captured (`consts` of them), then
-its arguments; rules speak of the slots of these.
+Invariant: the function's inputs are the values that the call captured (`consts` of them), then its
+arguments.  The ends of rules are given by the slots of these.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class CustomWiring(Wiring):
         return isinstance(params["program"], Deferred)
 
     def ends(self, params: dict, ins: range, outs: range) -> list[Ends]:
-        """What the ends of its rules are, by the slots of the function's inputs and outputs."""
+        """Return the ends of its rules, by the slots of the function's inputs and outputs."""
         raise ArgumentError("a custom operation says what the ends of its rules are")
 
     def slots(self, params: dict) -> Slots:
@@ -55,23 +55,23 @@ class CustomWiring(Wiring):
 
 
 def body(*xs: Aval, program: Program, consts: int, **rules: Any) -> list[Aval]:
-    """Apply the function; whoever differentiates uses its rule."""
+    """Apply the function; derivatives use its rule."""
     expect(f"custom function {program.name}", program.in_avals, xs)
     return program.out_avals
 
 
 def varying(avals: Sequence[Aval], slots: Sequence[int]) -> tuple[int, ...]:
-    """The slots of values that can have a derivative."""
+    """Return the slots of values that can have a derivative."""
     return tuple([s for s, a in zip(slots, avals, strict=True) if a.varies])
 
 
 def lowered(e, xs, ins, outs, program, **rules):
-    """The lowering of all of them: a call of the function."""
+    """Lower any of these operations to a call of the function."""
     return e.call(program, xs)
 
 
 def applied(args: Sequence[Any], params: dict) -> list | None:
-    """Evaluation of all of them: the user's Python, if it is still there."""
+    """Evaluate any of these operations by the user's Python, if it is still there."""
     program = params["program"]
     if not isinstance(program, Deferred):
         return None
@@ -81,11 +81,11 @@ def applied(args: Sequence[Any], params: dict) -> list | None:
 def closed_over(
     args: Sequence[Any], ts: Sequence[Any], consts: int, program: Any, rules: Sequence[Any]
 ) -> None:
-    """Raise ClosedOver if a custom function or rule reads a value that it closes over, and that is
-    being differentiated: one of the first `consts` of `args`, whose tangents are `ts`.
+    """Raise ClosedOver if a custom function or rule reads a differentiated value that it closes
+    over: one of the first `consts` of `args`, whose tangents are `ts`.
 
-    It may close over a value for its type alone, or over an object that has one somewhere; so
-    those that the programs do not read are of no account.  Rules are made only to find that out.
+    It may close over a value only for its type, or over an object that holds one.  So values that
+    the programs do not read are ignored.  Rules are staged here only for this check.
     """
     moving = [i for i, t in enumerate(ts[:consts]) if t is not ZERO]
     if moving and any(_reads(p, moving) for p in (program, *(r.get() for r in rules))):
@@ -93,10 +93,10 @@ def closed_over(
 
 
 def _reads(program: Program, inputs: Sequence[int]) -> bool:
-    """Whether some of the inputs matter to what a program does.
+    """Return whether results of a program depend on some of the inputs.
 
-    To hand one to an operation with programs is to read it only if they do.  Rules of operations
-    inside are of no account here: they matter when these are differentiated, and are asked then.
+    An operation with programs reads an operand only if its programs do.  Rules of operations
+    inside are ignored here: they are checked when these operations are differentiated.
     """
     used = dce(program)[1]
     watched = {program.inputs[i] for i in inputs if used[i]}
@@ -119,8 +119,8 @@ def _operand_read(e: Eqn, k: int) -> bool:
 
 
 def along_input(program: Program, k: int) -> Program:
-    """(inputs, a tangent of input `k`) -> tangents of the outputs, literal zeros where there is
-    none."""
+    """Return the program (inputs, a tangent of input `k`) -> tangents of the outputs, literal zeros
+    where an output does not depend on it."""
     n = len(program.inputs)
     forms = tuple([DUAL if i == k else None for i in range(n)])
 
@@ -138,10 +138,10 @@ def along_input(program: Program, k: int) -> Program:
 
 
 def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> list:
-    """Transposition of all of them, where they are linear in some operands: that of the function.
+    """Transpose any of these operations, if linear in some operands, by transposing the function.
 
-    A rule says how the function varies.  That of a linear one is the function again, which tells
-    nothing of its transpose.
+    A derivative rule does not help here.  The derivative of a linear function is the function
+    itself, which does not lead to its transpose.
     """
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
@@ -151,8 +151,11 @@ def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> lis
 
 
 def promised(program: Any, xs: Sequence[Any]) -> list[Aval] | None:
-    """Types of what the function itself returns, when its rule is run in its stead and checks are
-    wanted; where the function has been staged, its rule was checked then."""
+    """Return the types of the function's own results, for comparison with its rule's.
+
+    Return None if checks are off.  Return None for a staged function too: its rule was checked
+    when it was staged.
+    """
     if not config.checks or not isinstance(program, Deferred):
         return None
     return [o.aval for o in program.f(*xs)]

@@ -1,11 +1,11 @@
-"""custom_jvp: functions that bring their own derivative along a direction.
+"""custom_jvp: functions with a derivative rule of their own for forward mode.
 
-Staged, the call is an operation that carries the function and its rule, and so survives jit, scan
-and every transformation that commutes with differentiation.
+A staged call is an operation that carries the function and its rule.  So it survives jit, scan and
+every transformation that commutes with differentiation.
 
-Invariant: the rule takes captured values, arguments, then tangents of the inexact arguments (all
-of them, or those that are not symbolic zeros if it asked to be told); it gives results, then
-tangents of the inexact ones.
+Invariant: the rule takes captured values, arguments, then tangents of the inexact arguments (of
+all, or with symbolic zeros of those that are not zero).  It returns results, then tangents of the
+inexact ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,7 +104,7 @@ def _(cts, *args, program, consts, rule):
 
 
 def _count(program: Any, results: list) -> int:
-    """How many of the results are values; the others are tangents of the inexact ones."""
+    """Return how many of the results are values; the others are tangents of the inexact ones."""
     if isinstance(program, Program):
         return len(program.outputs)
     n = 0
@@ -115,16 +115,16 @@ def _count(program: Any, results: list) -> int:
     return n
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 class custom_jvp(Function):  # noqa: N801  (a decorator)
-    """A function with its own derivative along a direction.
+    """A function with its own derivative rule for forward mode.
 
     Args:
       fun: takes and returns trees of arrays.
       nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
-        the rule is given them first, in their order.
+        the rule takes them first, in their order.
 
     >>> import plait
     >>> @plait.custom_jvp
@@ -144,20 +144,20 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule: `jvp(*static, primals, tangents) -> (out, tangent)`.
 
-        With `symbolic_zeros` the tangents of what does not vary are `plait.SymbolicZero`s, and the
-        rule may return such (or None) for parts of its tangent that are zero.
+        With `symbolic_zeros` the tangents of values that do not vary are `plait.SymbolicZero`s.
+        The rule may then return such zeros, or None, for parts of its tangent.
 
-        Raises TypeRule if the rule can not be called with that many arguments.
+        Raises TypeRule if the rule cannot be called with that many arguments.
         """
         self.expect_rule("defjvp", jvp, "static arguments, primals and tangents", 2)
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """One rule per argument, `jvp(tangent, out, *primals) -> tangent`, or None for zero.
+        """Set one rule per argument, `jvp(tangent, out, *primals) -> tangent`, or None for zero.
 
-        Raises TypeRule for rules that are no functions; a call raises it if there are not as many
-        as arguments.
+        Raises TypeRule for rules that are not functions.  A call raises it if there are not as
+        many rules as arguments.
         """
         if self.static:
             raise ArgumentError(
@@ -232,7 +232,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         return tuple(result)
 
     def _flat_tangent(self, tree: Any, dot: Any) -> list:
-        """Leaves of a tangent of a result of this structure; each may be None."""
+        """Return the leaves of a tangent of a result of this structure; each may be None."""
         try:
             dots = tree.flatten_up_to(dot)
         except (ValueError, TypeError):

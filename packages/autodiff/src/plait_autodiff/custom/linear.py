@@ -1,6 +1,6 @@
-"""custom_lin: the linear map of a custom_vjp function, known by its pullback alone.
+"""custom_lin: the linear map of a custom_vjp function, given by its pullback alone.
 
-Reverse mode applies the pullback.  Forward mode transposes it, where it is linear in cotangents.
+Reverse mode applies the pullback.  Forward mode transposes it, if it is linear in cotangents.
 
 Invariant: the operands are captured values and residuals, then tangents; the results are linear
 in the tangents together.
@@ -77,8 +77,8 @@ class _Lin(Wiring):
 
 
 def varying_along(operands: Sequence[Any]) -> dict[str, tuple]:
-    """Return the parameter of `custom_lin` that declares along which axes of a mesh operands vary;
-    none where nothing does."""
+    """Return the parameter of `custom_lin` with the mesh axes along which operands vary; an empty
+    dict if none varies."""
     along = tuple([tuple(sorted(x.aval.vma)) for x in operands])
     return {"along": along} if any(along) else {}
 
@@ -86,10 +86,10 @@ def varying_along(operands: Sequence[Any]) -> dict[str, tuple]:
 def _lin(
     *xs: Aval, bwd: Any, residuals: int, operands: int, outs: tuple, along: tuple = ()
 ) -> list[Aval]:
-    """The derivative of a function of which only the pullback `bwd` is known.
+    """Apply the derivative of a function that is given by its pullback `bwd`.
 
-    Its results have the types `outs` where operands vary along the axes of a mesh in `along`: what
-    a function has summed over devices varies less than its operands.
+    The results have the types `outs` if the operands vary along the mesh axes in `along`.  A
+    function that sums over devices varies less than its operands.
     """
     return list(outs)
 
@@ -117,10 +117,10 @@ def linear_map(
 def pushforward(
     bwd: Any, residuals: int, operands: int, outs: Sequence[Aval], along: tuple = ()
 ) -> Program:
-    """captured and residuals, then tangents of inexact xs -> tangents of inexact outs.
+    """Return the program: captured and residuals, tangents of inexact xs -> those of inexact outs.
 
-    The pullback of a linear map is its transpose, whose transpose is the map.  Raises MissingRule
-    if the pullback is not linear in cotangents, or does what can not be transposed.
+    The pullback of a linear map is its transpose, and the transpose of that is the map.  Raises
+    MissingRule if the pullback is not linear in cotangents, or cannot be transposed.
     """
     rule = bwd.on(((True,) * len(outs),)) if isinstance(bwd, Variants) else bwd
     program = rule.get() if isinstance(rule, Thunk) else rule
@@ -145,7 +145,7 @@ def pushforward(
 
 
 def reverse_only(why: str) -> MissingRule:
-    """The error of forward mode where only reverse mode is possible."""
+    """Return the error for forward mode where only reverse mode is possible."""
     return MissingRule(
         "forward mode of a custom_vjp function: of its derivative only the pullback is known, "
         + why,
@@ -154,7 +154,7 @@ def reverse_only(why: str) -> MissingRule:
 
 
 def _pushed(args: Sequence[Any], params: dict) -> list:
-    """Applied to values, under the current interpreter."""
+    """Apply the map to values, under the current interpreter."""
     if custom_lin.higher.pending(params):  # type: ignore[union-attr]
         args, params = custom_lin.higher.settle(params, args)  # type: ignore[union-attr]
     return evaluate(pushforward(**params), args)

@@ -1,10 +1,10 @@
 """custom_linear_solve: linear equations solved by any algorithm, differentiated as equations.
 
-From A x = b follows A x' = b' - A' x, and a cotangent of x comes back to b by the transposed
-equations; how x was found does not matter.
+A x = b implies A x' = b' - A' x.  The transposed equations map the cotangent of x to that of b.
+The solver's algorithm does not matter.
 
-Invariant: one operation carries the functions A, A^T and their solvers as programs, what these
-close over being its operands; transposed it is the same operation with the two sides exchanged.
+Invariant: one operation carries the functions A, A^T and their solvers as programs, and the values
+that these close over as operands.  Its transpose is the same operation with the sides exchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _ROLES = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
 class _Equations(Wiring):
-    """Constants of each program, then b; x, then what else the solver returns."""
+    """Operands: constants of each program, then b.  Results: x, then the solver's other results."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         counts, n = params["consts"], len(params["matvec"].outputs)
@@ -72,7 +72,7 @@ def _rule(
     transpose_solve: Program | None,
     consts: tuple,
 ) -> list[Aval]:
-    """x with matvec(x) = b, as `solve` finds it, and what else that returns."""
+    """Return x with matvec(x) = b, as `solve` finds it, and the solver's other results."""
     total, n = sum(consts), len(matvec.outputs)
     b = xs[total:]
     expect("the matvec of linear_solve", b, matvec.out_avals)
@@ -84,7 +84,7 @@ linear_solve = Primitive("autodiff.linear_solve", _rule, many=True, higher=_Equa
 
 
 def _mine(role: str, xs: Sequence[Any], consts: tuple) -> list:
-    """The operands that are constants of one program."""
+    """Return the operands that are constants of one program."""
     i = _ROLES.index(role)
     at = sum(consts[:i])
     return [*xs[at : at + consts[i]]]
@@ -97,7 +97,7 @@ def _(e, xs, ins, outs, solve, consts, **others):
 
 @checks_rules.rule(linear_solve)
 def _(found, args, params):
-    """What the solver finds is one more thing that it returns beside the solution."""
+    """Return the solver's findings as further results beside the solution."""
     inner = found.checked(params["solve"])
     p, w = inner.program, inner.width
     solve = Program(p.inputs, p.eqns, [*p.outputs[w:], *p.outputs[:w]], p.name, p.consts)
@@ -112,6 +112,7 @@ def _(jvp, args, params):
     xs, ts = jvp.halves(args)
     total, n = sum(counts), len(matvec.outputs)
     outs = linear_solve.bind(*xs, **params)
+    # A' x is the derivative of the product in the constants of A, at the solution x.
     inner = JVP(current())
     with opened(inner):
         duals = inner.duals(_mine("matvec", xs, counts), _mine("matvec", ts, counts))
@@ -129,7 +130,7 @@ def _(jvp, args, params):
 
 @split_rules.rule(linear_solve)
 def _(split, args, params):
-    """Not divided: a solution is one with its matrix and its right-hand side."""
+    """Record it undivided: a solution needs its matrix and its right-hand side together."""
     return split.stage.apply(linear_solve, args, params)
 
 
@@ -156,7 +157,7 @@ def _(cts, *args, matvec, vecmat, solve, transpose_solve, consts):
     return [*[None] * total, *got[:n]]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 @border
@@ -168,7 +169,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """x with `matvec(x) = b`, found by `solve` and differentiated by the equations themselves.
+    """Solve `matvec(x) = b` by `solve`, and differentiate x by the equations themselves.
 
     Args:
       matvec: a linear function of trees like `b`; it may close over anything.
@@ -177,7 +178,7 @@ def custom_linear_solve(
       transpose_solve: `transpose_solve(vecmat, b) -> x` for the transposed function; reverse mode
         needs it.
       symmetric: whether `matvec` is its own transpose, so that `solve` serves both.
-      has_aux: the solvers return (x, aux), and so does this; aux is constant.
+      has_aux: the solvers return (x, aux), and so does this function; aux is constant.
 
     Raises TreeMismatch or TypeRule if `matvec` or a solver returns something unlike `b`.
 
@@ -233,7 +234,7 @@ def custom_linear_solve(
 
 
 def _transposed(forward: Any) -> tuple[Program, list]:
-    """The transposed function, with what it closes over."""
+    """Return the transposed function, with the values that it closes over."""
     p, k = forward.program, len(forward.captured)
     linear = tuple([i >= k for i in range(len(p.inputs))])
     return transpose_program(p, linear, (True,) * len(p.outputs), full=True)[0], forward.captured
@@ -249,7 +250,7 @@ def _two(out: Any) -> tuple:
 
 
 def _like(who: str, x: Any, tree: TreeDef, values: Sequence[Any]) -> Any:
-    """A result of the structure, shapes and dtypes of `b`."""
+    """Return a result after checking that it has the structure, shapes and dtypes of `b`."""
     leaves, kind = flatten(x)
     if kind != tree:
         a, b = (t.unflatten([0] * t.num_leaves) for t in (tree, kind))

@@ -1,14 +1,14 @@
 """custom_root and implicit_diff: solutions of f(x, theta) = 0, by the implicit function theorem.
 
-Invariant: what found the solution is never differentiated; x' solves f_x x' = -f_theta theta'.
-The rule is a derivative like any other, so it holds in reverse mode and to every order.
+Invariant: the solver is never differentiated; x' solves f_x x' = -f_theta theta'.  The rule is
+differentiable itself, so it serves reverse mode and every order.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait import map_axes
-from plait.ext import ops  # its linear algebra is imported when a system is solved
+from plait.ext import ops  # imports its linear algebra only when a system is solved
 from plait.ext.errors import ArgumentError, OperandTypeError, TreeMismatch, border
 from plait.ext.ir import evaluate
 from plait.ext.ops.elementwise import neg
@@ -31,15 +31,15 @@ def custom_root(
     tangent_solve: Callable,
     has_aux: bool = False,
 ) -> Any:
-    """A root of `f`, found by `solve` and differentiated implicitly.
+    """Find a root of `f` by `solve`, and differentiate it implicitly.
 
     Args:
-      f: takes and returns trees like `initial_guess`; it may close over what is differentiated.
+      f: takes and returns trees like `initial_guess`; it may close over differentiated values.
       initial_guess: a tree of arrays, on which the root does not depend.
       solve: `solve(f, initial_guess) -> root`; it is not differentiated.
-      tangent_solve: `tangent_solve(g, y) -> x` with g(x) = y, for linear g; linear in y for the
-        sake of reverse mode (`custom_linear_solve` makes it so).
-      has_aux: `solve` returns (root, aux), and so does this; aux is constant.
+      tangent_solve: `tangent_solve(g, y) -> x` with g(x) = y, for linear g.  Reverse mode needs it
+        to be linear in y (`custom_linear_solve` makes it so).
+      has_aux: `solve` returns (root, aux), and so does this function; aux is constant.
 
     Raises TreeMismatch or TypeRule if `f` or `solve` returns something unlike the guess.
 
@@ -68,9 +68,9 @@ def custom_root(
         of_x = lambda v: tree.unflatten(evaluate(f_program, [*f_consts, *flatten(v)[0]]))  # noqa: E731
         return tangent_solve(linearize(of_x, x)[1], y)
 
-    # What the solver of linear equations closes over may be what is differentiated (factors of a
-    # matrix): then it is traced here, where it may be used, and takes that as operands.  Else it is
-    # run when a derivative is wanted, on values.
+    # The tangent solver may close over differentiated values (factors of a matrix).  Then it is
+    # traced here, where these may be used, and takes them as operands.  Otherwise it runs on
+    # values when a derivative is needed.
     by_program, step_consts = None, []
     if tracers_of(tangent_solve):
         made = trace(step, (start, start, residual.captured), {}, "custom_root")
@@ -100,7 +100,7 @@ def custom_root(
 
 
 def _root_of(tree: Any, has_aux: bool) -> tuple:
-    """(the tree of the root, whether it comes with something)."""
+    """Return (the tree of the root, True if an auxiliary value comes with it, else None)."""
     if not has_aux:
         return tree, None
     out = tree.unflatten([0] * tree.num_leaves)
@@ -113,7 +113,7 @@ def _root_of(tree: Any, has_aux: bool) -> tuple:
 
 
 def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence[Any]) -> None:
-    """A result of the structure, shapes and dtypes of the guess."""
+    """Check that a result has the structure, shapes and dtypes of the guess."""
     if got != tree:
         a, b = (t.unflatten([0] * t.num_leaves) for t in (tree, got))
         raise TreeMismatch(
@@ -129,9 +129,9 @@ def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence
 
 
 def dense_solve(g: Callable, y: Any) -> Any:
-    """x with g(x) = y for a linear g on trees of arrays, by its matrix and an LU factorisation.
+    """Solve g(x) = y for a linear g on trees of arrays, by its matrix and an LU factorisation.
 
-    For few unknowns: the matrix has as many rows and columns as there are elements.
+    Use it for few unknowns: the matrix has as many rows and columns as there are elements.
     """
     leaves, tree = flatten(y)
     values = [as_value(v) for v in leaves]
@@ -155,17 +155,17 @@ def dense_solve(g: Callable, y: Any) -> Any:
 def implicit_diff(
     optimality: Callable, tangent_solve: Callable = dense_solve, has_aux: bool = False
 ) -> Callable:
-    """Decorator: a solver whose result is differentiated by the conditions it fulfils.
+    """Return a decorator of solvers whose results are differentiated by their conditions.
 
     Args:
-      optimality: `optimality(x, *args)` is zero, a tree like x, at the solver's result: the
-        gradient of what it minimises, x - g(x) for a fixed point g, ...
-      tangent_solve: as for `custom_root`; by default by a dense matrix, for few unknowns.
+      optimality: `optimality(x, *args)` is zero at the solver's result x, and a tree like x.  It
+        is the gradient of a minimised function, x - g(x) for a fixed point of g, ...
+      tangent_solve: as for `custom_root`; by default a dense matrix, for few unknowns.
       has_aux: the solver returns (x, aux); aux is constant.
 
     Returns:
-      A decorator of `solver(initial_guess, *args)`, which is differentiable in args: forward, in
-      reverse, and to every order.
+      A decorator of `solver(initial_guess, *args)`.  The result is differentiable in args: forward,
+      in reverse, and to every order.
 
     >>> import plait
     >>> @plait.implicit_diff(lambda x, a: x * x - a)

@@ -1,6 +1,6 @@
-"""Symbolic zeros: tangents and cotangents that custom rules are told to be zero.
+"""Symbolic zeros: tangents and cotangents that custom rules can recognise as zero.
 
-Invariant: a symbolic zero has a type and no elements; nothing is computed to make or to pass one.
+Invariant: a symbolic zero has a type and no elements; no computation makes or passes one.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,9 @@ __all__ = ["CustomPrimal", "SymbolicZero"]
 
 
 class SymbolicZero:
-    """The tangent or cotangent of what does not vary, given to rules that were defined with
-    `symbolic_zeros=True`; they may return it, too.
+    """The zero tangent or cotangent that a rule defined with `symbolic_zeros=True` receives.
+
+    Such rules may return it, too.
 
     >>> import plait
     >>> @plait.custom_jvp
@@ -46,23 +47,25 @@ class SymbolicZero:
 
     @property
     def shape(self) -> tuple:
-        """The sizes of its axes."""
+        """The sizes of the axes."""
         return self.aval.shape
 
     @property
     def ndim(self) -> int:
-        """The number of its axes."""
+        """The number of axes."""
         return self.aval.ndim
 
     @property
     def dtype(self) -> Any:
-        """The dtype of what it belongs to, float0 if that can not vary."""
+        """The dtype of the value it belongs to; float0 if that is integer or boolean."""
         return self.aval.tangent_type.dtype
 
 
 class CustomPrimal:
-    """An argument of a forward rule with symbolic zeros: its `value`, and whether it is
-    `perturbed`, that is, whether its cotangent is wanted."""
+    """An argument of a forward rule with symbolic zeros.
+
+    `value` is the argument; `perturbed` is True if its cotangent is wanted.
+    """
 
     __slots__ = ("value", "perturbed")
 
@@ -74,8 +77,11 @@ class CustomPrimal:
 
 
 def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:
-    """One per value, as users see them: those given for inexact ones that are `present`; for the
-    others symbolic zeros, or float0 if the rule is not told of zeros (`present` is None)."""
+    """Return one differential per value, as users see them.
+
+    `flat` holds those of the inexact values that are `present`.  The others become symbolic zeros,
+    or float0 if the rule does not take symbolic zeros (`present` is None).
+    """
     it = iter(flat)
     if present is None:
         return [next(it) if a.varies else no_tangent(a) for a in avals]
@@ -87,10 +93,10 @@ def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present |
 
 
 def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
-    """A tangent or cotangent that a rule returned, as a value of the type `aval`.
+    """Return a tangent or cotangent that a rule returned, as a value of the type `aval`.
 
-    None is zero, and so are symbolic zeros and arrays of float0, which must have the shape of what
-    they belong to.  Raises TreeMismatch for what is no array, OperandTypeError for another type.
+    None, symbolic zeros and arrays of float0 are zero; the latter two must have the value's shape.
+    Raises TreeMismatch for an object that is not an array, OperandTypeError for another type.
     """
     return typed(_value(who, d, aval, what), aval, who, what)
 
@@ -110,11 +116,11 @@ def _value(who: str, d: Any, aval: Aval, what: str) -> Any:
 
 
 def typed(t: Any, aval: Aval, who: str, what: str) -> Any:
-    """A differential of the type of its value.
+    """Return a differential converted to the type of its value.
 
-    Python numbers take it, and cotangents do: what a pullback computes in another precision is
-    rounded, as sums of cotangents are, so that a gradient has the dtype of its argument.  What is
-    the same on all devices, of a value that is not, is each device's.
+    Python numbers take that type.  Cotangents of another precision are rounded, as sums of
+    cotangents are, so that a gradient has the dtype of its argument.  A differential that is the
+    same on all devices is made to vary if its value does.
     """
     if not t.aval.vma >= aval.vma:
         t = varied(t, aval.vma)

@@ -1,4 +1,4 @@
-"""Variants of a custom rule, one for each choice of inputs that are symbolic zeros.
+"""Variants of a custom rule, one for each pattern of inputs that are symbolic zeros.
 
 Invariant: a rule made for one pattern of symbolic zeros is never used for another.
 """
@@ -12,12 +12,15 @@ from plait.ext.trace import Deferred, Ends, lift_rule
 from plait.ext.types import Aval
 
 Present = tuple[bool, ...]
-"""Which of the last inputs of a rule are there; the others are symbolic zeros.  () is all."""
+"""For each of the last inputs of a rule: True if it is given, False if it is a symbolic zero.  ()
+means that all are given."""
 
 
 class Variants:
-    """A rule to be made for each pattern of symbolic zeros: `on(key)`, whose last item says which
-    of the last inputs are `Present`."""
+    """A rule that is made for each pattern of symbolic zeros, when first needed.
+
+    `on(key)` makes it; the last item of the key marks the last inputs that are `Present`.
+    """
 
     symbolic = True
     __slots__ = ("make", "made", "lifted", "name", "__weakref__")
@@ -31,21 +34,21 @@ class Variants:
         return "<rule>"
 
     def on(self, key: tuple) -> Thunk:
-        """The rule for one pattern."""
+        """Return the rule for one pattern."""
         hit = self.made.get(key)
         if hit is None:
             hit = self.made[key] = self.make(key)
         return hit
 
     def given(self, *first: Any) -> "Variants":
-        """The variants whose keys begin with these."""
+        """Return the variants whose keys begin with these items."""
         hit = self.lifted.get(first)
         if hit is None:
             hit = self.lifted[first] = Variants(lambda key: self.on((*first, *key)), self.name)
         return hit
 
     def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> "Variants":
-        """The same rule on the components of a transformation."""
+        """Return the rule on the components of a transformation."""
         slots = (*ends.inputs, *ends.outputs)
         at = tuple([s if s is ... else forms[s] for s in slots])
         ambient = tuple([v.aval for v in carrier.ambient])
@@ -65,13 +68,16 @@ class Variants:
 
 
 def present_of(xs: Sequence[Any], present: Present) -> tuple[Any, ...]:
-    """Those that are there, the pattern speaking of the last ones."""
+    """Return the inputs that are given; the pattern is about the last ones."""
     n = len(xs) - len(present)
     return (*xs[:n], *(x for x, there in zip(xs[n:], present) if there))
 
 
 def run(f: Any, args: Sequence[Any], key: tuple | None = None) -> list:
-    """A rule, in Python if it still is that, else as a program; `key` if it is symbolic."""
+    """Run a rule, in Python if it is not staged yet, else as a program.
+
+    A symbolic rule needs `key`.
+    """
     if isinstance(f, Deferred):
         return f.f(*(key or ()), *args)
     if isinstance(f, Variants):
@@ -81,7 +87,7 @@ def run(f: Any, args: Sequence[Any], key: tuple | None = None) -> list:
 
 
 def as_function(who: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
-    """A rule returns, before all else, what its function does: TypeRule otherwise."""
+    """Check that a rule first returns results like those of its function; raise TypeRule if not."""
     if len(want) != len(got) or not all(w.same_type(g) for w, g in zip(want, got)):
         raise OperandTypeError(
             f"{who} returned results of types {list(got)}, where the function itself returns "

@@ -1,11 +1,11 @@
-"""custom_vjp: functions that bring their own pullback.
+"""custom_vjp: functions with a pullback of their own.
 
-Staged, the call is an operation that carries the function and both rules, and so survives jit,
-scan and every transformation that commutes with differentiation.
+A staged call is an operation that carries the function and both rules.  So it survives jit, scan
+and every transformation that commutes with differentiation.
 
-Invariant: the tree of residuals travels with the residuals.  What the forward rule returns besides
-residuals is what the function returns; so where residuals are not used, the function itself is
-applied in its stead, and the rule is only where its residuals are.
+Invariant: the tree of residuals is kept with the residuals.  The forward rule returns the
+function's results besides residuals.  So where no residual is used the function replaces the rule,
+and the rule runs only where its residuals are needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class _Vjp(CustomWiring):
     """fwd: captured, xs -> outs, residuals.
 
     bwd: captured, residuals, cotangents of inexact outs -> cotangents of inexact xs.
-    Both may be variants, by which xs vary and which cotangents there are.
+    Both may be variants, for each pattern of varying xs and of given cotangents.
     """
 
     names = ("fwd", "bwd")
@@ -87,8 +87,10 @@ class _Vjp(CustomWiring):
 
 
 class _Rules:
-    """The rules of one call, staged when they are asked for: the backward one is made by the
-    forward one, whose residuals it takes."""
+    """The rules of one call, staged when they are needed.
+
+    The forward rule makes the backward rule, which takes its residuals.
+    """
 
     def __init__(self, fwd: Deferred, bwd: Deferred, avals: Any, want: Any, captured: Any):
         self.fwd, self.bwd, self.captured = fwd, bwd, captured
@@ -97,7 +99,7 @@ class _Rules:
         self.made: dict[Any, tuple[Thunk, dict]] = {}
 
     def of(self, perturbed: Present | None) -> tuple[Thunk, dict]:
-        """(the forward rule, where it puts the backward one)."""
+        """Return (the forward rule, the dict in which it puts the backward rule)."""
         if perturbed not in self.made:
             fwd, want = self.fwd, self.want
             found: dict[str, Any] = {}
@@ -113,7 +115,7 @@ class _Rules:
         return self.made[perturbed]
 
     def backward(self, perturbed: Present | None, present: Present | None) -> Thunk:
-        """The backward rule."""
+        """Return the backward rule."""
         first, found = self.of(perturbed)
         m = len(self.want)
 
@@ -147,7 +149,7 @@ def _(cts, *args, program, consts, fwd, bwd):
 
 
 class _Forward(Wiring):
-    """Operands -> results and residuals.  The function gives the results, its rule both."""
+    """Operands -> results, residuals; the function returns the results, its rule both."""
 
     custom = DERIVATIVE
 
@@ -171,7 +173,7 @@ class _Forward(Wiring):
 
 
 def _forward(*xs: Aval, program: Program, fwd: Program) -> list[Aval]:
-    """Apply the forward rule of a function; without its residuals, the function."""
+    """Apply the forward rule of a function; if its residuals are unused, the function."""
     expect(f"custom function {program.name}", fwd.in_avals, xs)
     return fwd.out_avals
 
@@ -221,14 +223,14 @@ def _(jvp, args, params):
 def duals_by_pullback(
     jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
 ) -> list:
-    """Results whose derivative is known by its pullback `bwd` from residuals and cotangents."""
+    """Return duals of `outs`, whose pullback maps residuals and cotangents by `bwd`."""
     operands, params = linear_map(residuals, tangents, bwd, outs)
     dots = iter(custom_lin.bind(*operands, **params))
     return jvp.duals(outs, [next(dots) if o.aval.varies else ZERO for o in outs])
 
 
 def _all_present(params: dict, perturbed: Present | None) -> list[Thunk]:
-    """The rules, the backward one for cotangents of all results."""
+    """Return the rules; the backward one is for cotangents of all results."""
     fwd, bwd = params["fwd"], params["bwd"]
     if perturbed is None:
         return [fwd, bwd]
@@ -255,19 +257,19 @@ def _as_program(params: dict, xs: Sequence[Any], perturbed: Present | None) -> t
     return results[:m], [*xs[: params["consts"]], *results[m:]], bwd
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 class custom_vjp(Function):  # noqa: N801  (a decorator)
     """A function with its own pullback, for reverse mode.
 
-    Forward mode is derived where the pullback is linear in cotangents, by transposing it; where
-    it is not, it is an error.
+    Forward mode transposes the pullback if that is linear in cotangents; otherwise it raises an
+    error.
 
     Args:
       fun: takes and returns trees of arrays.
       nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
-        `bwd` is given them first, in their order.
+        `bwd` takes them first, in their order.
 
     >>> import plait
     >>> @plait.custom_vjp
@@ -292,12 +294,12 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
         """Set the rules: `fwd(*args) -> (out, residuals)` and
         `bwd(*static, residuals, ct) -> a cotangent or None per argument`.
 
-        With `symbolic_zeros`, `fwd` is given a `CustomPrimal(value, perturbed)` for every array,
-        and `bwd` a `SymbolicZero` for every cotangent that is zero.  Under `checkpoint` the
-        function itself is applied where residuals are not needed, and `fwd` once where they are:
-        always, so `optimize_remat` changes nothing.
+        With `symbolic_zeros`, `fwd` takes a `CustomPrimal(value, perturbed)` for every array, and
+        `bwd` a `SymbolicZero` for every cotangent that is zero.  Under `checkpoint` the function
+        is applied where residuals are not needed, and `fwd` once where they are.  This is always
+        so, and `optimize_remat` changes nothing.
 
-        Raises TypeRule if a rule can not be called with its arguments.
+        Raises TypeRule if a rule cannot be called with its arguments.
         """
         del optimize_remat
         self.expect_rule("defvjp", fwd, "what the function takes, as its forward rule", 0, True)
@@ -319,7 +321,7 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
             *c.leaves,
             program=Deferred(function, self.fun),
             fwd=Deferred(fwd, self.fwd, self.symbolic_zeros, rules.static),
-            # made by the forward rule, whose residuals it takes
+            # The forward rule makes the backward rule, which takes its residuals.
             bwd=Deferred(fwd, self.bwd, static=rules.static),
             consts=0,
         )
@@ -327,7 +329,7 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
 
 
 class _UserRules:
-    """The rules of one call, from flat values to flat values."""
+    """The rules of one call, as functions from flat values to flat values."""
 
     def __init__(self, function: custom_vjp, c: Call):
         self.fwd, self.bwd = function.fwd, function.bwd
@@ -335,11 +337,11 @@ class _UserRules:
         self.static = list(c.static.values())
 
     def forward(self, *xs: Any) -> tuple[list, list, Deferred]:
-        """(results, residuals, the backward rule)."""
+        """Run the forward rule; return (results, residuals, the backward rule)."""
         return self._split(xs, self.call.arguments(xs), False)
 
     def told(self, perturbed: Present, *xs: Any) -> tuple[list, list, Deferred]:
-        """The same of a rule that is told what varies."""
+        """Do the same for a rule with symbolic zeros; `perturbed` marks the values that vary."""
         given = [CustomPrimal(x, p) for x, p in zip(xs, perturbed, strict=True)]
         return self._split(xs, self.call.arguments(given), True)
 
@@ -353,7 +355,7 @@ class _UserRules:
             )
         outs = self.call.results(pair[0])
         leaves, tree = flatten(pair[1])
-        # A Python number stays one: rules branch on what they kept, and index with it.
+        # A Python number stays one: rules branch on numbers that they kept, and index with them.
         kept = [r if type(r) in (bool, int, float, complex) else None for r in leaves]
         residuals = [admitted(r) for r, number in zip(leaves, kept) if number is None]
         parts, first = kept_parts(pair[0], self.call.out), len(residuals)
@@ -375,12 +377,12 @@ class _UserRules:
         return outs, residuals, Deferred(back, bwd, symbolic, self.static)
 
     def _cotangents(self, got: Any, avals: list[Aval]) -> list:
-        """Flat cotangents of the inexact arguments; None stands for zeros of a whole argument."""
+        """Return flat cotangents of the inexact arguments; None is zero for a whole argument."""
         return flat_cotangents(f"bwd of {self.name}", self.call.tree, got, avals)
 
 
 def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
-    """Cotangents of the inexact arguments, from what a rule returned for all arguments."""
+    """Return the cotangents of the inexact arguments, given a rule's result for all arguments."""
     like = tree.unflatten(list(range(len(avals))))
     if not isinstance(got, tuple | list) or len(got) != len(like):
         count = len(got) if isinstance(got, tuple | list) else 1

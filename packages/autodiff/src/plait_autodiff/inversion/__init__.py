@@ -1,4 +1,4 @@
-"""Reverse mode without residuals: operations are inverted, and their operands recovered.
+"""Reverse mode without residuals: operations are inverted to recover their operands.
 
-Invariant: what an inverse rule recovers is checked in tests against what was there.
+Invariant: tests compare the values that inverse rules recover with the original values.
 """

@@ -1,10 +1,11 @@
 """invertible and custom_ivjp: reverse mode that recovers values instead of keeping them.
 
-Applied at once, the user's Python runs on values.  Under reverse mode the results are kept, and
-of the arguments those that can not be recovered; under forward mode nothing is special.
+Called outside of transformations, the user's Python runs on values.  Reverse mode keeps the
+results, and those arguments that cannot be recovered.  Forward mode treats these functions like
+any other.
 
-Invariant: a reversal is a property of the function's program, so no transformation can lose it
-but by asking for a derivative of the derivative.
+Invariant: a reversal is a property of the function's program.  Only a derivative of the derivative
+loses it; other transformations do not.
 """
 
 from collections.abc import Callable, Sequence
@@ -146,7 +147,7 @@ def _(e, xs, ins, outs, program, rule, consts, active):
 
 
 def along(program: Program, active: tuple[bool, ...]) -> Program:
-    """xs, then tangents of the active ones -> ys, tangents of the inexact ones."""
+    """Return the program: xs, tangents of active ones -> ys, tangents of the inexact ones."""
     avals, outs = program.in_avals, program.out_avals
     forms = tuple([DUAL if a else None for a in active])
     varies = tuple([DUAL if o.varies else None for o in outs])
@@ -181,7 +182,7 @@ def _(params) -> Reverse:
 
 
 def _by_rule(program: Program, rule: Program, consts: int) -> Reverse:
-    """A reversal by the user's rule: the arguments that it reads are saved."""
+    """Return the reversal by the user's rule; it saves the arguments that the rule reads."""
     n = len(program.inputs)
 
     def make() -> Reverse:
@@ -205,8 +206,11 @@ def _by_rule(program: Program, rule: Program, consts: int) -> Reverse:
 
 
 def pullback_of(r: Reverse, outs: int, active: tuple[bool, ...]) -> Thunk:
-    """What is saved, results (`outs` of them), cotangents -> cotangents of active inputs; as a
-    rule, behind a barrier: what it computes again is not to be what is there already."""
+    """Return the pullback: saved values, results, cotangents -> cotangents of active inputs.
+
+    There are `outs` results.  The pullback is a rule behind a barrier, so that the compiler does
+    not merge recomputed values with the first ones and keep these.
+    """
 
     def make() -> Thunk:
         program = r.cotangents(active)
@@ -234,7 +238,7 @@ def _(jvp, args, params):
             if prim is custom_ivjp_call:
                 return _reversed_by_python(jvp, xs, ts, params)
             return _reversed_at_once(jvp, xs, ts, params["program"])
-        if not jvp.staging:  # nobody will ask for a reversal later
+        if not jvp.staging:  # no reversal will be needed later
             with use(jvp):
                 return params["program"].f(*args)
         args, params = prim.higher.settle(params, args)  # type: ignore[union-attr]
@@ -257,7 +261,7 @@ def _(jvp, args, params):
 
 
 def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
-    """The user's rule is run when the pullback is, and may branch on values."""
+    """Run the user's rule when the pullback runs, so that it may branch on values."""
     rule = params["rule"]
     outs = [as_value(y) for y in params["program"].f(*xs)]
     kept, n = [*xs, *outs], len(xs)
@@ -267,7 +271,7 @@ def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
 
 
 def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
-    """A function that may branch on values is staged for these values."""
+    """Stage, for these values, a function that may branch on them; reverse the program."""
     by = InspectableStage(jvp.parent, f.user, tuple(xs), {})
     by.does = "invertible"
     program, captured = stage(f.f, [x.aval for x in xs], f.name, on=by)
@@ -306,17 +310,17 @@ def _(split, args, params):
     return [*outs, *split.stage.apply(custom_lin, operands, lin)]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 def invertible(fun: Callable) -> Callable:
-    """`fun`, whose values reverse mode recovers from its results instead of keeping them.
+    """Return `fun` so that reverse mode recovers its values from its results.
 
-    Operations with an inverse (`plait_autodiff.ext.inverse_rules`) are undone, in lock-step with
-    their derivatives: sums, products, exp, tanh, what moves elements, scans over blocks, functions
-    with a `custom_ivjp`.  Of the arguments those are kept that can not be recovered otherwise
-    (parameters, usually); in the worst case all of them, as with `checkpoint`.  Values are
-    recovered up to rounding, a factor by dividing by the other: where that is zero, by nan.
+    Operations with an inverse (`plait_autodiff.ext.inverse_rules`) are undone in lock-step with
+    their derivatives: sums, products, exp, tanh, moves of elements, scans over blocks, functions
+    with a `custom_ivjp`.  Arguments that cannot be recovered are kept: usually the parameters, in
+    the worst case all of them, as with `checkpoint`.  Values are recovered up to rounding.  A
+    factor is recovered by dividing by the other factor, and becomes nan where that is zero.
 
     Args:
       fun: takes and returns trees of arrays.  Values that it closes over are kept.
@@ -359,10 +363,10 @@ def _named(f: Callable, like: Callable) -> Callable:
 
 
 class custom_ivjp(Function):  # noqa: N801  (a decorator)
-    """A function with its own way back: from results and cotangents to arguments and theirs.
+    """A function with its own reverse rule: (results, cotangents) -> arguments and cotangents.
 
-    Inside an `invertible` function, and staged, only those arguments are kept that the rule
-    reads.  Forward mode is that of the function itself.
+    When staged inside an `invertible` function, only the arguments that the rule reads are kept.
+    Forward mode differentiates the function itself.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -384,10 +388,12 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         super().__init__(fun)
 
     def defivjp(self, ivjp: Callable) -> Callable:
-        """Set the rule: `ivjp(xs, ys, dys) -> (xs, dxs)`, where `xs` and `dxs` are tuples of the
-        arguments and of their cotangents, and `ys` and `dys` are like the result.
+        """Set the rule: `ivjp(xs, ys, dys) -> (xs, dxs)`.
 
-        Raises TypeRule if it can not be called with three arguments.
+        `xs` and `dxs` are tuples of the arguments and of their cotangents; `ys` and `dys` are like
+        the result.
+
+        Raises TypeRule if the rule cannot be called with three arguments.
         """
         self.expect_rule("defivjp", ivjp, "arguments, results and cotangents", 3)
         self.ivjp = ivjp

@@ -1,12 +1,13 @@
 """Reverse mode by inversion: operands are recovered from results, and few values are saved.
 
-A program's results are known when it is reversed.  An operation whose results are known and that
-has an inverse gives its operands back; one whose operands are known is computed again.  What can
-be had by neither is saved: inputs of the program, as few and small ones as will do.
+A program's results are known when it is reversed.  If an operation has an inverse and its results
+are known, its operands are recovered from them.  If its operands are known, it is computed again.
+Values that neither way provides follow from saved inputs of the program, which are chosen to be
+few and small.
 
-Invariant: which values can be recovered follows from what they depend on, not from the order of
-equations.  Values are recovered when a derivative asks for them, so no more than one equation's
-need be alive.
+Invariant: which values can be recovered follows from their dependencies, not from the order of
+equations.  Values are recovered when a derivative needs them, so that at any time only the values
+that one equation needs have to be alive.
 """
 
 import heapq
@@ -47,7 +48,7 @@ inverse_rules = RuleTable(
 
 
 class Unknown:
-    """An operand of which only the type is known."""
+    """An unknown operand of an inverse rule: only its type is given."""
 
     __slots__ = ("aval",)
 
@@ -59,12 +60,12 @@ class Unknown:
 
 
 def is_unknown(x: Any) -> bool:
-    """Whether a rule's operand is one that is to be recovered."""
+    """Return whether a rule's operand is to be recovered."""
     return x.__class__ is Unknown
 
 
 class Reverse(NamedTuple):
-    """A program reversed, with what it needs besides results and cotangents.
+    """A reversed program, and the inputs that it needs besides results and cotangents.
 
     saved: inputs that it takes; recovered: inputs that it gives back.
     program: saved inputs, outputs, cotangents of inexact outputs -> recovered inputs, cotangents
@@ -76,14 +77,13 @@ class Reverse(NamedTuple):
     program: Program
 
     def cotangents(self, wanted: Sequence[bool]) -> Program:
-        """The program that gives back no inputs, and of the cotangents those of wanted inputs."""
+        """Return the program without recovered inputs, with cotangents of wanted inputs only."""
         n = self.recovered.count(True)
         return choose(self.program, (*(False,) * n, *wanted))
 
 
 def reverse(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
-    """The program reversed, inputs in `keep` being such that may be saved; None if it needs
-    others."""
+    """Return the reversed program; None if it would have to save inputs that are not in `keep`."""
     return derived(program, ("reverse", keep), lambda: _reversed(program, keep))
 
 
@@ -112,12 +112,15 @@ def _reversed(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
     return Reverse(saved, recovered, staged(back, types, program.name + "_inverse", prune=True))
 
 
-# ---- what can be recovered, and how --------------------------------------------------------
+# ---- planning the recovery -----------------------------------------------------------------
 
 
 class _Step(NamedTuple):
-    """How a value is recovered: by its equation, by inverting one (given which operands), or by
-    the program of one that is reversed as a whole."""
+    """A step that recovers values.
+
+    `how` is "again" (evaluate the equation), "inverse" (invert it, with the operands in `given`),
+    or "whole" (reverse an operation with programs as a whole).
+    """
 
     how: str
     eqn: Eqn
@@ -125,13 +128,13 @@ class _Step(NamedTuple):
     order: int
 
     def reads(self) -> list[Any]:
-        """What must be known before."""
+        """Return the values that must be known first."""
         given = part(self.eqn.inputs, self.given)
         return given if self.how == "again" else [*given, *self.eqn.outputs]
 
 
 class _Plan:
-    """What is known of a program's values, and how the others are recovered."""
+    """The known values of a program, and the steps that recover the others."""
 
     def __init__(self, program: Program):
         self.program = program
@@ -153,10 +156,11 @@ class _Plan:
         self.spread(program.eqns)
         self.lacking = [e for e in program.eqns if id(e) in self.active]
 
-    # -- closing what is known under what can be done ------------------------------------------
+    # -- closing the known values under the possible steps -------------------------------------
 
     def spread(self, eqns: Iterable[Eqn]) -> list[Any]:
-        """Recover what can be, the latest equations first; the values that have become known."""
+        """Recover values by the given equations, the latest first, and by those that then become
+        usable; return the values that became known."""
         heap = [-self.index[id(e)] for e in eqns]
         heapq.heapify(heap)
         found: list[Any] = []
@@ -171,7 +175,7 @@ class _Plan:
         return found
 
     def _gained(self, e: Eqn) -> list[Any]:
-        """What one equation lets us know; noted in `steps` and `known`."""
+        """Return the values that one equation makes known; record them in `steps` and `known`."""
         given = tuple([a.__class__ is not Var or a in self.known for a in e.inputs])
         outs = [o for o in e.outputs if o not in self.known]
         if all(given):
@@ -193,13 +197,13 @@ class _Plan:
         return new
 
     def forget(self, found: Iterable[Any]) -> None:
-        """As if these had never become known."""
+        """Undo the discovery of these values."""
         for v in found:
             self.known.discard(v)
             self.steps.pop(v, None)
 
     def reverse_of(self, e: Eqn) -> Reverse | None:
-        """How an operation with programs is reversed as a whole, if it can be."""
+        """Return the reversal of an operation with programs as a whole, or None."""
         if e.prim.higher is None:
             return None
         if id(e) not in self.reverses:
@@ -208,7 +212,7 @@ class _Plan:
         return self.reverses[id(e)]
 
     def _invertible(self, e: Eqn, given: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Which of its operands an equation gives back, the others being given."""
+        """Return which operands an equation gives back, given the others."""
         key = id(e), given
         if key not in self.inverses:
             self.inverses[key] = self._tried(e, given)
@@ -232,7 +236,7 @@ class _Plan:
         return tuple([x is not None and not there for x, there in zip(got, given, strict=True)])
 
     def _active(self) -> dict[int, tuple[bool, ...]]:
-        """Which operands of which equations have derivatives."""
+        """Map ids of equations to masks of the operands that have derivatives."""
         varies = {v for v in self.program.inputs if v.aval.varies}
         found = {}
         for e in self.program.eqns:
@@ -247,10 +251,10 @@ class _Plan:
                 found[id(e)] = mask
         return found
 
-    # -- what derivatives ask for --------------------------------------------------------------
+    # -- values that derivatives need ----------------------------------------------------------
 
     def needs(self, e: Eqn) -> list[Any]:
-        """The values that are not known, and without which an equation can not be reversed."""
+        """Return the values that an equation's reversal needs and that are not known."""
         if self.as_a_whole(e):
             return []
         d = self.derivative(e, self.active[id(e)])
@@ -259,14 +263,14 @@ class _Plan:
         return [v for v in wanted if v not in self.known]
 
     def derivative(self, e: Eqn, active: tuple[bool, ...]) -> EquationDerivative:
-        """The derivative of one of the equations."""
+        """Return the derivative of one of the equations."""
         key = id(e), active
         if key not in self.derivatives:
             self.derivatives[key] = differential(e, active)
         return self.derivatives[key]
 
     def as_a_whole(self, e: Eqn) -> bool:
-        """Whether an equation is reversed together with recovering its operands."""
+        """Return whether an equation is reversed together with the recovery of its operands."""
         r = self.reverse_of(e)
         if r is None:
             return False
@@ -274,13 +278,16 @@ class _Plan:
         return all(v in self.known for v in wanted)
 
     def missing(self) -> list[Any]:
-        """What derivatives need and nobody knows."""
+        """Return the values that derivatives need and that are not known."""
         each = [(e, self.needs(e)) for e in self.lacking]
         self.lacking = [e for e, needs in each if needs]
         return [v for _, needs in each for v in needs]
 
     def complete(self, keep: tuple[bool, ...]) -> bool:
-        """Save inputs until nothing is missing: one that lets most others be recovered first."""
+        """Save inputs until nothing is missing; return whether that succeeded.
+
+        Each round saves the input by which most other values can be recovered.
+        """
         may = [v for v, k in zip(self.program.inputs, keep, strict=True) if k]
         must = [v for v, k in zip(self.program.inputs, keep) if not k]
         while True:
@@ -295,7 +302,7 @@ class _Plan:
             self.save(best)
 
     def save(self, v: Any) -> None:
-        """Let an input be known."""
+        """Save an input, and recover the values that follow from it."""
         self.known.add(v)
         self.saved.add(v)
         for user in self.users.get(v, ()):
@@ -304,8 +311,9 @@ class _Plan:
         self.spread(self.users.get(v, ()))
 
     def gain(self, v: Any) -> int:
-        """How many others could be recovered if an input were saved."""
+        """Return how many other values could be recovered if an input were saved."""
         if v not in self.gains:
+            # The trial is undone, so gains that `spread` drops from the cache are still valid.
             self.known.add(v)
             gains = dict(self.gains)
             found = self.spread(self.users.get(v, ()))
@@ -325,11 +333,11 @@ def _weight(aval: Aval) -> int:
     return size * aval.dtype.itemsize
 
 
-# ---- carrying it out -----------------------------------------------------------------------
+# ---- executing the plan --------------------------------------------------------------------
 
 
 class _Recovery:
-    """One reversal, on values (of whatever interpreter is current).
+    """One reversal, on values of the current interpreter.
 
     The walk is `pull_back`, as for linear programs; the rules of its steps are the methods `alone`
     and `whole`, which recover the operands that they need.
@@ -386,17 +394,17 @@ class _Recovery:
         return got[n:]
 
     def learn(self, vs: Iterable[Any], xs: Iterable[Any]) -> None:
-        """Let the values of variables be known, if they are not."""
+        """Record the values of variables that have none yet."""
         for v, x in zip(vs, xs):
             if v.__class__ is Var:
                 self.env.setdefault(v, x)
 
     def read(self, a: Any) -> Any:
-        """The value of a literal, or of a variable that is known."""
+        """Return the value of a literal or of a known variable."""
         return self.env[a] if a.__class__ is Var else a
 
     def want(self, a: Any) -> Any:
-        """The value of a literal or variable, which is recovered if it is not known."""
+        """Return the value of a literal or variable; recover it if it is not known."""
         if a.__class__ is not Var or a in self.env:
             return self.read(a)
         steps: dict[int, _Step] = {}
@@ -411,7 +419,7 @@ class _Recovery:
         return self.env[a]
 
     def do(self, step: _Step) -> None:
-        """Recover what a step recovers."""
+        """Carry out one step."""
         e = step.eqn
         for p in self.recorders:
             p.where = e.where

@@ -1,4 +1,4 @@
 """Rematerialisation: `checkpoint`, its policies, reports of residuals, checkpointed scans.
 
-Invariant: what is computed again is equal to what was computed the first time.
+Invariant: a recomputed value is equal to the value that was computed first.
 """

@@ -1,11 +1,11 @@
-"""checkpoint: keep the arguments, and what a policy says; compute the rest again when needed.
+"""checkpoint: keep the arguments and the values that a policy chooses; recompute the rest.
 
-Of a checkpointed call with unknown operands, what the policy keeps is computed now, and the rest
-of the body is recorded; that is divided when it is transposed.
+A checkpointed call with unknown operands computes now the values that the policy keeps, and
+records the rest of the body.  The recorded part is divided when it is transposed.
 
-Invariant: no other value of the body outlives the forward pass.  The transposed operation is a
-checkpoint again, so that higher orders keep no more than the first.  What is computed again stays
-apart from what it repeats, in the compiled program too.
+Invariant: no other value of the body outlives the forward pass.  The transposed operation is again
+a checkpoint, so that higher orders keep no more than the first.  The compiler never merges the
+recomputation with the computation that it repeats.
 """
 
 import functools
@@ -37,8 +37,8 @@ _INDEX = Aval((), INT32)
 def _rule(
     *xs: Aval, program: Program, policy: Saveable | Either | None, prevent_cse: bool, again: bool
 ) -> list[Aval]:
-    """Apply a program, of which reverse mode keeps what `policy` says; `again` if this is to do it
-    once more."""
+    """Apply a program whose values reverse mode keeps as `policy` chooses; `again` marks its
+    recomputation."""
     expect("checkpoint", program.in_avals, xs)
     for e in program.effects:
         if again and not e.repeatable:
@@ -58,7 +58,7 @@ def _(e, xs, ins, outs, program, policy, prevent_cse, again):
     if not (again and prevent_cse and xs and outs):
         return e.call(program, xs)
     place = e.unit.place
-    many = place is not None and len(place.devices) > 1  # whose barriers the compiler keeps
+    many = place is not None and len(place.devices) > 1  # barriers then stay on the CPU
     if many or program.effects or e.unit.platforms != ("cpu",):
         r = e.op("stablehlo.optimization_barrier", xs, *ins)
         return e.call(program, r if len(ins) != 1 else [r])
@@ -66,11 +66,11 @@ def _(e, xs, ins, outs, program, policy, prevent_cse, again):
 
 
 def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program) -> list:
-    """A call that the compiler for the CPU can not merge with what it repeats.
+    """Emit a call that the CPU compiler cannot merge with the computation that it repeats.
 
-    For one device it drops barriers, merges what they kept apart, and so keeps all values after
-    all.  Nothing is merged into a branch, and that the branch is always taken is known only when
-    barriers are gone.
+    For one device this compiler drops barriers before it merges equal computations, and would so
+    keep all values.  It merges nothing into a branch.  That the branch is always taken becomes
+    known only when the barriers are gone.
     """
     first = e.op("stablehlo.optimization_barrier", [e.constant(0, _INDEX)], _INDEX)
     regions = [
@@ -81,11 +81,11 @@ def _apart(e: Emitter, xs: Sequence[Any], outs: Sequence[Aval], program: Program
     return r if len(outs) != 1 else [r]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 class CheckpointOptions(TypedDict, total=False):
-    """The options of `checkpoint`, for its two ways of being called."""
+    """The options of `checkpoint`, for both of its call signatures."""
 
     prevent_cse: bool | Sequence[bool]
     policy: Callable[..., Any] | None
@@ -108,23 +108,24 @@ def checkpoint(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[..., Any]:
-    """`fun`, whose intermediate values are computed again in reverse mode instead of being kept.
+    """Return `fun` so that reverse mode recomputes its intermediate values instead of keeping them.
 
-    What acts on the world (a callback, a print) does so once: its results are kept.
+    Side effects (a callback, a print) happen once: their results are kept.
 
     Args:
       fun: takes and returns trees of arrays; without it, a decorator is returned.  It may branch
         on values wherever it could without checkpoint.
-      prevent_cse: keep the compiler from finding that something is computed again, and from
-        keeping it after all.  Inside a loop it can not find that, and False saves a little.
-        Of a sequence, one for each argument, one that is True suffices.
-      policy: which values to keep: one of `plait.checkpoint_policies`, or a function that is asked
-        of every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
+      prevent_cse: stop the compiler from merging the recomputation with the first computation,
+        which would keep the values after all.  Inside a loop it cannot merge them, so False is
+        safe there and saves a little.  A sequence, with one entry per argument, counts as True if
+        any entry is.
+      policy: which values to keep: one of `plait.checkpoint_policies`, or a function that is
+        called for every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
         arguments are kept.
-      static_argnums, static_argnames: arguments that are no arrays, but any Python values, by
-        position or by name.  With values that can not be hashed `fun` is traced at every call.
+      static_argnums, static_argnames: arguments that are Python values instead of arrays, by
+        position or by name.  If a value is not hashable, `fun` is traced at every call.
 
-    Raises TypeRule if the policy is no function.
+    Raises TypeRule if the policy is not a function.
 
     >>> import plait
     >>> plait.grad(plait.checkpoint(lambda x: plait.lax.sin(plait.lax.sin(x))))(0.0)
@@ -159,7 +160,7 @@ def checkpoint(
 
 
 def _apart_at_all(prevent_cse: Any) -> bool:
-    """Whether what is computed again is kept apart; TypeRule if it is not said."""
+    """Return whether to keep the recomputation apart; raise TypeRule unless given as booleans."""
     flags = prevent_cse if isinstance(prevent_cse, tuple | list) else (prevent_cse,)
     if not all(isinstance(f, bool) for f in flags):
         raise ArgumentError(
@@ -173,7 +174,7 @@ def _is_trace(found: Any, program: Program) -> bool:
 
 
 def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: Role) -> tuple:
-    """(function of the other arguments, these by position, these by name, its traces)."""
+    """Return (function of the other arguments, these by position, these by name, its traces)."""
     if not static:
         return fun, args, kwargs, kept(fun)
     n = len(args)
@@ -186,7 +187,7 @@ def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: 
     call = without_static(args, kwargs, static)
     try:
         key = "static", call.key(n, "checkpoint")
-    except OperandTypeError:  # not hashable, so no trace would be found again
+    except OperandTypeError:  # not hashable, so a stored trace could not be found again
         return call.bind(fun, n), call.args, call.kwargs, {}
     return call.bind(fun, n), call.args, call.kwargs, kept(fun).under(key)
 

@@ -1,14 +1,14 @@
 """Policies: which values a checkpointed function keeps, and which it computes again.
 
-A policy is asked of every operation of the forward pass: `policy(prim, *avals, **params)` is True
-if its result is to be kept, False if it is to be computed again, or an `Offload` if it is to be
-kept in another memory.  Any function will do; those here are `plait.checkpoint_policies`.
+A policy is called for every operation of the forward pass: `policy(prim, *avals, **params)`.  It
+returns True to keep the result, False to compute it again, or an `Offload` to keep it in another
+memory.  Any function will do; the policies here are `plait.checkpoint_policies`.
 
     plait.checkpoint(f, policy=plait.checkpoint_policies.dots_saveable)
     plait.checkpoint(f, policy=lambda prim, *avals, **params: prim.name == "core.cos")
 
-Invariant: a policy of this module is equal to another made in the same way, so that what is
-derived for it is found again, and it has a text form.
+Invariant: policies of this module that were made in the same way are equal, so that programs
+derived for one are found again for the other.  Each has a text form.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ __all__ = [
 
 @primitive("autodiff.name", traits=(Elementwise, ZeroPreserving, Increasing, Linear))
 def name_(x: Aval, *, name: str) -> Aval:
-    """The same value, under a name that checkpoint policies know it by."""
+    """Return the same value under a name that checkpoint policies can refer to."""
     return x
 
 
@@ -58,7 +58,7 @@ def _(e, xs, ins, outs, name):
 
 
 def passed_by(prim: Primitive) -> None:
-    """Derivatives pass by an operation that leaves a value as it is."""
+    """Register the derivatives of an operation that returns its operand unchanged."""
 
     @jvp_rules.rule(prim)
     def _(xs, ts, **params):
@@ -73,11 +73,11 @@ passed_by(name_)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, a tree of arrays, under a name that the policies of checkpoint can speak of.
+    """Return `x`, a tree of arrays, under a name that policies of `checkpoint` can refer to.
 
-    Only what is computed from the named value profits: use the result, not `x`.
+    Use the result, not `x`: the name has effect only for values computed from the result.
 
-    Raises TypeRule if `name` is no string.
+    Raises TypeRule if `name` is not a string.
 
     >>> import plait
     >>> f = lambda x: plait.lax.sin(plait.checkpoint_name(plait.lax.sin(x), "inner"))
@@ -98,9 +98,9 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 class Offload(NamedTuple):
-    """Keep it, in the memory `dst`; bring it back to `src` when it is needed.
+    """A policy's answer: keep the value in the memory `dst`, move it back to `src` for use.
 
-    Where there is but one memory, as on the CPU, this is keeping.
+    On platforms with one memory, such as the CPU, this is the same as keeping.
     """
 
     src: str
@@ -108,7 +108,7 @@ class Offload(NamedTuple):
 
 
 class Saveable(NamedTuple):
-    """A policy: `kind` says which, `names` are those that it keeps (or does not keep)."""
+    """A policy of the given `kind`; `names` are the names that it keeps, or does not keep."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Saveable(NamedTuple):
 
 
 class Either(NamedTuple):
-    """A policy that keeps what one of two keeps."""
+    """A policy that keeps the values that either of two policies keeps."""
 
     first: Any
     second: Any
@@ -166,7 +166,7 @@ _KINDS: dict[str, Callable[[Saveable, Any, dict[str, Any]], bool | Offload]] = {
 }
 
 everything_saveable = Saveable("everything_saveable")
-"""Keep all that the backward pass needs, as without checkpoint."""
+"""Keep all values that the backward pass needs, as without checkpoint."""
 nothing_saveable = Saveable("nothing_saveable")
 """Keep the arguments alone, as checkpoint does without a policy."""
 dots_saveable = checkpoint_dots = Saveable("dots_saveable")
@@ -189,12 +189,12 @@ def save_only_these_names(*names: str) -> Saveable:
 
 
 def save_any_names_but_these(*names: str) -> Saveable:
-    """Keep all values with a name, but for these names."""
+    """Keep all named values except those with one of these names."""
     return Saveable("save_any_names_but_these", _strings(names, "save_any_names_but_these"))
 
 
 def save_anything_except_these_names(*names: str) -> Saveable:
-    """Keep everything, with a name or without, but for these names."""
+    """Keep all values, named or not, except those with one of these names."""
     what = "save_anything_except_these_names"
     return Saveable(what, _strings(names, what))
 
@@ -206,7 +206,7 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Saveable:
-    """Keep values of some names where they are, and values of others in the memory `offload_dst`.
+    """Keep values with some names where they are, and those with others in memory `offload_dst`.
 
     Raises TypeRule if a name is in both lists.
     """
@@ -228,9 +228,9 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Saveab
 
 
 def save_from_both_policies(policy_1: Any, policy_2: Any) -> Either:
-    """Keep what either of two policies keeps.
+    """Keep the values that either of two policies keeps.
 
-    Raises TypeRule if one is no function.
+    Raises TypeRule if one of them is not a function.
     """
     for policy in (policy_1, policy_2):
         if not callable(policy):

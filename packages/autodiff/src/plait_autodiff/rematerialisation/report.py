@@ -1,7 +1,7 @@
 """saved_residuals and print_saved_residuals: a report of the values that reverse mode keeps.
 
-Invariant: what is listed is what the pullback of the function holds and needs: its memory is the
-sum of the bytes, but for what several entries share.
+Invariant: the list holds exactly the values that the function's pullback holds and needs.  Its
+memory is the sum of their bytes, less memory that several entries share.
 """
 
 import inspect
@@ -36,7 +36,7 @@ class Residual(NamedTuple):
 
     @property
     def bytes(self) -> Any:
-        """Its size in memory; symbolic if its shape is."""
+        """The size in memory; symbolic if the shape is."""
         return self.aval.size * self.aval.dtype.itemsize
 
     def __str__(self) -> str:
@@ -46,11 +46,11 @@ class Residual(NamedTuple):
 
 @border
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
-    """The values that `vjp` of `f` would keep for its pullback.
+    """Return the values that `vjp` of `f` would keep for its pullback.
 
     Args:
       f: takes and returns trees of arrays.
-      args, kwargs: arguments as `f` takes them, or ShapeDtypeStructs: nothing is computed.
+      args, kwargs: arguments for `f`, or ShapeDtypeStructs: nothing is computed.
 
     >>> import plait
     >>> [r.what for r in plait.saved_residuals(lambda x: plait.lax.sin(plait.lax.sin(x)), 1.0)]
@@ -85,7 +85,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
 
 @border
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print a line for each value that `vjp` of `f` would keep, and their bytes in all.
+    """Print a line for each value that `vjp` of `f` would keep, and the total of their bytes.
 
     >>> import plait
     >>> plait.print_saved_residuals(lambda x, y: x * y, plait.numpy.ones(3), plait.numpy.ones(3))
@@ -101,7 +101,7 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
 
 
 def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
-    """What each flat argument is called, in the order of flattening."""
+    """Return a name for each flat argument, in the order of flattening."""
     try:
         parameters = inspect.signature(f).parameters.values()
         names = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL][: len(args)]
@@ -113,7 +113,7 @@ def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
 
 
 def _described(p: Program, a: Any, positions: dict[Any, str]) -> tuple[str, str]:
-    """(what a value is, where it is computed)."""
+    """Return (description of a value, source line that computes it)."""
     if a in positions:
         return f"the argument {positions[a]}", ""
     e = next((e for e in p.eqns if any(a is o for o in e.outputs)), None)
@@ -134,7 +134,8 @@ def _described(p: Program, a: Any, positions: dict[Any, str]) -> tuple[str, str]
 
 
 def _inside(p: Program, e: Eqn, a: Any, positions: dict[Any, str]) -> tuple[str, str] | None:
-    """The same of a result of an operation with programs: what it is inside."""
+    """Describe a result of an operation with programs by the value inside; None if there is
+    none."""
     w = e.prim.higher.slots(e.params)
     slot = w.outputs[[o is a for o in e.outputs].index(True)]
     every = ", of every turn" if slot in w.mapped else ""

@@ -1,11 +1,11 @@
 """Residuals chosen by a policy: which values are kept, and which are computed again.
 
-A program of known values is divided by a policy into one that does everything and returns, besides
-its results, what the policy keeps; and one that computes the results again from that and from its
-inputs.  Operations with programs divide inside, by their rules.
+A policy divides a program of known values into two.  The first does everything and returns the
+kept values besides its results.  The second computes the results again from the kept values and
+the inputs.  Operations with programs divide inside, by their rules.
 
-Invariant: the second program never does again what acts on the world, reads nothing that it does
-not need, and computes the same values.
+Invariant: the second program never repeats a side effect, reads nothing that it does not need, and
+computes the same values.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ recompute_rules = RuleTable(
 
 @primitive("autodiff.move", traits=(Elementwise, ZeroPreserving, Increasing, Linear))
 def move_(x: Aval, *, memory: str) -> Aval:
-    """The same value in another memory of its device; on the CPU there is but one."""
+    """Move a value to another memory of its device; the CPU has only one."""
     return x
 
 
@@ -60,7 +60,7 @@ passed_by(move_)
 
 
 def asked(policy: Callable[..., Any], prim: Any, avals: list, params: dict) -> bool | Offload:
-    """What a policy says of an operation: TypeRule if it is neither yes nor no."""
+    """Return a policy's answer for an operation; raise TypeRule unless it is a bool or Offload."""
     said = policy(prim, *avals, **params)
     if isinstance(said, bool | Offload):
         return said
@@ -76,7 +76,7 @@ def asked(policy: Callable[..., Any], prim: Any, avals: list, params: dict) -> b
 
 
 class Twice(Interpreter):
-    """Does everything in `parent`, and in `stage` again what the policy does not keep."""
+    """Runs operations in `parent`, and those with results that are not kept again in `stage`."""
 
     does = "checkpoint"
 
@@ -86,11 +86,11 @@ class Twice(Interpreter):
         self.twins: dict[Any, Any] = {}
 
     def twin(self, x: Any) -> Any:
-        """The value as it is computed again; itself if it is kept."""
+        """Return the recomputed version of a value, or the value itself if it is kept."""
         return self.twins.get(x, x) if x.__class__ is Var else x
 
     def pair(self, outs: Sequence[Any], twins: Sequence[Any]) -> None:
-        """Say what results are when they are computed again."""
+        """Record the recomputed versions of results."""
         self.twins.update(zip(outs, twins, strict=True))
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
@@ -112,7 +112,7 @@ class Twice(Interpreter):
         return out
 
     def moved(self, x: Any, to: Offload) -> Any:
-        """The value kept elsewhere, as it is when it is back."""
+        """Keep a value in another memory; return it as it is after it was moved back."""
         away = self.parent.apply(move_, [x], {"memory": to.dst})  # type: ignore[union-attr]
         return self.stage.apply(move_, [away], {"memory": to.src})
 
@@ -142,9 +142,9 @@ def economise(
 
     Args:
       wanted: for each output whether it is needed again; by default all are.
-      must: outputs that `again` has to return even if they are kept; by default none.
-      inst: inputs that there still are when things are computed again; by default all.  `again`
-        takes these, in order; others are kept if they are needed.
+      must: outputs that `again` returns even if they are kept; by default none.
+      inst: inputs that are still available at recomputation; by default all.  `again` takes these,
+        in order; other inputs are kept if they are needed.
     """
     n = len(program.outputs)
     wanted = wanted or (True,) * n
@@ -156,7 +156,7 @@ def economise(
 
 def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst: tuple) -> Kept:
     first, second = Stage(None, "checkpoint"), Stage(None, "checkpoint")
-    second.parent = first  # what is done now may be captured by what is done again
+    second.parent = first  # the recomputation may capture values of the first pass
     twice = Twice(first, second, policy)
     try:
         with collector_paused():
@@ -178,6 +178,7 @@ def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst:
             kept = part(captured, used[:k])
             again = again.with_inputs([*part(full.inputs[:k], used[:k]), *full.inputs[k:]])
             now, _ = first.close([*outs, *kept], program.name, prune=True)
+            # Callers pass all inputs, also those that dce finds unused.
             now = dce(now)[0].with_inputs(now.inputs)
             return Kept(now, again, redone, len(kept))
     finally:
@@ -189,7 +190,7 @@ def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst:
 
 
 def divide_call(twice: Twice, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list:
-    """An operation that is a call of `params["program"]`, or a call with a twist."""
+    """Divide an operation that calls `params["program"]`, possibly in a special way."""
     k = economise(params["program"], twice.policy)
     n = len(k.redone)
     outs = twice.parent.apply(prim, args, {**params, "program": k.first})  # type: ignore[union-attr]
@@ -205,7 +206,10 @@ recompute_rules.rule(call)(divide_call)
 
 @recompute_rules.rule(forward_call)
 def _(twice, prim, args, params):
-    """The forward rule of a custom function: done again it is a rule still if nothing is kept."""
+    """Divide the forward rule of a custom function.
+
+    If nothing is kept, the recomputation stays a forward rule.
+    """
     k = economise(params["fwd"], twice.policy)
     n, twins = len(k.redone), list(map(twice.twin, args))
     outs = twice.parent.apply(prim, args, {**params, "fwd": k.first})
@@ -219,8 +223,11 @@ def _(twice, prim, args, params):
 
 @recompute_rules.rule(scan)
 def _(twice, prim, args, params):
-    """What is kept of each turn is stacked, but for what is the same in every turn; what is carried
-    is always carried again."""
+    """Divide a scan.
+
+    Kept values are stacked over the turns, except those that are the same in every turn.  The
+    carry is always recomputed.
+    """
     body, c, count = params["body"], params["carry"], params["consts"]
     n = len(body.outputs)
     k = economise(body, twice.policy, must=tuple([i < c for i in range(n)]))

@@ -1,11 +1,11 @@
 """checkpoint_scan: scans that keep few of their carries.
 
-Plain reverse mode keeps something of each of n turns; a step that is a checkpoint keeps the carry
-of each.  Turns gathered in segments that are checkpoints keep the carry of each segment, and do
-one segment again at a time: with about sqrt(n) turns in each, some 2 sqrt(n) carries are kept at
-once; with halves of halves, one for each of log2(n) levels, and each turn is done again that often
-(Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
-differentiation", 1992).
+Plain reverse mode keeps values of each of the n turns; if the step is a checkpoint, it keeps the
+carry of each.  Here turns are grouped in segments that are checkpoints.  Reverse mode keeps the
+carry of each segment and recomputes one segment at a time.  With about sqrt(n) turns in each, some
+2 sqrt(n) carries are kept at once.  With repeated halving, one carry is kept for each of log2(n)
+levels, and each turn is recomputed that often.  Source: Griewank, "Achieving logarithmic growth of
+temporal and spatial complexity in reverse automatic differentiation", 1992.
 
 Invariant: values and derivatives are those of the plain scan; the size of the program grows with
 the number of levels, not with the number of turns.
@@ -41,20 +41,22 @@ def checkpoint_scan(
     schedule: str | int = "sqrt",
     policy: Callable[..., Any] | None = None,
 ) -> tuple[Any, Any]:
-    """`lax.scan`, of which reverse mode keeps few carries and computes the others again.
+    """Scan as `lax.scan` does, but keep few carries for reverse mode and recompute the others.
 
     Args:
       f, init, xs, length, reverse, unroll: as for `lax.scan`.
-      schedule: how many of the n carries are kept.  "sqrt": about 2 sqrt(n), for which each step
-        is done twice more; "log": about 2 log2(n), for which each step is done log2(n) times
-        more; a number k: every k-th, and k more while a segment is done again; 1 keeps all
-        carries, and nothing else of the steps.
-      policy: what of a step is kept while it is done again, as for `checkpoint`.
+      schedule: how many of the n carries are kept.
+        "sqrt": about 2 sqrt(n); each step is computed two more times.
+        "log": about 2 log2(n); each step is computed log2(n) more times.
+        A number k: every k-th, and k more while a segment is recomputed.  1 keeps all carries and
+        no other values of the steps.
+      policy: which values of a step are kept while it is recomputed, as for `checkpoint`.
 
     Returns:
-      (last carry, stacked ys).  What `f` reads of `xs`, and what it closes over, is kept whole.
+      (last carry, stacked ys).  The `xs` that `f` reads and the values that it closes over are
+      kept whole.
 
-    Raises TypeRule if there is no such schedule, or it needs a length that is not known.
+    Raises TypeRule if the schedule is invalid, or if it needs a length that is not known.
 
     >>> import plait
     >>> f = lambda c, x: (plait.lax.sin(c) * x, c)
@@ -67,12 +69,12 @@ def checkpoint_scan(
     n = rows[0].aval.shape[0] if rows and rows[0].ndim else length
     fits = all(r.ndim and r.aval.shape[0] == n for r in rows) and (length is None or length == n)
     gathers = _gathers(schedule, n) and fits and n > 1
-    # a function holds what was made of it: the next call finds it, and what is compiled for it
+    # The function itself holds its traces, so that the next call reuses them and their compilation.
     made = kept(f) if f.__class__ is FunctionType else {}
     key = "schedule", gathers and (schedule, n, tree), policy, reverse, unroll
     run = made.get(key)
     if run is None:
-        step = checkpoint(f, policy=policy, prevent_cse=False)  # in a loop nothing is found
+        step = checkpoint(f, policy=policy, prevent_cse=False)  # a loop prevents merging
 
         def turns(k: int) -> _Run:
             return lambda carry, rows: plait.lax.scan(
@@ -82,7 +84,8 @@ def checkpoint_scan(
         run = made[key] = _gathered(turns, n, schedule, reverse) if gathers else step
     if gathers:
         return run(init, rows)
-    return plait.lax.scan(run, init, xs, length, reverse, unroll)  # which says what does not fit
+    # If the lengths do not agree, `lax.scan` raises the error.
+    return plait.lax.scan(run, init, xs, length, reverse, unroll)
 
 
 _Run = Callable[[Any, list], tuple[Any, Any]]
@@ -90,7 +93,7 @@ _Run = Callable[[Any, list], tuple[Any, Any]]
 
 
 def _gathers(schedule: Any, n: Any) -> bool:
-    """Whether the schedule puts turns together; TypeRule if it is none."""
+    """Return whether the schedule groups turns; raise TypeRule if it is invalid."""
     if isinstance(schedule, bool) or not (
         schedule in ("sqrt", "log") or (isinstance(schedule, int) and schedule > 0)
     ):
@@ -109,7 +112,7 @@ def _gathers(schedule: Any, n: Any) -> bool:
 
 
 def _gathered(turns: Callable[[int], _Run], n: int, schedule: Any, reverse: bool) -> _Run:
-    """The run of `n` turns in segments, and what is left of them."""
+    """Return a run of `n` turns: segments of equal length, then the remaining turns."""
     if schedule == "log":
         k = n // 2
         inner = _gathered(turns, k, schedule, reverse) if k > 1 else turns(k)
@@ -117,6 +120,7 @@ def _gathered(turns: Callable[[int], _Run], n: int, schedule: Any, reverse: bool
         k = min(n, math.isqrt(n - 1) + 1 if schedule == "sqrt" else schedule)
         inner = turns(k)
     count, left = divmod(n, k)
+    # The scan of a single segment is not a loop, so it does not prevent merging.
     segment = checkpoint(inner, prevent_cse=count == 1)
     rest = checkpoint(turns(left))
 
@@ -141,6 +145,6 @@ def _rows(x: Any, start: int, stop: int) -> Any:
 
 
 def _each(f: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """`f` of the leaves of trees of one structure."""
+    """Map `f` over the leaves of trees of one structure."""
     leaves, tree = flatten(first)
     return tree.unflatten([f(*vs) for vs in zip(leaves, *(flatten(o)[0] for o in others))])

@@ -1,6 +1,6 @@
 """Derivative rules of core primitives, by family.
 
-Invariant: importing this registers rules and does nothing else.
+Invariant: importing this package registers rules and does nothing else.
 """
 
 from ..custom import jvp, linear, linear_solve, vjp

@@ -1,6 +1,6 @@
 """Derivatives of elementwise functions with an `accuracy` argument.
 
-Invariant: the function is as accurate as was asked; its derivative is the plain one.
+Invariant: the function has the requested accuracy; its derivative is the default one.
 """
 
 from plait.ext.ops.elementwise import PLAIN, accurate

@@ -1,7 +1,7 @@
-"""Derivatives of attention, where it is one operation.
+"""Derivatives of attention as one operation.
 
-What is kept for the way back are the operands: weights are computed again, for they are as many as
-there are pairs of queries and keys.
+Only the operands are kept for the reverse pass.  The weights are computed again, because there is
+one for each pair of a query and a key.
 
 Invariant: the tangent is linear in the tangents of queries, keys and values; its transpose is the
 cotangent.

@@ -1,6 +1,6 @@
 """Derivatives of callbacks and of checks.
 
-Invariant: what acts does so once, on primals; no derivative is dropped silently.
+Invariant: side effects happen once, on primals; no derivative is dropped silently.
 """
 
 from plait.ext.errors import MissingRule

@@ -1,8 +1,8 @@
 """Derivatives of collectives.
 
-Invariant: an operand differs from position to position, and so does its cotangent: the transpose of
-summing for all is summing for all.  Where types say along which axes values vary, the sum does not
-vary, and its cotangent is that of every operand as it is.
+Invariant: an operand differs from position to position, and so does its cotangent: a sum for all
+positions is its own transpose.  Where types list the axes along which values vary, the sum does
+not vary, and its cotangent is the cotangent of every operand unchanged.
 """
 
 from plait.ext.ops.collective import (
@@ -31,7 +31,7 @@ def _(xs, ts, *, name):
 def _extreme(prim):
     @jvp_rules.rule(prim)
     def _(xs, ts, **who):
-        """Those who have the extreme value share its derivative equally."""
+        """Share the derivative equally among the positions that have the extreme value."""
         x = once.bind(*xs)
         out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))

@@ -1,7 +1,7 @@
 """Derivatives of contractions.
 
 Invariant: a contraction is bilinear; its transpose in one operand contracts the cotangent with the
-other operand, over the axes that are the other's own.
+other operand, over the axes that only the other operand has.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def _(xs, ts, **params):
 
 
 def bilinear(prim: Any, xs: Any, ts: Any, params: dict) -> tuple:
-    """The rule of products: (result, tangent)."""
+    """Apply the product rule; return (result, tangent)."""
     (x, y), (t, u) = xs, ts
     out = prim.bind(x, y, **params)
     if not out.aval.inexact:
@@ -43,7 +43,7 @@ def _(ct, x, y, *, contract, shared, precision, out_dtype):
 def _back(
     ct: Any, want: Any, other: Any, contract: Any, shared: Any, first: bool, precision: str
 ) -> Any:
-    """Cotangent of the operand of type `want`, which was the `first` or not."""
+    """Return the cotangent of an operand of type `want`; `first` if it was the first operand."""
     (mine, its), (my_shared, its_shared) = contract, shared
     own = [i for i in range(want.ndim) if i not in mine and i not in my_shared]
     of_other = [i for i in range(other.aval.ndim) if i not in its and i not in its_shared]
@@ -56,6 +56,6 @@ def _back(
         shared=(tuple(range(lead)), tuple(its_shared)),
         precision=precision, out_dtype=want.dtype,
     )  # fmt: skip
-    # which axis of the operand each axis of `out` is
+    # For each axis of `out`, the axis of the operand that it becomes.
     order = [*my_shared, *own, *(mine[its.index(i)] for i in sorted(its))]
     return transpose(out, tuple(sorted(range(want.ndim), key=order.__getitem__)))

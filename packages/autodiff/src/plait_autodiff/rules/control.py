@@ -1,8 +1,8 @@
-"""Control flow (call, cond, while, scan) divided into known and unknown halves, and transposed.
+"""Control flow (call, cond, while, scan): division into known and unknown halves, transposition.
 
-Invariant: forward mode needs nothing here.  A divided operation is two of the same kind, residuals
-passing from the first to the second; a reversed one is one of the same kind over transposed
-programs.
+Invariant: forward mode needs no rules here.  A divided operation becomes two of the same kind;
+residuals pass from the first to the second.  A reversed one becomes one of the same kind over
+transposed programs.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ def _call_halves(split, args, params):
 def _(split, args, params):
     index, *args = args
     unknown, branches = divide(split, args), params["branches"]
-    if split.unknown(index):  # nothing can be done before it is known
+    if split.unknown(index):  # no branch can run before the index is known
         return split.stage.apply(cond, [index, *args], params)
     alone = [split_program(b, unknown).out_unknown for b in branches]
     out_unknown = tuple([any(us) for us in zip(*alone)])
@@ -93,10 +93,13 @@ def _(split, args, params):
 
 
 def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
-    """(first, second, which known operands are constant residuals, which are row residuals, a
-    program of residuals that are the same in every turn, which known operands it reads).
+    """Return (first, second, consts, rows, once, reads).
 
-    A residual that is a constant or a row of xs need not be stacked: the operand is at hand.
+    consts, rows: the numbers of the known operands that are constant residuals and row residuals.
+    once: a program of the residuals that are the same in every turn.
+    reads: which known operands `once` reads.
+
+    A residual that is a constant or a row of xs is not stacked: the operand is still available.
     """
     position = {v: i for i, v in enumerate(h.known.inputs)}
     outputs = h.known.outputs[n:]
@@ -112,7 +115,7 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
     order = [j for g in groups for j in g]
     m = len(groups[0]) + len(groups[1])
 
-    def body(*xs: Any) -> list:  # constant residuals, what is unknown, rows, stacked residuals
+    def body(*xs: Any) -> list:  # constant residuals, unknown operands, rows, stacked residuals
         cut = len(xs) - (h.residuals - m)
         given = dict(zip(order, (*xs[:m], *xs[cut:])))
         return evaluate(h.unknown, [*(given[j] for j in range(h.residuals)), *xs[m:cut]])
@@ -126,9 +129,9 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
 
 @split_rules.rule(while_)
 def _(split, args, params):
-    """What is known is done now; for the rest the whole loop is done again, keeping nothing.
+    """Run the known part of the loop now, and the whole loop again in the stage, without residuals.
 
-    With a bound it is divided as the scans that it can be said with.
+    A loop with a bound is divided as nested scans.
     """
     if params.get("max_steps") is not None:
         return _call_halves(split, args, {"program": bounded(**params)})
@@ -141,7 +144,7 @@ def _(split, args, params):
             break
         unknown[k:] = h.out_unknown
     first = split_program(test, (*unknown[:c], *unknown[k:]))
-    if first.out_unknown[0]:  # nothing can be done before it is known
+    if first.out_unknown[0]:  # no turn can run before the predicate is known
         return split.stage.apply(while_, args, params)
     if effects_of(while_, params):
         raise _irreversible()
@@ -238,8 +241,11 @@ def _(cts, *args, body, consts, carry, length, reverse, unroll):
 
 
 def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) -> Program:
-    """One step backwards: known consts; cotangents of the carry, sums for consts; cotangents of
-    ys, known xs."""
+    """Return one step backwards.
+
+    Its operands: known consts; cotangents of the carry, sums for consts; cotangents of ys, known
+    xs.
+    """
     n, avals = consts + carry, body.in_avals
     cl, xl = inner[:consts], inner[n:]
 
@@ -252,7 +258,7 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
         rows = [None if flag else next(it) for flag in xl]
         values = [*known, *[None] * carry, *rows]
         args = [Linear(a) if flag else v for flag, a, v in zip(inner, avals, values)]
-        # What is no carry is summed over devices once, after all turns.
+        # Cotangents of consts and xs are summed over devices once, after all turns.
         later = [i for i in range(len(args)) if not consts <= i < n]
         got = backward(body, args, [*ct_carry, *ct_ys], later)
         totals = [added(s, g) for s, g in zip(sums, part(got[:consts], cl))]

@@ -1,6 +1,6 @@
-"""Derivatives of bitcasts: there are none.
+"""Derivatives of bitcasts: they are zero.
 
-Invariant: nothing that is differentiated reaches the bits, also where both dtypes are floats.
+Invariant: a bitcast has no derivative, not even between two floating dtypes.
 """
 
 from plait.ext.ops.elementwise import bitcast_

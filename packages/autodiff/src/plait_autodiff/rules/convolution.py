@@ -1,11 +1,11 @@
 """Derivatives of convolutions.
 
-A convolution is bilinear.  Its transpose in the input is a convolution of the cotangent, its
-elements as far apart as the stride was, with the reversed kernel; its transpose in the kernel is
-one of the input with the cotangent as the kernel, batch and features exchanged.
+A convolution is bilinear.  Its transpose in the input convolves the cotangent, with its elements
+spread by the stride, with the reversed kernel.  Its transpose in the kernel convolves the input
+with the cotangent as kernel; batch and features are exchanged.
 
-Invariant: padding is chosen such that the result has the size of the operand exactly; groups of one
-kind become groups of the other where batch and features are exchanged.
+Invariant: the padding makes the result have exactly the size of the operand.  Where batch and
+features are exchanged, groups of one kind become groups of the other.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def _(ct, x, y, **params):
 
 
 def _kept(params: dict) -> dict:
-    """Return the parameters that are those of the derivative, too."""
+    """Return the parameters that the derivative shares with the operation."""
     return {name: params[name] for name in ("precision", "exact") if name in params}
 
 

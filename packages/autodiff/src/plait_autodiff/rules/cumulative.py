@@ -1,10 +1,10 @@
 """Derivatives of cumulative sums, products, extremes, and of linear recurrences.
 
-All but the running sum come down to linear recurrences, y[i] = a[i] y[i - 1] + u[i], which are
-linear in u, whose transpose is a recurrence running back, and whose derivative in a is one too.
+All but the running sum reduce to linear recurrences, y[i] = a[i] y[i - 1] + u[i].  These are linear
+in u.  Their transpose is a recurrence that runs backwards, and their derivative in a is one too.
 
-Invariant: linear work to every order, no division by elements; of running extremes all elements up
-to i that tie for the extreme share its derivative equally.
+Invariant: the work is linear to every order, and no rule divides by elements.  All elements up to
+i that tie for a running extreme share its derivative equally.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from ..transpose import is_linear, transpose_rules
 
 
 def previous(x: Any, axis: int, reverse: bool, first: float) -> Any:
-    """x[i - 1] (x[i + 1] if `reverse`), and `first` where there is none."""
+    """Return x[i - 1] (x[i + 1] if `reverse`), and `first` at the end."""
     n = x.aval.ndim
     low, high = (-1, 1) if reverse else (1, -1)
     at = lambda v: tuple([v if i == axis else 0 for i in range(n)])  # noqa: E731
@@ -29,7 +29,7 @@ def previous(x: Any, axis: int, reverse: bool, first: float) -> Any:
 
 
 def empty(x: Any, *axes: int) -> bool:
-    """Whether one of these axes is known to have no elements."""
+    """Return whether one of these axes is known to have no elements."""
     return any(x.aval.shape[a].__class__ is int and x.aval.shape[a] == 0 for a in axes)
 
 
@@ -40,7 +40,7 @@ def _(ct, x, *, axis, reverse):
 
 @jvp_rules.rule(cumprod_)
 def _(xs, ts, *, axis, reverse):
-    """The derivative of p[i] = p[i - 1] x[i]."""
+    """Differentiate p[i] = p[i - 1] x[i]."""
     (x,), (t,) = xs, ts
     out = cumprod_.bind(x, axis=axis, reverse=reverse)
     if empty(x, axis):
@@ -50,7 +50,11 @@ def _(xs, ts, *, axis, reverse):
 
 
 def _extreme(prim: Any) -> None:
-    """Sums, since the extreme changed last, of the tangents that reach it and of their number."""
+    """Register a rule for a running extreme.
+
+    It divides the sum of the tangents that tie for the extreme, since it last changed, by their
+    number.
+    """
 
     @jvp_rules.rule(prim)
     def _(xs, ts, *, axis, reverse):
@@ -72,11 +76,12 @@ _extreme(cummin_)
 
 @jvp_rules.rule(cumlogsumexp_)
 def _(xs, ts, *, axis, reverse):
-    """The derivative of log(e**out[i - 1] + e**x[i]), whose weights add up to 1."""
+    """Differentiate log(e**out[i - 1] + e**x[i]), whose weights add up to 1."""
     (x,), (t,) = xs, ts
     out = cumlogsumexp_.bind(x, axis=axis, reverse=reverse)
     if empty(x, axis):
         return out, ZERO
+    # Where all elements so far are -inf, 0 is subtracted: -inf - -inf would be nan.
     least = Literal(-float("inf"), x.aval)
     safe = select.bind(eq.bind(out, least), Literal(0.0, x.aval), out)
     before = previous(out, axis, reverse, -float("inf"))
@@ -98,7 +103,7 @@ def _(xs, ts, *, axis, reverse):
 
 @transpose_rules.rule(recurrence)
 def _(ct, a, u, *, axis, reverse):
-    """Linear in `u`: what comes back to u[i] is ct[i], and a[i + 1] times what came to u[i + 1]."""
+    """Transpose in `u`: the cotangent of u[i] is ct[i] plus a[i + 1] times that of u[i + 1]."""
     if not is_linear(u) or is_linear(a):
         return None, None
     after = previous(a, axis, not reverse, 0.0)

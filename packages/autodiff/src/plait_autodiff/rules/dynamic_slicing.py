@@ -1,6 +1,6 @@
-"""Derivatives of dynamic slices, read and written.
+"""Derivatives of reading and writing dynamic slices.
 
-Invariant: everything is linear in the elements, never in the positions, which derivatives take as
+Invariant: the operations are linear in the elements.  Positions have no derivatives and stay as
 they are.
 """
 

@@ -1,7 +1,7 @@
 """Derivatives of elementwise primitives.
 
-Invariant: forward rules multiply tangents and nothing else, so few of these primitives are ever
-transposed.  At points without derivative the value is stated beside the rule.
+Invariant: forward rules only multiply tangents by factors, so few of these primitives are ever
+transposed.  Where a function has no derivative, the rule states the value that is used.
 """
 
 from collections.abc import Callable
@@ -80,12 +80,12 @@ from ..transpose import is_linear, transpose_rules
 
 
 def one(x: Any) -> Literal:
-    """Ones like `x`."""
+    """Return ones like `x`."""
     return Literal(1, x.aval)
 
 
 def const(value: float, x: Any) -> Literal:
-    """A scalar like `x`."""
+    """Return a constant like `x`."""
     return Literal(value, x.aval)
 
 
@@ -109,7 +109,7 @@ def _(prim, xs, ts, **params):
 
 
 def _unary(prim: Any, slope: Callable[[Any, Any], Any]) -> None:
-    """slope(x, y): the derivative at x, where y = prim(x)."""
+    """Register slope(x, y), the derivative at x, where y = prim(x)."""
 
     @jvp_rules.rule(prim)
     def _(xs, ts):
@@ -130,7 +130,7 @@ _unary(sin, lambda x, y: cos.bind(x))
 _unary(cos, lambda x, y: neg.bind(sin.bind(x)))
 _unary(tan, lambda x, y: add.bind(one(x), _squared(y)))
 _unary(exp, lambda x, y: y)
-_unary(expm1, lambda x, y: exp.bind(x))  # y + 1 has no digits left where x is far below 0
+_unary(expm1, lambda x, y: exp.bind(x))  # y + 1 would lose all digits for x far below 0
 _unary(log, lambda x, y: _quotient(one(x), x))
 _unary(log1p, lambda x, y: _quotient(one(x), add.bind(x, one(x))))
 _unary(tanh, lambda x, y: sub.bind(one(x), _squared(y)))
@@ -210,8 +210,11 @@ _unary(lgamma, lambda x, y: digamma.bind(x))
 
 @jvp_rules.rule(digamma)
 def _(xs, ts):
-    """By the recurrence psi1(x) = psi1(x + 1) + 1 / x^2 up to x >= 8, and there the asymptotic
-    series (Abramowitz and Stegun 6.4.12); the reflection formula for x < 0.5 (6.4.7)."""
+    """Use the recurrence psi1(x) = psi1(x + 1) + 1 / x^2 up to x >= 8.
+
+    From there use the asymptotic series (Abramowitz and Stegun 6.4.12), and for x < 0.5 the
+    reflection formula (6.4.7).
+    """
     (x,) = xs
     return digamma.bind(x), mul.bind(ts[0], _trigamma(x))
 
@@ -231,14 +234,15 @@ def _trigamma(x: Any) -> Any:
         series = add.bind(mul.bind(series, r2), const(c, x))
     tail = add.bind(r, mul.bind(r2, add.bind(const(0.5, x), mul.bind(series, r))))
     total = add.bind(total, tail)
-    turn = select.bind(low, sub.bind(x, round_even.bind(x)), const(0.5, x))  # 0 at poles alone
+    # Reduced to half a turn, so that the sine is zero at the poles only.
+    turn = select.bind(low, sub.bind(x, round_even.bind(x)), const(0.5, x))
     s = _quotient(const(float(np.pi), x), sin.bind(mul.bind(const(float(np.pi), x), turn)))
     return select(low, sub.bind(_squared(s), total), total)
 
 
 @jvp_rules.rule(abs_)
 def _(xs, ts):
-    """The derivative at 0 is 1 for real numbers, and 0 for complex ones."""
+    """Use 1 as the derivative at 0 for real numbers, and 0 for complex ones."""
     (x,) = xs
     y = abs_.bind(x)
     if x.aval.category == COMPLEX:
@@ -253,7 +257,7 @@ def _(xs, ts):
     y = sign.bind(x)
     if x.aval.category != COMPLEX:
         return y, ZERO
-    # z / |z| turns: its derivative is the part of t / |z| across z
+    # The phase z / |z| varies: its derivative is the part of t / |z| perpendicular to z.
     r = abs_.bind(x)
     across = imag.bind(mul.bind(ts[0], conj.bind(y)))
     turn = complex_.bind(Literal(0, r.aval), div.bind(across, r))
@@ -279,7 +283,7 @@ def _(xs, ts, **params):
 
 @jvp_rules.rule(relu)
 def _(xs, ts):
-    """The derivative at 0 is 0."""
+    """Use 0 as the derivative at 0."""
     (x,) = xs
     return relu.bind(x), select.bind(gt.bind(x, const(0, x)), ts[0], const(0, x))
 
@@ -292,7 +296,7 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 def _binary(prim: Any, left: Callable, right: Callable) -> None:
-    """left(x, y, out), right(x, y, out): partial derivatives, made only if needed."""
+    """Register partial derivatives left(x, y, out), right(x, y, out), computed only if needed."""
 
     @jvp_rules.rule(prim)
     def _(xs, ts):
@@ -320,7 +324,7 @@ def _(xs, ts):
 
 @jvp_rules.rule(nextafter)
 def _(xs, ts):
-    """One step from x: it moves as x does."""
+    """Return the tangent of x: the result is one step away from x and varies as x does."""
     return nextafter.bind(*xs), ts[0]
 
 
@@ -345,11 +349,11 @@ def _(xs, ts):
 
 
 _PLAIN = 2.0**8
-"""Constants whose product with a power of a number is as far from overflow as the power."""
+"""Range of constants whose product with a power overflows hardly earlier than the power itself."""
 
 
 def _by_denominator(x: Any, y: Any, out: Any) -> Any:
-    """Return -x / y**2; of a constant by y as a power of y, whose derivatives are powers again."""
+    """Return -x / y**2; for constant x as a power of y, whose derivatives are powers again."""
     if x.__class__ is Literal and 1 / _PLAIN <= abs(x.value) <= _PLAIN:
         square = integer_pow.bind(y, exponent=-2)
         return neg.bind(square) if x.value == 1 else mul.bind(const(-x.value, y), square)
@@ -357,7 +361,7 @@ def _by_denominator(x: Any, y: Any, out: Any) -> Any:
 
 
 def _pow_base(x: Any, y: Any, out: Any) -> Any:
-    """y x^(y-1), and 0 where y is 0, also at 0 and at infinities."""
+    """Return y x^(y-1), and 0 where y is 0, also for x = 0 and infinite x."""
     if y.__class__ is Literal:
         less = Literal(y.value - 1, y.aval)
         return mul.bind(y, pow_.bind(x, less)) if y.value else const(0, x)
@@ -369,7 +373,7 @@ def _pow_base(x: Any, y: Any, out: Any) -> Any:
 
 
 def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
-    """x^y log x, whose limit at x = 0 is 0 for y > 0; 0 also for y = 0."""
+    """Return x^y log x, which tends to 0 at x = 0 for y > 0; 0 also for y = 0."""
     zero = eq.bind(x, const(0, x))
     if y.aval.category != COMPLEX:
         zero = and_.bind(zero, ge.bind(y, const(0, y)))
@@ -382,8 +386,11 @@ _binary(pow_, _pow_base, _pow_exponent)
 
 @jvp_rules.rule(atan2)
 def _(xs, ts):
-    """By the quotient u of the lesser coordinate by the greater, whose squares may be infinite or
-    0: with k = 1 / (1 + u^2) the partial derivatives are k / greater and u k / greater."""
+    """Divide the smaller coordinate by the greater, because their squares may overflow or vanish.
+
+    With u this quotient and k = 1 / (1 + u^2), the partial derivatives are k / greater and
+    u k / greater.
+    """
     x, y = xs
     out = atan2.bind(x, y)
     if _is_complex(x):
@@ -401,10 +408,10 @@ def _(xs, ts):
 
 
 def _share(beats: Any, x: Any, y: Any, out: Any) -> Any:
-    """1 if `x` is the result, 0 if `y` is, a half at a tie.
+    """Return 1 where `x` is the result, 0 where `y` is, a half at a tie.
 
-    Operands are compared with each other, not with the result: computed twice, one may be rounded
-    otherwise, and then it is no longer equal to it.
+    Operands are compared with each other, not with the result: if an operand is computed twice,
+    it may be rounded differently and no longer equal the result.
     """
     ordered = x.aval.category != COMPLEX
     wins = select.bind(beats.bind(x, y) if ordered else eq.bind(x, out), one(x), const(0, x))
@@ -420,7 +427,7 @@ for _prim, _beats in ((maximum, gt), (minimum, lt)):
 
 
 def _towards_zero(x: Any, y: Any) -> Any:
-    """-trunc(x / y), which is what y is multiplied by in rem."""
+    """Return -trunc(x / y), the factor of y in rem."""
     q = div.bind(sub.bind(x, rem.bind(x, y)), y)
     return neg.bind(q)
 
@@ -442,7 +449,7 @@ def _(xs, ts):
 
 @jvp_rules.rule(clamp)
 def _(xs, ts):
-    """Inside the bounds the tangent of x; outside and at them that of the bound."""
+    """Return the tangent of x inside the bounds, and that of the bound outside and at it."""
     low, x, high = xs
     out = clamp.bind(low, x, high)
     below, above = ge.bind(low, x), le.bind(high, x)
@@ -454,7 +461,7 @@ def _(xs, ts):
 
 
 def _scaled(ct: Any, y: Any) -> Any:
-    """ct * y; the seed of a gradient is 1, and most of what comes first multiplies by it."""
+    """Return ct * y, or y where ct is 1: the seed of a gradient is 1 and meets products first."""
     if ct.__class__ is Literal and ct.value == 1 and (y.aval is ct.aval or ct.aval.weak_type):
         return y
     return mul.bind(ct, y)
@@ -501,8 +508,11 @@ def _(ct, p, x, y):
 
 @transpose_rules.rule(stop)
 def _(ct, x):
-    """Nothing comes back, as nothing goes forward.  Linear programs have it where a mapped branch
-    is given what it is not to see: no cotangent of that is wanted."""
+    """Return no cotangent.
+
+    Linear programs contain `stop` where a mapped branch takes a value that must not vary; no
+    cotangent of that value is wanted.
+    """
     return (None,)
 
 
@@ -513,7 +523,7 @@ def _(ct, x):
 
 @transpose_rules.rule(imag)
 def _(ct, x):
-    # the pairing is bilinear: Im z = Re(-i z)
+    # The pairing is bilinear: Im z = Re(-i z).
     return (complex_.bind(Literal(0, ct.aval), neg.bind(ct)),)
 
 

@@ -1,12 +1,12 @@
 """Derivatives of the Cholesky, LU and QR factorisations.
 
-Each differentiates the equation that the factors obey, multiplies by inverses of factors until
-triangles can be told apart, and reads each factor's tangent off its triangle.  Sources: Murray
-2016, "Differentiation of the Cholesky decomposition"; Giles 2008, "Collected matrix derivative
-results"; Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions".
+Each rule differentiates the equation of the factors, and multiplies by inverses of factors until
+the tangents separate into triangles.  Sources: Murray 2016, "Differentiation of the Cholesky
+decomposition"; Giles 2008, "Collected matrix derivative results"; Walter and Lehmann 2010,
+"Algorithmic differentiation of linear algebra functions".
 
-Invariant: only the part of an operand that the factorisation reads has a derivative; inverses are
-solutions with triangular factors and are never formed.
+Invariant: only the part of an operand that the factorisation reads has a derivative.  Inverses are
+never formed: the rules solve with triangular factors.
 """
 
 from typing import Any
@@ -44,14 +44,14 @@ from ..transpose import transpose_rules
 
 
 def hermitian(t: Any, lower: bool) -> Any:
-    """The Hermitian matrix of which a triangle is read."""
+    """Return the Hermitian matrix that is given by one triangle."""
     half = halved_diagonal(t, lower)
     return add.bind(half, adjoint(half))
 
 
 @jvp_rules.rule(cholesky_)
 def _(xs, ts):
-    """dL = L tril(L^-1 dx L^-H), its diagonal halved within the brackets."""
+    """Return dL = L tril(L^-1 dx L^-H), with the diagonal halved inside the brackets."""
     (x,), (t,) = xs, ts
     out = cholesky_.bind(x)
     if nothing(out.aval):
@@ -65,7 +65,7 @@ def _(xs, ts):
 
 
 def _grown(x: Any, size: Any) -> Any:
-    """A square matrix with ones down the rest of the diagonal."""
+    """Enlarge a square matrix with ones on the rest of the diagonal."""
     *lead, n, _ = x.aval.shape
     if size == n:
         return x
@@ -78,7 +78,7 @@ def _grown(x: Any, size: Any) -> Any:
 
 @jvp_rules.rule(lu_)
 def _(xs, ts):
-    """With P x = L U:  L^-1 P dx U^-1 = L^-1 dL + dU U^-1, strictly lower and upper."""
+    """Solve L^-1 P dx U^-1 = L^-1 dL + dU U^-1, for P x = L U: strictly lower plus upper."""
     (x,), (t,) = xs, ts
     out, pivots = lu_.bind(x)
     if nothing(out.aval):
@@ -112,8 +112,8 @@ def _sides(x: Any, rows: tuple, columns: tuple) -> list:
 
 @jvp_rules.rule(qr_)
 def _(xs, ts, *, full_matrices, pivoting):
-    """Of the leading square of R, where it is regular; other columns follow from dQ, and other
-    columns of Q move within the complement of the first ones as little as they can."""
+    """Differentiate the leading square of R, where it is regular; other columns of R follow from
+    dQ.  Other columns of Q move as little as possible within the complement of the first ones."""
     (x,), (t,) = xs, ts
     params = dict(full_matrices=full_matrices, pivoting=pivoting)
     q, r, *order = qr_.bind(x, **params)
@@ -141,7 +141,7 @@ def _less(m: Any, n: Any) -> bool:
 
 
 def _reduced(q: Any, r: Any, t: Any) -> tuple:
-    """(dQ, dR) for R square."""
+    """Return (dQ, dR) for square R."""
     y = triangular(r, t, left_side=False, lower=False)  # dx R^-1
     c = times(adjoint(q), y)
     below = triangle(c, offset=-1)
@@ -153,7 +153,7 @@ def _reduced(q: Any, r: Any, t: Any) -> tuple:
 
 
 def _imaginary_diagonal(c: Any) -> Any:
-    """Half of the diagonal of c - c^H: the imaginary part of the diagonal, as a matrix."""
+    """Return half the diagonal of c - c^H, the imaginary part of c's diagonal, as a matrix."""
     half = halved_diagonal(c)
     on = sub.bind(half, triangle(half, offset=-1))
     return sub.bind(on, adjoint(on))
@@ -172,12 +172,12 @@ def _(xs, ts, *, left, adjoint):
 
 @transpose_rules.rule(ormqr_)
 def _(ct, x, taus, c, *, left, adjoint):
-    """Of Q @ c it is Q^T @ ct, and Q^T = conj(Q^H conj)."""
+    """Apply Q^T to ct, the transpose of Q @ c, by Q^T = conj(Q^H conj)."""
     back = ormqr_.bind(x, taus, conjugate(ct), left=left, adjoint=not adjoint)
     return None, None, conjugate(back)
 
 
-# ---- what has no derivative of its own -----------------------------------------------------
+# ---- factorisations without derivatives ----------------------------------------------------
 
 
 def _refused(prim: Any, instead: str) -> None:

@@ -1,6 +1,6 @@
 """Derivatives of foreign calls.
 
-Invariant: no derivative is dropped silently; the call is made once, on primals.
+Invariant: no derivative is dropped silently; the call runs once, on primals.
 """
 
 from plait.ext.errors import MissingRule

@@ -1,14 +1,16 @@
-"""Derivatives of Fourier transforms: they are linear, so the work is in transposing.
+"""Derivatives of Fourier transforms: they are linear, so only transposition needs rules.
 
-With w = exp(-2 pi i / n) the matrix of a transform has the elements w**(j k), which is symmetric:
-transforms of complex arrays are their own transposes (there is no conjugate: the pairing of
-cotangents with values is bilinear).  A real transform keeps the rows up to n // 2 and reads them as
-a linear function of reals, whose transpose gives the real part of w**(-j k) applied to conjugates:
-that is the inverse real transform, in which each row but the first, and the middle one of an even
-number, stands for itself and for its mirror image, so is weighed by a half; and conversely.
+With w = exp(-2 pi i / n), the matrix of a transform has the elements w**(j k) and is symmetric.  So
+transforms of complex arrays are their own transposes.  No conjugate appears, because the pairing
+of cotangents with values is bilinear.
 
-Invariant: what comes back to an element that a transform does not look at, as imaginary parts of
-the first and middle rows, is zero.
+A real transform keeps the rows up to n // 2, as a linear function of real numbers.  Its transpose
+gives the real part of w**(-j k) applied to conjugates, which is the inverse real transform.  In
+that, each row stands for itself and for its mirror image, and is weighted by a half; the first row
+and, if n is even, the middle one stand for themselves.  The converse holds as well.
+
+Invariant: the cotangent of an element that a transform ignores is zero; the imaginary parts of the
+first and middle rows are such elements.
 """
 
 from typing import Any
@@ -24,13 +26,15 @@ from ..transpose import transpose_rules
 
 
 def _weighed(x: Any, n: Any, other: float, total: Any, down: bool) -> Any:
-    """Rows of half a spectrum (the last axis) times `total`, or over it if `down`; those standing
-    for two rows also times `other`."""
+    """Return rows of half a spectrum (the last axis) times `total`, or over it if `down`.
+
+    Rows that stand for two are also multiplied by `other`.
+    """
     rows = x.aval.shape[-1]
     k = iota(INT32, (rows,))
     cell = Aval((rows,), INT32)
     alone = el.eq.bind(k, Literal(0, cell))
-    if is_symbolic((n,)):  # in the middle of an even number
+    if is_symbolic((n,)):  # the middle row exists if the number is even
         twice = el.mul.bind(k, Literal(2, cell))
         alone = el.or_.bind(alone, el.eq.bind(twice, _spread(size_value(n, INT32), cell)))
     elif n % 2 == 0:

@@ -1,7 +1,7 @@
 """Derivatives of gather, whose transpose is scatter-add.
 
-Invariant: everything is linear in the elements, never in the positions; what lies outside reads a
-zero tangent and drops its cotangent.
+Invariant: gather is linear in the elements.  Positions have no derivatives.  A window outside reads
+a zero tangent and drops its cotangent.
 """
 
 from plait.ext.ops.indexing import as_scatter, gather_, scatter_add_

@@ -1,8 +1,8 @@
-"""Inverse rules: operands of operations from their results.
+"""Inverse rules: recover operands of operations from their results.
 
-Invariant: a rule gives an operand back only where that is a function of what it is given; up to
-rounding, and where the result is finite (a product with zero is not undone).  What a rule is
-to recover it is given as an `Unknown`.
+Invariant: a rule returns an operand only where the given values determine it, up to rounding.  It
+need not be right where it is not finite (a product with zero is not undone).  Operands to recover
+are passed as `Unknown`.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ from ..rematerialisation.residuals import move_
 from ..split import part
 from ..sums import added, rounded, summed_in
 
-# ---- of one operand ------------------------------------------------------------------------
+# ---- operations with one operand -----------------------------------------------------------
 
 
 def _undone_by(prim: Any, inverse: Any) -> None:
@@ -98,11 +98,14 @@ def _(y, x, **_):
     return [y]
 
 
-# ---- of two --------------------------------------------------------------------------------
+# ---- operations with two operands ----------------------------------------------------------
 
 
 def _either_undone_by(prim: Any, first: Any, second: Any, kinds: Sequence[int]) -> None:
-    """first: (result, y) -> x; second: (x, result) -> y; for elements of these categories."""
+    """Register an inverse for elements of these categories.
+
+    first: (result, y) -> x; second: (x, result) -> y.
+    """
 
     @inverse_rules.rule(prim)
     def _(z, x, y):
@@ -125,13 +128,13 @@ def _(z, x, y):
 
 @inverse_rules.rule(select)
 def _(z, which, x, y):
-    """What was not chosen can not be recovered: only a choice by a literal is undone."""
+    """Undo only a choice by a literal: elements that were not chosen cannot be recovered."""
     if which.__class__ is not Literal:
         return [None, None, None]
     return [None, z, None] if which.value else [None, None, z]
 
 
-# ---- what moves elements -------------------------------------------------------------------
+# ---- operations that move elements ---------------------------------------------------------
 
 
 @inverse_rules.rule(transpose_)
@@ -156,7 +159,7 @@ def _(y, x, *, axes):
 
 @inverse_rules.rule(broadcast_in_dim)
 def _(y, x, *, shape, dims):
-    """One of the copies."""
+    """Return one of the copies."""
     if any(d.__class__ is not int or d == 0 for d in shape):
         return [None]
     limits = [1] * len(shape)
@@ -198,7 +201,7 @@ def _(y, x, value, *, low, high, interior):
 
 @inverse_rules.rule(convert_)
 def _(y, x, *, dtype, weak):
-    """Only where no number is changed by the conversion."""
+    """Undo a conversion only if it changes no number."""
     have, got = x.aval, y.aval
     wider = got.dtype.itemsize >= have.dtype.itemsize and got.category == have.category
     if not wider or have.dtype.kind != got.dtype.kind and have.dtype != got.dtype:
@@ -211,7 +214,7 @@ def _(y, x, *, dtype, weak):
 
 @inverse_rules.rule(scan)
 def _(params) -> Reverse | None:
-    """Steps are undone from the last to the first, if the carry can be had without saving it."""
+    """Undo steps from the last to the first, if the carry can be recovered without saving it."""
     body, k, c = params["body"], params["consts"], params["carry"]
     n = len(body.inputs)
     keep = (*(True,) * k, *(False,) * c, *(True,) * (n - k - c))
@@ -236,8 +239,11 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
     lost = r.recovered[:k].count(True)
 
     def step(*vs: Any) -> list:
-        """Saved constants; carry, its cotangents, sums of those of constants; saved rows, rows of
-        results and of their cotangents."""
+        """Undo one step.
+
+        Its operands: saved constants; carry, its cotangents, sums of those of constants; saved
+        rows, rows of results and of their cotangents.
+        """
         it = iter(vs)
         take = lambda m: [next(it) for _ in range(m)]  # noqa: E731
         held, carry, d_carry, sums = take(len(consts)), take(c), take(len(c_ends)), take(k_cts)
@@ -254,7 +260,7 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
     program = staged(step, types, body.name + "_inverse", prune=True)
 
     def whole(*vs: Any) -> list:
-        """Saved operands, results, their cotangents -> recovered operands, cotangents."""
+        """Map saved operands, results and their cotangents to recovered operands and cotangents."""
         it = iter(vs)
         take = lambda m: [next(it) for _ in range(m)]  # noqa: E731
         held, row, carry, y = take(len(consts)), take(len(xs)), take(c), take(len(ys))

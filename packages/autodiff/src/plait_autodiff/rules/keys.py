@@ -1,7 +1,7 @@
-"""Derivatives of operations on random keys: there are none.
+"""Derivatives of operations on random keys: they are zero.
 
-Invariant: keys and bits do not vary; what is computed from bits and from parameters does, by the
-rules of the operations that compute it.
+Invariant: keys and bits have no derivatives.  Values computed from bits and parameters do, by the
+rules of the operations that compute them.
 """
 
 from typing import Any
@@ -37,5 +37,5 @@ def _(xs, ts, **params):
 
 @reuse_rules.rule(checkpoint_p)
 def _(walk, e, xs):
-    """What is computed again draws the same numbers again."""
+    """Allow reuse of keys: the recomputation draws the same numbers again."""
     return walk.repeatable(e, xs)

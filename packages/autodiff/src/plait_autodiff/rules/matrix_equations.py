@@ -2,8 +2,8 @@
 
 Source: Higham 2008, "Functions of matrices", chapter 6.
 
-Invariant: every tangent is a solution of Sylvester's equation, whose transpose is the equation
-with transposed matrices; Schur's forms are never differentiated.
+Invariant: every tangent solves a Sylvester equation, whose transpose is the equation with
+transposed matrices; Schur forms are never differentiated.
 """
 
 from plait.ext.ops.elementwise import neg, sub
@@ -16,7 +16,7 @@ from ..transpose import is_linear, transpose_rules
 
 @jvp_rules.rule(sylvester)
 def _(xs, ts):
-    """a dx + dx b = dc - da x - x db."""
+    """Solve a dx + dx b = dc - da x - x db."""
     (a, b, c), (da, db, dc) = xs, ts
     x = sylvester.bind(a, b, c)
     if nothing(c.aval):
@@ -38,7 +38,7 @@ def _(ct, a, b, c):
 
 @jvp_rules.rule(sqrtm_)
 def _(xs, ts):
-    """root @ root = x gives root d + d root = dx."""
+    """Solve root d + d root = dx, which follows from root @ root = x."""
     (x,), (t,) = xs, ts
     root = sqrtm_.bind(x)
     if nothing(x.aval):

@@ -3,7 +3,7 @@
 Sources: Jacobi's formula for determinants; Golub and Pereyra 1973, "The differentiation of
 pseudo-inverses and nonlinear least squares problems whose variables separate".
 
-Invariant: factors are found on the primal side; what is linear is products with them.
+Invariant: factors are computed from the primals; the linear part is products with them.
 """
 
 from typing import Any
@@ -51,24 +51,24 @@ from ..forward import ZERO, jvp_rules
 
 
 def traced(a: Any, t: Any) -> Any:
-    """The trace of a @ t."""
+    """Return the trace of a @ t."""
     n = t.aval.ndim
     return reduce_sum.bind(mul.bind(transposed(a), t), axes=(n - 2, n - 1))
 
 
 @jvp_rules.rule(det_)
 def _(xs, ts):
-    """The trace of the adjugate times dx, which exists for singular matrices too."""
+    """Return the trace of the adjugate times dx; it exists for singular matrices, too."""
     (x,), (t,) = xs, ts
     out = det_.bind(x)
     return out, ZERO if nothing(x.aval) else traced(adjugate(x), t)
 
 
 def adjugate(x: Any) -> Any:
-    """The transposed matrix of cofactors: det(x) x^-1 if x is regular.
+    """Return the transposed matrix of cofactors, which is det(x) x^-1 if x is regular.
 
-    Of small matrices it is written out, so that all derivatives of it exist.  Of others, with
-    x P = Q R, columns pivoted such that what is negligible of R comes last, it is
+    For small matrices it is written out, so that all of its derivatives exist.  For others, let
+    x P = Q R, with columns pivoted so that negligible rows of R come last.  It is then
     det(Q P^T) P adj(R) Q^H, whose derivatives need a regular x.
     """
     if x.aval.shape[-1] in (1, 2, 3):
@@ -82,7 +82,7 @@ def adjugate(x: Any) -> Any:
 
 
 def _cofactors(x: Any) -> Any:
-    """Of matrices of one to three rows: minors of the rows and columns that follow, in turn."""
+    """Return the cofactors of matrices of one to three rows, from cyclic shifts of the matrix."""
     n = x.aval.shape[-1]
     if n == 1:
         return Literal(1, x.aval)
@@ -93,7 +93,7 @@ def _cofactors(x: Any) -> Any:
 
 
 def _turned(x: Any, rows: int, columns: int) -> Any:
-    """Element (i, j) is that of (i + rows, j + columns), beginning again after the last."""
+    """Return the matrix with element (i + rows, j + columns) at (i, j), cyclically."""
     for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
         parts = slice_in_dim(x, k, x.aval.shape[-1], axis=axis), slice_in_dim(x, 0, k, axis=axis)
         x = concatenate_.bind(*parts, axis=axis)
@@ -101,14 +101,17 @@ def _turned(x: Any, rows: int, columns: int) -> Any:
 
 
 def _signs(aval: Any) -> Any:
-    """1 on the diagonal, -1 beside it."""
+    """Return 1 on the diagonal, -1 beside it."""
     i, j = (iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
     return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
 
 
 def _triangular_adjugate(r: Any) -> Any:
-    """Of an upper triangular matrix, without dividing by the last element of its diagonal; any
-    other zero on the diagonal makes a product of all but the last vanish."""
+    """Return the adjugate of an upper triangular matrix.
+
+    It does not divide by the last element of the diagonal.  Any other zero on the diagonal makes
+    the product of all elements but the last vanish.
+    """
     aval = r.aval
     on = diagonal(r)
     vector, n = on.aval, on.aval.ndim - 1
@@ -125,15 +128,19 @@ def _triangular_adjugate(r: Any) -> Any:
     right = select.bind(last, one, broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
     right = mul.bind(right, broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
     matrix = on_diagonal(r, safe)
-    # The columns are scaled afterwards: times a determinant, what the solution goes through may be
-    # infinite where the solution is not.
+    # The columns are scaled after solving.  With right sides scaled by a determinant, intermediate
+    # values of the solve could be infinite where the solution is not.
     columns = triangular(matrix, on_diagonal(Literal(0, aval), one), lower=False)
     return mul.bind(columns, as_rows(right, aval))
 
 
 @jvp_rules.rule(slogdet_)
 def _(xs, ts):
-    """d log det = trace(x^-1 dx): its real part, and its imaginary part times the phase."""
+    """Use d log det = trace(x^-1 dx).
+
+    Its real part is the tangent of log |det|.  Its imaginary part times i and the phase is the
+    tangent of the phase.
+    """
     (x,), (t,) = xs, ts
     phase, size = slogdet_.bind(x)
     if nothing(x.aval):
@@ -150,13 +157,13 @@ def _(xs, ts):
 
 
 def _outside(x: Any, y: Any, z: Any) -> Any:
-    """(I - x @ y) @ z."""
+    """Return (I - x @ y) @ z."""
     return sub.bind(z, times(x, times(y, z)))
 
 
 @jvp_rules.rule(pinv_)
 def _(xs, ts):
-    """-P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P.  The tolerance does not vary."""
+    """Return -P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P; the tolerance is constant."""
     (x, rtol), (t, _) = xs, ts
     p = pinv_.bind(x, rtol)
     if nothing(x.aval) or t is ZERO:
@@ -170,8 +177,10 @@ def _(xs, ts):
 
 @jvp_rules.rule(lstsq_)
 def _(xs, ts):
-    """That of the pseudo-inverse P, applied to b: P (db - da x) + P P^H da^H (b - a x) +
-    (I - P a) da^H P^H x."""
+    """Apply the derivative of the pseudo-inverse P to b.
+
+    The result is P (db - da x) + P P^H da^H (b - a x) + (I - P a) da^H P^H x.
+    """
     (a, b, rtol), (da, db, _) = xs, ts
     x, rank, s = lstsq_.bind(a, b, rtol)
     if nothing(a.aval) or (da is ZERO and db is ZERO):

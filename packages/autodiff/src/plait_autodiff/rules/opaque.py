@@ -1,7 +1,7 @@
-"""Derivatives of arrays with opaque elements: tangents pass as numbers do, where there are any.
+"""Derivatives of arrays with opaque elements: their tangents, if they have any, are numbers.
 
-Invariant: a direction of an opaque value is an array of numbers, of `aval.tangent_type`; nothing
-opaque is ever linear.
+Invariant: a tangent of an opaque value is an array of numbers, of `aval.tangent_type`; no
+operation is linear in an opaque operand.
 """
 
 from plait.ext.ops.opaque import unwrap_, wrap_

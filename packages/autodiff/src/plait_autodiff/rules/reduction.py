@@ -1,8 +1,8 @@
 """Derivatives of reductions.
 
-Invariant: elements that tie for an extreme share its derivative equally; a product's derivative
-uses no division, so zeros are right to every order.  Sums are linear (trait), logic and positions
-of extremes constant (trait).
+Invariant: elements that tie for an extreme share its derivative equally.  The derivative of a
+product uses no division, so zeros are correct to every order.  Sums are linear, logical reductions
+and positions of extremes are constant (by traits).
 """
 
 from math import prod
@@ -31,7 +31,8 @@ def _extreme(prim: Any, marks: Any) -> None:
         out = prim.bind(x, axes=axes)
         if empty(x, *axes):
             return out, ZERO
-        there = marks.bind(x, axes=axes)  # nowhere, and a derivative of nan, if there is a nan
+        # If there is a nan, no element is marked, and the derivative is 0 / 0: nan.
+        there = marks.bind(x, axes=axes)
         shares = convert(there, x.aval.dtype)
         count = reduce_sum.bind(shares, axes=axes)
         return out, div.bind(reduce_sum.bind(mul.bind(t, shares), axes=axes), count)
@@ -42,13 +43,13 @@ _extreme(reduce_min, is_min)
 
 
 def _others(x: Any, axis: int, reverse: bool) -> Any:
-    """Products of the elements before each one (after it, if `reverse`) along `axis`."""
+    """Return products of the elements before each one (after it, if `reverse`) along `axis`."""
     return previous(cumprod_.bind(x, axis=axis, reverse=reverse), axis, reverse, 1.0)
 
 
 @jvp_rules.rule(reduce_prod)
 def _(xs, ts, *, axes):
-    """Each tangent times all other elements: those before it and those after it."""
+    """Multiply each tangent by all other elements: those before it and those after it."""
     (x,), (t,) = xs, ts
     out = reduce_prod.bind(x, axes=axes)
     if empty(x, *axes):

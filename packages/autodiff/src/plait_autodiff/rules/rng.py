@@ -1,7 +1,7 @@
-"""Derivatives of random bits: there are none.
+"""Derivatives of random bits: they are zero.
 
-Invariant: bits do not vary; what is computed from them and from parameters does, by the rules of
-the operations that compute it.
+Invariant: bits have no derivative.  Values computed from bits and parameters do, by the rules of
+the operations that compute them.
 """
 
 from plait.ext.ops.random import threefry2x32

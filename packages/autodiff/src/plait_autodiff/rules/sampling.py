@@ -1,7 +1,7 @@
 """Derivatives of samples in the parameters of their distribution.
 
-A sample is a quantile, of a probability that does not vary: its derivative is that of the quantile
-(M. Figurnov, S. Mohamed, A. Mnih: Implicit reparameterization gradients, 2018).
+A sample is the quantile of a probability that does not vary, so its derivative is that of the
+quantile (M. Figurnov, S. Mohamed, A. Mnih: Implicit reparameterization gradients, 2018).
 
 Invariant: streams of random bits do not vary.
 """
@@ -28,8 +28,10 @@ def _(xs, ts, *, log):
 
 
 def _relative(a: Any, logs: Any) -> Any:
-    """The derivative divided by the sample, of which the logarithm is given; below the least
-    normal number by the first term of the power series."""
+    """Return the derivative divided by the sample, given the sample's logarithm.
+
+    Below the least normal number it is the first term of the power series.
+    """
     dtype = a.aval.dtype if a.aval.dtype.itemsize >= 4 else FLOAT32
     least = float(np.log(np.finfo(dtype).tiny)) + 1.0
     size = exp(maximum(logs, least))

@@ -1,10 +1,10 @@
 """Derivatives of scatter: adding, replacing, extremes and products.
 
-Adding and reading are each other's transposes; so are replacing and reading where no position
-occurs twice.
+Adding and reading are each other's transposes; so are replacing and reading if no position occurs
+twice.
 
-Invariant: the value and its tangent come from the same updates, also where several are for one
-position; what lies outside drops its tangent and gets a zero cotangent.
+Invariant: the value and its tangent come from the same update, also where several updates have one
+position.  Updates outside drop their tangents and get zero cotangents.
 """
 
 from typing import Any
@@ -63,7 +63,7 @@ def _(ct, x, indices, updates, **how):
 
 def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
           mode: str, indices_are_sorted: bool, unique_indices: bool, outside: int = 0):  # fmt: skip
-    """What `x` has at the windows that a scatter writes; `outside` for those it leaves out."""
+    """Read `x` at the windows that a scatter writes; `outside` for those that it skips."""
     return gather_.bind(
         x,
         indices,
@@ -81,8 +81,11 @@ def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimen
 
 @jvp_rules.rule(scatter_)
 def _(xs, ts, **how):
-    """Where a position occurs twice only one update counts; which one, is asked by scattering their
-    numbers, and the value and its tangent are then those of the same one."""
+    """Select the same update for the value and for its tangent.
+
+    If a position occurs twice, only one update takes effect.  Scattering the numbers of the
+    updates shows which one.
+    """
     x, indices, updates = xs
     t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
     if how["unique_indices"]:
@@ -102,7 +105,7 @@ def _(xs, ts, **how):
 
 
 def _ids(updates: Aval, n: ScatterDimensionNumbers) -> Any:
-    """1, 2, 3, ...: one number for each window."""
+    """Return 1, 2, 3, ...: one number for each window."""
     axes = tuple([i for i in range(updates.ndim) if i not in n.update_window_dims])
     shape = tuple([updates.shape[i] for i in axes])
     count = numbered(shape, INT32)
@@ -114,7 +117,7 @@ def _ids(updates: Aval, n: ScatterDimensionNumbers) -> Any:
 
 @transpose_rules.rule(scatter_)
 def _(ct, x, indices, updates, **how):
-    """Only where no position occurs twice: others are never in linear programs."""
+    """Transpose for distinct positions; linear programs contain no other `scatter`."""
     dx = scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
     return dx, None, du
@@ -126,7 +129,7 @@ def _(ct, x, indices, updates, **how):
 def _extreme(prim: Any) -> None:
     @jvp_rules.rule(prim)
     def _(xs, ts, **how):
-        """All that tie have equal shares."""
+        """Share the derivative equally among all that tie."""
         indices = xs[1]
         x, updates = once.bind(xs[0]), once.bind(xs[2])
         out = prim.bind(x, indices, updates, **how)
@@ -169,12 +172,12 @@ def _(ct, x, indices, updates, **how):
 
 
 def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
-    """For each update the product of all others for the same element.
+    """Return, for each update, the product of all other updates of the same element.
 
-    Updates are sorted by the element they are for; products of those before and of those after
-    are made in a logarithmic number of steps (W. Hillis, G. Steele: Data parallel algorithms,
-    1986, within runs of equal elements); one after the other where it has a name how many there
-    are.  Nothing is divided, so zeros do no harm.
+    Updates are sorted by their element.  Products of those before and of those after each are
+    computed in a logarithmic number of steps (W. Hillis, G. Steele: Data parallel algorithms,
+    1986, within runs of equal elements), or by a scan if their number is symbolic.  Nothing is
+    divided, so zeros are safe.
     """
     size, count = x.aval.size, updates.aval.size
     position = numbered(x.aval.shape, INT32 if size.__class__ is Dim or size < 2**31 else INT64)
@@ -208,7 +211,7 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
 
 
 def _before(v: Any, position: Any, side: int) -> Any:
-    """Products of the elements before each one (after it, if `side` is -1) in its run."""
+    """Return products of the elements before each one (after it, if `side` is -1) in its run."""
     (n,) = v.aval.shape
     v = _moved(v, 1, side, 1)
     same = eq.bind(position, _moved(position, 1, side, -2))
@@ -222,7 +225,7 @@ def _before(v: Any, position: Any, side: int) -> Any:
 
 
 def _in_turn(v: Any, position: Any, side: int) -> Any:
-    """The same, by a scan."""
+    """Return the same, by a scan."""
     one, nowhere = Literal(1, Aval((), v.aval.dtype)), Literal(-2, Aval((), position.aval.dtype))
 
     def turn(carry: Any, row: Any) -> tuple:
@@ -234,7 +237,7 @@ def _in_turn(v: Any, position: Any, side: int) -> Any:
 
 
 def _moved(v: Any, step: int, side: int, new: int) -> Any:
-    """Elements moved `step` positions on (back, if `side` is -1), `new` coming in."""
+    """Move elements `step` positions on (back, if `side` is -1), and fill in `new`."""
     (n,) = v.aval.shape
     k = min(step, n)
     fill = Literal(new, Aval((), v.aval.dtype, v.aval.weak_type))

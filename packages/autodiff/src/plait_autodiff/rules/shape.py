@@ -1,7 +1,7 @@
 """Derivatives of reshape, transpose, broadcast, slice, concatenate, pad and conversion.
 
-Invariant: moving is linear, so the forward rule is the primitive itself (trait Linear), and the
-work is in transposing.
+Invariant: these operations are linear, so the forward rule is the primitive itself (trait Linear),
+and only transposition needs rules of its own.
 """
 
 from typing import Any
@@ -55,14 +55,14 @@ def _(xs, ts, **params):
 
 @jvp_rules.rule(barrier)
 def _(xs, ts):
-    """Tangents pass a barrier of their own, so that they stay on the side where they are."""
+    """Pass tangents through a separate barrier, so that primals and tangents stay apart."""
     moving = [t for t in ts if t is not ZERO]
     moved = iter(barrier.bind(*moving) if moving else [])
     return barrier.bind(*xs), [t if t is ZERO else next(moved) for t in ts]
 
 
 def spread_back(x: Any, shape: tuple, axes: tuple) -> Any:
-    """A reduced value repeated along `axes`, which it has lost."""
+    """Return a reduced value repeated along `axes`, which the reduction removed."""
     if x.__class__ is Literal:
         return Literal(x.value, x.aval.with_shape(shape))
     dims = tuple([i for i in range(len(shape)) if i not in axes])
@@ -117,7 +117,7 @@ def _(ct, x, *, starts, limits, strides):
 
 
 def _spread(aval: Aval, interior: tuple) -> tuple:
-    """The sizes with so much room between elements, as the primitive works them out."""
+    """Return the shape with padding between elements, computed by the primitive's own rule."""
     none, cell = (0,) * aval.ndim, Aval((), aval.dtype)
     return pad_.infer((aval, cell), dict(low=none, high=none, interior=interior)).shape
 
@@ -140,7 +140,7 @@ def _rest(ct: Any, inside: Any) -> Any:
 
 
 def _cut_back(ct: Any, x: Any, value: Any, low: tuple, high: tuple, interior: tuple) -> tuple:
-    """Padding that cut something off: pad back what was cut, then take the padding off."""
+    """Transpose padding that cut elements off: pad zeros for those, then remove the padding."""
     zero = Literal(0, Aval((), ct.aval.dtype))
     back = [max(0, -lo) for lo in low], [max(0, -hi) for hi in high]
     whole = pad_.bind(

@@ -1,7 +1,7 @@
 """Derivatives of triangular and tridiagonal solves.
 
-Invariant: a @ x = b gives a @ dx = db - da @ x, so the tangent is a solution with the same matrix;
-the transpose of a solution is a solution with the transposed matrix.
+Invariant: a @ x = b implies a @ dx = db - da @ x, so the tangent is a solution with the same
+matrix.  The transpose of a solve is a solve with the transposed matrix.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def _moved(
     conjugate_a: bool,
     unit_diagonal: bool,
 ) -> Any:
-    """op(da) @ x, or x @ op(da), of the part of `da` that counts."""
+    """Return op(da) @ x, or x @ op(da), for the part of `da` that the solve reads."""
     inside = (-1 if lower else 1) if unit_diagonal else 0
     da = triangle(da, lower, inside)
     da = transposed_if(da, transpose_a)
@@ -69,7 +69,7 @@ def _(ct, a, b, *, transpose_a, **params):
 
 
 def _shifted(x: Any, axis: int, by: int) -> Any:
-    """Element i - by at i along an axis; zero where there is none."""
+    """Shift elements along an axis: element i - by moves to i, zeros fill in."""
     n = x.aval.ndim
     at = lambda k: tuple([k if i == axis else 0 for i in range(n)])  # noqa: E731
     zero = Literal(0, x.aval.with_shape(()))
@@ -97,12 +97,12 @@ def _(ct, dl, d, du, b):
     return None, None, None, tridiagonal_solve_.bind(*turned, ct)
 
 
-# ---- by known factors ----------------------------------------------------------------------
+# ---- solves with given factors -------------------------------------------------------------
 
 
 @jvp_rules.rule(solve_)
 def _(xs, ts, *, kind, transposed):
-    """The factors are not asked: they are those of `a` whatever it varies."""
+    """Ignore tangents of the factors: these are the factors of `a`, which has its own tangent."""
     a, b, *factors = xs
     da, db, *_ = ts
     how = dict(kind=kind, transposed=transposed)
@@ -116,7 +116,7 @@ def _(xs, ts, *, kind, transposed):
 
 
 def transposed_if(a: Any, flag: bool) -> Any:
-    """The transpose, or the matrix itself."""
+    """Return the transpose if `flag`, else the matrix itself."""
     return transposed_matrix(a) if flag else a
 
 

@@ -1,7 +1,7 @@
-"""Derivatives of sorting: tangents are brought into the order of the keys.
+"""Derivatives of sorting: tangents are gathered in the order of the keys.
 
-Invariant: the order is found once, on the primal side; what is linear is a gather along it, whose
-positions are all different.
+Invariant: the order is computed once, from the primals.  The linear part is a gather at distinct
+positions.
 """
 
 from typing import Any

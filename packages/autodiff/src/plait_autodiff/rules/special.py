@@ -1,11 +1,11 @@
 """Derivatives of special functions.
 
-Where a closed form is known it is used.  Derivatives in shape parameters that have none are those
-of the algorithm that works the function out, along one parameter; the tangent is multiplied by
-them, so they are transposed like any factor.
+Closed forms are used where they exist.  Other derivatives in shape parameters differentiate the
+algorithm that computes the function, along one parameter.  The tangent is multiplied by the
+derivative, so that transposition treats it like any factor.
 
-Invariant: orders (n of polygamma and expn) and the exponent of zeta are no variables: a tangent of
-one is refused, not ignored.
+Invariant: the orders n of polygamma and expn and the exponent of zeta have no derivatives; a
+tangent of one is refused, not ignored.
 """
 
 import functools
@@ -90,9 +90,9 @@ Slope = Callable[..., Any] | None
 
 
 def _widened(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a rule for floats of at least 32 bits, as one for all of them.
+    """Turn a rule for floats of at least 32 bits into one for all floats.
 
-    What a derivative is made of may be infinite in a narrow dtype where the derivative is not.
+    Factors of a derivative may be infinite in a narrow dtype where the derivative is not.
     """
 
     def widened(xs: Any, ts: Any, **params: Any) -> Any:
@@ -116,8 +116,10 @@ def _narrowed(x: Any, dtype: Any, weak: bool) -> Any:
 
 
 def _partials(prim: Any, *slopes: Slope) -> None:
-    """Register derivatives: slope(*xs, out) is that in each operand, in the type of the result;
-    None: there is none.  Narrow floats are widened meanwhile, as they are for values."""
+    """Register partial derivatives: slope(*xs, out) for each operand, in the type of the result.
+
+    None means that there is none.  Narrow floats are widened for the rule, as they are for values.
+    """
 
     @jvp_rules.rule(prim)
     @_widened
@@ -139,7 +141,7 @@ def _partials(prim: Any, *slopes: Slope) -> None:
 
 @functools.cache
 def _program(prim: Any, i: int, avals: tuple[Aval, ...]) -> Program:
-    """The derivative in operand `i`, by going through what the primitive is made of."""
+    """Return the derivative in operand `i`, by differentiating the primitive's expansion."""
     say = expand_rules[prim]
 
     def slope(*xs: Any) -> list[Any]:
@@ -210,9 +212,14 @@ _I1_BY_X = [0.5 / (4.0**k * math.factorial(k) * math.factorial(k + 1)) for k in 
 
 
 def _i1e_slope(x: Any, out: Any) -> Any:
-    """DLMF 10.29.2; near 0, where the function is not known to enough digits for its quotient by x
-    to have derivatives, that quotient is a power series."""
+    """Return the derivative by DLMF 10.29.2.
+
+    Near 0 the function has too few correct digits for derivatives of its quotient by x.  There
+    the quotient is a power series.
+    """
     near = lt(abs_(x), 1.0)
+    # Each branch gets a harmless operand where the other one is selected: an infinite derivative
+    # there, times zero, would be nan.
     y = select(near, x, 0.0)
     ratio = exp(neg(abs_(y))) * _power_series(y * y, _I1_BY_X)
     ratio = select(near, ratio, out / select(near, 1.0, x))
@@ -228,7 +235,7 @@ _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 def _hazard(x: Any, out: Any) -> Any:
-    """The density divided by the distribution function."""
+    """Return the density divided by the distribution function."""
     far = far_left(x)
     left = lt(x, far)
     y, o = select(left, 0.0, x), select(left, 0.0, out)
@@ -243,13 +250,13 @@ _partials(ndtri, lambda p, out: exp(0.5 * out * out + _LOG_ROOT))
 
 
 def _expn_slope(n: Any, x: Any, out: Any) -> Any:
-    """DLMF 8.19.13; E_0 is e ** -x / x."""
+    """Return the derivative by DLMF 8.19.13; E_0 is e ** -x / x."""
     last = neg(out) * (1.0 + div(1.0, x))
     return select(lt(n, 1.0), last, neg(expn(maximum(n - 1.0, 0.0), x)))
 
 
 def _spence_slope(x: Any, out: Any) -> Any:
-    """log(x) / (1 - x); near 1 its power series, whose derivatives do not cancel."""
+    """Return log(x) / (1 - x); near 1 use its power series, whose derivatives do not cancel."""
     gap = 1.0 - x
     near = lt(abs_(gap), 0.1)
     series = _power_series(select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
@@ -267,7 +274,7 @@ _TWO = 2 / math.sqrt(math.pi)
 
 
 def _erfcx_slope(x: Any, out: Any) -> Any:
-    """2 x erfcx(x) - 2 / sqrt(pi); far on the right by the series of DLMF 7.12.1."""
+    """Return 2 x erfcx(x) - 2 / sqrt(pi); far on the right use the series of DLMF 7.12.1."""
     edge = far_right(x.aval.dtype)
     far = gt(x, edge)
     near, r = select(far, 0.0, x), 1.0 / maximum(x, edge)
@@ -276,7 +283,7 @@ def _erfcx_slope(x: Any, out: Any) -> Any:
 
 
 def _dawsn_slope(x: Any, out: Any) -> Any:
-    """1 - 2 x dawsn(x); far out by its series."""
+    """Return 1 - 2 x dawsn(x); for large |x| use its series."""
     size, edge = abs_(x), far_right(x.aval.dtype)
     far = gt(size, edge)
     r = 1.0 / maximum(size, edge)
@@ -284,8 +291,10 @@ def _dawsn_slope(x: Any, out: Any) -> Any:
 
 
 def _wofz_slope(z: Any, out: Any) -> Any:
-    """2 i / sqrt(pi) - 2 z w(z), DLMF 7.10.2; far out by the series, with the part of w that grows
-    in the lower half plane."""
+    """Return 2 i / sqrt(pi) - 2 z w(z), DLMF 7.10.2.
+
+    For large |z| use the series, plus the part of w that grows in the lower half plane.
+    """
     number = lambda v: Literal(v, z.aval.strong())  # noqa: E731
     far = gt(abs_(z), far_right(z.aval.dtype))
     near = number(1j * _TWO) - mul.bind(number(2), mul.bind(select(far, number(0), z), out))
@@ -325,7 +334,7 @@ _partials(owens_t, _owens_slopes(0), _owens_slopes(1))
 
 
 def _along(prim: Any, slopes: Callable[..., Any]) -> None:
-    """Of several functions of one number: slopes(x, outs) are their derivatives."""
+    """Register several functions of one number; slopes(x, outs) are their derivatives."""
 
     @jvp_rules.rule(prim)
     @_widened
@@ -348,7 +357,7 @@ def _sici_slopes(x: Any, outs: Any) -> Any:
 
 
 def _bessel_slopes(x: Any, outs: Any, order: int) -> Any:
-    """DLMF 10.6.1."""
+    """Return the derivatives by DLMF 10.6.1."""
     js = bessel_j.bind(x, order=order + 1)
     return [neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
 
@@ -361,7 +370,7 @@ _along(bessel_j, _bessel_slopes)
 
 
 def _numerator(prim: Any, i: int) -> Callable[..., Any]:
-    """The derivative in a parameter of the numerator; nan where the series ends because of it."""
+    """Return the derivative in a parameter of the numerator, nan where that ends the series."""
     through = _through(prim, i)
 
     def slope(*xs: Any) -> Any:

@@ -4,10 +4,10 @@ Sources: Giles 2008, "Collected matrix derivative results"; Townsend 2016, "Diff
 singular value decomposition"; Boeddeker et al. 2017, "On the computation of complex-valued
 gradients", for eigenvectors of general matrices.
 
-Invariant: vectors are determined up to a phase (and, where values coincide, up to a rotation): the
-tangent given is one that turns them no more than need be, except for `eig`, whose normalisation
-(length one, the largest component real) fixes it.  Where values coincide, tangents of vectors are
-infinite or nan; those of values are right.
+Invariant: vectors are determined up to a phase (and, for equal values, up to a rotation).  The
+tangent is the one that rotates them least.  `eig` is different: its normalisation (length one,
+largest component real) fixes the phase.  For equal values, tangents of vectors are infinite or nan,
+but those of values are correct.
 """
 
 from typing import Any
@@ -49,7 +49,7 @@ from .factorisation import hermitian
 
 
 def _apart(w: Any, like: Any) -> Any:
-    """1 / (w[j] - w[i]) off the diagonal, 0 on it."""
+    """Return 1 / (w[j] - w[i]) off the diagonal, 0 on it."""
     square = w.aval.with_shape((*w.aval.shape, w.aval.shape[-1]))
     gaps = off_diagonal(sub.bind(as_rows(w, square), as_columns(w, square)), 1)
     inverse = off_diagonal(div.bind(Literal(1, gaps.aval), gaps))
@@ -58,7 +58,7 @@ def _apart(w: Any, like: Any) -> Any:
 
 @jvp_rules.rule(eigh_)
 def _(xs, ts, *, lower, vectors):
-    """dw = diag(V^H dx V), dV = V (F * V^H dx V) with F[i, j] = 1 / (w[j] - w[i])."""
+    """Return dw = diag(V^H dx V), dV = V (F * V^H dx V) with F[i, j] = 1 / (w[j] - w[i])."""
     (x,), (t,) = xs, ts
     w, v = eigh_.bind(x, lower=lower, vectors=True)
     if nothing(x.aval):
@@ -75,8 +75,8 @@ def _(xs, ts, *, lower, vectors):
 
 @jvp_rules.rule(svd_)
 def _(xs, ts, *, full_matrices, compute_uv):
-    """With P = U^H dx V: ds = Re diag(P); U^H dU and V^H dV solve two equations off the diagonal,
-    and the parts outside of U and V are (I - U U^H) dx V / s and its like."""
+    """Let P = U^H dx V.  Then ds = Re diag(P), and U^H dU and V^H dV solve two equations off the
+    diagonal.  The parts outside of U and V are (I - U U^H) dx V / s, and the same for V."""
     (x,), (t,) = xs, ts
     params = dict(full_matrices=full_matrices, compute_uv=True)
     s, u, vh = svd_.bind(x, **params)
@@ -96,7 +96,7 @@ def _(xs, ts, *, full_matrices, compute_uv):
 
 
 def _turns(s: Any, p: Any) -> tuple:
-    """(U^H dU, V^H dV), both skew."""
+    """Return (U^H dU, V^H dV), both skew."""
     like = p.aval
     square = mul.bind(s, s)
     gaps = _apart(square, p)
@@ -105,7 +105,7 @@ def _turns(s: Any, p: Any) -> tuple:
     back = adjoint(p)
     turn_u = mul.bind(gaps, add.bind(mul.bind(p, rows), mul.bind(columns, back)))
     turn_v = mul.bind(gaps, add.bind(mul.bind(columns, p), mul.bind(back, rows)))
-    if like.category == COMPLEX:  # what is imaginary on the diagonal of P turns the columns of U
+    if like.category == COMPLEX:  # the imaginary diagonal of P rotates the phases of U's columns
         skew = mul.bind(Literal(0.5, like), sub.bind(p, back))
         on = sub.bind(skew, off_diagonal(skew))
         turn_u = add.bind(turn_u, mul.bind(on, as_rows(_inverse(wide), like)))
@@ -113,15 +113,15 @@ def _turns(s: Any, p: Any) -> tuple:
 
 
 def _inverse(s: Any) -> Any:
-    """1 / s, and 0 where s is 0."""
+    """Return 1 / s, and 0 where s is 0."""
     zero, one = Literal(0, s.aval), Literal(1, s.aval)
     none = eq.bind(s, zero)
     return select.bind(none, zero, div.bind(one, select.bind(none, one, s)))
 
 
 def _moved(u: Any, u1: Any, turn: Any, tv: Any, s: Any) -> Any:
-    """The tangent of all of U: of its first columns, and of the others, which keep out of their
-    way."""
+    """Return the tangent of all of U: of its first columns, and of the others, which stay
+    orthogonal to them."""
     rows, k = u1.aval.shape[-2:]
     du = times(u1, turn)
     if rows == k:
@@ -140,7 +140,7 @@ def _moved(u: Any, u1: Any, turn: Any, tv: Any, s: Any) -> Any:
 
 @jvp_rules.rule(eig_)
 def _(xs, ts, *, left, right):
-    """With left vectors U: dw = U^H dx V / U^H V, column by column."""
+    """Return dw = U^H dx V / U^H V, column by column, for left vectors U."""
     (x,), (t,) = xs, ts
     w, u, v = eig_.bind(x, left=True, right=True)
     outs = [w, *([u] * left), *([v] * right)]
@@ -165,7 +165,7 @@ def _over(x: Any) -> Any:
 
 
 def _normal(v: Any, dv: Any) -> Any:
-    """`dv` with multiples of the columns of `v` added, such that columns keep their length, and
+    """Return `dv` plus multiples of the columns of `v`, such that columns keep their length and
     their largest component stays real."""
     axis = v.aval.ndim - 2
     largest, moved = _at_largest(v, v, axis), _at_largest(v, dv, axis)
@@ -176,7 +176,7 @@ def _normal(v: Any, dv: Any) -> Any:
 
 
 def _at_largest(v: Any, x: Any, axis: int) -> Any:
-    """Elements of `x` where those of a column of `v` are largest, summed (one, up to ties)."""
+    """Return the sum of the elements of `x` where a column of `v` is largest (one, up to ties)."""
     part = lambda f: mul.bind(f.bind(v), f.bind(v))  # noqa: E731
     size = once.bind(add.bind(part(real), part(imag)))
     top = as_rows(reduce_max.bind(size, axes=(axis,)), size.aval)

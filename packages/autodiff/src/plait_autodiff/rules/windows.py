@@ -1,7 +1,7 @@
 """Derivatives of select-and-scatter-add: sums over the windows that chose an element.
 
-Invariant: the choice does not vary, so what is added is linear in what is given to be added, and
-its transpose takes elements from where they were chosen.
+Invariant: the choice has no derivative.  So the result is linear in the source, and the transpose
+reads the cotangent at the chosen positions.
 """
 
 from plait.ext.ops.windows import chosen_from, select_and_scatter_add_

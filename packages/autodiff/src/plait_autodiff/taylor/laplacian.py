@@ -1,13 +1,13 @@
 """fwd_laplacian, forward Laplacians: values become (value, Jacobian, Laplacian).
 
-With J the derivative of a value in N directions and L its Laplacian, y = f(x) has
-J_y = f' J and L_y = f' L + sum over n of f''[J_n, J_n] (Li et al., "A computational framework for
-neural network-based variational Monte Carlo with Forward Laplacian", 2023).  The sum is taken at
-every operation, so one Laplacian is carried and not N second derivatives.
+Let J be the derivative of x in N directions, L its Laplacian, and y = f(x).  Then J_y = f' J and
+L_y = f' L + sum over n of f''[J_n, J_n].  The sum is taken at every operation, so one Laplacian is
+carried instead of N second derivatives.  Source: Li et al., "A computational framework for neural
+network-based variational Monte Carlo with Forward Laplacian", 2023.
 
-Invariant: the directions are the last axis of the Jacobian part, so that whatever cuts leading
-axes (a scan) need not know of it.  Second derivatives of a primitive are those of its series of
-order two; everything about loops, branches and calls comes from the carrier mechanism.
+Invariant: the directions are the last axis of the Jacobian part, so that code that cuts leading
+axes (a scan) works unchanged.  Second derivatives of a primitive are those of its series of order
+two.  The carrier mechanism handles loops, branches and calls.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ Parts = tuple[Any, Any, Any]
 
 
 class _ByTaylor(RuleTable):
-    """Answers with the Taylor series of a primitive where it has no rule of its own."""
+    """A rule table that falls back to the Taylor series of a primitive without a rule."""
 
     def find(self, prim: Any) -> Any:
         rule = super().find(prim)
@@ -72,7 +72,7 @@ class Laplacian(Carrier):
         return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
 
     def carried(self, parts: Parts) -> Any:
-        """A value with its derivatives; a plain value if it does not vary."""
+        """Return a value with its derivatives; a plain value if it does not vary."""
         x, jacobian, laplacian = parts
         if not x.aval.inexact or (is_literal_zero(jacobian) and is_literal_zero(laplacian)):
             return x
@@ -84,8 +84,11 @@ class Laplacian(Carrier):
 
 
 def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
-    """Any primitive: its series of order two along every direction, summed; and its derivative
-    along the Laplacian."""
+    """Return the parts of the results of any primitive.
+
+    The Laplacian is the sum of second derivatives along every direction, by series of order two,
+    plus the derivative along the operands' Laplacian.
+    """
     outs, dots = _along_laplacian(prim, parts, params)
     moving = [i for i, p in enumerate(parts) if not is_literal_zero(p[1])]
     firsts, seconds = _along_directions(prim, parts, moving, params)
@@ -104,7 +107,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[list, list]:
-    """(results, their derivative along the Laplacian of the operands)."""
+    """Return (results, their derivatives along the Laplacian of the operands)."""
     j = JVP(current())
     with opened(j):
         duals = [x if is_literal_zero(lap) else j.dual(x, lap) for x, _, lap in parts]
@@ -117,7 +120,7 @@ def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[l
 def _along_directions(
     prim: Any, parts: Sequence[Parts], moving: Sequence[int], params: dict
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Derivatives of the results, and sums of second ones; by number, but for those that vanish."""
+    """Return, by number of the result, derivatives and sums of second ones; zeros are left out."""
     firsts: list[int] = []
     seconds: list[int] = []
     if not moving:
@@ -141,13 +144,12 @@ def _along_directions(
     return dict(zip(firsts, got[:n])), dict(zip(seconds, sums))
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 @border
 def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
-    """A function that returns `fun`'s value, Jacobian and Laplacian, computed together in one
-    forward pass.
+    """Return a function that computes `fun`'s value, Jacobian and Laplacian in one forward pass.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -155,8 +157,8 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
         second derivatives by each of their elements.
 
     Returns:
-      A function whose result is (value, jacobian, laplacian): a tree like `fun`'s result, one
-      structured as by `jacfwd`, and a tree like the result.
+      A function whose result is (value, jacobian, laplacian).  The value and the Laplacian are
+      trees like `fun`'s result; the Jacobian is structured as by `jacfwd`.
 
     Raises TypeRule if an argument is not real.
 

@@ -1,11 +1,11 @@
 """Conformance laws of Taylor mode and of forward Laplacians, for `plait.testing`.
 
-    jet:        derivatives along a curve are those of the polynomial through values on it
-    laplacian:  the sum of the second derivatives by each element
+    jet:        derivatives along a curve equal those of the polynomial through values on it
+    laplacian:  the result equals the sum of the second derivatives by each element
 
-Invariant: the other side is made of values alone, with numpy arithmetic in double precision;
-nothing is compiled that numpy knows.  What is not smooth near the operands is not judged; where
-nothing is, the law is Inapplicable.
+Invariant: the reference uses values alone, with numpy arithmetic in double precision; operations
+that numpy has are not compiled.  Elements where the function is not smooth are not compared; if no
+element is left, the law is Inapplicable.
 """
 
 import math
@@ -40,7 +40,7 @@ NEAR = 1e-4
 
 
 class _Numbers(ArrayOracle):
-    """By numpy and scipy; compiled if they do not have it."""
+    """Evaluates by numpy and scipy; compiles operations that these do not have."""
 
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         try:
@@ -54,7 +54,7 @@ class _Numbers(ArrayOracle):
 
 
 def numerically(f: Callable, *args: Any) -> Any:
-    """f(*args): traced, and evaluated by numpy as far as that goes; a tree of numpy arrays."""
+    """Trace f(*args) and evaluate it by numpy as far as possible; return a tree of numpy arrays."""
     trees = []
     leaves, tree = flatten(args)
     xs = [np.asarray(x) for x in leaves]
@@ -69,19 +69,20 @@ def numerically(f: Callable, *args: Any) -> Any:
 
 
 def by_numbers(program: Program, xs: Sequence[np.ndarray]) -> Arrays:
-    """What a program returns, by numpy as far as that goes."""
+    """Return a program's results, evaluated by numpy as far as possible."""
     with use(_Numbers()), np.errstate(all="ignore"):
         return [np.asarray(y) for y in evaluate(program, xs)]
 
 
 def coefficients(values: Values, rows: Sequence[Arrays], order: int, radius: float) -> Arrays:
-    """Taylor coefficients along a curve, from values on it: each result as an array with a leading
-    axis of `order` + 1 (interpolation at Chebyshev's points).
+    """Return Taylor coefficients along a curve, interpolated from values at Chebyshev's points.
+
+    Each result becomes an array with a leading axis of `order` + 1.
 
     Args:
       values: numpy arrays -> results.
       rows: the coefficients of the curve: rows[k][i] is that of power k of operand i.
-      order: how many.
+      order: the highest power.
       radius: how far along the curve values are taken.
     """
     nodes = np.cos((np.arange(NODES) + 0.5) * np.pi / NODES)
@@ -96,7 +97,7 @@ def coefficients(values: Values, rows: Sequence[Arrays], order: int, radius: flo
 
 
 def curve(xs: Arrays, seed: int = 0) -> list[Arrays]:
-    """A parabola through `xs`, of small directions."""
+    """Return the coefficients of a parabola through `xs` with small directions."""
     rng = np.random.default_rng(seed)
 
     def direction(x: np.ndarray) -> np.ndarray:
@@ -111,8 +112,10 @@ def curve(xs: Arrays, seed: int = 0) -> list[Arrays]:
 
 
 def seconds(values: Values, xs: Arrays, h: float = 5e-3) -> Arrays:
-    """Of each result, the sum of its second derivatives by every real element of `xs`, by central
-    differences of fourth order."""
+    """Return, for each result, the sum of its second derivatives by every real element of `xs`.
+
+    Uses central differences of fourth order.
+    """
     middle, total = values(xs), None
     for i, x in enumerate(xs):
         for position in np.ndindex(x.shape) if category(x.dtype) == FLOATING else ():
@@ -162,7 +165,7 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 
 def _judged(got: Any, want: Arrays, other: Arrays, what: str) -> int:
-    """Compare where two ways to find the truth agree."""
+    """Compare with `want` where it agrees with `other`, a second estimate of the same values."""
     count = 0
     for g, w, o in zip(got, want, other, strict=True):
         with np.errstate(invalid="ignore"):
@@ -179,11 +182,10 @@ def _judged(got: Any, want: Arrays, other: Arrays, what: str) -> int:
 
 
 def jet_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """The derivatives along a curve, up to the fourth, are those of the polynomial through values
-    on it.
+    """Check derivatives along a curve, up to the fourth, against the polynomial through its values.
 
     All inexact operands vary together.  Returns the number of comparisons; raises AssertionError,
-    or Inapplicable if nothing can vary, or not smoothly.
+    or Inapplicable if nothing can vary, or nothing varies smoothly.
     """
     f = _Function(prim, args, params)
     if prim.higher is not None and any(x.dtype.itemsize < 8 for x in f.at):
@@ -204,11 +206,11 @@ def jet_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
 
 
 def laplacian_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
-    """The Laplacian is the sum of the second derivatives by each element; complex operands are made
-    of their real and imaginary parts.
+    """Check the Laplacian against the sum of the second derivatives by each element.
 
-    Returns the number of comparisons; raises AssertionError, or Inapplicable if nothing can vary,
-    or not smoothly.
+    Complex operands are made of their real and imaginary parts.  Returns the number of
+    comparisons; raises AssertionError, or Inapplicable if nothing can vary, or nothing varies
+    smoothly.
     """
     f = _Function(prim, args, params)
     if prim.higher is not None and any(x.dtype.itemsize < 8 for x in f.at):
@@ -224,7 +226,7 @@ def laplacian_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
 
 
 def real_parts(xs: Arrays) -> tuple[Arrays, Callable[..., list]]:
-    """(real arrays, the function that makes values like `xs` of such)."""
+    """Return (real arrays, a function that makes values like `xs` from such arrays)."""
     kinds = [category(x.dtype) == COMPLEX for x in xs]
     parts = [p.copy() for x, two in zip(xs, kinds) for p in ((x.real, x.imag) if two else (x,))]
 

@@ -1,10 +1,10 @@
 """Taylor coefficients of primitives from those of their operands.
 
-The recurrences are those that follow from a differential equation for the function (Griewank and
-Walther, "Evaluating Derivatives", 2008, table 13.2): y' = x' cos x, x y' = x', and so on.
+The recurrences follow from a differential equation for the function (Griewank and Walther,
+"Evaluating Derivatives", 2008, table 13.2): y' = x' cos x, x y' = x', and so on.
 
-Invariant: no coefficient is divided by more than the value of an operand; products skip what is
-known to be zero.
+Invariant: recurrences divide only by values, never by higher coefficients.  Products skip
+coefficients that are known to be zero.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,17 +93,17 @@ def _total(terms: Sequence[Any], like: Any) -> Any:
 
 
 def _product(x: Sequence[Any], y: Sequence[Any], k: int) -> Any:
-    """Coefficient `k` of x y."""
+    """Return coefficient `k` of x y."""
     return _total([_times(x[j], y[k - j]) for j in range(k + 1)], x[0])
 
 
 def _weighted(x: Series, y: Sequence[Any], k: int) -> Any:
-    """Coefficient `k` of the integral of x' y, for k > 0."""
+    """Return coefficient `k` of the integral of x' y, for k > 0."""
     terms = [scaled(_times(x[j], y[k - j]), j / k) for j in range(1, k + 1)]
     return _total(terms, x[0])
 
 
-# ---- what is linear, at least piecewise --------------------------------------------------------
+# ---- operations that are linear, at least piecewise --------------------------------------------
 
 
 @jet_rules.rule(LinearTrait)
@@ -119,7 +119,7 @@ def _(prim, series, **params):
 @jet_rules.rule(Discrete)
 def _(prim, series, **params):
     own = jvp_rules.own(prim)
-    if own is not None:  # it is discrete for some dtypes only: the sign of complex numbers turns
+    if own is not None:  # discrete for some dtypes only: the sign of a complex number varies
         return by_derivative(prim, own, series, **params)
     first = prim.bind(*[s[0] for s in series], **params)
     order = len(series[0]) - 1
@@ -129,7 +129,10 @@ def _(prim, series, **params):
 
 
 def _piecewise(prim: Any) -> None:
-    """Linear in what varies where it is differentiable: each coefficient moves like a tangent."""
+    """Register a rule for a primitive that is linear where it is differentiable.
+
+    Each coefficient is mapped like a tangent.
+    """
 
     @jet_rules.rule(prim)
     def _(series, **params):
@@ -207,7 +210,7 @@ def _multiplied(x: Sequence[Any], y: Sequence[Any]) -> list:
 
 @jet_rules.rule(integer_pow)
 def _(series, *, exponent):
-    """By repeated squaring, which is right at zero."""
+    """Square repeatedly, which is correct at zero."""
     (x,) = series
     if exponent < 0:
         one = (Literal(1, x[0].aval), *[Literal(0, x[0].aval)] * (len(x) - 1))
@@ -226,7 +229,7 @@ def _(series, *, exponent):
 
 @jet_rules.rule(recurrence)
 def _(series, **along):
-    """y[i] = a[i] y[i - 1] + u[i], coefficient by coefficient."""
+    """Solve y[i] = a[i] y[i - 1] + u[i], coefficient by coefficient."""
     a, u = series
     out: list = []
     for k in range(len(a)):
@@ -242,7 +245,7 @@ def _(series, **along):
 
 @jet_rules.rule(cumprod_)
 def _(series, **along):
-    """p[i] = p[i - 1] x[i], coefficient by coefficient."""
+    """Solve p[i] = p[i - 1] x[i], coefficient by coefficient."""
     (x,) = series
     out = [cumprod_.bind(x[0], **along)]
     for k in range(1, len(x)):
@@ -260,7 +263,7 @@ def _(series, **along):
 
 
 def _slope(prim: Any, slope: Callable[[Sequence[Any], int], Any]) -> None:
-    """y' = w x', where `slope(y, k)` is coefficient `k` of w, from those of y up to there."""
+    """Register y' = w x', where `slope(y, k)` is coefficient `k` of w, given those of y up to k."""
 
     @jet_rules.rule(prim)
     def _(series):
@@ -285,7 +288,7 @@ _slope(logistic, lambda y, k: _minus(y[k], _product(y, y, k)))
 
 
 def _pair(prim: Any, other: Any, sign: int) -> None:
-    """y' = x' z and z' = sign x' y."""
+    """Register two functions with y' = x' z and z' = sign x' y."""
 
     def both(x: Series) -> tuple[list, list]:
         y, z = [prim.bind(x[0])], [other.bind(x[0])]

@@ -1,9 +1,8 @@
 """jet, Taylor mode: values become truncated power series along a curve.
 
 Invariant: a series is a tuple of Taylor coefficients (value, c1, ..., cK), x(t) = sum of c_k t^k,
-each of the type of the value; coefficients known to be zero are Literals.  Derivatives, c_k times
-k!, are what users give and get.  Everything about loops, branches and calls comes from the carrier
-mechanism.
+each of the type of the value; coefficients known to be zero are Literals.  Users pass and receive
+derivatives, c_k times k!.  The carrier mechanism handles loops, branches and calls.
 """
 
 import math
@@ -30,7 +29,7 @@ SERIES = "series"
 
 
 class _Recurrences(RuleTable):
-    """Answers with the derivative of a primitive where it has no recurrence of its own."""
+    """A rule table that falls back to the derivative of a primitive without a recurrence."""
 
     def find(self, prim: Any) -> Any:
         rule = super().find(prim)
@@ -50,7 +49,7 @@ jet_rules = _Recurrences(
 
 
 def scaled(x: Any, factor: float) -> Any:
-    """A coefficient times a number."""
+    """Return a coefficient times a number."""
     if x.__class__ is Literal:
         return Literal(x.value * factor, x.aval)
     return x if factor == 1 else mul.bind(x, Literal(factor, x.aval))
@@ -71,7 +70,7 @@ class Jet(Carrier):
         return (parts[0], *[Literal(0, aval)] * self.order)
 
     def series(self, parts: Sequence[Any]) -> Any:
-        """A value with its coefficients; a plain value if it does not vary."""
+        """Return a value with its coefficients; a plain value if it does not vary."""
         x = parts[0]
         if not x.aval.inexact or all(map(is_literal_zero, parts[1:])):
             return x
@@ -86,8 +85,10 @@ class Jet(Carrier):
 
 
 def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **params: Any) -> Any:
-    """Any primitive with a derivative: dy/dt is its derivative at x(t) along x'(t), a series of
-    one order less, and y the integral of that."""
+    """Return the series of any primitive y = f(x) with a derivative.
+
+    dy/dt is the derivative at x(t) along x'(t), a series of one order less; y is its integral.
+    """
     order = len(series[0]) - 1
     inner = Jet(current(), order - 1) if order > 1 else None
     lift = inner.series if inner is not None else lambda s: s[0]
@@ -105,7 +106,7 @@ def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **p
             leave(token)
 
     def integral(y: Any, t: Any) -> Series:
-        """(y0, d0 / 1, d1 / 2, ...)"""
+        """Return (y0, d0 / 1, d1 / 2, ...)."""
         y0 = y if inner is None else inner.to_form(y, SERIES)[0]
         if t is ZERO:
             return (y0, *[Literal(0, y0.aval)] * order)
@@ -118,13 +119,14 @@ def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **p
     return made
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- the user's interface ------------------------------------------------------------------
 
 
 @border
 def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Any]) -> tuple[Any, Any]:
-    """`(fun(*primals), derivatives)` along a curve, up to some order K, at a cost that grows like
-    K**2 (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).
+    """Return `(fun(*primals), derivatives)`, the derivatives along a curve up to some order K.
+
+    The cost grows like K**2 (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 13).
 
     Args:
       fun: takes and returns trees of arrays.
