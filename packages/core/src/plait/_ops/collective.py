@@ -87,7 +87,7 @@ def _(e, xs, ins, outs, *, axes):
 
 @primitive("core.axis_index", traits=(Collective,), **_one)
 def axis_index_(*, name: str) -> Aval:
-    """Return this device's position along the named axis."""
+    """Return the index of this position along the named axis."""
     return Aval((), INT32)
 
 
@@ -254,9 +254,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def axis_index(axis_name: Any) -> Any:
-    """Return the position along the named axis: an i32, from 0.
+    """Return the index of this position along the named axis: an i32, from 0.
 
-    For a tuple of names it is the joint position, in which the first varies slowest.
+    For a tuple of names it is the joint index, in which the first varies slowest.
 
     Raises AxisError for an unbound name.
     """
@@ -314,7 +314,7 @@ def psum_scatter(
       axis_name: a name, or a tuple of names, that is bound outside; the first varies slowest.
       scatter_dimension: the axis that is divided.
       axis_index_groups: as of `psum`, of one size.
-        tiled: True to keep the axis, divided.
+      tiled: True to keep the axis, divided.
 
     Raises AxisError for unbound names, axes out of range and other sizes.
     """
@@ -376,7 +376,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
 
 
 def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
-    """Send `x` along axes, some of which are tuples of axes that are bound together.
+    """Send `x` along axes; some may be tuples of axes that are bound together.
 
     Sends along the last axis happen in turns.  In one turn, all pairs (source, target) of that axis
     make the same moves along the axes before it.
@@ -388,6 +388,7 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
     moves: dict[tuple, list] = {}
     for a, b in pairs:
         moves.setdefault((a % n, b % n), []).append((a // n, b // n))
+    # A turn names each position of the last axis at most once, as ppermute requires.
     turns: dict[tuple, list] = {}
     for (source, target), along in moves.items():
         kept = turns.setdefault(tuple(sorted(along)), [{}])

@@ -19,7 +19,7 @@ from .control_flow import call, expect
 
 
 class Named(Wiring):
-    """A call whose name is dropped by every transformation."""
+    """The wiring of a call whose name every transformation drops."""
 
     custom = "name"
 

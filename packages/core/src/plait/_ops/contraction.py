@@ -129,8 +129,8 @@ def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
 def normal_precision(precision: Any) -> str:
     """Convert a precision that users may write to one of `PRECISIONS`.
 
-    It may be None, a name, an object with a `name`, or a pair of these, of which the greater
-    counts.  An algorithm selects a precision that is at least as exact.
+    It may be None, a name, an object with a `name`, or a pair of these; the greater counts.  An
+    algorithm selects a precision that is at least as exact.
 
     Raises TypeRule for anything else.
     """
@@ -183,7 +183,7 @@ def contracted(
     Args:
       x, y: arrays, promoted to one dtype.
       contract: (axes of x, axes of y) that are summed over, in pairs.
-        shared: (axes of x, axes of y) along which elements are paired.
+      shared: (axes of x, axes of y) along which elements are paired.
       precision: None, "default", "high" or "highest": of the products, on accelerators.
       preferred_element_type: dtype of the result; by default that of the operands.
 

@@ -86,9 +86,9 @@ def bitcast(x: Any, dtype: Any) -> Any:
 
     Args:
       x: an array of integers or floats.
-        dtype: an integer or floating dtype.  If it is narrower, the result has a new last axis of
-          size (old width / new width).  If it is wider, the last axis of `x` must have size (new
-          width / old width) and is removed.  The lowest bits come first.
+      dtype: an integer or floating dtype.  If it is narrower, the result has a new last axis of
+        size (old width / new width).  If it is wider, the last axis of `x` must have size (new
+        width / old width) and is removed.  The lowest bits come first.
 
     Raises TypeRule for booleans, complex numbers, and a last axis of another size.
 

@@ -385,15 +385,15 @@ def conv_general_dilated(
       rhs: the kernel: output features, input features (of one group) and spatial axes.
       window_strides: one int for each spatial axis.
       padding: "SAME", "SAME_LOWER", "VALID", or a pair (low, high) for each; may be negative.
-        lhs_dilation: distance between input elements; if not 1, the convolution is transposed.
-        rhs_dilation: distance between kernel elements.
+      lhs_dilation: distance between input elements; if not 1, the convolution is transposed.
+      rhs_dilation: distance between kernel elements.
       dimension_numbers: None (NCHW, OIHW, NCHW), or three strings such as
         ("NHWC", "HWIO", "NHWC").
-        feature_group_count: groups of features, each convolved with its own part of the kernel.
+      feature_group_count: groups of features, each convolved with its own part of the kernel.
       batch_group_count: groups of the batch, likewise.
       precision: None, "default", "high" or "highest".
       preferred_element_type: dtype of the result; by default that of the operands, promoted.
-        out_sharding: the sharding of the result.
+      out_sharding: the sharding of the result.
 
     Returns the result, batch, features and space in the order of `dimension_numbers`.
     Raises TypeRule and AxisError for sizes or numbers that do not fit.
@@ -489,18 +489,18 @@ def conv_transpose(
     Args:
       lhs: the input.
       rhs: the kernel.
-        strides: those of the inverted convolution; the result is larger by these factors.
-        padding: "SAME" (size * stride), "VALID" (larger by the window's overhang), or pairs (low,
-          high) around the dilated input.
-        rhs_dilation: distance between kernel elements.
+      strides: those of the inverted convolution; the result is larger by these factors.
+      padding: "SAME" (size * stride), "VALID" (larger by the window's overhang), or pairs (low,
+        high) around the dilated input.
+      rhs_dilation: distance between kernel elements.
       dimension_numbers: as for `conv_general_dilated`, but by default features come last:
         NHWC, HWIO, NHWC.
-        transpose_kernel: True to reverse the kernel in space and swap its features: the exact
-          transpose of the convolution with this kernel.
+      transpose_kernel: True to reverse the kernel in space and swap its features: the exact
+        transpose of the convolution with this kernel.
       precision, preferred_element_type: as for `conv_general_dilated`.
-        use_consistent_padding: True if pairs give the padding of the inverted convolution, too.
+      use_consistent_padding: True if pairs give the padding of the inverted convolution, too.
 
-      Raises TypeRule and AxisError for sizes or numbers that do not fit.
+    Raises TypeRule and AxisError for sizes or numbers that do not fit.
 
     >>> import numpy as np
     >>> conv_transpose(np.ones((1, 4, 3)), np.ones((3, 3, 2)), (2,), "SAME").shape

@@ -327,9 +327,9 @@ def linear_recurrence(a: Any, u: Any, axis: int = 0, reverse: bool = False) -> A
     Args:
       a, u: arrays of numbers, which broadcast together.
       axis: of the broadcast arrays.
-        reverse: True to run from the end, with y[i + 1] in place of y[i - 1].
+      reverse: True to run from the end, with y[i + 1] in place of y[i - 1].
 
-      Raises AxisError for an axis out of range.
+    Raises AxisError for an axis out of range.
 
     >>> import numpy as np
     >>> linear_recurrence(np.array([0.5, 0.5, 0.5]), np.array([4.0, 0.0, 1.0])).tolist()

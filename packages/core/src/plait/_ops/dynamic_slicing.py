@@ -205,11 +205,11 @@ def dynamic_slice(
 
     Args:
       operand: an array.
-        start_indices: an integer (or array without axes) for each axis; negative ones count from
-          the end.  A box that extends beyond the array is moved inside.
-        slice_sizes: a size for each axis.
-        allow_negative_indices: a boolean, or one for each axis.  False promises that positions are
-          not negative, and saves the test.
+      start_indices: an integer (or array without axes) for each axis; negative ones count from
+        the end.  A box that extends beyond the array is moved inside.
+      slice_sizes: a size for each axis.
+      allow_negative_indices: a boolean, or one for each axis.  False promises that positions are
+        not negative, and saves the test.
 
     Raises TypeRule if the numbers do not fit the array.
 

@@ -728,7 +728,7 @@ def modulo(x: Any, y: Any) -> Any:
     out = select(and_(some, ne(lt(r, 0), down)), add.bind(r, b), r)
     if a.aval.category != FLOATING:
         return out
-    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # differentiable, as r is
+    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # 0, with the derivative of r
     return select(some, out, zero)
 
 

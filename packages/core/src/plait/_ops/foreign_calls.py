@@ -157,9 +157,10 @@ def ffi_call(
       target_name: the name; see `register_ffi_target`.
       result_shape_dtypes: a tree of objects with `.shape` and `.dtype`: the types of the results.
       has_side_effect: True if calls have other effects and must not be dropped.
-      vmap_method: how a mapped call is made.  None refuses; "sequential" calls the function for
-        each element in turn.  "expand_dims" calls it once, with the mapped axis in front of every
-        argument, of size 1 where it is not mapped; "broadcast_all" does so with copies there.
+      vmap_method: how a mapped call is made.  None refuses it.  "sequential" calls the function
+        for each element in turn.  "expand_dims" calls it once, with the mapped axis in front of
+        every argument; it has size 1 in arguments that are not mapped.  "broadcast_all" repeats
+        these along the axis instead.
       input_layouts, output_layouts: for each array its axes, from the greatest stride to the least;
         None is the order of the axes.
       input_output_aliases: {number of an argument: number of the result in its memory}.

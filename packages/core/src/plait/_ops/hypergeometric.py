@@ -143,7 +143,7 @@ def _hyp1f1(a, b, x):
 
 
 def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
-    """Connect to x = 1 - rest, close to 1: DLMF 15.8.4; c - a - b must not be a whole number."""
+    """Evaluate at x = 1 - rest, close to 1: DLMF 15.8.4; c - a - b must not be a whole number."""
     s = select(on, c - a - b, 0.5)
     a, b, c = (select(on, v, 1.0) for v in (a, b, c))
     z = select(on, rest, 0.0)
@@ -154,7 +154,7 @@ def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
 
 
 def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
-    """Connect to x close to 1 where c - a - b is a whole number m >= 0: DLMF 15.8.10."""
+    """Evaluate close to x = 1 where c - a - b is a whole number m >= 0: DLMF 15.8.10."""
     m, a, b = select(on, m, 0.0), select(on, a, 1.0), select(on, b, 1.0)
     z = select(on, rest, 0.5)
     c = a + b + m
@@ -215,6 +215,8 @@ def _hyp2f1(a, b, c, x):
     front = front * exp(select(flipped, s, 0.0) * log(safe))
     p, q = select(flipped, r - p, p), select(flipped, r - q, q)
     s, m, gap = select(flipped, neg(s), s), abs_(m), abs_(s - round_even(s))
+    # The connection formula loses digits where c - a - b is close to a whole number (`gap`).  There
+    # the power series is used instead up to w = 0.996, while it settles within the loop's turns.
     close = and_(and_(gt(w, 0.9), not_(or_(ends, short))), plain)
     hard = gt(w, 0.996)
     joined = and_(close, or_(gt(gap, 0.01), and_(hard, gt(gap, 1e-7))))

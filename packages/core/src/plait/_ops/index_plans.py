@@ -30,11 +30,13 @@ from .shape import broadcast_in_dim, stack
 from .sizes import integers, size_value
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
-"""Entries of an axis: kept whole; a known position inside; a computed one; many; many that may be
-negative.  Other entries are ranges, (size, step): kept, from the least position read."""
+"""Entries of an axis: ALL keeps it, POINT has a known position inside, SCALAR a computed one, ROWS
+many, LOOSE many that may be negative.  Other entries are ranges, (size, step): kept, from the least
+position read."""
 
 NEW, POSITIONS = -1, -2
-"""Axes of the result that the array lacks: of size 1; those of index arrays, together."""
+"""Axes of the result that the array lacks: NEW has size 1, POSITIONS are those of all
+index arrays, together."""
 
 
 class IndexPlan(NamedTuple):
@@ -316,6 +318,7 @@ class _Reading:
     def plan(self) -> IndexPlan:
         layout = self.layout
         if ROWS in self.entries or LOOSE in self.entries:
+            # As in numpy, the axes of index arrays come first unless the arrays stand side by side.
             numbers = [k for k, _ in self.picks]
             together = numbers[-1] - numbers[0] < len(set(numbers))
             layout.insert(self.picks[0][1] if together else 0, POSITIONS)

@@ -156,7 +156,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 @reuse_rules.rule(map_axes)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    """Walk the rows; work on values that all rows share is done once, so it may repeat per row."""
+    """Walk the rows; a key that they share may be spent in each, since that work is done once."""
     p = e.params
     last: list[Any] = [None] * len(e.outputs)
     held, before = walk.again, set(walk.spent)

@@ -1,6 +1,6 @@
 """Apply a program along given axes of its operands, element by element.
 
-Packages that map over an axis use it, so they need not import each other.
+A package can map over an axis with it, without importing another package.
 
 Invariant: transformations update the axes in the parameters through the axis maps of components
 (`Part.at`), so no transformation needs a rule for it.

@@ -1,6 +1,6 @@
 """Floats narrower than float32, which are computed in float32 where many are combined.
 
-Invariant: a rounded result has the dtype that it would have without the detour by float32.
+Invariant: a rounded result has the dtype that it would have without the computation in float32.
 """
 
 from typing import Any

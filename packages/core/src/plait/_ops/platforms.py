@@ -1,7 +1,7 @@
 """The platform that a program runs on, as a number known when the program is lowered.
 
 Invariant: a module for one platform has the number as a constant, so only the chosen branch is
-lowered.  A module for several calls `ASKED`, which its loader replaces.
+lowered.  A module for several calls `ASKED`, which is resolved when the module is loaded.
 """
 
 from collections.abc import Sequence

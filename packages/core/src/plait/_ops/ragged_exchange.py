@@ -50,11 +50,11 @@ def ragged_all_to_all(
       axis_index_groups: as of `all_gather`.
 
     Returns:
-        An array like `output`.  Rows not counted by both sender and receiver, and rows that would
-        come from outside of `operand`, are those of `output`.
+      An array like `output`.  Rows not counted by both sender and receiver, and rows that would
+      come from outside of `operand`, are those of `output`.
 
-      Raises ShapeError for other shapes, OperandTypeError for other dtypes, AxisError for unbound
-      names.
+    Raises ShapeError for other shapes, OperandTypeError for other dtypes, AxisError for unbound
+    names.
     """
     x, out = as_value(operand), as_value(output)
     n = members("ragged_all_to_all", axis_name, axis_index_groups)

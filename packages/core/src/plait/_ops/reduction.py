@@ -233,9 +233,9 @@ def sum_(
       axis: None (all), an int, or a tuple of ints.
       dtype: of the sum; by default that of `x`, but booleans and narrow integers become the
         default integer (unsigned if they are).
-        keepdims: True to keep the axes, with size 1.
-        initial: a number to start from.
-        where: a mask of the elements that count; broadcasts with `x`.
+      keepdims: True to keep the axes, with size 1.
+      initial: a number to start from.
+      where: a mask of the elements that count; broadcasts with `x`.
 
     Raises AxisError for an axis that `x` lacks.
 
@@ -351,14 +351,14 @@ def all_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None)
 def mean(
     x: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None
 ) -> Any:
-    """Return the arithmetic mean over axes, as numpy's; nan if there are no elements.
+    """Return the arithmetic mean over axes, as numpy's; nan without elements.
 
     Args:
       x: an array; integers and booleans become floats.
       axis: None (all), an int, or a tuple of ints.
       dtype: of the result; floats narrower than float32 are summed in float32 all the same.
-        keepdims: True to keep the axes, with size 1.
-        where: a mask of the elements that count; broadcasts with `x`.
+      keepdims: True to keep the axes, with size 1.
+      where: a mask of the elements that count; broadcasts with `x`.
 
     >>> import numpy as np
     >>> mean(np.array([[1, 2], [3, 5]]), axis=1).tolist()

@@ -146,8 +146,10 @@ _right = simple("chlo.zeta")
 
 
 def _shifted(s: Any, q: Any) -> list[Any]:
-    """Return (sum of the terms with q + k < 0, the next q + k, ...), where the compiler's function
-    takes over.  At 0 there is a pole."""
+    """Return [sum of the terms with q + k < 0, the next q + k, *its first term].
+
+    The compiler's zeta covers the terms from there on.  At q + k = 0 there is a pole.
+    """
 
     def turn(k, on, total, s, q):
         total = select(on, total + pow_(q, neg(s)), total)

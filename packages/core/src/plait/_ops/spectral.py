@@ -1,7 +1,7 @@
 """Eigenvalues, singular values and Schur decompositions of matrices.
 
-Invariant: a result that does not converge is nan, without an error, and so is a result of nan.
-Eigenvalues of symmetric matrices ascend, singular values descend.
+Invariant: a result that does not converge is nan, without an error, and so is a result computed
+from nan.  Eigenvalues of symmetric matrices ascend, singular values descend.
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ def _square(aval: Aval) -> list[Aval]:
 
 
 def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -> list:
-    """Divide and conquer, with LAPACK's gesdd."""
+    """Compute singular values by LAPACK's gesdd (divide and conquer)."""
     mode = ("A" if full else "S") if both else "N"
     info = infos(aval)
     types = [aval, outs[0], *(outs[1:] if both else _square(aval)), info]
@@ -99,7 +99,7 @@ def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -
 
 
 def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -> list:
-    """Use Jacobi's rotations, which compute all of U and V."""
+    """Compute singular values by Jacobi's rotations, which give all of U and V."""
     info, square = infos(aval), _square(aval)
     types = [aval, outs[0], *square, info]
     _, s, u, v, code = kernel(

@@ -286,7 +286,7 @@ class Positions:
         return _array(found, [x.buffer(), *_buffers(positions)])
 
     def set(self, values: Any, **how: Any) -> Any:
-        """Return the array with `values` there; which of several at one position wins is undefined.
+        """Return the array with `values` there; of several for one position any one may remain.
 
         >>> import plait
         >>> plait.numpy.zeros(4).at[1:3].set(5.0)
@@ -421,6 +421,7 @@ class Positions:
         if self.index.__class__ is not int or not (v.aval.weak_type or v.value.__class__ is bool):
             return
         run, handlers, key = found
+        # `set` passes the position before the value; the program takes them in the other order.
         swapped = lambda bufs: run([bufs[0], bufs[2], bufs[1]])  # noqa: E731
         whole = v.value.__class__ is int and x.aval.category == INTEGER
         bounds = integer_bounds(x.aval.dtype) if whole else None
