@@ -206,7 +206,7 @@ _marking(is_max, reduce_max, "maximum", "GT", lowest)
 _marking(is_min, reduce_min, "minimum", "LT", highest)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _finder(prim: Primitive, which: str, example: list[int]):

@@ -97,7 +97,7 @@ def _fitting(q: Aval, k: Aval, v: Aval) -> Aval:
     return Aval((q.shape[0], q.shape[1], v.shape[2]), v.dtype)
 
 
-# ---- as products and a softmax ---------------------------------------------------------------
+# ---- expansion as products and a softmax -----------------------------------------------------
 
 
 def places(t: Any, s: Any, causal: bool, window: tuple[int, int] | None) -> list:

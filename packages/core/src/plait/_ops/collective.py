@@ -4,9 +4,9 @@ Along several axes a collective is one operation if they are bound together (`In
 as axes of a mesh are.  Its `name` is then the tuple of their names; the first varies slowest.
 
 Invariant: the name is a parameter.  The binder of the name gives the operation its meaning: a
-transformation by its rules, an operation with programs by its lowering (`Emitter.bound`).  An
-unbound name is an error, at the latest when the program is compiled.  A Program holds the names
-that its operations use (`Program.axes`).
+transformation by its rules, an operation with programs by the lowerings that it provides
+(`Emitter.bound`).  An unbound name is an error, at the latest when the program is compiled.  A
+Program holds the names that its operations use (`Program.axes`).
 """
 
 from typing import Any
@@ -56,13 +56,13 @@ def psum_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
 
 @primitive("core.pmax", traits=(Collective,), vma=_less, **_many)
 def pmax_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
-    """Maximum over the named axes, for all; or, of one axis, for all of a group."""
+    """Return the maximum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
 @primitive("core.pmin", traits=(Collective,), vma=_less, **_many)
 def pmin_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
-    """Minimum over the named axes, for all; or, of one axis, for all of a group."""
+    """Return the minimum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
@@ -119,7 +119,7 @@ def all_to_all_(
     return _resized(pieces, concat, size, 1, "all_to_all", name)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def varied(x: Any, axes: Any) -> Any:

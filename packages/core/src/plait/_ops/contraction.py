@@ -123,7 +123,7 @@ def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
     return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def normal_precision(precision: Any) -> str:

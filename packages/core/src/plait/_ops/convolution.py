@@ -253,7 +253,7 @@ def _apart(
     return x, tuple(left), tuple(steps)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDims:

@@ -140,7 +140,7 @@ _laws[recurrence] = Law(
 )
 
 
-# ---- row after row -------------------------------------------------------------------------
+# ---- one row after the other ---------------------------------------------------------------
 
 
 def accumulated(aval: Aval) -> Aval:
@@ -189,7 +189,7 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     return e.op("stablehlo.while", state, *types, regions=[(types, going), (types, turn)])[2]
 
 
-# ---- as a tree -----------------------------------------------------------------------------
+# ---- tree of depth 2 log n -----------------------------------------------------------------
 
 
 def tree(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
@@ -227,7 +227,7 @@ def _interleave(x: Any, y: Any, axis: int, n: int) -> Any:
     return out if n == 2 * m else concatenate([out, slice_in_dim(x, m, m + 1, 1, axis)], axis)
 
 
-# ---- which of them -------------------------------------------------------------------------
+# ---- choice by platform --------------------------------------------------------------------
 
 
 def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
@@ -268,7 +268,7 @@ for _p in _laws:
     _rules(_p)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _running(prim: Primitive, what: str, example: list[float]) -> Callable:

@@ -133,7 +133,7 @@ def _(e, xs, ins, outs):
     return take_back(e, out, wide, outs[0])
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:

@@ -25,7 +25,7 @@ from .._xla.lower import Emitter
 
 
 def suffices(n: Any, m: Any) -> bool:
-    """Return True if a window of size `m` fits an axis of any size `n`, or both are ints."""
+    """Return True if a window of size `m` always fits an axis of size `n`, or both are ints."""
     if n.__class__ is int and m.__class__ is int:
         return True
     return decide_ge(n, m) is True

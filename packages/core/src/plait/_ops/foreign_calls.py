@@ -131,7 +131,7 @@ def _number(x: Any) -> str:
     return hex(struct.unpack(code, x.tobytes())[0])
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _layouts(given: Any, avals: Sequence[Aval]) -> tuple[Ints, ...]:

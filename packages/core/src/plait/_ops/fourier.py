@@ -108,7 +108,7 @@ def _gathered(e: Any, x: Any, aval: Aval) -> Any:
     return e.op("stablehlo.reshape", [x], aval)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def spectral(x: Any, real: bool = False) -> Any:

@@ -188,7 +188,7 @@ def _bell(z: Any) -> Any:
     return exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))
 
 
-# ---- gamma: put together ------------------------------------------------------------------------
+# ---- gamma: the four functions ------------------------------------------------------------------
 
 
 class Gamma:

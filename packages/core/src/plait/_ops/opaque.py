@@ -35,7 +35,7 @@ from .shape import (
     transpose_,
 )
 
-# ---- making and taking apart ---------------------------------------------------------------
+# ---- wrapping and unwrapping ---------------------------------------------------------------
 
 
 @primitive("core.wrap", traits=(AnyElement,))
@@ -91,7 +91,7 @@ def unwrap(x: Any) -> Any:
     return unwrap_(as_value(x))
 
 
-# ---- what moves elements -------------------------------------------------------------------
+# ---- moving elements -----------------------------------------------------------------------
 
 
 def _ends(ndim: int, tail: tuple) -> tuple[int, ...]:

@@ -156,7 +156,7 @@ reduce_xor = _define("xor", plain("xor"), lambda d: 0, "Bitwise exclusive or ove
                      LOGIC, (Discrete,))  # fmt: skip
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _sorted_axes(axis: Any, ndim: int) -> Ints:

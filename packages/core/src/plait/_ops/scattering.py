@@ -223,7 +223,7 @@ def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     return GatherDimensionNumbers(*n)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _scattering(prim: Primitive, what: str, shows: str) -> Any:

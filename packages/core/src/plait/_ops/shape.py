@@ -446,7 +446,7 @@ def fit(v: Any, aval: Aval) -> Any:
     return v if v.aval.shape == aval.shape else broadcast_to(v, aval.shape)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def fill(value: Any, aval: Aval) -> Any:

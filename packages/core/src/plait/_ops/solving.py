@@ -118,7 +118,7 @@ def _(e, xs, ins, outs):
     return told(e, found[4], info, "EQ", [found[3]], outs)[0]
 
 
-# ---- by known factors ----------------------------------------------------------------------
+# ---- solutions from known factors ----------------------------------------------------------
 
 
 @primitive("core.solve")

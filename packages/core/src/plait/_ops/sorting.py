@@ -298,7 +298,7 @@ def _(x, *, axis, stable, descending, index_dtype):
     return rev.bind(out, axes=(axis,)) if descending else out
 
 
-# ---- the greatest ---------------------------------------------------------------------------
+# ---- the greatest elements ------------------------------------------------------------------
 
 
 @primitive("core.top_k", many=True)
@@ -341,7 +341,7 @@ def _(e, xs, ins, outs, k):
     return [values, at]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _sortable(x: Any, axis: Any) -> tuple[Any, int]:

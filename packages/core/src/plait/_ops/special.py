@@ -54,7 +54,7 @@ from .elementwise import (
 from .reduction import reduce_or
 from .shape import convert
 
-# ---- how these are defined -----------------------------------------------------------------
+# ---- definitions ---------------------------------------------------------------------------
 
 
 def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> Primitive:

@@ -177,7 +177,7 @@ def _(e, xs, ins, outs, vectors):
     return told(e, found[-1], info, "EQ", found[: len(outs)], outs)
 
 
-# ---- on the way to eigenvalues -------------------------------------------------------------
+# ---- reduced forms for eigenvalues ---------------------------------------------------------
 
 
 @primitive("core.hessenberg", many=True)

@@ -32,7 +32,7 @@ from .layout import all_free, free, placed
 from .reduction import max_
 from .shape import convert, fill, materialise_at_ground
 
-# ---- at once: positions are operands of a program kept by plan ---------------------------------
+# ---- without tracing: one stored program for each plan -----------------------------------------
 
 _programs: dict[Any, Any] = {}
 _plans: dict[Any, Any] = {}

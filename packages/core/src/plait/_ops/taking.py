@@ -34,6 +34,7 @@ def take(
       mode: the treatment of numbers outside: "fill" (the default), "clip", "wrap" (periodic) or
         "promise_in_bounds".  "fill" reads `fill_value`, by default nan, or the least (signed) or
         greatest integer.  Negative numbers count from the end, except with "clip".
+      unique_indices, indices_are_sorted: promises about the indices, which may make it faster.
 
     Raises TypeRule if the indices are not integers.
     """
