@@ -1,7 +1,7 @@
-"""Elementwise functions whose accuracy is asked for.
+"""Elementwise functions computed to a requested accuracy.
 
-Invariant: what is asked for is part of the program; a platform that has one way only to compute
-a function computes it in that way.
+Invariant: the requested accuracy is part of the program.  A platform with a single implementation
+of a function uses that one.
 """
 
 from .._base.errors import ArgumentError
@@ -19,13 +19,13 @@ _HLO = {
     "sin": "sine", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 PLAIN: dict[str, Primitive] = {name: getattr(el, name) for name in _HLO}
-"""The functions by name, without demands."""
+"""The functions by name, without an accuracy request."""
 
 
 @primitive("core.accurate", traits=(Elementwise,))
 def accurate(x: Aval, *, of: str, mode: str, tolerance: tuple) -> Aval:
-    """A function by its name, in the most accurate way ("highest"), or within a `tolerance`:
-    (absolute, relative, units in the last place)."""
+    """Apply the function named `of`, in the most accurate way (mode "highest") or within a
+    `tolerance`: (absolute, relative, units in the last place)."""
     if of not in PLAIN:
         raise ArgumentError(
             f"the accuracy of {of!r} can not be chosen", fix=f"use one of {', '.join(PLAIN)}"

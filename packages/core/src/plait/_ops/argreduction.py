@@ -1,12 +1,12 @@
-"""Where extremes are: argmax and argmin, which tell the position of one, and is_max and is_min,
-which tell all.
+"""Positions of extremes: argmax and argmin return the position of one, is_max and is_min mark all.
 
-An element is found by comparing all with the extreme.  A compiler may compute the elements once
-more for that, and round them otherwise: then none of them is equal to it.  Where that can be, the
-position is carried along with the extreme, by one reduction of pairs.
+An element is found by comparing all elements with the extreme.  A compiler may compute the
+elements a second time for that and round them differently; then none equals the extreme.  Where
+that can happen, one reduction of pairs carries the position along with the extreme.
 
-Invariant: of several extremes argmax means the first, and nan is one, whatever the order in which
-the backend combines elements; is_max marks one element at least, unless there is a nan.
+Invariant: argmax means the first of several equal extremes, and nan counts as an extreme, in
+whatever order the backend combines elements.  is_max marks at least one element unless there is a
+nan.
 """
 
 from collections.abc import Callable
@@ -63,25 +63,27 @@ def _place(name: str, x: Aval, axis: int, index_dtype: np.dtype) -> Aval:
 
 @primitive("core.argmax", traits=(Discrete,))
 def argmax_(x: Aval, *, axis: int, index_dtype: np.dtype) -> Aval:
-    """Where along `axis` the greatest is; of several the first; nan is greater than all."""
+    """Return the position of the greatest element along `axis`: the first of several.  Nan counts
+    as greater than all."""
     return _place("argmax", x, axis, index_dtype)
 
 
 @primitive("core.argmin", traits=(Discrete,))
 def argmin_(x: Aval, *, axis: int, index_dtype: np.dtype) -> Aval:
-    """Where along `axis` the least is; of several the first; nan is less than all."""
+    """Return the position of the least element along `axis`: the first of several.  Nan counts as
+    less than all."""
     return _place("argmin", x, axis, index_dtype)
 
 
 @primitive("core.is_max", traits=(Discrete,))
 def is_max(x: Aval, *, axes: Ints) -> Aval:
-    """Whether an element is the greatest along `axes`, or equal to it; none is if one is nan."""
+    """Mark the elements that equal the greatest along `axes`; none if one of them is nan."""
     return _mark("is_max", x, axes)
 
 
 @primitive("core.is_min", traits=(Discrete,))
 def is_min(x: Aval, *, axes: Ints) -> Aval:
-    """Whether an element is the least along `axes`, or equal to it; none is if one is nan."""
+    """Mark the elements that equal the least along `axes`; none if one of them is nan."""
     return _mark("is_min", x, axes)
 
 
@@ -119,14 +121,14 @@ def _placing(prim: Primitive, op: str, direction: str, start: Callable) -> None:
 
 
 def positions(e: Emitter, aval: Aval, axis: int) -> Any:
-    """0, 1, 2, ... along `axis`."""
+    """Return 0, 1, 2, ... along `axis`."""
     if not is_symbolic(aval.shape):
         return e.op("stablehlo.iota", [], aval, iota_dimension=i64(axis))
     return e.op("stablehlo.dynamic_iota", [e.shape(aval.shape)], aval, iota_dimension=i64(axis))
 
 
 def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axes: Ints, direction: str, start):
-    """The extreme and its position, in one reduction."""
+    """Return the extreme and its position, from one reduction."""
     cell, at, pred = Aval((), aval.dtype), Aval((), out.dtype), Aval((), BOOL)
 
     def step(r: Emitter, args):
@@ -138,7 +140,7 @@ def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axes: Ints, direction
             nan, other = (r.compare(v, v, "NE", pred) for v in (a, b))
             ahead = logic("or", ahead, nan)
             same = logic("or", same, logic("and", nan, other))
-        # a tie goes to the lesser index; of two nans too
+        # Of equal elements, and of two nans, the lesser index wins.
         earlier = logic("and", same, r.compare(i, j, "LT", pred))
         later = logic("and", same, r.compare(i, j, "GT", pred))
         keep = logic("and", logic("or", ahead, earlier), r.op("stablehlo.not", [later], pred))
@@ -177,6 +179,8 @@ def _marking(
             return e.compare(x, e.broadcast(best, rest, aval), "EQ", flags)
         names = _names(e, aval)
         where = Aval(reduced.shape, np.int64)
+        # The rounding of `x` may differ between its uses, so equality alone could mark nothing.
+        # The position that is reduced along with the extreme marks one element in any case.
         best, at = _of_pairs(e, x, names, aval, where, axes, direction, first)
         ties = e.compare(x, e.broadcast(best, rest, aval), "EQ", flags)
         named = Aval(aval.shape, np.int64)
@@ -191,7 +195,7 @@ def _rest(x: Aval, axes: Ints) -> Ints:
 
 
 def _names(e: Emitter, x: Aval) -> Any:
-    """A number for each element of an array of this shape, another for each."""
+    """Return a different number for each element of an array of this shape."""
     flat, shaped = positions(e, Aval((x.size,), np.int64), 0), Aval(x.shape, np.int64)
     if is_symbolic(x.shape):
         return e.op("stablehlo.dynamic_reshape", [flat, e.shape(x.shape)], shaped)
@@ -202,7 +206,7 @@ _marking(is_max, reduce_max, "maximum", "GT", lowest)
 _marking(is_min, reduce_min, "minimum", "LT", highest)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _finder(prim: Primitive, which: str, example: list[int]):
@@ -240,7 +244,7 @@ def _finder(prim: Primitive, which: str, example: list[int]):
 
 
 def dtype_for_indices(n: Any) -> np.dtype:
-    """The default integer, or int64 if indices of an axis of size `n` need that."""
+    """Return the default integer dtype, or int64 if an axis of size `n` needs it."""
     default = default_dtype(INTEGER)
     fits = n.__class__ is not int or n - 1 <= int(limits(default)[1])
     return default if fits else np.dtype(np.int64)

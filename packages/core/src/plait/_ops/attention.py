@@ -1,11 +1,11 @@
-"""Attention as one operation, for those who know a way of their own to do it.
+"""Attention as one operation, so that a platform or transformation can run it in its own way.
 
-`nn.dot_product_attention` is written with products and a softmax, and the compiler fuses what it
-can.  Where sizes are known by name only nobody can say how much memory the products take, so the
-operation stays one until it is known how it is run (`plait_batching.piles`).
+`nn.dot_product_attention` is written with products and a softmax, which the compiler fuses where it
+can.  With symbolic sizes, the memory that the products take is unknown.  The operation therefore
+stays whole until it is known how it runs (`plait_batching.piles`).
 
-Invariant: it is a function of its operands row by row: a query's result depends on that query, and
-on all keys and values that it sees.
+Invariant: it is a function of its operands row by row.  The result of a query depends on that query
+and on all keys and values that it sees.
 """
 
 from functools import reduce
@@ -37,11 +37,11 @@ def attention_(
     causal: bool,
     window: tuple[int, int] | None,
 ) -> Aval:
-    """Softmax of the products of queries (queries, heads, depth) and keys (keys, groups, depth),
-    times the values (keys, groups, columns); groups divides heads.
+    """Apply the softmax of the products of queries (queries, heads, depth) and keys (keys, groups,
+    depth) to the values (keys, groups, columns); groups divides heads.
 
-    If `causal`, query i sees the keys up to i; of a window (left, right), those from i - left to
-    i + right.  Queries that see nothing get zeros.
+    If `causal`, query i sees the keys up to i.  With a window (left, right), it sees those from
+    i - left to i + right.  Queries that see no key get zeros.
     """
     return _fitting(q, k, v)
 
@@ -59,7 +59,7 @@ def attention_tangent(
     causal: bool,
     window: tuple[int, int] | None,
 ) -> Aval:
-    """The tangent of attention, for tangents of its operands: linear in them."""
+    """Return the tangent of attention for tangents of its operands, in which it is linear."""
     expect("attention", (q, k, v), (dq, dk, dv))
     return _fitting(q, k, v)
 
@@ -75,7 +75,7 @@ def attention_cotangent(
     causal: bool,
     window: tuple[int, int] | None,
 ) -> list:
-    """The cotangents of the operands of attention, for one of its result."""
+    """Return the cotangents of the operands of attention for a cotangent of its result."""
     expect("attention", (_fitting(q, k, v),), (ct,))
     return [x.strong() for x in (q, k, v)]
 
@@ -97,11 +97,11 @@ def _fitting(q: Aval, k: Aval, v: Aval) -> Aval:
     return Aval((q.shape[0], q.shape[1], v.shape[2]), v.dtype)
 
 
-# ---- as products and a softmax ---------------------------------------------------------------
+# ---- expansion as products and a softmax -----------------------------------------------------
 
 
 def places(t: Any, s: Any, causal: bool, window: tuple[int, int] | None) -> list:
-    """Which query sees which key, by their places."""
+    """Return masks (queries, keys) that together select the keys each query sees by position."""
     i, j = iota(np.int32, (t, s), 0), iota(np.int32, (t, s), 1)
     seen = [el.ge(i, j)] if causal else []
     if window is not None:
@@ -140,7 +140,7 @@ def _(q, k, v, ct, *, scale, causal, window):
 
 class _Weights:
     """The softmax of the products of queries and keys: (groups, queries, heads of a group, keys),
-    in single precision at least."""
+    in at least single precision."""
 
     def __init__(
         self, q: Any, k: Any, scale: float, causal: bool, window: tuple[int, int] | None
@@ -152,7 +152,7 @@ class _Weights:
         seen = places(t, s, causal, window)
         mask = reshape(reduce(el.and_, seen), (1, t, 1, s)) if seen else None
         top = max_(products, (3,), keepdims=True, initial=-np.inf, where=mask)
-        # of the greatest nothing but the value counts, so that derivatives are the formula's
+        # The maximum enters by value only (`stop`), so that derivatives follow the formula.
         terms = el.exp(el.sub(products, el.stop(el.select(el.is_finite(top), top, 0))))
         terms = terms if mask is None else el.select(mask, terms, 0)
         total = sum_(terms, (3,), keepdims=True)
@@ -162,7 +162,7 @@ class _Weights:
         return convert(x, self.dtype)
 
     def grouped(self, x: Any) -> Any:
-        """(rows, groups, heads of a group, columns) of (rows, heads, columns)."""
+        """Reshape (rows, heads, columns) to (rows, groups, heads of a group, columns)."""
         n, _, columns = x.aval.shape
         return self.wide(reshape(x, (n, self.groups, self.heads // self.groups, columns)))
 
@@ -171,15 +171,15 @@ class _Weights:
         return el.mul(pairs, self.scale)
 
     def mean(self, x: Any) -> Any:
-        """The mean over keys, by these weights."""
+        """Return the mean over keys, weighted by these weights."""
         total = reduce_sum.bind(el.mul(self.values, x), axes=(3,))
         return broadcast_to(expand_dims(total, 3), x.aval.shape)
 
     def applied(self, weights: Any, v: Any) -> Any:
-        """(groups, queries, heads of a group, columns): values weighted and summed."""
+        """Sum the weighted values: (groups, queries, heads of a group, columns)."""
         return contracted(weights, self.wide(v), ((3,), (0,)), ((0,), (1,)))
 
     def result(self, x: Any, dtype: Any) -> Any:
-        """(queries, heads, columns)."""
+        """Convert a result to (queries, heads, columns) of a dtype."""
         x = transpose(x, (1, 0, 2, 3))
         return convert(reshape(x, (x.aval.shape[0], self.heads, x.aval.shape[3])), dtype)

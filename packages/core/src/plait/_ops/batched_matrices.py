@@ -25,10 +25,10 @@ HIGHEST = "highest"
 
 
 def stack_of(name: str, x: Aval, square: bool = False) -> tuple[tuple, Any, Any]:
-    """(sizes of the stack, rows, columns) of an operand.
+    """Return (sizes of the stack, rows, columns) of an operand.
 
     Raises AxisError for fewer than two axes, TypeRule for dtypes without routines and for
-    matrices that should be square.
+    matrices that are not square although `square` is set.
     """
     supported(name, x)
     if x.ndim < 2:
@@ -43,8 +43,10 @@ def stack_of(name: str, x: Aval, square: bool = False) -> tuple[tuple, Any, Any]
 
 
 def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
-    """Raises TypeRule unless square matrices with as many rows as those of `a` can multiply those
-    of `b` from the left, or else from the right."""
+    """Require square matrices `a` that can multiply those of `b` from the left, or else the right.
+
+    Raises TypeRule if dtypes, leading axes or sizes differ.
+    """
     lead, n, _ = stack_of(name, a)
     other, rows, columns = stack_of(name, b)
     if a.dtype != b.dtype or lead != other or n != (rows if left else columns):
@@ -57,7 +59,7 @@ def beside(name: str, a: Aval, b: Aval, left: bool = True) -> None:
 
 
 def supported(name: str, x: Aval) -> None:
-    """Raises TypeRule for a dtype that the libraries have no routines for."""
+    """Require a dtype that the libraries have routines for; raises TypeRule."""
     if x.dtype.name not in LETTERS:
         raise OperandTypeError(
             f"{name} is for {', '.join(LETTERS)} arrays, not {x!r}",
@@ -66,22 +68,22 @@ def supported(name: str, x: Aval) -> None:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of a number."""
+    """Return the dtype of the real and imaginary parts of a number."""
     return np.dtype({"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype))
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype with parts as exact."""
+    """Return the complex dtype whose parts have this precision."""
     return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype))
 
 
 def fewer(m: Any, n: Any) -> Any:
-    """The lesser of two sizes."""
+    """Return the lesser of two sizes."""
     return min_dim(m, n) if is_symbolic((m, n)) else min(m, n)
 
 
 def nothing(aval: Aval) -> bool:
-    """Whether it is known to have no elements."""
+    """Return True if a type is known to have no elements."""
     return any(d.__class__ is int and d == 0 for d in aval.shape)
 
 
@@ -89,7 +91,7 @@ def nothing(aval: Aval) -> bool:
 
 
 def transposed(x: Any) -> Any:
-    """Rows for columns."""
+    """Swap rows and columns."""
     n = x.aval.ndim
     if x.__class__ is Literal:
         return Literal(x.value, x.aval.with_shape((*x.aval.shape[:-2], *x.aval.shape[:-3:-1])))
@@ -97,34 +99,34 @@ def transposed(x: Any) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """The conjugate; `x` itself if it is real."""
+    """Return the conjugate; `x` itself if it is real."""
     return conj.bind(x) if x.aval.category == COMPLEX else x
 
 
 def adjoint(x: Any) -> Any:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return conjugate(transposed(x))
 
 
 def symmetrised(x: Any) -> Any:
-    """(x + x^H) / 2."""
+    """Return (x + x^H) / 2."""
     return mul.bind(add.bind(x, adjoint(x)), Literal(0.5, x.aval))
 
 
 def real_part(x: Any) -> Any:
-    """The real part; `x` itself if it is real."""
+    """Return the real part; `x` itself if it is real."""
     return real.bind(x) if x.aval.category == COMPLEX else x
 
 
 def times(x: Any, *ys: Any) -> Any:
-    """Products of matrices, from the left, as exact as the platform can."""
+    """Multiply matrices from the left, as exactly as the platform can."""
     for y in ys:
         x = matmul(x, y, precision=HIGHEST)
     return x
 
 
 def _where(aval: Aval, compare: Any, offset: int = 0) -> Any:
-    """How column - offset compares with row, for every element of a type."""
+    """Compare column - offset with row, for every element of a type."""
     shape = aval.shape[-2:]
     rows, columns = iota(INT32, shape, 0), iota(INT32, shape, 1)
     if offset:
@@ -133,7 +135,8 @@ def _where(aval: Aval, compare: Any, offset: int = 0) -> Any:
 
 
 def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
-    """The lower or upper triangle, up to or from diagonal `offset`; zeros elsewhere."""
+    """Return the lower triangle up to diagonal `offset`, or the upper one from it; zeros
+    elsewhere."""
     if nothing(x.aval):
         return x
     kept = _where(x.aval, le if lower else ge, offset)
@@ -141,26 +144,26 @@ def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
 
 
 def identity(aval: Aval) -> Any:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Return ones on the diagonal, zeros elsewhere."""
     if nothing(aval):
         return Literal(0, aval)
     return select.bind(_where(aval, eq), Literal(1, aval), Literal(0, aval))
 
 
 def on_diagonal(x: Any, v: Any) -> Any:
-    """`x`, with vectors for its diagonals."""
+    """Replace the diagonals of `x` by vectors."""
     return select.bind(_where(x.aval, eq), as_columns(v, x.aval), x)
 
 
 def off_diagonal(x: Any, on: Any = 0) -> Any:
-    """`x`, with a number on the diagonal."""
+    """Replace the diagonal of `x` by a number."""
     if nothing(x.aval):
         return x
     return select.bind(_where(x.aval, eq), Literal(on, x.aval), x)
 
 
 def diagonal(x: Any) -> Any:
-    """The main diagonals, as vectors."""
+    """Return the main diagonals, as vectors."""
     *lead, m, n = x.aval.shape
     if is_symbolic((m, n)):
         return reduce_sum.bind(
@@ -172,18 +175,18 @@ def diagonal(x: Any) -> Any:
 
 
 def as_rows(v: Any, like: Aval) -> Any:
-    """A vector for every row of matrices of a type: element j in column j."""
+    """Repeat a vector as every row of matrices of a type: element j in column j."""
     return broadcast_to(expand_dims(v, v.aval.ndim - 1), like.shape)
 
 
 def as_columns(v: Any, like: Aval) -> Any:
-    """A vector for every column of matrices of a type: element i in row i."""
+    """Repeat a vector as every column of matrices of a type: element i in row i."""
     n = v.aval.ndim
     return broadcast_in_dim.bind(v, shape=like.shape, dims=tuple(range(n)))
 
 
 def halved_diagonal(x: Any, lower: bool = True) -> Any:
-    """A triangle, its diagonal halved."""
+    """Halve the diagonal of a triangle."""
     if nothing(x.aval):
         return x
     return mul.bind(x, off_diagonal(triangle(Literal(1, x.aval), lower), 0.5))

@@ -1,6 +1,6 @@
 """Bessel functions of the first kind and whole order.
 
-Invariant: all orders up to the one that is asked for come together, each with an error of a few
+Invariant: all orders up to the requested one are computed together.  The error of each is a few
 units in the last place of itself or, close to its roots, of its neighbours.
 """
 
@@ -23,7 +23,7 @@ from .special import const, series
 
 
 def _bessel_j(x: Aval, *, order: int) -> list[Aval]:
-    """[J_0, J_1, ..., J_order] of floats."""
+    """Return the types of [J_0, J_1, ..., J_order] of floats."""
     if order < 0:
         raise ArgumentError(
             f"bessel_j: there is no order {order} here", fix="give a number from 0 on"
@@ -50,8 +50,11 @@ def _(x, order):
 
 
 def _downwards(x: Any, order: int, edge: float) -> list[Any]:
-    """For 0 <= x <= edge: ratios r_k = J_k / J_(k-1) from far up, where they are small, and
-    1 = J_0 + 2 J_2 + 2 J_4 + ...: J. C. P. Miller's method (DLMF 3.6 and 10.74), in ratios."""
+    """Compute the orders for 0 <= x <= edge by J. C. P. Miller's method (DLMF 3.6 and 10.74).
+
+    It uses ratios r_k = J_k / J_(k-1), from orders so high that they are small.  They are scaled
+    by the sum 1 = J_0 + 2 J_2 + 2 J_4 + ...
+    """
     start = int(edge + 10 + 8 * edge ** (1 / 3)) // 2 * 2
 
     def step(x: Any, r: Any, total: Any, k: Any, weight: Any) -> list[Any]:
@@ -79,12 +82,13 @@ def _downwards(x: Any, order: int, edge: float) -> list[Any]:
 
 
 def _away(v: Any) -> Any:
-    """Not zero: what is divided by this is multiplied by it in the next ratio."""
+    """Replace zero by 1e-20.  The next ratio multiplies by the divisor again, so this cancels."""
     return select(eq(v, 0.0), 1e-20, v)
 
 
 def _upwards(x: Any, order: int) -> list[Any]:
-    """For x > 25 and x > order: Hankel's expansions (DLMF 10.17.3), then the recurrence."""
+    """Compute the orders for x > 25 and x > order: Hankel's expansions (DLMF 10.17.3), then the
+    recurrence."""
     s, c = sin(x), cos(x)
     scale = 1.0 / sqrt(math.pi * x)
     out = []

@@ -1,8 +1,8 @@
 """Callbacks: compiled programs call Python functions on the host, all by one primitive.
 
-Invariant: a call with an effect happens exactly as often as the program says, and ordered ones in
-its order; one without may be dropped, repeated and moved.  Mapped over an axis it is called for
-each element in order, or once on the whole if it says that it can.
+Invariant: a call with an effect happens exactly as often as in the program, and ordered calls keep
+its order.  A call without an effect may be dropped, repeated and moved.  A mapped call is made for
+each element in order, or once on all of them if `whole` allows it.
 """
 
 import sys
@@ -28,8 +28,8 @@ IO_ORDERED = Effect("io", ordered=True)
 
 
 def _host(*xs: Aval, f: Callable, outs: tuple, effect: Effect | None, whole: str) -> list[Aval]:
-    """Call `f(*numpy arrays) -> tuple of numpy arrays` of types `outs`; `whole` says how it is
-    called once where it is mapped, if it can."""
+    """Call `f(*numpy arrays) -> tuple of numpy arrays` of types `outs`.  `whole` names the way to
+    call it once for a mapped axis; "" if there is none."""
     return list(outs)
 
 
@@ -37,7 +37,7 @@ host = Primitive("core.host", _host, many=True, effect=lambda p: p["effect"])
 
 
 def exact(f: Callable, outs: tuple) -> Callable:
-    """`f`, whose results are checked against the promise: the runtime does not."""
+    """Wrap `f` to check its results against the declared types, which the runtime does not do."""
 
     def called(*xs: Any) -> tuple:
         got = f(*[np.asarray(x) for x in xs])
@@ -91,7 +91,10 @@ def _(e, xs, ins, types, f, outs, effect, whole):
 
 
 def _target(platforms: tuple[str, ...]) -> str:
-    """The runtime's function that calls Python.  Raises PlaitError for platforms without it."""
+    """Return the runtime's function that calls Python.
+
+    Raises PlaitError for platforms without one.
+    """
     if platforms == ("cpu",):
         return "xla_ffi_python_cpu_callback"
     if platforms in (("cuda",), ("rocm",)):
@@ -103,7 +106,7 @@ def _target(platforms: tuple[str, ...]) -> str:
 
 
 def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:
-    """The layouts of that many tokens, then of arrays as numpy has them."""
+    """Return the layouts of `tokens` tokens followed by arrays in numpy's row-major order."""
     dims = [*[0] * tokens, *(a.ndim for a in avals)]
     return mlir.array_of([mlir.indices(*reversed(range(n))) for n in dims])
 
@@ -155,20 +158,20 @@ def pure_callback(
     vectorized: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """`callback(*args, **kwargs)` in Python, on numpy arrays: a pure function.
+    """Call `callback(*args, **kwargs)`, a pure function, in Python on numpy arrays.
 
-    It may be called more or less often than the program says, as is convenient.
+    It may be called more or less often than the program says.
 
     Args:
       callback: takes and returns trees of numpy arrays.
-      result_shape_dtypes: a tree of things with `.shape` and `.dtype`.
+      result_shape_dtypes: a tree of objects with `.shape` and `.dtype`.
       sharding: None; operands come whole.
-      vmap_method: how it is called where it is mapped: "sequential" (and None), for each element
-        in order; "broadcast_all", once on operands that all have the mapped axis in front;
-        "expand_dims", once, the axis having size 1 in operands that are not mapped.
+      vmap_method: how a mapped call is made.  "sequential" (and None): for each element in order.
+        "broadcast_all": once, on operands that all have the mapped axis in front.
+        "expand_dims": once; the axis has size 1 in operands that are not mapped.
       vectorized: the same as `vmap_method="broadcast_all"`.
 
-    Raises TypeRule for other methods, and, where it is called, for results of other types.
+    Raises TypeRule for other methods, and, during the call, for results of other types.
 
     >>> import numpy as np, plait
     >>> double = lambda x: plait.pure_callback(lambda v: np.asarray(v) * 2, x, x)
@@ -198,8 +201,10 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """`callback(*args, **kwargs)` in Python, which acts on the world: exactly as often as the
-    program says, and, if `ordered`, in its order.  `sharding`: None; operands come whole.
+    """Call `callback(*args, **kwargs)` in Python for its effect.
+
+    It is called exactly as often as the program says and, if `ordered`, in its order.
+    `sharding` must be None: operands come whole.
 
     >>> import plait
     >>> seen = []

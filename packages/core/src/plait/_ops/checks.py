@@ -1,8 +1,8 @@
-"""A condition that must hold: what `plait.checks.check` records.
+"""A condition that must hold: the primitive that `plait.checks.check` records.
 
-Invariant: it has no results, and says nothing where the condition holds; compiled, it is refused,
-unless it was collected before, may be left out (`optional`), or calls Python where it does not hold
-(`Said.enforced`).
+Invariant: it has no results, and does nothing where the condition holds.  Lowering refuses it
+unless it was collected before, may be left out (`optional`), or calls Python where the condition
+does not hold (`Said.enforced`).
 """
 
 from typing import Any, Protocol
@@ -34,20 +34,21 @@ checks_rules = RuleTable(
 
 
 class Said(Protocol):
-    """What is said where a condition does not hold."""
+    """The error to raise where a condition does not hold."""
 
     enforced: bool
-    """Whether compiled code calls Python to raise the error, if nobody collects it; for conditions
-    that are `optional`, since where Python is not called (in artifacts and in the pieces of
-    `shard_map`) they are left out."""
+    """True if compiled code calls Python to raise the error of a check that was not collected.
+
+    It is for `optional` conditions: they are left out where Python is not called (in artifacts and
+    in the pieces of `shard_map`)."""
 
     def error(self, ok: Any, payload: Any) -> Exception:
-        """Return the error for a condition, and what goes with it, as numpy arrays."""
+        """Return the error for a condition and its payload, as numpy arrays."""
         ...
 
 
 def _check(ok: Aval, *payload: Aval, said: Any, optional: bool) -> list[Aval]:
-    """Hold that `ok` is True everywhere; its axes are leading axes of everything in `payload`,
+    """Require that `ok` is True everywhere.  Its axes are leading axes of everything in `payload`,
     which is for the message."""
     if ok.dtype != BOOL or any(x.shape[: ok.ndim] != ok.shape for x in payload):
         raise ArgumentError(

@@ -1,13 +1,12 @@
 """Collectives: operations along named axes.
 
-Along several axes a collective is one operation for those that are bound together
-(`Interpreter.joins`), as axes of a mesh are; its `name` is then the tuple of their names, the first
-of which varies slowest.
+Along several axes a collective is one operation if they are bound together (`Interpreter.joins`),
+as axes of a mesh are.  Its `name` is then the tuple of their names; the first varies slowest.
 
-Invariant: the name is a parameter.  Whoever binds the name gives the operation meaning: a
-transformation by its rules, an operation with programs by the lowering of what it binds
-(`Emitter.bound`).  A name that nobody binds is an error, at the latest when the program is
-compiled; a Program knows the names it speaks of (`Program.axes`).
+Invariant: the name is a parameter.  The binder of the name gives the operation its meaning: a
+transformation by its rules, an operation with programs by the lowerings that it provides
+(`Emitter.bound`).  An unbound name is an error, at the latest when the program is compiled.  A
+Program holds the names that its operations use (`Program.axes`).
 """
 
 from typing import Any
@@ -45,7 +44,7 @@ def _resized(x: Aval, axis: int, times: Any, over: Any, what: str, name: Any) ->
 
 
 def _less(axes: frozenset, params: dict[str, Any]) -> frozenset:
-    """What is reduced over all positions of an axis is the same at each."""
+    """Remove the reduced axes: a reduction over all positions of an axis is the same at each."""
     return axes if params.get("groups") else axes.difference(params["axes"])
 
 
@@ -57,24 +56,24 @@ def psum_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
 
 @primitive("core.pmax", traits=(Collective,), vma=_less, **_many)
 def pmax_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
-    """Maximum over the named axes, for all; or, of one axis, for all of a group."""
+    """Return the maximum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
 @primitive("core.pmin", traits=(Collective,), vma=_less, **_many)
 def pmin_(x: Aval, *, axes: tuple, groups: tuple = ()) -> Aval:
-    """Minimum over the named axes, for all; or, of one axis, for all of a group."""
+    """Return the minimum over the named axes, for all; or, of one axis, for all of a group."""
     return x
 
 
 def _more(axes: frozenset, params: dict[str, Any]) -> frozenset:
-    """What is said to vary does."""
+    """Add the axes along which the result may vary."""
     return axes.union(params["axes"])
 
 
 @primitive("core.pvary", traits=(Linear, Elementwise, AnyElement), vma=_more)
 def pvary_(x: Aval, *, axes: tuple) -> Aval:
-    """The operand, with a type that says that it may differ along these axes of a mesh."""
+    """Return the operand, typed as varying along these axes of a mesh."""
     return x
 
 
@@ -88,25 +87,25 @@ def _(e, xs, ins, outs, *, axes):
 
 @primitive("core.axis_index", traits=(Collective,), **_one)
 def axis_index_(*, name: str) -> Aval:
-    """Where we are along the named axis."""
+    """Return the index of this position along the named axis."""
     return Aval((), INT32)
 
 
 @primitive("core.all_gather", traits=(Linear, Collective, AnyElement), **_one)
 def all_gather_(x: Aval, *, name: str, axis: int, size: int, groups: tuple = ()) -> Aval:
-    """Everybody's `x` (of our group), one after the other along `axis`."""
+    """Join the `x` of all positions (of the group) along `axis`."""
     return _resized(x, axis, size, 1, "all_gather", name)
 
 
 @primitive("core.psum_scatter", traits=(Linear, Collective), **_one)
 def psum_scatter_(x: Aval, *, name: str, axis: int, size: int, groups: tuple = ()) -> Aval:
-    """Our piece, along `axis`, of the sum (over our group)."""
+    """Return this position's piece, along `axis`, of the sum (over the group)."""
     return _resized(x, axis, 1, size, "psum_scatter", name)
 
 
 @primitive("core.ppermute", traits=(Linear, Collective, AnyElement), **_one)
 def ppermute_(x: Aval, *, name: str, perm: tuple, size: int) -> Aval:
-    """Send to whom `perm`, pairs (from, to), says; zero for those who get nothing."""
+    """Send along `perm`, pairs (from, to); positions that receive nothing get zero."""
     return x
 
 
@@ -114,17 +113,17 @@ def ppermute_(x: Aval, *, name: str, perm: tuple, size: int) -> Aval:
 def all_to_all_(
     x: Aval, *, name: str, split: int, concat: int, size: int, groups: tuple = ()
 ) -> Aval:
-    """Pieces along `split` to each (of our group); what comes, one after the other along
-    `concat`."""
+    """Send one piece along `split` to each position (of the group), and join the received pieces
+    along `concat`."""
     pieces = _resized(x, split, 1, size, "all_to_all", name)
     return _resized(pieces, concat, size, 1, "all_to_all", name)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def varied(x: Any, axes: Any) -> Any:
-    """`x` in the type that varies along these axes, too."""
+    """Return `x` typed as varying along these axes too."""
     missing = frozenset(axes) - x.aval.vma
     if not missing:
         return x
@@ -134,12 +133,13 @@ def varied(x: Any, axes: Any) -> Any:
 
 
 def _own(x: Any, names: tuple) -> Any:
-    """`x` as each position's own: it varies along those of these axes that types speak of."""
+    """Return `x` as each position's own value: varying along those of these axes that types
+    record."""
     return varied(x, [n for n in names if n in binder(n).typed_axes])
 
 
 def _names(axis_name: Any) -> tuple[Any, ...]:
-    """The names as a tuple, every one bound, and none twice."""
+    """Return the names as a tuple; raises AxisError if one is unbound or occurs twice."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     if not names:
         raise AxisError("no axis is named", fix="name the axes that are bound outside")
@@ -156,8 +156,10 @@ def _names(axis_name: Any) -> tuple[Any, ...]:
 
 
 def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[str, Any]:
-    """Who is with whom, as parameters: each position of one axis is in one group; of one size, if
-    `even`."""
+    """Return the groups as parameters.
+
+    Each position of one axis is in exactly one group.  The groups have one size if `even` is set.
+    """
     if given is None:
         return {}
     if isinstance(axis_name, tuple | list):
@@ -187,8 +189,10 @@ def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[s
 
 
 def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str, Any]]:
-    """What is done one after the other, the first slowest: along an axis, or several that are bound
-    together, and how many exchange something; and the groups as parameters."""
+    """Return the exchanges to make one after the other, and the groups as parameters.
+
+    An exchange is (name or joined names, number of positions); the first varies slowest.
+    """
     how = _groups(what, names, groups, even=True)
     if how:
         return [(names[0], len(how["groups"][0]))], how
@@ -196,16 +200,16 @@ def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str,
 
 
 def members(what: str, axis_name: Any, groups: Any) -> Any:
-    """How many exchange something: along the axes of these names together, or in a group.
+    """Return the number of positions that exchange data: along these axes together, or in a group.
 
-    Raises AxisError for a name that nobody binds, and groups that do not divide the axis.
+    Raises AxisError for an unbound name, and for groups that do not divide the axis.
     """
     steps, _ = _steps(what, _names(axis_name), groups)
     return product(tuple([size for _, size in steps]))
 
 
 def _counted(x: Any) -> Any:
-    """`x`, booleans as 0 and 1: a sum counts them."""
+    """Convert booleans to 0 and 1, so that a sum counts them."""
     return convert(x, INT32) if x.aval.dtype == np.bool_ else x
 
 
@@ -243,17 +247,18 @@ psum, pmax, pmin = (_reduction(prim) for prim in (psum_, pmax_, pmin_))
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """Mean over named axes, for all; arguments as of `psum`."""
+    """Return the mean over named axes, for all; arguments as of `psum`."""
     add = lambda v: psum(v, axis_name, axis_index_groups=axis_index_groups)  # noqa: E731
     n = add(1)
     return map_tree(lambda v: true_divide(add(v), n), x)
 
 
 def axis_index(axis_name: Any) -> Any:
-    """Where we are along the named axis: an i32, from 0; of several names, a tuple, the first
-    varies slowest.
+    """Return the index of this position along the named axis: an i32, from 0.
 
-    Raises AxisError for a name that nobody binds.
+    For a tuple of names it is the joint index, in which the first varies slowest.
+
+    Raises AxisError for an unbound name.
     """
     if not isinstance(axis_name, tuple | list):
         axis_size(axis_name)
@@ -268,17 +273,17 @@ def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False,
     to: str = "varying",
 ) -> Any:  # fmt: skip
-    """Everybody's `x`, stacked along a new axis (or, if `tiled`, joined along an old one).
+    """Stack the `x` of all positions along a new axis (or, if `tiled`, join along an old one).
 
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names, that is bound outside; the first varies slowest.
       axis_index_groups: as of `psum`, of one size.
       axis: the new axis of the result, or the old one.
-      tiled: which of both.
-      to: "varying" or "reduced"; whether the result differs is found out, and need not be said.
+      tiled: True to join along the old axis.
+      to: "varying" or "reduced"; either gives the same result, since the type is inferred.
 
-    Raises AxisError for names that nobody binds and axes that are not there.
+    Raises AxisError for unbound names and axes out of range.
     """
     names = _names(axis_name)
     steps, how = _steps("all_gather", names, axis_index_groups)
@@ -300,17 +305,18 @@ def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:  # fmt: skip
-    """Our piece of the sum: without the axis, whose size is that of the named one, or, if
-    `tiled`, our part of it.
+    """Return this position's piece of the sum.
+
+    The divided axis has the size of the named one and is removed; if `tiled`, it stays, divided.
 
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names, that is bound outside; the first varies slowest.
       scatter_dimension: the axis that is divided.
       axis_index_groups: as of `psum`, of one size.
-      tiled: whether the axis stays, divided.
+      tiled: True to keep the axis, divided.
 
-    Raises AxisError for names that nobody binds, axes that are not there and other sizes.
+    Raises AxisError for unbound names, axes out of range and other sizes.
     """
     names = _names(axis_name)
     steps, how = _steps("psum_scatter", names, axis_index_groups)
@@ -336,7 +342,7 @@ def psum_scatter(
 
 
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
-    """Send to whom `perm`, pairs (from, to), says; those who get nothing have zero.
+    """Send along `perm`, pairs (from, to); positions that receive nothing get zeros.
 
     Args:
       x: a tree of arrays.
@@ -344,8 +350,8 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         the first slowest.
       perm: pairs of positions.
 
-    Raises AxisError for a name that nobody binds, and pairs that leave the axis or name a position
-    twice.
+    Raises AxisError for an unbound name, and for pairs that leave the axis or name a source or a
+    target twice.
     """
     names = _names(axis_name)
     size = axis_size(names)
@@ -370,10 +376,11 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
 
 
 def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
-    """`x`, sent along axes, some of which are tuples of axes that are bound together.
+    """Send `x` along axes; some may be tuples of axes that are bound together.
 
-    Along the last one is sent in turns: in one, everybody who is sent from one place of that axis
-    to another makes the same moves along the axes before it."""
+    Sends along the last axis happen in turns.  In one turn, all pairs (source, target) of that axis
+    make the same moves along the axes before it.
+    """
     *before, last = names
     n = axis_size(last)
     if not before:
@@ -381,6 +388,7 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
     moves: dict[tuple, list] = {}
     for a, b in pairs:
         moves.setdefault((a % n, b % n), []).append((a // n, b // n))
+    # A turn names each position of the last axis at most once, as ppermute requires.
     turns: dict[tuple, list] = {}
     for (source, target), along in moves.items():
         kept = turns.setdefault(tuple(sorted(along)), [{}])
@@ -405,7 +413,7 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
-    """`ppermute` by a permutation: position i of the axis gets what position `perm[i]` has."""
+    """Permute along an axis: position i gets the value of position `perm[i]`."""
     size = axis_size(axis_name)
     perm = fixed_each("pshuffle", "perm", perm)
     if sorted(perm) != list(range(size)):
@@ -417,9 +425,9 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """What position `source` of the named axis has, for all; `x` is a tree of arrays.
+    """Return the value of position `source` of the named axis, for all; `x` is a tree of arrays.
 
-    Raises AxisError for a name that nobody binds, and a position that is not there.
+    Raises AxisError for an unbound name, and for a position out of range.
     """
     at = normal_axis(source, axis_size(axis_name), "source")
 
@@ -433,18 +441,18 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The tree itself, as what may differ along named axes: in reverse mode, each device has a
-    cotangent of its own of it, and what it was before has their sum.
+    """Return the tree typed as varying along named axes.
 
-    Nobody needs to say it: an operation whose operands vary along different axes takes each as if
-    it varied along all of them.
+    In reverse mode, each device has its own cotangent of the result, and the cotangent of `x` is
+    their sum.  A call is rarely needed: an operation whose operands vary along different axes
+    treats each as varying along all of them.
 
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names, that is bound outside.
-      to: "varying"; a value that differs can not be said to be the same ("reduced").
+      to: "varying"; a value that varies cannot be declared equal on all devices ("reduced").
 
-    Raises AxisError for a name that nobody binds, TypeRule for another `to`.
+    Raises AxisError for an unbound name, TypeRule for another `to`.
     """
     names = _names(axis_name)
     if to != "varying":
@@ -459,13 +467,13 @@ def all_to_all(
     x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:  # fmt: skip
-    """Pieces along `split_axis` to each, put together along `concat_axis`.
+    """Send pieces along `split_axis` to each position, and join them along `concat_axis`.
 
-    Not `tiled`, the split axis has the size of the named one and vanishes, and the results are
+    If not `tiled`, the split axis has the size of the named one and is removed, and the results are
     stacked along a new axis.  Of several names, a tuple, the first varies slowest.
 
-    axis_index_groups: as of `psum`, of one size.  Raises AxisError for names that nobody binds,
-    axes that are not there and other sizes.
+    axis_index_groups: as of `psum`, of one size.  Raises AxisError for unbound names, axes out of
+    range and other sizes.
     """
     steps, how = _steps("all_to_all", _names(axis_name), axis_index_groups)
     if len(steps) > 1:
@@ -484,7 +492,7 @@ def all_to_all(
                 f"{axis_name!r}",
                 fix="pass tiled=True to divide a larger axis",
             )
-        # the split axis becomes size 1 and goes; the new one is where `concat` says, after that
+        # The split axis has size 1 afterwards and is removed; `concat` counts axes without it.
         new = concat + (concat >= split)
         y = expand_dims(v, new)
         old = split + (split >= new)
@@ -495,7 +503,7 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """An axis of the tree's arrays, of the named axis's size, and the named axis swapped.
+    """Swap an axis of the tree's arrays with the named axis, which has the same size.
 
     Arguments and errors are those of `all_to_all`.
     """
@@ -503,8 +511,10 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 def _to_all(x: Any, steps: list, split_axis: int, concat_axis: int, tiled: bool) -> Any:
-    """all_to_all over several axes: over one after the other, each along an axis of its own that
-    the split axis has been cut into; what they bring lies where these axes are."""
+    """Apply all_to_all over several axes, one after the other.
+
+    The split axis is cut into one axis for each; the received pieces lie along these axes.
+    """
     x = as_value(x)
     split = normal_axis(split_axis, x.aval.ndim, "split_axis")
     concat = normal_axis(concat_axis, x.aval.ndim, "concat_axis")

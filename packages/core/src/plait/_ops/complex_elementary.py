@@ -1,11 +1,11 @@
-"""Complex elementary functions (log, sqrt, tan, ...), where the compiler's own are wrong.
+"""Complex elementary functions (log, sqrt, tan, ...), corrected where the compiler's are wrong.
 
-The compiler knows these functions, but not always at infinity, for parts that are nan, or on the
-two sides of a cut, which the sign of a zero tells apart.  Values there are those of the C standard
-(ISO C99, annex G), which the array API standard asks for too.
+The compiler's functions may be wrong at infinity, for nan parts, or on one side of a cut, where the
+sign of a zero decides.  The values there follow the C standard (ISO C99, annex G),
+which the array API standard requires too.
 
 Invariant: each function commutes with conjugation, and an odd one with negation, to the sign of
-each zero: where the compiler's function might not, it is asked about one quadrant only.
+each zero.  Where the compiler's function might not, it is evaluated in one quadrant only.
 """
 
 import math
@@ -72,7 +72,7 @@ class _Reals:
         return self.equal(x, self.zero)
 
     def signed(self, x: Any, like: Any) -> Any:
-        """|x| with the sign of `like`."""
+        """Return |x| with the sign of `like`."""
         bits = self.e.op("stablehlo.bitcast_convert", [like], self.bits)
         minus = self.e.compare(bits, self.e.constant(0, self.bits), "LT", self.flag)
         x = self.op("abs", x)
@@ -82,7 +82,7 @@ class _Reals:
         return self.op("real", z), self.op("imag", z)
 
     def ask(self, name: str, x: Any, y: Any) -> Pair:
-        """The compiler's function of x + y i."""
+        """Apply the compiler's function to x + y i."""
         z = self.e.op("stablehlo.complex", [x, y], self.whole)
         return self.parts(self.e.op(name, [z], self.whole))
 
@@ -105,7 +105,7 @@ def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
     real = r.where(lost, r.where(up, r.inf, r.number(-1.0)), real)
     imag = r.where(lost, r.where(up, r.nan, r.zero), imag)
     real = r.where(along, r.op("exponential_minus_one", x), real)
-    real = r.where(r.both(along, r.is_zero(x)), r.zero, real)  # the standard's: of -0 it is 0, too
+    real = r.where(r.both(along, r.is_zero(x)), r.zero, real)  # the standard gives 0 for -0 too
     return real, r.where(along, y, imag)
 
 
@@ -116,7 +116,7 @@ def _logistic(r: _Reals, x: Any, y: Any) -> Pair:
 
 
 def _half_lost(r: _Reals, x: Any, y: Any) -> Any:
-    """Whether one part is infinite and the other nan."""
+    """Mark values with one infinite and one nan part."""
     return r.both(r.either(r.is_inf(x), r.is_inf(y)), r.either(r.is_nan(x), r.is_nan(y)))
 
 
@@ -143,7 +143,10 @@ def _sqrt(r: _Reals, x: Any, y: Any) -> Pair:
 
 
 def _spread(r: _Reals, x: Any, by_sinh: Any, by_cosh: Any) -> Pair:
-    """sinh(x) times one, cosh(x) times the other; where these overflow, the products may not."""
+    """Return sinh(x) * by_sinh and cosh(x) * by_cosh, without overflow in sinh or cosh alone.
+
+    For large |x| both are exp(|x|) / 2; half of the exponent is applied after the product.
+    """
     large = r.e.compare(r.op("abs", x), r.number(700.0 if r.wide else 80.0), "GT", r.flag)
     root = r.op("exponential", r.times(r.op("abs", x), r.number(0.5)))
     half = r.times(root, r.number(0.5))
@@ -177,7 +180,7 @@ def _tanh(r: _Reals, x: Any, y: Any) -> Pair:
     real, imag = r.ask("stablehlo.tanh", x, y)
     across = r.both(r.is_zero(x), r.no(r.is_finite(y)))
     real, imag = r.where(across, x, real), r.where(across, r.nan, imag)
-    far = r.is_inf(x)  # the zero has y's sign, as the standard says; C's varies with y
+    far = r.is_inf(x)  # The zero has y's sign, as in the standard; C's varies with y.
     real = r.where(far, r.signed(r.number(1.0), x), real)
     imag = r.where(far, r.signed(r.zero, y), imag)
     along = r.is_zero(y)
@@ -219,7 +222,7 @@ def _atanh(r: _Reals, x: Any, y: Any) -> Pair:
 
 
 def _turned(hyperbolic: Callable) -> Callable:
-    """The circular function: f(z) = -i h(i z), of an odd h."""
+    """Return the circular function f(z) = -i h(i z) of an odd h."""
 
     def f(r: _Reals, x: Any, y: Any) -> Pair:
         real, imag = hyperbolic(r, y, x)
@@ -253,7 +256,7 @@ _FUNCTIONS: dict[str, Callable] = {
 
 
 def corrected(name: str, rule: Callable) -> Callable:
-    """The lowering rule of an elementary function: `rule`, but for complex numbers."""
+    """Extend the lowering rule of an elementary function to correct complex values."""
     by_parts = _FUNCTIONS.get(name)
     if by_parts is None:
         return rule
@@ -268,7 +271,7 @@ def corrected(name: str, rule: Callable) -> Callable:
 
 
 def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:
-    """z ** w; 0 ** w is 0 if the real part of w is positive."""
+    """Return z ** w; 0 ** w is 0 if the real part of w is positive."""
     r = _Reals(e, whole.strong())
     nothing = r.both(*map(r.is_zero, r.parts(z)))
     nothing = r.both(nothing, e.compare(r.parts(w)[0], r.zero, "GT", r.flag))
@@ -277,7 +280,7 @@ def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:
 
 
 def modulus(e: Emitter, z: Any, whole: Aval) -> Any:
-    """|z|, infinite if a part is."""
+    """Return |z|, infinite if a part is."""
     r = _Reals(e, whole.strong())
     x, y = r.parts(z)
     far = r.either(r.is_inf(x), r.is_inf(y))
@@ -285,7 +288,7 @@ def modulus(e: Emitter, z: Any, whole: Aval) -> Any:
 
 
 def direction(e: Emitter, z: Any, whole: Aval) -> Any:
-    """z / |z|, 0 of 0; where z is infinite, of that its infinite parts alone."""
+    """Return z / |z|, and 0 for 0.  For infinite z, only its infinite parts count."""
     r = _Reals(e, whole.strong())
     x, y = r.parts(z)
     far = r.either(r.is_inf(x), r.is_inf(y))

@@ -1,7 +1,7 @@
-"""Calls of programs that have a name for the compiler.
+"""Calls of programs that the compiler may recognise by a name.
 
-Invariant: the name is that of the program as it was given; over other programs, which
-transformations make of it, the operation is a plain call.
+Invariant: the name belongs to the program as it was given.  A transformation replaces the program,
+and the operation becomes a plain call.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from .control_flow import call, expect
 
 
 class Named(Wiring):
-    """A call whose name no transformation keeps."""
+    """The wiring of a call whose name every transformation drops."""
 
     custom = "name"
 
@@ -30,7 +30,7 @@ class Named(Wiring):
 def _composite(
     *xs: Aval, program: Program, name: str, version: int, attributes: tuple
 ) -> list[Aval]:
-    """Apply a program that compilers may know by its name; `attributes` are (name, text) pairs."""
+    """Apply a program that compilers may recognise by name; `attributes` are (name, text) pairs."""
     expect("composite", program.in_avals, xs)
     return program.out_avals
 
@@ -68,15 +68,15 @@ def _quoted(text: str) -> str:
 
 
 def attribute(name: str, key: str, value: Any) -> str:
-    """A keyword argument as the text of an attribute.
+    """Return a keyword argument as the text of an attribute.
 
-    Raises TypeRule for what has no text.
+    Raises TypeRule for a value without such a text.
     """
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         value = value.item()
     if isinstance(value, type) and issubclass(value, np.generic):
         value = np.dtype(value)
-    if not hasattr(value, "shape"):  # what stands for a dtype
+    if not hasattr(value, "shape"):  # a scalar type that stands for a dtype
         value = getattr(value, "dtype", value)
     if isinstance(value, np.dtype):
         return str(element_type(value))

@@ -1,7 +1,7 @@
-"""Contractions: everything that multiplies and sums over common axes is one primitive.
+"""Contractions: one primitive for all products that are summed over common axes.
 
-Invariant: the axes of a result are the shared ones, in the order of `shared`, then what is left of
-the left operand, then what is left of the right one.  `out_dtype` is always said.
+Invariant: the first axes of a result are the shared ones, in the order of `shared`.  The remaining
+axes of the left operand follow, then those of the right one.  `out_dtype` is always given.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _PRECISION_NAMES = {
     "tensorfloat32": "high",
     "highest": "highest",
     "float32": "highest",
-    # algorithms: the dtypes of operands and sums, and how many products make one
+    # Algorithms: the dtypes of operands and sums, and the number of products that make up one.
     "any_f8_any_f8_f32": "default",
     "any_f8_any_f8_f32_fast_accum": "default",
     "any_f8_any_f8_any": "default",
@@ -71,8 +71,8 @@ def dot_general(
     precision: str,
     out_dtype: np.dtype,
 ) -> Aval:
-    """Products of elements, summed over the `contract` axes (those of x, those of y); elements
-    meet along the `shared` ones."""
+    """Multiply elements and sum over the `contract` axes: (those of x, those of y).  Elements are
+    paired along the `shared` axes."""
     (cx, cy), (bx, by) = contract, shared
     _check_axes(x, (*cx, *bx), "left")
     _check_axes(y, (*cy, *by), "right")
@@ -109,7 +109,7 @@ def _numbers(contract: tuple, shared: tuple):
 
 
 def precision_config(precision: str) -> dict[str, Any]:
-    """The attribute of an operation of two operands; none for the default."""
+    """Return the attribute of an operation with two operands; empty for the default."""
     if precision == "default":
         return {}
     one = f"#stablehlo<precision {precision.upper()}>"
@@ -123,13 +123,14 @@ def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
     return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def normal_precision(precision: Any) -> str:
-    """One of `PRECISIONS`, from all that users may write: None, a name, something with a `name`,
-    a pair of these, of which the greater counts, or an algorithm, which asks to be as exact as it
-    is.
+    """Convert a precision that users may write to one of `PRECISIONS`.
+
+    It may be None, a name, an object with a `name`, or a pair of these; the greater counts.  An
+    algorithm selects a precision that is at least as exact.
 
     Raises TypeRule for anything else.
     """
@@ -158,7 +159,7 @@ def _as_exact(algorithm: Any) -> str:
 
 
 def operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
-    """Both in one dtype, and the dtype of the result."""
+    """Return both operands in one dtype, and the dtype of the result."""
     x, y = as_value(x), as_value(y)
     a, b = x.aval, y.aval
     if a.dtype != b.dtype or a.weak_type != b.weak_type:
@@ -177,17 +178,17 @@ def contracted(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Products of elements, summed over axes.
+    """Multiply elements and sum over axes.
 
     Args:
       x, y: arrays, promoted to one dtype.
       contract: (axes of x, axes of y) that are summed over, in pairs.
-      shared: (axes of x, axes of y) along which elements meet, in pairs.
+      shared: (axes of x, axes of y) along which elements are paired.
       precision: None, "default", "high" or "highest": of the products, on accelerators.
       preferred_element_type: dtype of the result; by default that of the operands.
 
     Returns an array whose axes are the shared ones, the rest of x's, the rest of y's.
-    Raises TypeRule if sizes disagree, AxisError for axes that are not there.
+    Raises TypeRule if sizes disagree, AxisError for axes out of range.
 
     >>> import numpy as np
     >>> contracted(np.ones((2, 3)), np.ones((4, 3)), ((1,), (1,))).shape
@@ -206,7 +207,7 @@ def contracted(
 
 @dispatched
 def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Matrix product, as numpy's: of vectors, of matrices, of stacks of matrices.
+    """Return the matrix product, as numpy's: of vectors, of matrices, of stacks of matrices.
 
     Args:
       x: of shape (n,) or (..., m, n).
@@ -228,7 +229,8 @@ def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any
 
 @cache
 def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any]:
-    """Parameters of a product of vectors and matrices; of stacks only what they share."""
+    """Return the parameters of a product of vectors and matrices; for stacks, only those that do
+    not depend on the leading axes."""
     if not a.ndim or not b.ndim:
         raise ShapeError(
             f"matmul takes arrays with axes, not {a!r} and {b!r}", fix="multiply with * instead"
@@ -247,8 +249,11 @@ def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any
 
 
 def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:
-    """Products of stacks of matrices: leading axes that both have are shared; where one has size 1
-    or is missing, the axis is the other's own, and nothing is repeated in memory."""
+    """Multiply stacks of matrices.
+
+    Leading axes that both operands have are shared.  Where one has size 1 or is missing, the axis
+    belongs to the other operand alone, and nothing is repeated in memory.
+    """
     lead = broadcast_shapes([x.aval.shape[:-2], y.aval.shape[:-2]])
     k = len(lead)
     x, left = _leading(x, lead)
@@ -259,7 +264,7 @@ def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:
     out = dot_general.bind(
         x, y, contract=((n - 1,), (max(m - 2, len(right)),)), shared=shared, **config
     )
-    # where each axis of the result belongs: leading axes by number, then row, then column
+    # The key of each axis of the result: leading axes by number, then the row, then the column.
     order = [*both, *(i for i in left if i not in both)]
     order += [k] * (n - len(left) - 1)
     order += [i for i in right if i not in both]
@@ -268,8 +273,10 @@ def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:
 
 
 def _leading(x: Any, lead: Sequence[Any]) -> tuple[Any, list[int]]:
-    """(`x` without leading axes that are repeated, numbers of those it keeps).  A leading axis of
-    size 1 is kept only if the result's has size 1 too."""
+    """Return (`x` without leading axes that are repeated, numbers of those it keeps).
+
+    A leading axis of size 1 is kept only if the result's has size 1 too.
+    """
     n = max(x.aval.ndim - 2, 0)
     first = len(lead) - n
     sizes = x.aval.shape[:n]
@@ -280,7 +287,7 @@ def _leading(x: Any, lead: Sequence[Any]) -> tuple[Any, list[int]]:
 
 
 def dot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Numpy's dot: the last axis of x meets the last but one of y (its only one); operands
+    """Return numpy's dot: the last axis of x meets the last but one of y (its only one).  Operands
     without axes multiply.
 
     >>> import numpy as np
@@ -298,14 +305,14 @@ def dot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = 
 def tensordot(
     x: Any, y: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """Numpy's tensordot: the sum of products over `axes`.
+    """Return numpy's tensordot: the sum of products over `axes`.
 
     Args:
       x, y: arrays.
       axes: a number of last axes of x that meet as many first ones of y; or (axes of x, axes
         of y), ints or sequences.
 
-    Raises AxisError for axes that are not there, TypeRule if sizes disagree.
+    Raises AxisError for axes out of range, TypeRule if sizes disagree.
 
     >>> import numpy as np
     >>> tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), ((1, 2), (1, 0))).shape
@@ -328,7 +335,7 @@ def tensordot(
 
 
 def vdot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Numpy's vdot: the inner product of the flattened arrays, the left one conjugated.
+    """Return numpy's vdot: the inner product of the flattened arrays, the left one conjugated.
 
     >>> import numpy as np
     >>> vdot(np.array([1j, 2]), np.array([1j, 1])).item()
@@ -341,7 +348,7 @@ def vdot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 def inner(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Numpy's inner: the sum of products over the last axes; operands without axes multiply.
+    """Return numpy's inner: the sum of products over the last axes; operands without axes multiply.
 
     >>> import numpy as np
     >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
@@ -356,7 +363,7 @@ def inner(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 def outer(x: Any, y: Any) -> Any:
-    """Numpy's outer: products of all elements of x with all elements of y.
+    """Return numpy's outer: products of all elements of x with all elements of y.
 
     >>> import numpy as np
     >>> outer(np.array([1, 2]), np.array([3, 4])).tolist()

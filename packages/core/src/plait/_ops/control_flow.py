@@ -1,7 +1,7 @@
 """Control flow primitives, which carry programs: call, cond, while, scan.
 
-Invariant: each declares its wiring and how it is rebuilt over other programs; everything that
-transformations, checks and printers need follows from these, so none of them knows this list.
+Invariant: each declares its wiring and how it is rebuilt over other programs.  Transformations,
+checks and printers work from these declarations, so none of them lists these primitives.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _I, _B = Aval((), INT32), Aval((), BOOL)
 
 
 def expect(what: str, want: Sequence[Aval], got: Sequence[Aval]) -> None:
-    """Types agree in shape and dtype, whatever the weakness; TypeRule otherwise."""
+    """Require types that agree in shape and dtype; weakness may differ.  Raises TypeRule."""
     if len(want) != len(got):
         raise ArgumentError(f"{what}: {len(want)} values are expected and {len(got)} given")
     for a, b in zip(want, got):
@@ -55,7 +55,7 @@ def _(e: Emitter, xs, ins, outs, program):
 
 
 class Branches(Wiring):
-    """The index must not be lifted; operands and results are those of every branch."""
+    """The wiring of cond: an index, which is not lifted, then the operands of every branch."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         p = params["branches"][0]
@@ -96,8 +96,10 @@ def _(e: Emitter, xs, ins, outs, branches):
 
 
 def _of_platforms(branches: Sequence[Program], platforms: Sequence[tuple], xs: list) -> list:
-    """Bodies of branches, each lowered for the platforms that take it; one that none takes is
-    another's."""
+    """Return a body for each branch, lowered for the platforms that take it.
+
+    A branch that no platform takes gets the body of another one.
+    """
 
     def body(p: Program, names: tuple) -> Any:
         def lowered(b: Emitter, _: Any) -> Any:
@@ -118,7 +120,7 @@ def _of_platforms(branches: Sequence[Program], platforms: Sequence[tuple], xs: l
 
 
 class Until(Wiring):
-    """Constants of the predicate, constants of the body, carry."""
+    """The wiring of while: constants of the predicate, constants of the body, carry."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         c, b = params["cond_consts"], params["body_consts"]
@@ -151,10 +153,10 @@ def _while(
     body_consts: int,
     max_steps: int | None = None,
 ) -> list[Aval]:
-    """Apply `body` to the carry while `cond` of it, and at most `max_steps` times.
+    """Apply `body` to the carry while `cond` holds for it, at most `max_steps` times.
 
-    The bound is part of what the loop does, and not a promise about it: so whoever transforms the
-    loop may build on it, and nobody has to check it.
+    The bound is part of what the loop does, not a promise about it.  Transformations may therefore
+    rely on it without a check.
     """
     if max_steps is not None and max_steps < 0:
         raise ArgumentError(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
@@ -187,8 +189,10 @@ def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts, max_steps
 
 
 def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
-    """A predicate that does something is computed where tokens can leave it: before the loop and
-    after each turn."""
+    """Lower a loop whose predicate has effects.
+
+    Tokens can leave the predicate only if it is computed before the loop and after each turn.
+    """
 
     def turn(b, s):
         new = b.program(body, [*bc, *s[1:]])
@@ -202,7 +206,7 @@ def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
 
 
 def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps):
-    """With the number of turns carried along; also for predicates that do something."""
+    """Lower a loop that also carries its number of turns; its predicate may have effects."""
 
     def going(b, i, s):
         (more,) = b.program(cond, [*cc, *s])
@@ -224,10 +228,10 @@ def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps)
 
 
 class Steps(Wiring):
-    """Constants, carry, rows of xs; the carry, rows of ys.
+    """The wiring of scan: constants, carry, rows of xs; then the carry and rows of ys.
 
-    Rows are along leading axes, so components that have the axis of rows elsewhere are moved, and
-    what has no such axis is the same in every row.
+    Rows lie along leading axes.  Components that have the axis of rows elsewhere are moved, and
+    components without such an axis are the same in every row.
     """
 
     def slots(self, params: dict[str, Any]) -> Slots:
@@ -260,7 +264,7 @@ class Steps(Wiring):
 
 
 def _in_front(x: Any, axis: int | None, length: Any) -> Any:
-    """Rows along `axis`, or the one that all are, along a leading axis."""
+    """Move the rows along `axis` to a leading axis; None repeats a single row."""
     if axis is None:
         return broadcast_in_dim(x, (length, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
     return moveaxis(x, axis, 0) if axis else x
@@ -299,7 +303,7 @@ scan = Primitive("core.scan", _scan, many=True, higher=Steps())
 
 
 def _with_row_at_least(aval: Aval) -> Aval:
-    """The type of what is read or written row by row, with room for one row."""
+    """Return the type of a value that is read or written row by row, with room for one row."""
     return with_room(aval, (1, *aval.shape[1:]))
 
 
@@ -308,14 +312,14 @@ def _at(e: Emitter, i: Any, n: int) -> list:
 
 
 def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
-    """Row `i` of a value of this type."""
+    """Read row `i` of a value of this type."""
     slim, row = aval.with_shape((1, *aval.shape[1:])), aval.with_shape(aval.shape[1:])
     if is_symbolic(row.shape):
         one = e.op("stablehlo.reshape", [i], Aval((1,), INT32))
         vector = Aval((aval.ndim,), INT32)
         zeros = e.shape((0,) * row.ndim)
         start = e.op("stablehlo.concatenate", [one, zeros], vector, dimension=i64(0))
-        # start + sizes is the form of a limit from which refinement finds static sizes
+        # Shape refinement finds static sizes only if the limit has the form start + sizes.
         stop = e.op("stablehlo.add", [start, e.shape(slim.shape)], vector)
         strides = e.shape((1,) * aval.ndim)
         y = e.op("stablehlo.real_dynamic_slice", [x, start, stop, strides], slim)
@@ -326,7 +330,7 @@ def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
 
 
 def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval) -> Any:
-    """`ys` with row `i` replaced."""
+    """Return `ys` with row `i` replaced."""
     slim = aval.with_shape((1, *aval.shape[1:]))
     if is_symbolic(slim.shape):
         y = e.op("stablehlo.dynamic_reshape", [y, e.shape(slim.shape)], slim)
@@ -348,7 +352,7 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
         return [*init, *ys]
 
     def step(b: Emitter, i, state, ys):
-        """Turn number `i`, a value."""
+        """Run turn number `i`, a value."""
         j = b.op("stablehlo.subtract", [b.size(length - 1), i], _I) if reverse else i
         given = [_row(b, x, j, a) for x, a in zip(rows, row_avals)]
         r = b.program(body, [*ks, *state, *given])

@@ -1,6 +1,6 @@
 """Reading bits as another dtype.  (Converting values is in `shape`, since promotion needs it.)
 
-Invariant: no bit changes; only how many elements they are.
+Invariant: no bit changes, only the number of elements that the bits make up.
 """
 
 from typing import Any
@@ -22,14 +22,17 @@ _BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
 
 def bits_of(dtype: np.dtype) -> int:
-    """The width of an element, in bits."""
+    """Return the width of an element in bits."""
     return _BITS.get(dtype.name, dtype.itemsize * 8)
 
 
 @primitive("core.bitcast")
 def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
-    """The same bits in another dtype; if that is narrower there is a new last axis, if wider the
-    last axis goes, whose elements make up one."""
+    """Read the same bits as another dtype.
+
+    A narrower dtype adds a last axis.  A wider one removes the last axis, whose elements make up
+    one element of the result.
+    """
     for d in (x.dtype, dtype):
         if d == BOOL or category(d) == COMPLEX:
             raise ShapeError(
@@ -63,7 +66,7 @@ def _unsigned(bits: int) -> np.dtype:
 
 
 def _by_shifts(x: Any, dtype: np.dtype) -> Any:
-    """The same with arithmetic: refinement of shapes knows casts of one width only."""
+    """Cast with arithmetic, since shape refinement supports only casts that keep the width."""
     have, want = bits_of(x.aval.dtype), bits_of(dtype)
     narrow, wide = _unsigned(min(have, want)), _unsigned(max(have, want))
     bits = bitcast(x, _unsigned(have))
@@ -79,13 +82,13 @@ def _by_shifts(x: Any, dtype: np.dtype) -> Any:
 
 
 def bitcast(x: Any, dtype: Any) -> Any:
-    """The bits of `x` read as elements of `dtype`, as jax.lax.bitcast_convert_type.
+    """Read the bits of `x` as elements of `dtype`, as jax.lax.bitcast_convert_type.
 
     Args:
       x: an array of integers or floats.
-      dtype: an integer or floating dtype.  If it is narrower the result has a new last axis of
-        size (old width / new width); if wider, the last axis of `x` must have size (new width /
-        old width) and vanishes.  The lowest bits come first.
+      dtype: an integer or floating dtype.  If it is narrower, the result has a new last axis of
+        size (old width / new width).  If it is wider, the last axis of `x` must have size (new
+        width / old width) and is removed.  The lowest bits come first.
 
     Raises TypeRule for booleans, complex numbers, and a last axis of another size.
 

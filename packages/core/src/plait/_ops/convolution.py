@@ -1,8 +1,8 @@
 """Convolutions (cross-correlations, as everywhere in the field), with strides, dilations, groups.
 
-Invariant: axes are named by `ConvDims` only; a rule that permutes operands permutes these.
-`padding` is explicit in the primitive, whose lowering is in `sliding.py`; "SAME" and "VALID" are
-words of the functions for users.
+Invariant: `ConvDims` alone assigns roles to axes, and a rule that permutes operands permutes it.
+`padding` is explicit in the primitive, whose lowering is in `sliding.py`.  Only the functions for
+users accept "SAME" and "VALID".
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from .static_arguments import fixed, fixed_each
 
 
 class ConvDims(NamedTuple):
-    """Which axis is which.
+    """The roles of the axes of input, kernel and result.
 
     lhs_spec: (batch, feature, spatial axes...); rhs_spec: (output feature, input feature, spatial
     axes...); out_spec: (batch, feature, spatial axes...).
@@ -39,14 +39,14 @@ class ConvDims(NamedTuple):
 
 
 def dilated(n: Any, step: int) -> Any:
-    """The extent of `n` elements that are `step` apart."""
+    """Return the extent of `n` elements that are `step` apart."""
     if n.__class__ is int:
         return (n - 1) * step + 1 if n else 0
     return n if step == 1 else max_dim((n - 1) * step + 1, 0)
 
 
 def windows(n: Any, window: Any, stride: int) -> Any:
-    """How many positions a window has along an axis of size `n`."""
+    """Return the number of positions of a window along an axis of size `n`."""
     positions = (n - window) // stride + 1
     return max(positions, 0) if positions.__class__ is int else max_dim(positions, 0)
 
@@ -56,7 +56,7 @@ def _refuse(what: str, fix: str) -> TypeRule:
 
 
 def _check_numbers(x: Aval, y: Aval, dims: ConvDims, count: int, params: dict[str, Any]) -> None:
-    """Ranks, axes, and one entry for each spatial axis."""
+    """Check ranks and axes, and that there is one entry for each spatial axis."""
     roles = (x, dims.lhs_spec, "input"), (y, dims.rhs_spec, "kernel"), (x, dims.out_spec, "result")
     for v, axes, which in roles:
         if v.ndim != count + 2 or sorted(axes) != list(range(count + 2)):
@@ -114,7 +114,7 @@ def conv_general(
     out_dtype: np.dtype,
     exact: bool = False,
 ) -> Aval:
-    """Sums of products of the input with the kernel at every position of its window.
+    """Sum the products of the input with the kernel at every position of its window.
 
     Padding and the gaps of dilation are zeros; if `exact`, they are not multiplied.
     """
@@ -158,8 +158,10 @@ def _numbers(dims: ConvDims):
 
 
 def emit_convolution(e, xs, ins, out, **params):
-    """Emit the convolution of `xs`, of types `ins`, as a value of type `out`; in a module for
-    several devices in a form that the compiler divides rightly."""
+    """Emit the convolution of `xs`, of types `ins`, as a value of type `out`.
+
+    In a module for several devices it has a form that the compiler divides correctly.
+    """
     if not e.is_divided:
         return _emitted(e, xs, ins, out, **params)
     products = by_products(params, *ins, out)
@@ -199,7 +201,7 @@ def _emitted(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilatio
 
 
 def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
-    """Move the groups that an axis is made of to another axis, as the slowest part of that.
+    """Move the groups of an axis to another axis, where they become the slowest part.
 
     >>> import numpy as np
     >>> from plait.ext.ops.convolution import moved_groups
@@ -210,7 +212,7 @@ def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
         return x
     shape = list(x.aval.shape)
     shape[axis : axis + 1] = [groups, shape[axis] // groups]
-    x = moveaxis(reshape(x, tuple(shape)), axis, to)  # now in front of the axis they join
+    x = moveaxis(reshape(x, tuple(shape)), axis, to)  # now directly in front of the axis they join
     shape = list(x.aval.shape)
     shape[to : to + 2] = [shape[to] * shape[to + 1]]
     return reshape(x, tuple(shape))
@@ -219,11 +221,11 @@ def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
 def _apart(
     e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: tuple, dilation: Ints
 ) -> tuple[Any, tuple, Ints]:
-    """Do what the compiler does wrong within a convolution by an operation of its own: return the
-    input after it, with the padding and dilation that are left.
+    """Apply padding and dilation outside a convolution where the compiler does them wrong inside.
 
-    XLA's CPU compiler pads by -1 and 1 as if it were not at all, and ends the process for some
-    convolutions of which one axis has both a dilated input and a stride.
+    Return the padded input, and the padding and dilation that remain.  XLA's CPU compiler ignores
+    padding by -1 and 1.  It ends the process for some convolutions in which one axis has both a
+    dilated input and a stride.
     """
     edges = [[0, 0, 0] for _ in aval.shape]
     left, steps = list(padding), list(dilation)
@@ -238,7 +240,7 @@ def _apart(
         return x, padding, dilation
     shape = [low + dilated(n, gap + 1) + high for n, (low, high, gap) in zip(aval.shape, edges)]
     low, high, interior = (i64s(*column) for column in zip(*edges))
-    if min(shape) < 0:  # less than nothing is left, and padded again
+    if min(shape) < 0:  # The cut removes more than the axis holds before padding extends it again.
         return x, padding, dilation
     zero = e.constant(0, Aval((), aval.dtype))
     out = aval.with_shape(shape)
@@ -246,23 +248,23 @@ def _apart(
         "stablehlo.pad", [x, zero], out,
         edge_padding_low=low, edge_padding_high=high, interior_padding=interior,
     )  # fmt: skip
-    if any(gap for *_, gap in edges):  # else it is made a part of the convolution again
+    if any(gap for *_, gap in edges):  # Without a barrier XLA merges this pad into the convolution.
         x = e.op("stablehlo.optimization_barrier", [x], out)
     return x, tuple(left), tuple(steps)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDims:
-    """Which axis is which, from what users write.
+    """Return the roles of axes, from what users write.
 
     Args:
       lhs_shape, rhs_shape: of input and kernel.
       dimension_numbers: None (batch and features first: NCHW, OIHW, NCHW), three strings such as
         ("NHWC", "HWIO", "NHWC"), or three tuples as `ConvDims` has them.
 
-    Raises AxisError for what is none of these.
+    Raises AxisError for anything else.
 
     >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
     ConvDims(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
@@ -307,8 +309,10 @@ def _bad_numbers(given: Any) -> AxisError:
 
 
 def same_padding(sizes: Any, kernel: Any, strides: Sequence[int], lower: bool = False) -> tuple:
-    """Pairs (low, high) such that a result has size ceil(size / stride) along each axis; an odd one
-    goes to the end, or to the beginning if `lower`."""
+    """Return pairs (low, high) for results of size ceil(size / stride) along each axis.
+
+    An odd total pads one more at the end, or at the beginning if `lower`.
+    """
     pairs = []
     for n, k, s in zip(sizes, kernel, strides, strict=True):
         total = (-(-n // s) - 1) * s + k - n
@@ -319,7 +323,7 @@ def same_padding(sizes: Any, kernel: Any, strides: Sequence[int], lower: bool = 
 
 
 def explicit_padding(padding: Any, sizes: Any, kernel: Any, strides: Sequence[int]) -> tuple:
-    """Pairs (low, high), from "SAME", "SAME_LOWER", "VALID", or pairs.
+    """Return pairs (low, high), from "SAME", "SAME_LOWER", "VALID", or pairs.
 
     Raises TypeRule for anything else.
     """
@@ -349,7 +353,7 @@ def _pair(p: Any) -> tuple[Any, Any]:
 
 
 def _each(value: Any, count: int, what: str) -> Ints:
-    """One int for each spatial axis; None: ones."""
+    """Return one int for each spatial axis; None means ones."""
     if value is None:
         return (1,) * count
     single = value.__class__ is int or isinstance(value, np.integer)
@@ -374,25 +378,25 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Convolution (cross-correlation) over any number of axes.
+    """Convolve (cross-correlate) over any number of axes.
 
     Args:
       lhs: the input: batch, features and spatial axes, in the order of `dimension_numbers`.
       rhs: the kernel: output features, input features (of one group) and spatial axes.
       window_strides: one int for each spatial axis.
       padding: "SAME", "SAME_LOWER", "VALID", or a pair (low, high) for each; may be negative.
-      lhs_dilation: distance of input elements: other than 1 it makes a transposed convolution.
-      rhs_dilation: distance of kernel elements.
+      lhs_dilation: distance between input elements; if not 1, the convolution is transposed.
+      rhs_dilation: distance between kernel elements.
       dimension_numbers: None (NCHW, OIHW, NCHW), or three strings such as
         ("NHWC", "HWIO", "NHWC").
-      feature_group_count: groups of features convolved each with its own part of the kernel.
+      feature_group_count: groups of features, each convolved with its own part of the kernel.
       batch_group_count: groups of the batch, likewise.
       precision: None, "default", "high" or "highest".
       preferred_element_type: dtype of the result; by default that of the operands, promoted.
-      out_sharding: how the result shall lie on devices.
+      out_sharding: the sharding of the result.
 
     Returns the result, batch, features and space in the order of `dimension_numbers`.
-    Raises TypeRule and AxisError, saying which sizes or numbers do not fit.
+    Raises TypeRule and AxisError for sizes or numbers that do not fit.
 
     >>> import numpy as np
     >>> conv_general_dilated(np.ones((1, 1, 5)), np.ones((2, 1, 3)), (2,), "SAME").shape
@@ -429,7 +433,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Convolution of an input NCHW with a kernel OIHW (any number of spatial axes).
+    """Convolve an input NCHW with a kernel OIHW (any number of spatial axes).
 
     >>> import numpy as np
     >>> conv(np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3)), (1, 1), "VALID").shape
@@ -451,7 +455,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with dilations, and padding by pairs; arguments as of `conv_general_dilated`.
+    """Convolve as `conv`, with dilations and pairs of padding; arguments as `conv_general_dilated`.
 
     >>> import numpy as np
     >>> x, y = np.ones((1, 1, 5)), np.ones((1, 1, 2))
@@ -480,23 +484,23 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """Transposed ("fractionally strided") convolution: what undoes the shapes of a convolution.
+    """Apply a transposed ("fractionally strided") convolution, which inverts the shapes of one.
 
     Args:
       lhs: the input.
       rhs: the kernel.
-      strides: those of the convolution undone: the result is so many times larger.
-      padding: "SAME" (size * stride), "VALID" (the window's overhang more), or pairs (low, high)
-        around the dilated input.
-      rhs_dilation: distance of kernel elements.
+      strides: those of the inverted convolution; the result is larger by these factors.
+      padding: "SAME" (size * stride), "VALID" (larger by the window's overhang), or pairs (low,
+        high) around the dilated input.
+      rhs_dilation: distance between kernel elements.
       dimension_numbers: as for `conv_general_dilated`, but by default features come last:
         NHWC, HWIO, NHWC.
-      transpose_kernel: reverse the kernel in space and swap its features: the exact transpose of
-        the convolution with this kernel.
+      transpose_kernel: True to reverse the kernel in space and swap its features: the exact
+        transpose of the convolution with this kernel.
       precision, preferred_element_type: as for `conv_general_dilated`.
-      use_consistent_padding: pairs, too, say the padding of the convolution that is undone.
+      use_consistent_padding: True if pairs give the padding of the inverted convolution, too.
 
-    Raises TypeRule and AxisError, saying which sizes or numbers do not fit.
+    Raises TypeRule and AxisError for sizes or numbers that do not fit.
 
     >>> import numpy as np
     >>> conv_transpose(np.ones((1, 4, 3)), np.ones((3, 3, 2)), (2,), "SAME").shape
@@ -527,8 +531,11 @@ def conv_transpose(
 
 
 def transposed_padding(padding: str, kernel: Sequence[int], strides: Sequence[int]) -> list[tuple]:
-    """Padding around the dilated input that undoes the padding of a convolution: an element the
-    window overhangs by `low` there is reached by `window - 1 - low` here."""
+    """Return the padding around the dilated input that inverts the padding of a convolution.
+
+    Where the window of the convolution extends `low` beyond the input, here it extends
+    `window - 1 - low`.
+    """
     word = padding.upper()
     if word not in ("SAME", "VALID"):
         raise ShapeError(

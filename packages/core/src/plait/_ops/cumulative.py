@@ -1,8 +1,8 @@
 """Running sums, products, extremes, and linear recurrences along an axis.
 
-On CPUs they are computed one row after the other, in place: that was faster than every tree of
-slices from 10 to 1,000,000 elements, and compiles in a tenth of the time.  Elsewhere a tree of
-depth 2 log n is used (Brent and Kung, "A regular layout for parallel adders", 1982), which does
+On CPUs they are computed one row after the other, in place.  That was faster than every tree of
+slices from 10 to 1,000,000 elements, and compiles in a tenth of the time.  Other platforms use a
+tree of depth 2 log n (Brent and Kung, "A regular layout for parallel adders", 1982), which does
 linear work too.  Along an axis of symbolic size they are scans.
 
 Invariant: the result has the type of the operand; element i of it depends on elements up to i only
@@ -59,10 +59,10 @@ from .shape import (
 
 
 class Law(NamedTuple):
-    """How to go on.
+    """The recurrence of a running operation.
 
-    `step(carry, *elements)` is the next carry, from `start(dtype)`; `join(xs, ys)` is the same
-    as an associative operation on tuples, whose last member is the result.
+    `step(carry, *elements)` returns the next carry, and `start(dtype)` the first.  `join(xs, ys)`
+    is the same as an associative operation on tuples, whose last member is the result.
     """
 
     step: Callable[..., Any]
@@ -74,7 +74,7 @@ _laws: dict[Primitive, Law] = {}
 
 
 def law_of(prim: Primitive) -> Law:
-    """How a primitive of this family goes on.
+    """Return the recurrence of a primitive of this family.
 
     >>> import plait.ext as ext
     >>> from plait.ext.ops.cumulative import cummax_, law_of
@@ -112,7 +112,7 @@ def _monoid(
 
 
 def _log_add(x: Any, y: Any) -> Any:
-    """log(e**x + e**y), also of infinities."""
+    """Return log(e**x + e**y), also for infinities."""
     apart = select.bind(eq.bind(x, y), Literal(0.0, x.aval), neg.bind(abs_.bind(sub.bind(x, y))))
     return add.bind(maximum.bind(x, y), log1p.bind(exp.bind(apart)))
 
@@ -128,7 +128,7 @@ cumlogsumexp_ = _monoid("cumlogsumexp", _log_add, lowest, "Logarithm of the runn
 
 
 def _recurrence(a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
-    """y with y[i] = a[i] * y[i - 1] + u[i] (y[i + 1] if `reverse`), from zero."""
+    """Return y with y[i] = a[i] * y[i - 1] + u[i] (y[i + 1] if `reverse`), from zero."""
     return _checked("recurrence", NUMBER, [a, u], axis)
 
 
@@ -140,18 +140,18 @@ _laws[recurrence] = Law(
 )
 
 
-# ---- row after row -------------------------------------------------------------------------
+# ---- one row after the other ---------------------------------------------------------------
 
 
 def accumulated(aval: Aval) -> Aval:
-    """The type that running results of this type are computed in."""
+    """Return the type in which running results of this type are computed."""
     narrow = aval.category == FLOATING and aval.dtype.itemsize < 4
     return Aval(aval.shape, FLOAT32 if narrow else aval.dtype)
 
 
 @cache
 def _turn(prim: Primitive, row: Aval, count: int) -> Program:
-    """(carry, rows) -> (carry, row of the result)."""
+    """Return the program (carry, rows) -> (carry, row of the result)."""
     law, wide = _laws[prim], accumulated(row)
 
     def turn(carry: Any, *rows: Any) -> list[Any]:
@@ -162,7 +162,7 @@ def _turn(prim: Primitive, row: Aval, count: int) -> Program:
 
 
 def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int, back: bool):
-    """A loop over rows; all sizes are known."""
+    """Emit a loop over rows; all sizes must be static."""
     n = aval.shape[axis]
     row = Aval([1 if i == axis else d for i, d in enumerate(aval.shape)], aval.dtype)
     wide, index, flag = accumulated(row), Aval((), INT32 if n < 2**31 else np.int64), Aval((), BOOL)
@@ -177,7 +177,7 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
         at = [j if k == axis else r.constant(0, index) for k in range(aval.ndim)]
         rows = [r.op("stablehlo.dynamic_slice", [x, *at], row, slice_sizes=sizes) for x in xs]
         carry, y = r.program(program, [carry, *rows])
-        if prim is cumprod_ and row.category == COMPLEX:  # 1 times an infinite one has nan parts
+        if prim is cumprod_ and row.category == COMPLEX:  # 1 times an infinity has nan parts
             first = r.compare(i, r.constant(0, index), "EQ", flag)
             carry = y = r.op("stablehlo.select", [first, rows[0], y], row)
         out = r.op("stablehlo.dynamic_update_slice", [out, y, *at], aval)
@@ -189,11 +189,11 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     return e.op("stablehlo.while", state, *types, regions=[(types, going), (types, turn)])[2]
 
 
-# ---- as a tree -----------------------------------------------------------------------------
+# ---- tree of depth 2 log n -----------------------------------------------------------------
 
 
 def tree(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
-    """The same in 2 log n steps: for machines that do a whole step at once."""
+    """Compute the running results in 2 log n steps, for devices that run each step in parallel."""
     aval = xs[0].aval
     vs = [convert(x, accumulated(aval).dtype) for x in xs]
     vs = [rev.bind(v, axes=(axis,)) for v in vs] if reverse else vs
@@ -203,7 +203,7 @@ def tree(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
 
 
 def _climb(join: Callable, xs: Sequence[Any], axis: int) -> Sequence[Any]:
-    """Pairs are joined, the half as long rest is solved, and what is between is filled in."""
+    """Join pairs, solve the problem of half the length, and fill in the elements between."""
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
@@ -219,7 +219,7 @@ def _climb(join: Callable, xs: Sequence[Any], axis: int) -> Sequence[Any]:
 
 
 def _interleave(x: Any, y: Any, axis: int, n: int) -> Any:
-    """x[0], y[0], x[1], y[1], ...: n elements along `axis`."""
+    """Return x[0], y[0], x[1], y[1], ...: n elements along `axis`."""
     m = n // 2
     a = slice_in_dim(x, 0, m, 1, axis)
     both = concatenate([expand_dims(a, axis + 1), expand_dims(y, axis + 1)], axis + 1)
@@ -227,11 +227,11 @@ def _interleave(x: Any, y: Any, axis: int, n: int) -> Any:
     return out if n == 2 * m else concatenate([out, slice_in_dim(x, m, m + 1, 1, axis)], axis)
 
 
-# ---- which of them -------------------------------------------------------------------------
+# ---- choice by platform --------------------------------------------------------------------
 
 
 def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
-    """The same, said as a scan."""
+    """Compute the running results with a scan."""
     aval = xs[0].aval
     row = Aval(aval.shape[:axis] + aval.shape[axis + 1 :], aval.dtype)
     rows = [moveaxis(convert(x, aval.dtype), axis, 0) for x in xs]
@@ -268,7 +268,7 @@ for _p in _laws:
     _rules(_p)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _running(prim: Primitive, what: str, example: list[float]) -> Callable:
@@ -322,14 +322,14 @@ cumlogsumexp = _along(cumlogsumexp_, "Logarithm of the running sum of e**x, for 
 
 
 def linear_recurrence(a: Any, u: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """y with y[i] = a[i] * y[i - 1] + u[i] along `axis`, from zero, in linear work.
+    """Return y with y[i] = a[i] * y[i - 1] + u[i] along `axis`, from zero, in linear work.
 
     Args:
       a, u: arrays of numbers, which broadcast together.
       axis: of the broadcast arrays.
-      reverse: whether it runs from the end, with y[i + 1] in place of y[i - 1].
+      reverse: True to run from the end, with y[i + 1] in place of y[i - 1].
 
-    Raises AxisError for an axis that is not there.
+    Raises AxisError for an axis out of range.
 
     >>> import numpy as np
     >>> linear_recurrence(np.array([0.5, 0.5, 0.5]), np.array([4.0, 0.0, 1.0])).tolist()

@@ -1,12 +1,12 @@
 """Convolutions that the compiler may divide over devices.
 
-XLA's partitioner gives wrong numbers, or ends the process, for many convolutions of which an
-operand or the result is divided along an axis of space, or along one that is made of groups.  So
-space is brought together first.  A convolution by groups is said as products of matrices, one for
-each position of the kernel or of the result, with the groups as an axis of their own: these may be
-divided, as may the batch.  Examples of which each has its own kernel are such groups.
+XLA's partitioner gives wrong numbers, or ends the process, for many divided convolutions.  It does
+so where an operand or the result is divided along a spatial axis, or along an axis of groups.
+Spatial axes are therefore gathered first.  A convolution by groups is lowered as products of
+matrices, one for each position of the kernel or of the result.  The groups are an axis of their
+own, which may be divided, as may the batch.  Examples with a kernel each are such groups.
 
-Invariant: no convolution by groups that the compiler may divide reaches it with its groups open.
+Invariant: no convolution by groups that the compiler may divide reaches it with its groups divided.
 """
 
 import math
@@ -22,11 +22,11 @@ from .contraction import dot_general
 from .shape import concatenate, convert, expand_dims, pad, reshape, slice_, transpose
 
 MOST_PRODUCTS = 128
-"""The most positions for which there is a product each: a module of more takes long to compile."""
+"""The most positions to lower with one product each; larger modules take long to compile."""
 
 
 def by_products(params: dict[str, Any], x: Aval, y: Aval, out: Aval) -> bool:
-    """Return whether a convolution is to be products of matrices in a module that is divided."""
+    """Return True if a convolution in a divided module is lowered as products of matrices."""
     dims = params["dims"]
     if params["feature_group_count"] * params["batch_group_count"] == 1:
         return False
@@ -39,7 +39,7 @@ def by_products(params: dict[str, Any], x: Aval, y: Aval, out: Aval) -> bool:
 
 
 def whole_axes(params: dict[str, Any], products: bool) -> tuple[Sequence[int], ...]:
-    """Return the axes of input, kernel and result that each device must have whole."""
+    """Return the axes of input, kernel and result that every device must hold undivided."""
     dims = params["dims"]
     if products or params["feature_group_count"] * params["batch_group_count"] == 1:
         return dims.lhs_spec[2:], dims.rhs_spec[2:], dims.out_spec[2:]
@@ -68,7 +68,7 @@ def _products(
     window = y.aval.shape[3:]
     reach = [(n - 1) * step + 1 for n, step in zip(window, rhs_dilation)]
     places = [(n - w) // s + 1 for n, w, s in zip(x.aval.shape[3:], reach, window_strides)]
-    # sums of many products are rounded once, as those of a convolution are
+    # A convolution rounds its sum once; summing products in a narrow dtype would round each term.
     wide = np.dtype(np.float32) if out_dtype.itemsize < 4 and out_dtype.kind in "fV" else out_dtype
     how = {"precision": precision, "out_dtype": wide}
     if math.prod(window) <= math.prod(places):
@@ -89,7 +89,7 @@ def _grouped(x: Any, axis: int, groups: int) -> Any:
 
 
 def _every(x: Any, start: Sequence[int], count: Sequence[int], steps: Sequence[int]) -> Any:
-    """Return so many elements along each axis of space, from `start` on, `steps` apart."""
+    """Return `count` elements along each spatial axis, from `start` on, `steps` apart."""
     front = x.aval.shape[:3]
     ends = [a + (n - 1) * s + 1 for a, n, s in zip(start, count, steps)]
     return slice_.bind(
@@ -101,7 +101,7 @@ def _each_of_window(
     x: Any, y: Any, window: Sequence[int], places: Sequence[int], apart: Sequence[int],
     strides: Sequence[int], how: Any,
 ) -> Any:  # fmt: skip
-    """Return the sum of what each position of the kernel gives: groups, batch, space, features."""
+    """Return the sum over the positions of the kernel: groups, batch, space, features."""
     total: Any = None
     for at in product(*map(range, window)):
         shifted = _every(x, [i * d for i, d in zip(at, apart)], places, strides)

@@ -1,7 +1,7 @@
 """Dynamic slices: boxes of an array read and written at computed positions.
 
-Invariant: a box lies inside, moved there where it sticks out.  Primitives count positions from the
-front; the functions that users call also count negative ones from the end.
+Invariant: a box lies inside the array; one that extends beyond it is moved.  Primitives count
+positions from the front; the functions that users call also count negative ones from the end.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def _place(name: str, x: Aval, starts: Sequence[Aval], sizes: Sequence[Any]) -> 
 
 @primitive("core.dynamic_slice", traits=(Indexing,))
 def dynamic_slice_(x: Aval, *starts: Aval, sizes: Sizes) -> Aval:
-    """The box of `sizes` at `starts`, moved inside where it sticks out."""
+    """Read the box of `sizes` at `starts`, moved inside if it extends beyond the array."""
     _place("dynamic_slice", x, starts, sizes)
     return x.with_shape(sizes)
 
@@ -81,8 +81,10 @@ def _(e, xs, ins, outs, sizes):
 
 
 def _within(e, starts, avals, shape, sizes):
-    """Positions where the box is within the array, as the operation itself understands them; on
-    axes that are divided over devices the compiler forgets to."""
+    """Clamp positions to keep the box within the array.
+
+    The operation clamps by definition, but the compiler omits it on axes divided over devices.
+    """
     if not e.is_divided or is_symbolic((*shape, *sizes)):
         return starts
     found = []
@@ -94,7 +96,7 @@ def _within(e, starts, avals, shape, sizes):
 
 
 def _narrow(e, x, aval):
-    """A position as an i32, brought into its range."""
+    """Convert a position to i32, clamped to its range."""
     if aval.dtype == INT32:
         return x
     low, high = (
@@ -112,7 +114,7 @@ def _stacked(e, xs):
 
 @primitive("core.dynamic_update_slice", traits=(Indexing,))
 def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
-    """`x` with `box` written at `starts`, moved inside where it sticks out."""
+    """Write `box` into `x` at `starts`, moved inside if it extends beyond the array."""
     if box.ndim != x.ndim or box.dtype != x.dtype:
         raise OperandTypeError(
             f"dynamic_update_slice: {box!r} is no box of {x!r}",
@@ -131,11 +133,11 @@ def _(e, xs, ins, outs):
     return take_back(e, out, wide, outs[0])
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
-    """For each axis, whether negative positions count from its end."""
+    """Return, for each axis, True if negative positions count from its end."""
     if isinstance(allowed, bool | np.bool):
         return (bool(allowed),) * x.aval.ndim
     try:
@@ -151,7 +153,7 @@ def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
 
 
 def _inside(i: Any, n: Any, what: str) -> Any:
-    """A position that is counted from the front."""
+    """Return a position that counts from the front; raises SubscriptError if it is negative."""
     if i.__class__ is Literal and i.value < 0:
         raise SubscriptError(
             f"{what}: position {i.value} on an axis of size {n} is negative",
@@ -199,15 +201,15 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
 def dynamic_slice(
     operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
 ) -> Any:
-    """The box of `slice_sizes` whose corner is at `start_indices`.
+    """Read the box of `slice_sizes` whose corner is at `start_indices`.
 
     Args:
       operand: an array.
       start_indices: an integer (or array without axes) for each axis; negative ones count from
-        the end.  A box that sticks out is moved inside.
+        the end.  A box that extends beyond the array is moved inside.
       slice_sizes: a size for each axis.
-      allow_negative_indices: a boolean, or one for each axis: False promises that positions are not
-        negative, and saves asking.
+      allow_negative_indices: a boolean, or one for each axis.  False promises that positions are
+        not negative, and saves the test.
 
     Raises TypeRule if the numbers do not fit the array.
 
@@ -223,10 +225,10 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Any:
-    """`operand` with the box `update`, an array of the same rank, written at `start_indices`.
+    """Return `operand` with the box `update`, of the same rank, written at `start_indices`.
 
-    Positions, and `allow_negative_indices`, are as in `dynamic_slice`.  Raises TypeRule if the box
-    is larger than the operand, or numbers do not fit.
+    Positions and `allow_negative_indices` are as in `dynamic_slice`.  Raises TypeRule if the box
+    is larger than the operand, or the numbers of axes and positions differ.
 
     >>> import plait
     >>> plait.lax.dynamic_update_slice(plait.numpy.zeros(4), plait.numpy.ones(2), (1,))
@@ -242,9 +244,9 @@ def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: Any, axis: int = 0, *,
     allow_negative_indices: bool = True,
 ) -> Any:  # fmt: skip
-    """`slice_size` elements from `start_index` along one axis; positions as in `dynamic_slice`.
+    """Read `slice_size` elements from `start_index` along one axis; positions as `dynamic_slice`.
 
-    Raises AxisError for an axis that is not there, TypeRule for sizes that do not fit.
+    Raises AxisError for an axis out of range, TypeRule for sizes that do not fit.
 
     >>> import plait
     >>> plait.lax.dynamic_slice_in_dim(plait.numpy.arange(5), 1, 2).tolist()
@@ -261,9 +263,9 @@ def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
     allow_negative_indices: bool = True,
 ) -> Any:  # fmt: skip
-    """The element at `index` along one axis, which is kept with size 1, or dropped.
+    """Read the element at `index` along one axis, which is kept with size 1, or dropped.
 
-    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there.
+    Positions are as in `dynamic_slice`.  Raises AxisError for an axis out of range.
 
     >>> import plait
     >>> plait.lax.dynamic_index_in_dim(plait.numpy.arange(5), -1, keepdims=False).item()
@@ -279,9 +281,9 @@ def _without(x: Any, axis: int) -> Any:
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """The element at a fixed `index` along one axis, which is kept with size 1, or dropped.
+    """Read the element at a fixed `index` along one axis, which is kept with size 1, or dropped.
 
-    Raises SubscriptError (an IndexError) if there is none, AxisError for such an axis.
+    Raises SubscriptError (an IndexError) for an index out of range, AxisError for such an axis.
 
     >>> import plait
     >>> plait.lax.index_in_dim(plait.numpy.arange(5), 3, keepdims=False).item()
@@ -318,10 +320,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with the box `update` written from `start_index` along one axis.
+    """Return `operand` with the box `update` written from `start_index` along one axis.
 
-    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule
-    if the box does not fit.
+    Positions are as in `dynamic_slice`.  Raises AxisError for an axis out of range, TypeRule if the
+    box does not fit.
 
     >>> import plait
     >>> zeros, one = plait.numpy.zeros(3), plait.numpy.ones(1)
@@ -337,11 +339,10 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`operand` with the element at `index` along one axis replaced by `update`, which has that
-    axis with size 1, or does not have it.
+    """Return `operand` with the element at `index` along one axis replaced by `update`.
 
-    Positions are as in `dynamic_slice`.  Raises AxisError for an axis that is not there, TypeRule
-    if the update does not fit.
+    `update` has that axis with size 1, or lacks it.  Positions are as in `dynamic_slice`.  Raises
+    AxisError for an axis out of range, TypeRule if the update does not fit.
 
     >>> import plait
     >>> plait.lax.dynamic_update_index_in_dim(plait.numpy.zeros(3), 1.0, 1, 0).tolist()

@@ -3,8 +3,8 @@
 Calling a primitive promotes its operands (numpy's broadcasting, weak Python scalars); `bind` takes
 operands that agree already.
 
-Invariant: operands of a type rule agree in shape and dtype; `promoted` makes them agree, once,
-before any interpreter sees them.
+Invariant: operands of a type rule agree in shape and dtype; `promoted` converts them, once, before
+any interpreter receives them.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ from .shape import convert, fit
 
 
 def promoted(args: Sequence[Any]) -> Sequence[Any]:
-    """Operands in one shape and dtype: numpy's promotion, with weak Python scalars."""
+    """Bring operands to one shape and dtype: numpy's promotion, with weak Python scalars."""
     if len(args) == 1:
         return args if isinstance(args[0], Value) else [as_value(args[0])]
     vs = [a if isinstance(a, Value) else as_value(a) for a in args]
@@ -65,7 +65,7 @@ def promoted(args: Sequence[Any]) -> Sequence[Any]:
 
 
 def comparable(args: Sequence[Any]) -> Sequence[Any]:
-    """The same for comparisons, which have an answer for Python integers out of bounds too."""
+    """Promote operands of a comparison, which accepts Python integers out of bounds too."""
     try:
         return promoted(args)
     except OutOfBounds:
@@ -75,7 +75,7 @@ def comparable(args: Sequence[Any]) -> Sequence[Any]:
 
 
 def floating(args: Sequence[Any]) -> Sequence[Any]:
-    """The same, integers and booleans made floats."""
+    """Promote operands, and convert integers and booleans to floats."""
     if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
         return args
     vs = promoted(args)
@@ -110,7 +110,7 @@ EVERY = (*ANY, OPAQUE)
 
 
 def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
-    """The common type of operands, which must be of one shape and an accepted dtype."""
+    """Return the common type of operands, which must have one shape and an accepted dtype."""
     for y in rest:
         if y is not x:
             if y.shape != x.shape or y.dtype != x.dtype:
@@ -249,11 +249,11 @@ rem = _define("rem", None, "Remainder of division towards zero: the sign is that
 
 
 def _division(hlo: str, of_nothing: Callable[[Emitter, Any, Aval], Any]) -> Callable:
-    """The lowering of a division; `of_nothing(e, x, aval)` is what integers by 0 give.
+    """Return the lowering of a division; `of_nothing(e, x, aval)` is the result of integers by 0.
 
-    The compiler folds a division of what it knows (constants, sizes that were put in, arguments of
-    functions that are inlined) in the process that compiles, and a 0 among the divisors ends that
-    process; so, unless divisors are written down and none is 0, 0 is replaced before.
+    The compiler itself evaluates divisions of known values: constants, substituted sizes, arguments
+    of inlined functions.  A divisor of 0 then ends the process that compiles.  Zeros are therefore
+    replaced first, unless the divisors are constants without zeros.
     """
 
     def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
@@ -282,10 +282,10 @@ nextafter = _define("nextafter", "chlo.next_after", "The next float from x towar
 
 
 def extreme(name: str) -> Callable[..., Any]:
-    """A function that emits "maximum" or "minimum" of operands `xs` of a type.
+    """Return a function that emits "maximum" or "minimum" of operands `xs` of a type.
 
-    Complex numbers are compared in lexicographic order, nan first of all: the compiler's own
-    operation looks at real parts only.
+    Complex numbers are compared in lexicographic order, with nan first of all.  The compiler's own
+    operation compares real parts only.
     """
     direction = "GT" if name == "maximum" else "LT"
 
@@ -298,7 +298,7 @@ def extreme(name: str) -> Callable[..., Any]:
         (ar, ai), (br, bi) = [[e.op(f"stablehlo.{p}", [v], part) for p in ("real", "imag")]
                               for v in xs]  # fmt: skip
         beyond = e.compare(ar, br, direction, pred)
-        no_less = e.compare(ai, bi, direction[0] + "E", pred)  # of equal ones it is the first
+        no_less = e.compare(ai, bi, direction[0] + "E", pred)  # of equal numbers, take the first
         tie = logic("and", e.compare(ar, br, "EQ", pred), no_less)
         nan = e.compare(xs[0], xs[0], "NE", pred)
         other = e.compare(xs[1], xs[1], "EQ", pred)
@@ -317,12 +317,15 @@ _lower_extreme(minimum, extreme("minimum"))
 
 
 _NORMAL = {"bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
-"""The least normal number of dtypes whose subnormal ones CPUs are told to take for zeros."""
+"""The least normal number of each dtype whose subnormal numbers XLA flushes to zero on CPUs."""
 
 
 def without_subnormals(e, x, aval):
-    """Zeros of their sign for subnormal numbers: on CPUs the compiler's arithmetic has them so, and
-    what it makes of its library's functions of them is neither that nor right."""
+    """Replace subnormal numbers by zeros of their sign.
+
+    On CPUs the compiler's arithmetic flushes them, but its library functions give results that are
+    correct neither for zero nor for the number itself.
+    """
     if aval.dtype.name not in _NORMAL or "cpu" not in e.unit.platforms:
         return x
     tiny = e.constant(_NORMAL[aval.dtype.name], aval)
@@ -333,7 +336,7 @@ def without_subnormals(e, x, aval):
 
 
 def _steady(hlo):
-    """The lowering rule by an operation of the compiler that is wrong for subnormal numbers."""
+    """Return a lowering rule by a compiler operation that is wrong for subnormal numbers."""
 
     def rule(e, xs, ins, outs):
         return e.op(hlo, [without_subnormals(e, x, a) for x, a in zip(xs, ins)], outs[0])
@@ -394,7 +397,7 @@ digamma = _function("digamma", "chlo.digamma", "Derivative of lgamma.", accepts=
 
 
 def _integer_pow(x: Aval, *, exponent: int) -> Aval:
-    """x ** exponent, for a fixed integer."""
+    """Raise `x` to a fixed integer power."""
     out = agreed("integer_pow", NUMBER, x)
     if exponent < 0 and not x.inexact:
         raise OperandTypeError(
@@ -409,11 +412,11 @@ integer_pow = Primitive("core.integer_pow", _integer_pow, (Elementwise,), prepar
 
 @lower_rules.rule(integer_pow)
 def _(e, xs, ins, outs, exponent):
-    """By repeated squaring.
+    """Lower by repeated squaring.
 
-    A negative power is the product of two that are half as far from 1: of x ** 2 alone, which may
-    be infinite or 0, the reciprocal may be neither.  Narrow floats are widened meanwhile, for the
-    same reason, so that the result is rounded once.
+    A negative power is the product of two factors with about half the exponent each: x ** 2 may
+    overflow or underflow where its reciprocal does not.  Narrow floats are widened meanwhile, for
+    the same reason, so that the result is rounded once.
     """
     (x,), (aval,) = xs, ins
     if aval.inexact and aval.dtype.itemsize < 4 and not 0 <= exponent <= 2:
@@ -516,7 +519,7 @@ def _choose(args: Sequence[Any]) -> Sequence[Any]:
 
 
 def _select(p: Aval, x: Aval, y: Aval) -> Aval:
-    """`x` where `p`, else `y`."""
+    """Select elements of `x` where `p` is True, else of `y`."""
     if p.shape != x.shape or p.dtype != BOOL:
         raise ShapeError(
             f"select: the predicate is {p!r} for {x!r}", fix="give a boolean array of that shape"
@@ -529,7 +532,7 @@ lower_rules.rule(select)(simple("select"))
 
 
 def _clamp(low: Aval, x: Aval, high: Aval) -> Aval:
-    """`x` brought into [low, high]."""
+    """Clamp `x` to [low, high]."""
     return agreed("clamp", ORDERED, low, x, high)
 
 
@@ -539,7 +542,7 @@ clamp = Primitive("core.clamp", _clamp, (Increasing, Elementwise), prepare=promo
 @lower_rules.rule(clamp)
 def _(e, xs, ins, outs):
     low, x, high = xs
-    if ins[1].category == BOOLEAN:  # for which the compiler's fast tier has no clamp
+    if ins[1].category == BOOLEAN:  # The compiler's fast tier has no clamp of booleans.
         return e.op("stablehlo.and", [e.op("stablehlo.or", [x, low], outs[0]), high], outs[0])
     return e.op("stablehlo.clamp", xs, outs[0])
 
@@ -562,14 +565,14 @@ once = _define("once", None, "x itself, rounded in one way: whoever reads it rea
 
 @lower_rules.rule(once)
 def _(e, xs, ins, outs):
-    # what is compared with an extreme that was found among it must be what it was found among
+    # Values are compared with their own extreme, so both uses must read the same rounding.
     if e.unit.rounds_alike or not ins[0].inexact:
         return xs[0]
     return e.op("stablehlo.optimization_barrier", xs, *outs)
 
 
 def copied(x: Any) -> Any:
-    """An array in memory of its own; traced values have none, and are returned as they are."""
+    """Copy an array to memory of its own; traced values have no memory and are returned as is."""
     if x.__class__ is not Array or current() is not GROUND:
         return x
     return standing_for(stop(laid(x)), x.aval) if x.aval.category == OPAQUE else stop(x)
@@ -579,7 +582,7 @@ def copied(x: Any) -> Any:
 
 
 def _reduce_precision(x: Aval, *, exponent_bits: int, mantissa_bits: int) -> Aval:
-    """Rounded to a float of so many bits, in the dtype it has."""
+    """Round to a float with this many bits, and keep the dtype."""
     return agreed("reduce_precision", FLOAT, x)
 
 
@@ -600,17 +603,18 @@ def _(e, xs, ins, outs, exponent_bits, mantissa_bits):
 
 
 def square(x: Any) -> Any:
-    """x * x."""
+    """Return x * x."""
     return integer_pow(x, exponent=2)
 
 
 def power(x: Any, y: Any) -> Any:
-    """x ** y as Python and numpy mean it: repeated multiplication for fixed integers, integer
-    powers of integers stay integers.
+    """Return x ** y as in Python and numpy.
+
+    Fixed integer powers are repeated multiplication, and integer powers of integers stay integers.
 
     x, y: numbers; shapes broadcast, dtypes are promoted.  Raises TypeRule for integers to a power
-    that is known to be negative; among exponents in an array a negative one gives 1 / x ** -y cut
-    off at the point: 1 and -1 stay what they are, or change their sign, and all else is 0.
+    that is known to be negative.  In an array of exponents, a negative one gives 1 / x ** -y
+    truncated to an integer: 1 or -1 if x is, else 0.
 
     >>> import plait
     >>> plait.numpy.power(2, 3).item()
@@ -635,7 +639,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _integers_to_integers(x: Any, y: Any) -> Any:
-    """By squaring, over the bits of the exponent; what is left of 1 / x ** -y for negative ones."""
+    """Multiply squares over the bits of the exponent; truncate 1 / x ** -y for negative ones."""
     bits = x.aval.dtype.itemsize * 8 - (x.aval.dtype.kind == "i")
     one = Literal(1, x.aval)
     out, base = one, x
@@ -646,13 +650,13 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
     unsigned = y.aval.dtype == BOOL or "uint" in y.aval.dtype.name
     if unsigned:
         return out
-    # the low bits of -n say whether n is odd, as those of n do: 1 and -1 are right as they are
+    # The low bit of n decides the sign of (-1) ** n, also for negative n, so 1 and -1 are right.
     lost = and_(lt(y, 0), and_(ne(base, 1), ne(base, -1)))
     return select(lost, Literal(0, x.aval), out)
 
 
 def _ordering(strict: Primitive, prim: Primitive) -> Callable:
-    """`prim`, also of complex numbers: by real part; where these are equal, by imaginary part."""
+    """Extend `prim` to complex numbers: by real part; where these are equal, by imaginary part."""
 
     def function(x: Any, y: Any, /) -> Any:
         a, b = comparable((x, y))
@@ -669,12 +673,12 @@ greater, greater_equal = _ordering(gt, gt), _ordering(gt, ge)
 
 
 def true_divide(x: Any, y: Any) -> Any:
-    """x / y, of floats."""
+    """Return x / y, as floats."""
     return div.bind(*floating((x, y)))
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """The greatest integer not above x / y; 0 for integers by zero.
+    """Return the greatest integer not above x / y; 0 for integers by zero.
 
     x, y: real; shapes broadcast, dtypes are promoted.
 
@@ -686,12 +690,12 @@ def floor_divide(x: Any, y: Any) -> Any:
     if a.aval.inexact:
         q = div.bind(a, b)
         r = rem.bind(a, b)
-        # dividing what divides evenly: x / y alone may round up to the next integer
+        # (x - r) / y divides evenly; x / y alone may round up to the next integer.
         exact = div.bind(sub.bind(a, r), b)
         down = and_(ne(r, 0), ne(lt(r, 0), lt(b, 0)))
         whole = select(down, sub(exact, 1), exact)
         whole = select(eq(whole, 0), mul(q, 0), whole)  # a zero has the sign of the quotient
-        # of an infinity, or by one, the quotient itself: (-1) // inf is -0, as the standard has it
+        # For infinite operands return the quotient: (-1) // inf is -0, as the array API defines it.
         return select(and_(is_finite(q), is_finite(b)), round_even(whole), q)
     q, r = div.bind(a, b), rem.bind(a, b)
     if a.aval.dtype.kind == "u":
@@ -700,14 +704,20 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _by_nonzero(out: Any, y: Any) -> Any:
-    """What integers were divided to, and 0 by zero, as numpy has it; the machine has anything."""
+    """Return the quotient of integers, and 0 for division by zero, as numpy does.
+
+    The hardware's result of a division by zero is undefined.
+    """
     if y.__class__ is Literal and y.value:
         return out
     return select(eq(y, 0), Literal(0, out.aval), out)
 
 
 def modulo(x: Any, y: Any) -> Any:
-    """Remainder of floor division: the sign is that of y, also of zeros; 0 for integers by zero."""
+    """Return the remainder of floor division: its sign is that of y, also of zeros.
+
+    It is 0 for integers by zero.
+    """
     a, b = promoted((x, y))
     r = rem.bind(a, b)
     if not a.aval.inexact:
@@ -718,12 +728,12 @@ def modulo(x: Any, y: Any) -> Any:
     out = select(and_(some, ne(lt(r, 0), down)), add.bind(r, b), r)
     if a.aval.category != FLOATING:
         return out
-    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # it varies as r does
+    zero = select(down, neg(sub(stop(r), r)), sub(r, stop(r)))  # 0, with the derivative of r
     return select(some, out, zero)
 
 
 def fmod(x: Any, y: Any) -> Any:
-    """Remainder of division towards zero: the sign is that of x; 0 for integers by zero."""
+    """Return the remainder of division towards zero, with the sign of x; 0 for integers by zero."""
     a, b = promoted((x, y))
     r = rem.bind(a, b)
     return r if a.aval.inexact else _by_nonzero(r, b)

@@ -1,16 +1,16 @@
-"""Windows in axes that may be too short for them, because their size is known by name only.
+"""Windows along axes of symbolic size, which may be too short for them.
 
-With `n >= 0` a program is made once for all n, so that `x[0]` of an empty axis can not be refused
-when it is made, as it is for arrays of known sizes.  This is what happens instead, everywhere:
+With `n >= 0` a program is made once for all n.  `x[0]` of a possibly empty axis therefore cannot be
+refused during tracing, as it is for arrays of known sizes.  Instead, everywhere:
 
-* what is read by position from an axis that is empty is 0 (False), and with mode "fill" it is the
-  fill value, as for every position outside;
-* what is written by position into an axis that is empty is left out;
-* `max`, `argmax` and their like give what the operation starts with: the least value, position 0.
+* reading by position from an empty axis gives 0 (False), and with mode "fill" the fill value, as
+  for every position outside;
+* writing by position into an empty axis has no effect;
+* `max`, `argmax` and similar functions give their start value: the least value, position 0.
 
-The compiler's operations ask that a window fits.  So the axis is made long enough for it where that
-is not certain, and cut again after writing; for sizes that suffice this is nothing, and gone when
-the program is compiled.
+The compiler's operations require that a window fits.  Where that is uncertain, the axis is padded
+to the window's size and cut again after writing.  For sizes that suffice the pad is empty, and the
+compiler removes it.
 
 Invariant: arrays of known sizes, and symbolic ones that are long enough for all sizes admitted, are
 passed on as they are.
@@ -25,14 +25,14 @@ from .._xla.lower import Emitter
 
 
 def suffices(n: Any, m: Any) -> bool:
-    """Whether a window of size `m` fits an axis of size `n` for all sizes, or both are numbers."""
+    """Return True if a window of size `m` always fits an axis of size `n`, or both are ints."""
     if n.__class__ is int and m.__class__ is int:
         return True
     return decide_ge(n, m) is True
 
 
 def with_room(aval: Aval, windows: Sequence[Any]) -> Aval:
-    """The type with axes as long as windows of these sizes need; itself if they are."""
+    """Return the type with axes long enough for these windows; `aval` itself if they are."""
     shape = aval.shape
     if all(map(suffices, shape, windows)):
         return aval
@@ -42,7 +42,7 @@ def with_room(aval: Aval, windows: Sequence[Any]) -> Aval:
 
 
 def make_room(e: Emitter, x: Any, aval: Aval, wide: Aval, value: Any = 0) -> Any:
-    """Lower the lengthening of `x`, of type `aval`, to the type that `with_room` gave."""
+    """Pad `x`, of type `aval`, to the type that `with_room` returned."""
     if wide.shape == aval.shape:
         return x
     none = e.shape((0,) * aval.ndim)
@@ -52,7 +52,7 @@ def make_room(e: Emitter, x: Any, aval: Aval, wide: Aval, value: Any = 0) -> Any
 
 
 def take_back(e: Emitter, x: Any, wide: Aval, aval: Aval) -> Any:
-    """Lower the cutting of what `make_room` lengthened."""
+    """Cut `x`, which `make_room` padded, back to the type `aval`."""
     if wide.shape == aval.shape:
         return x
     none, ones = e.shape((0,) * aval.ndim), e.shape((1,) * aval.ndim)
@@ -60,7 +60,8 @@ def take_back(e: Emitter, x: Any, wide: Aval, aval: Aval) -> Any:
 
 
 def together(aval: Aval, like: Aval, wide: Aval, axes: Sequence[int], with_: Sequence[int]) -> Aval:
-    """The type with axes `axes` as long as axes `with_` of `like`, where they are so in `wide`."""
+    """Return the type with axes `axes` as long as axes `with_` of `wide`, where `wide` padded
+    `like`."""
     shape = list(aval.shape)
     for a, b in zip(axes, with_, strict=True):
         if wide.shape[b] is not like.shape[b]:

@@ -1,7 +1,7 @@
 """Functions near the error function: Faddeeva's w, Dawson's integral, the scaled erfc, Owen's T.
 
-Invariant: nothing overflows or underflows that the value does not; the real functions keep all but
-a few units of their digits, and w all but some hundred units of its modulus.
+Invariant: intermediate results overflow or underflow only where the value does.  The real functions
+are accurate to a few units in the last place, and w to some hundred units of its modulus.
 """
 
 import math
@@ -49,19 +49,19 @@ _ROOT = math.sqrt(math.pi)
 
 
 def square_exp(x: Any) -> Any:
-    """e ** (x * x): the square is taken in two parts, of which the first is exact."""
+    """Return e ** (x * x).  The square is the sum of two parts; the first is exact."""
     head = _head(x)
     return exp(head * head) * exp((x - head) * (x + head))
 
 
 def bell(x: Any, rate: float = 1.0) -> Any:
-    """e ** (-rate * x * x), by the same parts; `rate` is a power of two."""
+    """Return e ** (-rate * x * x), by the same parts; `rate` is a power of two."""
     head = _head(x)
     return exp(-rate * head * head) * exp(-rate * (x - head) * (x + head))
 
 
 def _head(x: Any) -> Any:
-    """The first bits of numbers up to 64, so few that their square is exact."""
+    """Return the leading bits of numbers up to 64, few enough that their square is exact."""
     narrow = x.aval.dtype == np.float32
     small = select(lt(abs_(x), 64.0), x, 64.0)
     bits, exponent = (10, 8) if narrow else (22, 11)
@@ -69,12 +69,12 @@ def _head(x: Any) -> Any:
 
 
 def far_right(dtype: Any) -> float:
-    """From where on the series in 1 / x ** 2 are exact."""
+    """Return the size from which the series in 1 / x ** 2 are exact."""
     return 10.0 if real_dtype(dtype) == np.float64 else 6.0
 
 
 def odd_series(t: Any, step: float) -> Any:
-    """1 + 3 t + 15 t ** 2 + 105 t ** 3 + ... of t times `step`, which is 1 or -1."""
+    """Return 1 + 3 t + 15 t ** 2 + 105 t ** 3 + ... of t times `step`, which is 1 or -1."""
     terms = [1.0]
     for k in range(16):
         terms.append(step * terms[-1] * (2 * k + 3))
@@ -86,8 +86,8 @@ def odd_series(t: Any, step: float) -> Any:
 erfcx = define("erfcx", 1, "e ** (x * x) erfc(x), which does not underflow.", Decreasing)
 
 # Chebyshev coefficients of (1 + 2 x) erfcx(x) for x >= 0 in (x - 3.75) / (x + 3.75), the variable
-# of Shepherd and Laframboise, Math. Comp. 36 (1981); these and those below come from the cosine
-# transform of values to 40 digits
+# of Shepherd and Laframboise, Math. Comp. 36 (1981).  These coefficients and those below are the
+# cosine transform of values to 40 digits.
 _ERFCX = (
     1.1775789345674017, -0.004590054580646478, -0.08424913336651792, 0.05920993999819189,
     -0.026658668435305753, 0.009074997670705265, -0.002413163540417608, 0.0004907758365258086,
@@ -101,7 +101,7 @@ _ERFCX = (
 
 @said(erfcx)
 def _erfcx(x):
-    """On the left by reflection: 2 e ** (x * x) - erfcx(-x)."""
+    """Use reflection for x < 0: 2 e ** (x * x) - erfcx(-x)."""
     size = abs_(x)
     right = chebyshev(1.0 - 7.5 / (size + 3.75), _ERFCX) / (1.0 + 2.0 * size)
     left = maximum(minimum(x, 0.0), -28.0)
@@ -113,7 +113,7 @@ def _erfcx(x):
 dawsn = define("dawsn", 1, "Dawson's integral: e ** (-x * x) times the integral of e ** (t * t)\n"
                "from 0 to x.", ZeroPreserving)  # fmt: skip
 
-# of dawsn(x) / x up to 5, in x ** 2; of 2 x dawsn(x) beyond, in 1 / x ** 2
+# Coefficients of dawsn(x) / x up to 5, in x ** 2; of 2 x dawsn(x) beyond, in 1 / x ** 2.
 _DAWSN_NEAR = (
     0.1772453850902791, -0.27449077018166923, 0.2008907701804693, -0.13855477018186832,
     0.0898891701801088, -0.05480590618249315, 0.03140025625901689, -0.016913964194060348,
@@ -141,7 +141,7 @@ _TAYLOR = tuple([(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range(
 
 @said(dawsn)
 def _dawsn(x):
-    """Up to 1 by its Taylor series, DLMF 7.6.3."""
+    """Use the Taylor series DLMF 7.6.3 up to 1, and Chebyshev series beyond."""
     size = abs_(x)
     inside, part = minimum(size, 5.0), 5.0 / maximum(size, 5.0)
     near = inside * chebyshev(inside * inside * (2 / 25) - 1.0, _DAWSN_NEAR)
@@ -155,14 +155,14 @@ def _dawsn(x):
 
 
 def _wofz(z: Aval) -> Aval:
-    """Faddeeva's function w(z) = e ** (-z * z) erfc(-i z), of complex numbers."""
+    """Compute Faddeeva's function w(z) = e ** (-z * z) erfc(-i z) of complex numbers."""
     return agreed("wofz", IMAGINARY, z)
 
 
 wofz = Primitive("core.wofz", _wofz, (Elementwise,), prepare=floating)
 
-# of the expansion of w in (L + i z) / (L - i z), L = sqrt(N / sqrt 2): J. A. C. Weideman, SIAM J.
-# Numer. Anal. 31 (1994)
+# Coefficients of the expansion of w in (L + i z) / (L - i z), L = sqrt(N / sqrt 2):
+# J. A. C. Weideman, SIAM J. Numer. Anal. 31 (1994).
 _WEIDEMAN_20 = (
     1.9853009774971668, 1.6232081325119645, 1.1520634115639845, 0.7008013310382897,
     0.35704125599214176, 0.14575157593250515, 0.042984283879017225, 0.006026110195026273,
@@ -186,7 +186,7 @@ _WEIDEMAN_40 = (
 
 
 def _upper(z: Any) -> Any:
-    """In the upper half plane."""
+    """Compute w in the upper half plane."""
     narrow = z.aval.dtype == np.complex64
     terms, edge = (_WEIDEMAN_20, 1e4) if narrow else (_WEIDEMAN_40, 1e8)
     scale = math.sqrt(len(terms) / math.sqrt(2))
@@ -206,8 +206,11 @@ def _upper(z: Any) -> Any:
 
 @expand_rules.rule(wofz)
 def _(z):
-    """In the lower half plane 2 e ** (-z * z) - w(-z); on the real axis the parts are a bell and
-    Dawson's integral, on the imaginary one w is the scaled erfc."""
+    """Use 2 e ** (-z * z) - w(-z) in the lower half plane.
+
+    On the real axis the parts of w are a bell and Dawson's integral.  On the imaginary axis w is
+    the scaled erfc.
+    """
     x, y = real.bind(z), imag.bind(z)
     down = lt(y, 0.0)
     w = _upper(select(down, neg(z), z))
@@ -231,7 +234,7 @@ owens_t = define("owens_t", 2, "Owen's T(h, a): the chance that X > h and 0 < Y 
 
 @said(owens_t)
 def _owens_t(h, a):
-    """By Gauss's rule for |a| <= 1, and for others from T(a h, 1 / a): D. B. Owen, Ann. Math.
+    """Use Gauss's rule for |a| <= 1; for other a, use T(a h, 1 / a): D. B. Owen, Ann. Math.
     Statist. 27 (1956), equation 2.3."""
     size, width = minimum(abs_(h), 60.0), abs_(a)
     steep = gt(width, 1.0)
@@ -244,7 +247,7 @@ def _owens_t(h, a):
 
 
 def _by_gauss(h: Any, a: Any) -> Any:
-    """The defining integral, up to where its bell has vanished."""
+    """Integrate the definition up to where the bell vanishes."""
     narrow = h.aval.dtype == np.float32
     points, weights = np.polynomial.legendre.leggauss(16 if narrow else 32)
     reach = 5.6 if narrow else 8.6

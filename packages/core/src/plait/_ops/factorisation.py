@@ -1,7 +1,7 @@
 """Factorisations in finitely many steps: Cholesky, LU and QR, of stacks of matrices.
 
-Invariant: a factor is exactly triangular: what a routine leaves on the other side is cleared.  A
-matrix that can not be factorised gives nan, and the others of its stack are not touched by it.
+Invariant: a factor is exactly triangular; the values that a routine leaves on the other side are
+cleared.  A matrix that cannot be factorised gives nan, without effect on the others of its stack.
 """
 
 from typing import Any
@@ -28,8 +28,10 @@ from .shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
 
 @primitive("core.cholesky")
 def cholesky_(x: Aval) -> Aval:
-    """The lower triangular L with L @ L^H = x, of which the lower triangle is read; nan if x is
-    not positive definite."""
+    """Return the lower triangular L with L @ L^H = x.
+
+    Only the lower triangle of x is read.  The result is nan if x is not positive definite.
+    """
     stack_of("cholesky", x, square=True)
     return x.strong()
 
@@ -58,8 +60,11 @@ def _(e, xs, ins, outs):
 
 @primitive("core.lu", many=True)
 def lu_(x: Aval) -> list:
-    """(L and U in one matrix, pivots): row i was exchanged with row pivots[i], one after the
-    other; the unit diagonal of L is left out."""
+    """Return (L and U in one matrix, pivots).
+
+    Row i was exchanged with row pivots[i], one after the other.  The unit diagonal of L is left
+    out.
+    """
     lead, m, n = stack_of("lu", x)
     return [x.strong(), Aval((*lead, fewer(m, n)), INT32)]
 
@@ -70,7 +75,7 @@ def _(e, xs, ins, outs):
     if nothing(aval):
         return [xs[0], e.constant(0, pivots)]
     here = platform(e, "lu", "rocm", "tpu")
-    if here == "tpu":  # what comes third is the permutation that the pivots make
+    if here == "tpu":  # The third result is the permutation that the pivots make.
         order = pivots.with_shape((*aval.shape[:-1],))
         return tpu_kernel(e, "LuDecomposition", xs, [aval, pivots, order], 2)[:2]
     name = lapack("getrf", aval) if here == "cpu" else solver(here, "getrf")
@@ -82,7 +87,7 @@ def _(e, xs, ins, outs):
 
 @primitive("core.pivots_to_permutation", traits=(Discrete,))
 def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
-    """The order of `size` rows after exchanging row i with row pivots[i], one after the other."""
+    """Return the order of `size` rows after exchanging row i with row pivots[i], one by one."""
     if pivots.dtype != INT32 or not pivots.ndim:
         raise ShapeError(
             f"pivots are int32 vectors, not {pivots!r}", fix='convert with .astype("int32")'
@@ -97,8 +102,10 @@ def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
 
 @expand_rules.rule(pivots_to_permutation)
 def _(pivots, *, size):
-    """One exchange after the other; rows are found by masks, for all matrices of a stack at
-    once."""
+    """Exchange rows one after the other.
+
+    Masks select the rows, for all matrices of a stack at once.
+    """
     aval = pivots.aval
     order = Aval((*aval.shape[:-1], size), INT32)
     start = iota(INT32, order.shape, order.ndim - 1)
@@ -131,7 +138,7 @@ def _exchanged(order: Any, i: Any, j: Any) -> list:
 
 @primitive("core.geqrf", many=True)
 def geqrf(x: Aval) -> list:
-    """(R above reflectors, their coefficients): the product of the reflectors is Q."""
+    """Return (R above reflectors, their coefficients); the product of the reflectors is Q."""
     lead, m, n = stack_of("geqrf", x)
     return [x.strong(), Aval((*lead, fewer(m, n)), x.dtype)]
 
@@ -150,8 +157,10 @@ def _(e, xs, ins, outs):
 
 @primitive("core.geqp3", many=True)
 def geqp3(x: Aval) -> list:
-    """(R above reflectors, order of the columns, coefficients of the reflectors): the columns of
-    x, in that order, are Q @ R, and the diagonal of R does not increase in size."""
+    """Return (R above reflectors, order of the columns, coefficients of the reflectors).
+
+    The columns of x, in that order, are Q @ R.  The diagonal of R does not increase in size.
+    """
     lead, m, n = stack_of("geqp3", x)
     return [x.strong(), Aval((*lead, n), INT32), Aval((*lead, fewer(m, n)), x.dtype)]
 
@@ -177,8 +186,10 @@ def _(e, xs, ins, outs):
 
 @primitive("core.householder_product")
 def householder_product_(x: Aval, taus: Aval) -> Aval:
-    """The first columns of the product of reflectors I - tau v v^H, with v below the diagonal of
-    x, one column each."""
+    """Return the first columns of the product of reflectors I - tau v v^H.
+
+    Each v is a column of x below the diagonal.
+    """
     lead, m, n = stack_of("householder_product", x)
     reflectors(x, taus, "householder_product")
     if not is_symbolic((m, n)) and m < n:
@@ -190,7 +201,7 @@ def householder_product_(x: Aval, taus: Aval) -> Aval:
 
 
 def reflectors(x: Aval, taus: Aval, name: str) -> None:
-    """Raises TypeRule unless there are coefficients for some of the columns."""
+    """Require coefficients for at most all columns of `x`; raises TypeRule."""
     many = taus.shape[-1] if taus.ndim else 0
     wrong = not taus.ndim or taus.shape[:-1] != x.shape[:-2] or taus.dtype != x.dtype
     if wrong or (not is_symbolic((many, x.shape[-1])) and many > x.shape[-1]):
@@ -217,8 +228,10 @@ def _(e, xs, ins, outs):
 
 @primitive("core.ormqr")
 def ormqr_(x: Aval, taus: Aval, c: Aval, *, left: bool, adjoint: bool) -> Aval:
-    """Q @ c, or c @ Q unless `left`, where Q is the square product of all reflectors of x; its
-    conjugate transpose if `adjoint`."""
+    """Return Q @ c, or c @ Q unless `left`.
+
+    Q is the square product of all reflectors of x, or its conjugate transpose if `adjoint`.
+    """
     reflectors(x, taus, "ormqr")
     beside("ormqr", x, c, left)
     return c.strong()
@@ -238,8 +251,11 @@ def _(e, xs, ins, outs, left, adjoint):
 
 @primitive("core.qr", many=True)
 def qr_(x: Aval, *, full_matrices: bool, pivoting: bool) -> list:
-    """(Q, R), with Q @ R = x, Q^H @ Q = I and R upper triangular; and the order of the columns of
-    x if `pivoting`.  Q has as many columns as the lesser side of x, or rows if `full_matrices`."""
+    """Return (Q, R) with Q @ R = x, Q^H @ Q = I and R upper triangular.
+
+    If `pivoting`, the columns of x are reordered, and a third result is their order.  Q has as
+    many columns as the lesser side of x, or as x has rows if `full_matrices`.
+    """
     lead, m, n = stack_of("qr", x)
     k = m if full_matrices else fewer(m, n)
     out = [Aval((*lead, m, k), x.dtype), Aval((*lead, k, n), x.dtype)]

@@ -1,9 +1,9 @@
-"""Every family of primitives: for whoever must know all of them by name.
+"""All families of primitives, for modules that need every primitive by name.
 
-Texts of programs are read with it, and the matrix of primitives and tables is made of it; nothing
-else should need it, since a family is imported where it is used.
+The parser of program texts uses it, and so does the matrix of primitives and tables.  Other
+modules import the families that they use.
 
-Invariant: importing this defines every primitive of core.
+Invariant: importing this module defines every primitive of core.
 """
 
 from . import (

@@ -1,8 +1,7 @@
-"""Foreign calls: compiled functions of others, by XLA's foreign function interface (FFI).
+"""Foreign calls: compiled functions of other libraries, by XLA's foreign function interface (FFI).
 
-Invariant: what a foreign function is told is text in the parameters, so a program with such calls
-prints, parses and compiles as any other; the function itself is known to the runtime by its name
-alone.
+Invariant: the attributes of a foreign function are text in the parameters, so a program with such
+calls prints, parses and compiles as any other.  The runtime finds the function by its name alone.
 """
 
 import json
@@ -37,7 +36,7 @@ def _foreign(
     out_layouts: tuple[Ints, ...],
     aliases: tuple[Ints, ...],
 ) -> list[Aval]:
-    """Call the foreign function `target`; it gives results of the types `outs`."""
+    """Call the foreign function `target`, which returns results of the types `outs`."""
     for k, order in [*zip(range(len(xs)), in_layouts), *zip(range(len(outs)), out_layouts)]:
         if sorted(order) != list(range(len(order))):
             raise ShapeError(
@@ -87,13 +86,13 @@ def _(e, xs, ins, types, target, outs, config, acts, vmap_method, in_layouts, ou
     return out if several else [out] if outs else []
 
 
-# ---- what a foreign function is told -----------------------------------------------------------
+# ---- attributes of foreign functions -----------------------------------------------------------
 
 
 def said(name: str, value: Any) -> str:
-    """A Python or numpy value as the text of an attribute.
+    """Return a Python or numpy value as the text of an attribute.
 
-    Raises TypeRule for what has no such text.
+    Raises TypeRule for a value without such a text.
     """
     if isinstance(value, str):
         return json.dumps(value)
@@ -132,7 +131,7 @@ def _number(x: Any) -> str:
     return hex(struct.unpack(code, x.tobytes())[0])
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _layouts(given: Any, avals: Sequence[Aval]) -> tuple[Ints, ...]:
@@ -152,26 +151,26 @@ def ffi_call(
     output_layouts: Any = None,
     input_output_aliases: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls a compiled one, which was registered with the runtime by its name.
+    """Return a function that calls a compiled one, registered with the runtime by its name.
 
     Args:
       target_name: the name; see `register_ffi_target`.
-      result_shape_dtypes: a tree of things with `.shape` and `.dtype`: what it gives.
-      has_side_effect: whether it does more than that, and must not be left out.
-      vmap_method: what mapping does: None refuses; "sequential" calls it for each element in turn;
-        "expand_dims" once, with the mapped axis in front of every argument, of size 1 where it is
-        not mapped; "broadcast_all" the same with copies there.
+      result_shape_dtypes: a tree of objects with `.shape` and `.dtype`: the types of the results.
+      has_side_effect: True if calls have other effects and must not be dropped.
+      vmap_method: how a mapped call is made.  None refuses it.  "sequential" calls the function
+        for each element in turn.  "expand_dims" calls it once, with the mapped axis in front of
+        every argument; it has size 1 in arguments that are not mapped.  "broadcast_all" repeats
+        these along the axis instead.
       input_layouts, output_layouts: for each array its axes, from the greatest stride to the least;
         None is the order of the axes.
       input_output_aliases: {number of an argument: number of the result in its memory}.
 
     Returns:
-      `call(*arrays, **attributes)`: attributes are what the function is told besides: strings,
-      booleans, Python numbers (64 bits), numpy scalars (as wide as they are), one-dimensional
-      arrays of numbers, and dicts of all these.
+      `call(*arrays, **attributes)`.  Attributes may be strings, booleans, Python numbers (64 bits),
+      numpy scalars (of their own width), one-dimensional arrays of numbers, and dicts of these.
 
-    Raises TypeRule if a layout, an alias or an attribute can not be.  A wrong number or type of
-    arguments is told by the runtime, or by nobody.
+    Raises TypeRule for an invalid layout, alias or attribute.  The runtime may report a wrong
+    number or type of arguments; nothing else checks it.
 
     >>> import numpy as np, plait
     >>> kind = plait.ShapeDtypeStruct((2, 2), np.float32)

@@ -1,10 +1,10 @@
 """Discrete Fourier transforms over the last axes.
 
-The one primitive says all four kinds, unscaled forth and divided by the number of elements back:
-`plait.numpy.fft` says norms, other axes, cutting and padding with it.
+One primitive covers all four kinds; the inverse divides by the number of elements.  The functions
+of `plait.numpy.fft` add norms, other axes, cutting and padding.
 
 Invariant: `lengths` are known ints, one for each axis transformed, and the operand has exactly the
-sizes that they ask for: nothing is cut or padded here.
+sizes that they require.  Nothing is cut or padded here.
 """
 
 import enum
@@ -28,7 +28,7 @@ _REAL = {"complex64": np.float32, "complex128": np.float64}
 
 
 class FftType(enum.IntEnum):
-    """The kinds of transforms: complex forth and back, real to half of its spectrum and back."""
+    """The kinds of transforms: complex and its inverse, real to half a spectrum and its inverse."""
 
     FFT = 0
     IFFT = 1
@@ -38,8 +38,11 @@ class FftType(enum.IntEnum):
 
 @primitive("core.fft", traits=(Linear,))
 def fft_(x: Aval, *, kind: str, lengths: Sizes) -> Aval:
-    """The Fourier transform over the last `len(lengths)` axes: "fft" and "ifft" of complex arrays,
-    "rfft" of real ones to the first half of the last axis of the spectrum, "irfft" back."""
+    """Apply the Fourier transform over the last `len(lengths)` axes.
+
+    "fft" and "ifft" take complex arrays.  "rfft" maps real arrays to the first half of the
+    spectrum along the last axis; "irfft" inverts it.
+    """
     if kind not in KINDS:
         raise ArgumentError(f"fft: there is no kind {kind!r}", fix=f"use one of {', '.join(KINDS)}")
     names = _COMPLEX if kind == "rfft" else _REAL
@@ -90,11 +93,11 @@ def _(e, xs, ins, outs, kind, lengths):
 
 
 def _gathered(e: Any, x: Any, aval: Aval) -> Any:
-    """Return an operand or result whole on each device, and in memory in the order of its axes.
+    """Return an operand or result whole on each device, in memory in the order of its axes.
 
-    Every device transforms everything anyway, and where the partitioner tries otherwise it fails.
-    The order follows that of what is exchanged, and XLA's transform for CPUs takes one order alone;
-    it is the order of a vector, behind a barrier.
+    Every device transforms the whole array anyway, and XLA's partitioner fails if it divides one.
+    An exchange may leave another order in memory, but XLA's transform for CPUs takes only this
+    one.  Reshaping to a vector, behind a barrier, enforces it.
     """
     place = e.unit.place
     if place is None or len(place.devices) == 1 or is_symbolic(aval.shape):
@@ -105,12 +108,14 @@ def _gathered(e: Any, x: Any, aval: Aval) -> Any:
     return e.op("stablehlo.reshape", [x], aval)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def spectral(x: Any, real: bool = False) -> Any:
-    """`x` as transforms take it: complex, or real if `real`; half precision and integers become
-    float32 (the default float) first."""
+    """Convert `x` for a transform: to complex, or to real if `real`.
+
+    Half precision becomes float32 first, and integers the default float.
+    """
     x = as_value(x)
     if x.aval.category not in (FLOATING, COMPLEX):
         x = convert(x, default_dtype(FLOATING))
@@ -126,7 +131,7 @@ def spectral(x: Any, real: bool = False) -> Any:
 
 
 def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
-    """The discrete Fourier transform over the last axes.
+    """Return the discrete Fourier transform over the last axes.
 
     Args:
       x: complex64 or complex128 (for RFFT: float32 or float64); the last axes have the sizes

@@ -1,6 +1,7 @@
 """Hyperbolic functions and log(1 + x) of real numbers, where the compiler's own lose digits.
 
-Invariant: within 6 units in the last place; each function is odd, or even, to the sign of zero.
+Invariant: errors are within 6 units in the last place; each function is odd, or even, to the sign
+of zero.
 """
 
 import math
@@ -22,8 +23,9 @@ def _op(e: Emitter, name: str, aval: Aval, *xs: Any) -> Any:
 def _halves(e: Emitter, x: Any, aval: Aval) -> tuple[Any, Any]:
     """Return e ** |x| / 2 and e ** -|x| / 2.
 
-    They are squares of e ** (|x| / 2), whose argument is exact: that of e ** (|x| - log(2)), which
-    is as far from overflow, is rounded, and the error is as many units as |x| has.
+    They are squares of e ** (|x| / 2), whose argument is exact.  The alternative
+    e ** (|x| - log(2)) overflows no earlier, but its argument is rounded.  The error would be
+    about |x| units in the last place.
     """
     half = e.constant(0.5, aval)
     root = _op(e, "exponential", aval, _op(e, "multiply", aval, _op(e, "abs", aval, x), half))
@@ -56,8 +58,9 @@ def cosh(e: Emitter, x: Any, aval: Aval) -> Any:
 def log1p(e: Emitter, x: Any, aval: Aval) -> Any:
     """Emit log(1 + x).
 
-    The compiler's approximation in double precision is for x > sqrt(1 / 2) - 1, and is used as far
-    as 1 - sqrt(2); for x < -1 / 4 the logarithm of the sum is exact enough.
+    The compiler's approximation in double precision holds for x > sqrt(1 / 2) - 1, but the
+    compiler uses it down to 1 - sqrt(2).  For x < -1 / 4 the logarithm of the sum is accurate
+    enough.
     """
     out = _op(e, "log_plus_one", aval, x)
     if aval.dtype != np.float64:
@@ -76,14 +79,14 @@ def atanh(e: Emitter, x: Any, aval: Aval) -> Any:
     out = _op(e, "multiply", aval, log1p(e, ratio, aval), e.constant(0.5, aval))
     negative = e.compare(x, e.constant(0, aval), "LT", Aval(aval.shape, BOOL))
     out = _op(e, "select", aval, negative, _op(e, "negate", aval, out), out)
-    # of zeros themselves, and of numbers whose double is not normal
+    # For small |x| return x: zeros keep their sign, and 2 |x| may be subnormal.
     tiny = e.constant(math.sqrt(float(np.finfo(aval.dtype).eps)) / 16, aval)
     small = e.compare(size, tiny, "LT", Aval(aval.shape, BOOL))
     return _op(e, "select", aval, small, x, out)
 
 
 def rule(emit: Real) -> Callable[..., Any]:
-    """Return the lowering rule; narrow floats are widened, and rounded once."""
+    """Return the lowering rule; narrow floats are widened, and the result is rounded once."""
 
     def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
         aval = ins[0]

@@ -1,9 +1,9 @@
 """Hypergeometric functions of real numbers: Kummer's 1F1 and Gauss's 2F1.
 
-Both are worked out in float64 whatever the dtype, since terms of their series may cancel.
+Both are computed in float64 whatever the dtype, since terms of their series may cancel.
 
-Invariant: a series that ends is summed to its end; one that has not settled within the turns that
-loops have here gives nan, not the sum so far.
+Invariant: a series that ends is summed to its end.  One that has not settled within the turns of
+its loop gives nan, not the sum so far.
 """
 
 import math
@@ -44,7 +44,7 @@ hyp2f1 = define("hyp2f1", 4, "Gauss's function F(a, b; c; x), the sum of (a)_k (
 
 
 def _wide(f: Callable) -> Callable:
-    """`f` of float64."""
+    """Return `f`, computed in float64."""
 
     def wide(*xs: Any) -> Any:
         dtype = xs[0].aval.dtype
@@ -57,12 +57,12 @@ def _wide(f: Callable) -> Callable:
 
 
 def _is_pole(x: Any) -> Any:
-    """Whether Gamma has a pole there."""
+    """Mark the poles of Gamma."""
     return and_(eq(x, floor(x)), le(x, 0.0))
 
 
 def _gammas(tops: Sequence[Any], bottoms: Sequence[Any]) -> Any:
-    """Products of Gamma divided by each other; 0 where one below has a pole."""
+    """Return the product of Gammas of `tops` over those of `bottoms`; 0 at a pole of these."""
     size, signs, none = const(0.0, tops[0]), const(1.0, tops[0]), lt(tops[0], -math.inf)
     for x in tops:
         size, signs = size + lgamma(x), signs * _sign(x)
@@ -83,10 +83,10 @@ def _sign(x: Any) -> Any:
 
 
 def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any:
-    """The sum of (a)_k (b)_k / (c)_k x ** k / k! where `on`; without (b)_k, or (c)_k, for None.
+    """Return the sum of (a)_k (b)_k / (c)_k x ** k / k! where `on`; None leaves out (b)_k or (c)_k.
 
-    Two small terms in a row are the end, behind all positions where a factor vanishes; for a series
-    that `falls` only at first, the least term is.
+    The sum ends at two small terms in a row, after all positions where a factor vanishes.  If
+    `falls`, terms decrease at first only, and the sum ends before they grow.
     """
     tight, one = epsilon(x) * 0.25, const(1.0, x)
     given = [v for v in (a, b, c) if v is not None]
@@ -118,8 +118,8 @@ def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any
 @said(hyp1f1)
 @_wide
 def _hyp1f1(a, b, x):
-    """The power series, of x < 0 by Kummer's transformation (DLMF 13.2.39); far on the left the
-    asymptotic series 13.7.2."""
+    """Use the power series; for x < 0 Kummer's transformation (DLMF 13.2.39), and far on the left
+    the asymptotic series 13.7.2."""
     ends = _is_pole(a)
     lost = and_(_is_pole(b), not_(and_(ends, ge(a, b))))
     safe = select(lost, 1.0, b)
@@ -143,7 +143,7 @@ def _hyp1f1(a, b, x):
 
 
 def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
-    """At x = 1 - rest, close to 1: DLMF 15.8.4; c - a - b is not a whole number."""
+    """Evaluate at x = 1 - rest, close to 1: DLMF 15.8.4; c - a - b must not be a whole number."""
     s = select(on, c - a - b, 0.5)
     a, b, c = (select(on, v, 1.0) for v in (a, b, c))
     z = select(on, rest, 0.0)
@@ -154,7 +154,7 @@ def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
 
 
 def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
-    """The same where c - a - b is a whole number m >= 0: DLMF 15.8.10."""
+    """Evaluate close to x = 1 where c - a - b is a whole number m >= 0: DLMF 15.8.10."""
     m, a, b = select(on, m, 0.0), select(on, a, 1.0), select(on, b, 1.0)
     z = select(on, rest, 0.5)
     c = a + b + m
@@ -188,8 +188,10 @@ def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
 @said(hyp2f1)
 @_wide
 def _hyp2f1(a, b, c, x):
-    """The power series; of x < -1/2 after Pfaff's transformation (DLMF 15.8.1), and close to 1 by
-    the connection formulas, there and where these do not separate."""
+    """Use the power series; for x < -1/2 after Pfaff's transformation (DLMF 15.8.1).
+
+    Close to 1, here or after Pfaff's transformation, use the connection formulas.
+    """
     a, b = maximum(a, b), minimum(a, b)
     ends = or_(_is_pole(a), _is_pole(b))
     last = select(_is_pole(a), a, b)  # the series that ends first
@@ -213,6 +215,8 @@ def _hyp2f1(a, b, c, x):
     front = front * exp(select(flipped, s, 0.0) * log(safe))
     p, q = select(flipped, r - p, p), select(flipped, r - q, q)
     s, m, gap = select(flipped, neg(s), s), abs_(m), abs_(s - round_even(s))
+    # The connection formula loses digits where c - a - b is close to a whole number (`gap`).  There
+    # the power series is used instead up to w = 0.996, while it settles within the loop's turns.
     close = and_(and_(gt(w, 0.9), not_(or_(ends, short))), plain)
     hard = gt(w, 0.996)
     joined = and_(close, or_(gt(gap, 0.01), and_(hard, gt(gap, 1e-7))))

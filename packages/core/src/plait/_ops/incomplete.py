@@ -1,11 +1,11 @@
-"""The incomplete gamma and beta functions, their derivatives in the shape, and gamma samples'.
+"""The incomplete gamma and beta functions, and derivatives in the shape, also of gamma samples.
 
-Power series on one side of the mean, continued fractions on the other, and for large shapes of
-the gamma function Temme's uniform expansion.  The derivatives in the shape are those of the
+Power series are used on one side of the mean, continued fractions on the other.  Large shapes of
+the gamma function use Temme's uniform expansion.  The derivatives in the shape are those of the
 series, term by term.
 
-Invariant: prefactors are worked out from log(1 + m) - m with m = x / a - 1 where shapes are large,
-so that no digits cancel.
+Invariant: for large shapes, prefactors are computed from log(1 + m) - m with m = x / a - 1, so that
+no digits cancel.
 """
 
 import math
@@ -63,7 +63,7 @@ regularized_incomplete_beta = define(
 
 
 def _factor(a: Any, x: Any) -> Any:
-    """x ** a e ** -x / Gamma(a + 1)."""
+    """Return x ** a e ** -x / Gamma(a + 1)."""
     large = a >= 8.0
     b = select(large, a, 8.0)
     y = select(large, x, 8.0)
@@ -73,7 +73,7 @@ def _factor(a: Any, x: Any) -> Any:
 
 
 def gamma_density(a: Any, x: Any) -> Any:
-    """The derivative of igamma in x, also at 0."""
+    """Return the derivative of igamma in x, also at 0."""
     inside = gt(x, 0.0)
     y = select(inside, x, 1.0)
     edge = select(lt(a, 1.0), math.inf, select(eq(a, 1.0), 1.0, 0.0))
@@ -84,7 +84,7 @@ def gamma_density(a: Any, x: Any) -> Any:
 
 
 def _power_series(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
-    """(S, dS/da): S is the sum over n of x ** n / ((a + 1) ... (a + n)): DLMF 8.11.4."""
+    """Return (S, dS/da); S is the sum over n of x ** n / ((a + 1) ... (a + n)): DLMF 8.11.4."""
     tight = epsilon(x)
 
     def turn(k, on, a, x, term, total, *slopes):
@@ -107,8 +107,11 @@ def _power_series(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
 
 
 def _fraction(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
-    """(F, dF/da): Q(a, x) is F x ** a e ** -x / Gamma(a): DLMF 8.9.2, contracted to its even part,
-    by Lentz's method as modified by Thompson and Barnett."""
+    """Return (F, dF/da), where Q(a, x) is F x ** a e ** -x / Gamma(a).
+
+    This is DLMF 8.9.2, contracted to its even part, by Lentz's method as modified by Thompson and
+    Barnett.
+    """
     tight = epsilon(x)
 
     def turn(k, on, a, b, c, d, h, *slopes):
@@ -138,8 +141,8 @@ def _fraction(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
 
 # ---- gamma: large shapes -----------------------------------------------------------------------
 
-# Taylor coefficients in eta of the functions C_k of DLMF 8.12.8, from the recurrence 8.12.9 in
-# rational numbers
+# Taylor coefficients in eta of the functions C_k of DLMF 8.12.8, computed from the recurrence
+# 8.12.9 in rational numbers.
 _TEMME = (
     (-0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073,
      0.0003527336860670194, -0.0001787551440329218, 3.919263178522438e-05, -2.185448510679992e-06,
@@ -151,7 +154,7 @@ _TEMME = (
     (0.004133597883597883, -0.0026813271604938273, 0.0007716049382716049),
 )  # fmt: skip
 _LARGE = 5_000.0
-"""Shapes from which the expansion is used, where |eta| < 1/2."""
+"""The least shape for which the expansion is used, where |eta| < 1/2."""
 
 
 def _slopes(coefficients: Sequence[float]) -> list[float]:
@@ -159,8 +162,11 @@ def _slopes(coefficients: Sequence[float]) -> list[float]:
 
 
 def _temme(a: Any, x: Any) -> dict[str, Any]:
-    """What the expansion is made of: with z = eta sqrt(a) and the density n of the normal
-    distribution, P is N(z) - n(z) tail / sqrt(a)."""
+    """Return the parts of the expansion.
+
+    With z = eta sqrt(a) and the density n of the normal distribution, P is
+    N(z) - n(z) tail / sqrt(a).
+    """
     m = (x - a) / a
     eta = sign(m) * sqrt(-2.0 * log1p_less(m))
     near = and_(a >= _LARGE, lt(abs_(eta), 0.5))
@@ -182,11 +188,11 @@ def _bell(z: Any) -> Any:
     return exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))
 
 
-# ---- gamma: put together ------------------------------------------------------------------------
+# ---- gamma: the four functions ------------------------------------------------------------------
 
 
 class Gamma:
-    """What all four functions are made of; `lower`: where P is worked out, and not Q."""
+    """The common parts of all four functions; `lower` marks where P is computed rather than Q."""
 
     def __init__(self, a: Any, x: Any, slope: bool):
         self.bad = or_(or_(lt(x, 0.0), lt(a, 0.0)), or_(ne(a, a), ne(x, x)))
@@ -204,7 +210,7 @@ class Gamma:
         self.fraction, self.dfraction = _fraction(b, y, right, slope)
 
     def value(self, complement: bool) -> Any:
-        """P, or Q."""
+        """Return P, or Q if `complement`."""
         factor = _factor(self.a, self.x)
         p, q = factor * self.sum, factor * self.a * self.fraction
         z, correction = self.temme["z"], self.temme["tail"] / self.temme["root"]
@@ -218,15 +224,18 @@ class Gamma:
         return select(self.near, close, out)
 
     def growth(self) -> Any:
-        """dP/da, divided by x ** a e ** -x / Gamma(a + 1)."""
+        """Return dP/da, divided by x ** a e ** -x / Gamma(a + 1)."""
         logs = log(self.x)
         left = self.dsum + self.sum * (logs - digamma(self.a + 1.0))
         right = neg(self.a * (self.dfraction + self.fraction * (logs - digamma(self.a))))
         return select(self.lower, left, right)
 
     def edges(self, a: Any, x: Any, out: Any, low: Any, high: Any) -> Any:
-        """`out` at positive numbers; `low` where x is 0 or a infinite, `high` where x is infinite
-        or a is 0; nan where both are."""
+        """Return `out` with its limits at the edges.
+
+        It is `low` where x is 0 or a is infinite, and `high` where x is infinite or a is 0.  Where
+        both hold it is nan.
+        """
         first, last = or_(eq(x, 0.0), eq(a, math.inf)), or_(eq(x, math.inf), eq(a, 0.0))
         out = select(self.plain, out, select(first, low, high))
         return select(or_(self.bad, and_(first, last)), math.nan, out)
@@ -254,7 +263,7 @@ def _igamma_grad_a(a, x):
 
 @said(random_gamma_grad)
 def _random_gamma_grad(a, x):
-    """-(dP/da) / (dP/dx): the factor that both have is not worked out."""
+    """Return -(dP/da) / (dP/dx), without their common factor."""
     g = Gamma(a, x, True)
     b = g.temme["a"]
     close = neg(g.temme["slope"]) * g.x / sqrt(b) * exp(stirling(b))
@@ -266,8 +275,11 @@ def _random_gamma_grad(a, x):
 
 
 def _beta_factor(a: Any, b: Any, x: Any) -> Any:
-    """x ** a (1 - x) ** b / B(a, b); after Didonato and Morris, Significant digit computation of
-    the incomplete beta function ratios (1992), section 4."""
+    """Return x ** a (1 - x) ** b / B(a, b).
+
+    Source: Didonato and Morris, Significant digit computation of the incomplete beta function
+    ratios (1992), section 4.
+    """
     large = and_(a >= 8.0, b >= 8.0)
     p, q = select(large, a, 8.0), select(large, b, 8.0)
     n = p + q
@@ -279,7 +291,7 @@ def _beta_factor(a: Any, b: Any, x: Any) -> Any:
 
 
 def beta_density(a: Any, b: Any, x: Any) -> Any:
-    """The derivative of the incomplete beta function in x, also at 0 and 1."""
+    """Return the derivative of the incomplete beta function in x, also at 0 and 1."""
     inside = and_(gt(x, 0.0), lt(x, 1.0))
     y = select(inside, x, 0.5)
     at = select(gt(x, 0.5), b, a)
@@ -289,7 +301,8 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
-    """DLMF 8.17.22, two steps a turn, by Lentz's method as modified by Thompson and Barnett."""
+    """Evaluate DLMF 8.17.22, two steps a turn, by Lentz's method as modified by Thompson and
+    Barnett."""
     tight = epsilon(x)
     tiny = 1e-30
 
@@ -313,9 +326,11 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
 
 
 def _huge(like: Any) -> float:
-    """Return the shape from which the uniform expansion is used for the beta function: what it
-    leaves out is as 1 over the root of the cube of a shape, and the fraction takes as many turns
-    as the root of a shape."""
+    """Return the least shape for which the beta function uses the uniform expansion.
+
+    The error of the expansion falls as the shape to the power -3/2.  The number of turns of the
+    fraction grows as the root of the shape.
+    """
     return 1e8 if like.aval.dtype == np.float64 else 3e4
 
 
@@ -343,8 +358,10 @@ def _beta_uniform(a: Any, b: Any, x: Any) -> Any:
 
 @said(regularized_incomplete_beta)
 def _betainc(a, b, x):
-    """From the side on which the fraction converges fast, by I_x(a, b) = 1 - I_(1-x)(b, a); of
-    huge shapes by an expansion that is uniform in x."""
+    """Use the side on which the fraction converges fast: I_x(a, b) = 1 - I_(1-x)(b, a).
+
+    Huge shapes use an expansion that is uniform in x.
+    """
     infinite = or_(eq(a, math.inf), eq(b, math.inf))
     bad = or_(or_(lt(a, 0.0), lt(b, 0.0)), or_(lt(x, 0.0), gt(x, 1.0)))
     bad = or_(or_(bad, ne(x, x)), or_(ne(a, a), ne(b, b)))
@@ -360,7 +377,7 @@ def _betainc(a, b, x):
     p, q, z = select(swap, q, p), select(swap, p, q), select(swap, 1.0 - z, z)
     part = factor * _beta_fraction(p, q, z, and_(plain, not_(huge))) / p
     out = select(huge, uniform, select(swap, 1.0 - part, part))
-    # all of the mass is at 0 where a is 0 or b infinite, at 1 where b is 0 or a infinite
+    # All of the mass is at 0 where a is 0 or b infinite, and at 1 where b is 0 or a infinite.
     left, right = or_(eq(a, 0.0), eq(b, math.inf)), or_(eq(b, 0.0), eq(a, math.inf))
     edge = select(or_(eq(x, 1.0), and_(left, gt(x, 0.0))), 1.0, 0.0)
     return select(or_(bad, and_(left, right)), math.nan, select(plain, out, edge))

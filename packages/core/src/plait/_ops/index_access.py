@@ -1,10 +1,10 @@
-"""Indexing: the elements that an index plan names are read and written, with primitives.
+"""Indexing: read and write the elements that an index plan selects, with primitives.
 
-Computed positions outside are clamped when reading and left out when writing, unless a mode says
+Computed positions outside are clamped when reading and dropped when writing, unless a mode says
 otherwise.
 
-Invariant: an element is written by at most one operation here: ranges with steps leave the
-elements between them as they are, and negative steps reverse what is read and written.
+Invariant: at most one operation here writes an element.  Ranges with steps leave the elements
+between them as they are, and negative steps reverse the elements read and written.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,11 +49,11 @@ INT64 = np.dtype(np.int64)
 
 
 class Spec(NamedTuple):
-    """How positions are to be taken.
+    """The treatment of positions.
 
     Attributes:
       mode: of `indexing.normal_mode`; None is "clip" when reading and "fill" when writing.
-      fill_value: what is read outside.
+      fill_value: the value read outside.
       ordered, unique: promises about the positions.
     """
 
@@ -70,12 +70,12 @@ PLAIN = Spec()
 
 
 def read(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> Any:
-    """The elements that a plan names.
+    """Read the elements that a plan selects.
 
     Args:
       x: an array.
       plan, values: of `index_plans.parse`.
-      spec: how positions outside are taken.
+      spec: the treatment of positions outside.
     """
     if plan.grown:
         x = expand_dims(x, plan.grown)
@@ -102,17 +102,17 @@ def read(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec = PLAIN) -> 
 
 
 def _rank(plan: IndexPlan, values: Sequence[Any]) -> int:
-    """How many axes the index arrays have together."""
+    """Return the number of axes that the index arrays have together."""
     return max(v.aval.ndim for e, v in _named(plan, values) if e in (ROWS, LOOSE))
 
 
 def _named(plan: IndexPlan, values: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """(entry, value) of the axes that have a position."""
+    """Return (entry, value) of the axes that have a position."""
     return list(zip([e for e in plan.entries if e != ALL], values, strict=True))
 
 
 def _new_axes(plan: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
-    """Where the result has axes that the array has not."""
+    """Return the axes of the result that the array lacks."""
     new, at = [], 0
     for a in plan.layout:
         if a == NEW:
@@ -122,7 +122,7 @@ def _new_axes(plan: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
-    """A box, as a plain slice where its position may be part of the program."""
+    """Read a box, with a plain slice if its position may be part of the program."""
     it = iter(values)
     starts = [0 if e == ALL else next(it) for e in entries]
     sizes = _box(x, entries)
@@ -141,14 +141,14 @@ def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
 
 
 def _stepped(x: Any, steps: Sequence[int]) -> Any:
-    """Every so-many-th element along each axis."""
+    """Return every `steps`-th element along each axis."""
     if max(steps, default=1) == 1:
         return x
     return slice_.bind(x, starts=(0,) * len(steps), limits=x.aval.shape, strides=tuple(steps))
 
 
 def _box(x: Any, entries: Sequence[Any]) -> tuple:
-    """Sizes of the box that is read or written for each position."""
+    """Return the sizes of the box that is read or written for each position."""
     return tuple(
         [
             n if e == ALL else extent(e) if e.__class__ is tuple else 1
@@ -158,7 +158,7 @@ def _box(x: Any, entries: Sequence[Any]) -> tuple:
 
 
 def _as_positions(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
-    """Positions as operands of one dtype, counted from the front."""
+    """Return positions as operands of one dtype, counted from the front."""
     wide = any(isinstance(s, Value) and s.aval.dtype == INT64 for s in starts) or any(
         s.__class__ is int and s >= 2**31 for s in starts
     )
@@ -171,7 +171,7 @@ def _as_positions(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list
 
 
 def _gathered(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
-    """A window for each of the positions."""
+    """Read a window for each of the positions."""
     entries = plan.entries
     index, rank = _index(x, plan, values)
     kept = [a for a in plan.layout if a >= 0]
@@ -199,9 +199,10 @@ def _gathered(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any
 def _index(
     x: Any, plan: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
 ) -> tuple[Any, int]:
-    """(indices with a component for each axis that has a position, number of their other axes).
+    """Return (indices with a component for each axis that has a position, number of other axes).
 
-    `runs` are the ranges written position by position, in the order of the layout: they add axes.
+    `runs` are the ranges written position by position, in the order of the layout; each adds an
+    axis.
     """
     named = [(a, e) for a, e in enumerate(plan.entries) if e != ALL]
     many = [v.aval.shape for (_, e), v in zip(named, values) if e in (ROWS, LOOSE)]
@@ -234,7 +235,7 @@ def _index(
 
 
 def _run(least: Any, entry: tuple) -> Any:
-    """The positions of a range, from the one its first element has."""
+    """Return the positions of a range that begins at `least`."""
     size, step = entry
     shape = Aval((size,), least.aval.dtype)
     count = iota_.bind(shape=(size,), axis=0, dtype=shape.dtype)
@@ -264,7 +265,7 @@ SCATTER = {
 def write(
     x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
 ) -> Any:
-    """`x` with `v` written, by `op`, to the elements that a plan names; arguments as `read`."""
+    """Write `v` by `op` to the elements of `x` that a plan selects; arguments as `read`."""
     if op in _DERIVED:
         return _DERIVED[op](x, plan, values, v, spec)
     if plan.grown:
@@ -276,7 +277,7 @@ def write(
     result = result_shape(x, plan, values)
     v = _spread(v, result, x)
     if x.aval.size.__class__ is int and not x.aval.size:
-        return x  # no position is inside
+        return x  # An empty array has no position inside.
     if plan.computed:
         return _scattered(x, plan, values, v, op, spec)
     if op != "set":
@@ -285,12 +286,12 @@ def write(
 
 
 def shape_of_positions(plan: IndexPlan, values: Sequence[Any]) -> tuple:
-    """The common shape of arrays of positions."""
+    """Return the common shape of arrays of positions."""
     return broadcast_shapes([v.aval.shape for e, v in _named(plan, values) if e in (ROWS, LOOSE)])
 
 
 def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
-    """The shape of what a plan reads."""
+    """Return the shape of the elements that a plan reads."""
     shape: list[Any] = []
     for a in plan.layout:
         if a == NEW:
@@ -304,7 +305,7 @@ def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
 
 
 def _spread(v: Any, shape: tuple, x: Any) -> Any:
-    """`v` broadcast to what is written; further leading axes of size 1 are left out."""
+    """Broadcast `v` to the written elements; further leading axes of size 1 are dropped."""
     extra = v.aval.ndim - len(shape)
     if extra > 0 and all(d.__class__ is int and d == 1 for d in v.aval.shape[:extra]):
         v = reshape(v, v.aval.shape[extra:])
@@ -322,13 +323,13 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
 
 
 def _kept_layout(v: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
-    """What is written, without the axes that the array has not."""
+    """Return the written value without the axes that the array lacks."""
     new = _new_axes(plan, values)
     return squeeze(v, new) if new else v
 
 
 def _replaced(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
-    """A box replaced, of which a range with steps leaves elements as they are."""
+    """Replace a box; a range with steps keeps the elements between."""
     v = _kept_layout(v, plan, values)
     entries = plan.entries
     kept = [entries[a] for a in plan.layout if a != NEW]
@@ -352,7 +353,7 @@ def _replaced(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
 
 
 def _between(box: Any, v: Any, steps: Sequence[int]) -> Any:
-    """`box` with `v` at every so-many-th element."""
+    """Replace every `steps`-th element of `box` by `v`."""
     none = (0,) * len(steps)
     spacing = dict(low=none, high=none, interior=tuple([s - 1 for s in steps]))
     yes, no = Literal(True, Aval(v.aval.shape, BOOL)), Literal(False, Aval((), BOOL))
@@ -371,7 +372,7 @@ def _with_axes(v: Any, axes: Sequence[int]) -> Any:
 
 
 def _scattered(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
-    """A window written for each position; ranges with steps are written position by position."""
+    """Write a window for each position; ranges with steps are written position by position."""
     entries = plan.entries
     v = _kept_layout(v, plan, values)
     runs = [a for a in plan.layout if a >= 0 and _stepping(entries[a])]
@@ -409,7 +410,7 @@ def _stepping(entry: Any) -> bool:
 
 
 def _factors(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
-    """Ones, with what is written multiplied in."""
+    """Return ones with `v` multiplied in at the written positions."""
     v = as_value(v)
     dtype, weak = promote([x.aval, v.aval])
     ones = fill(1, Aval(x.aval.shape, dtype, weak))
@@ -417,7 +418,10 @@ def _factors(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec)
 
 
 def _changed(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`f(x, v)` where no position occurs twice or is unknown; else with the product of values."""
+    """Return an update that applies `f(x, v)` at known positions.
+
+    At computed ones, which may repeat, `v` is the product of the values written there.
+    """
 
     def do(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
         if plan.computed:
@@ -438,7 +442,7 @@ _DERIVED: dict[str, Callable[..., Any]] = {
 
 
 def masked(x: Any, mask: Any, v: Any, op: str) -> Any:
-    """`x` with `v` written by `op` where the mask, on the leading axes, is True."""
+    """Write `v` by `op` to `x` where the mask, on the leading axes, is True."""
     m = mask.aval.ndim
     if op == "set":
         new = _spread(convert(v, x.aval.dtype, x.aval.weak_type), x.aval.shape, x)

@@ -1,11 +1,11 @@
-"""Index plans: an index, read by numpy's rules, as a plan and the positions that it speaks of.
+"""Index plans: an index, read by numpy's rules, as a plan and the positions in it.
 
 An `IndexPlan` is hashable and holds no position: `x[3]` and `x[4]` have one plan, so that one
 program serves both.  The positions are returned beside it.
 
-Invariant: what a plan describes is inside the array, except for entries SCALAR, ROWS and LOOSE,
-whose positions are known only later; negative positions are counted from the front already, except
-those of SCALAR and LOOSE.
+Invariant: a plan describes elements inside the array, and its negative positions are already
+counted from the front.  Entries SCALAR, ROWS and LOOSE, whose positions are known only later, may
+lie outside; SCALAR and LOOSE may be negative.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,20 +30,22 @@ from .shape import broadcast_in_dim, stack
 from .sizes import integers, size_value
 
 ALL, POINT, SCALAR, ROWS, LOOSE = range(5)
-"""An axis is kept; has a position inside; a computed one; many; many that may be negative.  Other
-entries are ranges, (size, step): kept, from a position that is the least one read."""
+"""Entries of an axis: ALL keeps it, POINT has a known position inside, SCALAR a computed one, ROWS
+many, LOOSE many that may be negative.  Other entries are ranges, (size, step): kept, from the least
+position read."""
 
 NEW, POSITIONS = -1, -2
-"""Axes of the result that are none of the array: of size 1; those of index arrays, together."""
+"""Axes of the result that the array lacks: NEW has size 1, POSITIONS are those of all
+index arrays, together."""
 
 
 class IndexPlan(NamedTuple):
-    """What an index does, but for the positions.
+    """The effect of an index, without its positions.
 
     Attributes:
-      entries: for each axis, see above.
+      entries: one for each axis, see above.
       layout: axes of the result in order: an axis of the array, NEW, or POSITIONS.
-      grown: axes of size 1 that the array gets first, for booleans that stand for one.
+      grown: axes of size 1 that the array gets first, one for each boolean scalar.
     """
 
     entries: tuple
@@ -52,17 +54,17 @@ class IndexPlan(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether index arrays take part."""
+        """True if index arrays take part."""
         return ROWS in self.entries or LOOSE in self.entries
 
     @property
     def computed(self) -> bool:
-        """Whether some positions are known only later, and may lie outside."""
+        """True if some positions are known only later, and may lie outside."""
         return self.many or SCALAR in self.entries
 
 
 def extent(entry: Any) -> Any:
-    """Size of the box that a range reads from."""
+    """Return the size of the box that a range reads from."""
     size, step = entry
     if step in (1, -1) or (size.__class__ is int and size == 0):
         return size
@@ -75,14 +77,14 @@ def extent(entry: Any) -> Any:
 
 
 def items_of(index: Any) -> tuple:
-    """The index as a tuple of items: a list is one item, an array of what it holds."""
+    """Return the index as a tuple of items; a list is one item, converted to an array."""
     if index.__class__ is tuple:
         return tuple([_item(i) for i in index])
     return (_item(index),)
 
 
 def _item(i: Any) -> Any:
-    """An item as None, Ellipsis, a slice, an int, a Dim, a bool, a numpy array or a Value."""
+    """Convert an item to None, Ellipsis, a slice, int, Dim, bool, numpy array or Value."""
     kind = i.__class__
     if kind is Dim:
         return admitted_sizes(i)
@@ -113,7 +115,7 @@ def _item(i: Any) -> Any:
 
 
 def _of_sequence(i: Any) -> Any:
-    """What numpy takes nested lists in an index for: an array of integers or booleans."""
+    """Convert nested lists in an index to an array of integers or booleans, as numpy does."""
     leaves = list(_leaves(i))
     if any(isinstance(v, Value | Dim) for v in leaves):
         return _stacked(i)
@@ -137,7 +139,7 @@ def _leaves(i: Any) -> Iterator[Any]:
 
 
 def _stacked(i: Any) -> Any:
-    """The same where something has no value yet."""
+    """Stack nested lists that hold traced values or symbolic sizes."""
     if i.__class__ is Dim:
         return size_value(i, default_dtype(INTEGER))
     if not isinstance(i, list | tuple | range):
@@ -168,7 +170,7 @@ def _not_integers(what: str) -> TypeRule:
 
 
 def concrete_mask(mask: Any) -> np.ndarray:
-    """A boolean array as numpy has it; raises ConcretizationError if it has no value yet."""
+    """Return a boolean array as numpy's; raises ConcretizationError if it has no value yet."""
     if not isinstance(mask, Value):
         return mask
     try:
@@ -185,7 +187,7 @@ def concrete_mask(mask: Any) -> np.ndarray:
 
 
 class _Reading:
-    """The state of working out one index."""
+    """The state while one index is parsed."""
 
     def __init__(self, shape: Sequence[Any], strict: bool):
         self.sizes, self.strict = list(shape), strict
@@ -196,7 +198,7 @@ class _Reading:
         self.picks: list[tuple[int, int]] = []  # (number of the item, where in the layout)
 
     def take(self, k: int, item: Any) -> None:
-        """Item number `k`."""
+        """Parse item number `k`."""
         if item is None:
             self.layout.append(NEW)
         elif item.__class__ is slice:
@@ -230,7 +232,7 @@ class _Reading:
         self.values.append(value)
 
     def whole(self, count: int) -> None:
-        """`count` axes as they are."""
+        """Keep `count` axes as they are."""
         for _ in range(count):
             self.layout.append(len(self.entries))
             self.entries.append(ALL)
@@ -252,10 +254,10 @@ class _Reading:
         return None
 
     def symbolic_point(self, k: int, i: Any, n: Any) -> None:
-        """A fixed position where sizes are known by name.
+        """Parse a fixed position where sizes are symbolic.
 
-        One that is inside for all sizes at which the axis is not empty is taken as a computed one
-        is (`empty_axes` says what is read then), as any is that a mode is given for.
+        A position counts as computed if it is inside for all sizes but 0, or if a mode is given.
+        `empty_axes` defines the value that is read from an empty axis.
         """
         front = decide_ge(i, 0)
         inside = is_inside(i, n)
@@ -316,6 +318,7 @@ class _Reading:
     def plan(self) -> IndexPlan:
         layout = self.layout
         if ROWS in self.entries or LOOSE in self.entries:
+            # As in numpy, the axes of index arrays come first unless the arrays stand side by side.
             numbers = [k for k, _ in self.picks]
             together = numbers[-1] - numbers[0] < len(set(numbers))
             layout.insert(self.picks[0][1] if together else 0, POSITIONS)
@@ -323,15 +326,15 @@ class _Reading:
 
 
 def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
-    """(plan, positions) of an index into an array of this shape.
+    """Return (plan, positions) of an index into an array of this shape.
 
     Args:
       shape: of the array; sizes may be symbolic.
-      index: what stands in the brackets.
-      strict: whether fixed integers out of range are an error.
+      index: the expression in the brackets.
+      strict: True if fixed integers out of range are an error.
 
-    Raises SubscriptError, an IndexError, for what the array does not have, and TypeRule for what
-    is no index.
+    Raises SubscriptError, an IndexError, for elements that the array lacks, and TypeRule for
+    objects that are not an index.
     """
     items = items_of(index)
     dots = [k for k, i in enumerate(items) if i is Ellipsis]
@@ -355,7 +358,7 @@ def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexP
 
 
 def _axes(item: Any) -> int:
-    """How many axes of the array an item is about."""
+    """Return the number of axes of the array that an item indexes."""
     if item is None or item is Ellipsis or item.__class__ is bool:
         return 0
     if item.__class__ is slice or item.__class__ is int or item.__class__ is Dim:
@@ -364,7 +367,7 @@ def _axes(item: Any) -> int:
 
 
 def is_inside(i: Any, n: Any) -> bool | None:
-    """Whether an axis of size `n` has position `i`: always, never, or not known."""
+    """Return True if an axis of size `n` always has position `i`, False if never, else None."""
     low, high = decide_ge(i, -n), decide_ge(n - 1, i)
     if low is False or high is False:
         return False
@@ -372,7 +375,7 @@ def is_inside(i: Any, n: Any) -> bool | None:
 
 
 def unknown_position(i: Any, n: Any) -> UndecidedDim:
-    """The error for a fixed position that an axis may have or not have."""
+    """Return the error for a fixed position that an axis may lack."""
     try:
         known = -n <= i < n
     except UndecidedDim as e:
@@ -388,7 +391,7 @@ def unknown_position(i: Any, n: Any) -> UndecidedDim:
 
 
 def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
-    """(least position read, size, step) of a slice of an axis of size `n`."""
+    """Return (least position read, size, step) of a slice of an axis of size `n`."""
     start, stop, step = _bound(s.start), _bound(s.stop), _bound(s.step)
     step = 1 if step is None else step
     if step.__class__ is not int or not step:
@@ -410,7 +413,7 @@ def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
 
 
 def _bound(v: Any) -> Any:
-    """The end of a slice as None, an int or a Dim."""
+    """Return the end of a slice as None, an int or a Dim."""
     if v is None or v.__class__ is int or v.__class__ is Dim:
         return admitted_sizes(v)
     try:
@@ -426,12 +429,12 @@ def _bound(v: Any) -> Any:
 
 
 def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:
-    """The end of a slice brought into [least, n], where sizes are symbolic."""
+    """Clip the end of a slice to [least, n], where sizes are symbolic."""
     if v is None:
         return default
     sign = v >= 0 if v.__class__ is int else decide_ge(v, 0)
     if sign is None and least == 0 and decide_eq(min_dim(max_dim(n + v, 0), max_dim(-v, 0)), 0):
-        return max_dim(min_dim(v, n), 0)  # counted from either end, it is 0 where it is negative
+        return max_dim(min_dim(v, n), 0)  # Counted from either end, it is 0 where `v` is negative.
     if sign is None:
-        sign = v >= 0  # undecided: the error shows the question
+        sign = v >= 0  # This raises UndecidedDim, whose message names the open comparison.
     return min_dim(v, n) if sign else max_dim(n + v, least)

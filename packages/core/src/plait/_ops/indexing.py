@@ -3,8 +3,8 @@
 Dimension numbers are those of StableHLO, with the components of an index along the last axis of
 the indices.
 
-Invariant: what lies outside is clamped or filled as the `mode` says, never read from a neighbour:
-batching axes are axes of the operation and no part of an index.
+Invariant: positions outside are clamped or filled as `mode` says, never read from a neighbour.
+Batching axes are axes of the operation and not part of an index.
 """
 
 import enum
@@ -31,7 +31,7 @@ _MODES = {None: FILL, "fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_boun
 
 
 class GatherScatterMode(enum.StrEnum):
-    """What happens outside: the same as the plain strings."""
+    """The treatment of positions outside; members equal the plain strings."""
 
     CLIP = CLIP
     FILL_OR_DROP = FILL
@@ -39,7 +39,7 @@ class GatherScatterMode(enum.StrEnum):
 
 
 def normal_mode(mode: Any) -> str:
-    """The mode as primitives spell it; "drop" and "fill" are one."""
+    """Return the mode as primitives spell it; "drop" and "fill" are the same."""
     try:
         return _MODES[mode if mode is None else str(mode)]
     except KeyError:
@@ -50,13 +50,13 @@ def normal_mode(mode: Any) -> str:
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How the axes of a gather's operand, indices and result correspond.
+    """The correspondence between axes of a gather's operand, indices and result.
 
     Attributes:
       offset_dims: axes of the result that are axes of the window.
       collapsed_slice_dims: axes of the operand along which the window has size 1, dropped.
-      start_index_map: the axis of the operand that each component of an index is a position on.
-      operand_batching_dims, start_indices_batching_dims: axes that go together one to one.
+      start_index_map: the axis of the operand for each component of an index.
+      operand_batching_dims, start_indices_batching_dims: axes paired one to one.
     """
 
     offset_dims: Ints
@@ -71,7 +71,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, to: Ints,
                together: Ints, with_: Ints) -> None:  # fmt: skip
-    """What gather and scatter ask of their dimension numbers alike."""
+    """Check the requirements that gather and scatter share on dimension numbers."""
     if indices.category != INTEGER or not indices.ndim:
         raise ShapeError(
             f"{name}: indices are integers with components along the last axis, not {indices!r}",
@@ -107,7 +107,7 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
 
 
 def no_index(indices: Aval) -> bool:
-    """Whether there is no index at all."""
+    """Return True if the array of indices is known to be empty."""
     return any(d.__class__ is int and d == 0 for d in indices.shape[:-1])
 
 
@@ -123,10 +123,10 @@ def gather_(
     indices_are_sorted: bool,
     unique_indices: bool,
 ) -> Aval:
-    """A window of `slice_sizes` for each index, along the last axis of `indices`.
+    """Read a window of `slice_sizes` for each index, along the last axis of `indices`.
 
-    `fill_value` is what stands for windows outside if the mode is "fill"; None is nan, or of
-    integers the least (if signed) or the greatest, or True.
+    `fill_value` replaces windows outside if the mode is "fill".  None is nan for floats, the least
+    (signed) or greatest integer, or True.
     """
     offset, collapsed, to, together, with_ = dimension_numbers
     correspond("gather", x, indices, offset, collapsed, to, together, with_)
@@ -191,7 +191,7 @@ def _(e, xs, ins, outs, dimension_numbers, slice_sizes, mode, fill_value, indice
 
 
 def default_fill(dtype: np.dtype) -> Any:
-    """What is read outside: nan, or of integers the least or the greatest, or True."""
+    """Return the default value outside: nan, the least or greatest integer, or True."""
     if dtype == BOOL:
         return True
     if category(dtype) != INTEGER:
@@ -200,7 +200,7 @@ def default_fill(dtype: np.dtype) -> Any:
 
 
 def greatest_places(e, ins, axes, sizes):
-    """The greatest positions of windows on these axes, as wide as the indices are."""
+    """Return the greatest positions of windows on these axes, in the dtype of the indices."""
     room = [ins[0].shape[a] - sizes[a] for a in axes]
     aval = Aval((len(room),), ins[1].dtype)
     if is_symbolic(room):
@@ -211,7 +211,7 @@ def greatest_places(e, ins, axes, sizes):
 
 
 def _inside(e, indices, ins, axes, sizes):
-    """Whether the window at each index lies inside."""
+    """Mark the indices whose window lies inside."""
     aval = ins[1]
     each = aval.shape[:-1]
     if not axes:
@@ -228,7 +228,7 @@ def _inside(e, indices, ins, axes, sizes):
 
 
 def taken(x: Any, positions: Any, axis: int) -> Any:
-    """Elements of `x` at positions along `axis` that are given for each element of the result."""
+    """Read `x` at positions along `axis`, one for each element of the result."""
     n = x.aval.ndim
     rest = tuple([i for i in range(n) if i != axis])
     return gather_.bind(
@@ -243,7 +243,7 @@ def taken(x: Any, positions: Any, axis: int) -> Any:
     )
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def gather(
@@ -257,17 +257,17 @@ def gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> Any:
-    """The window of `slice_sizes` at each of `start_indices`.
+    """Read the window of `slice_sizes` at each of `start_indices`.
 
     Args:
       operand: an array.
       start_indices: integers; an index is along the last axis, and counts from the front.
-      dimension_numbers: what axis is what, see `GatherDimensionNumbers`.
+      dimension_numbers: the roles of axes, see `GatherDimensionNumbers`.
       slice_sizes: the size of the window along each axis of the operand.
       unique_indices, indices_are_sorted: promises, which make it faster.
-      mode: "fill" (the default), "clip" or "promise_in_bounds": what is read outside.
-      fill_value: what "fill" reads outside; by default nan, or of integers the least (if signed)
-        or the greatest, or True.
+      mode: the treatment of windows outside: "fill" (the default), "clip" or "promise_in_bounds".
+      fill_value: the value that "fill" reads outside; by default nan for floats, the least (signed)
+        or greatest integer, or True.
 
     Raises TypeRule if axes or sizes do not fit.
 
@@ -290,7 +290,7 @@ def gather(
 
 
 def normal_fill(value: Any, dtype: np.dtype) -> Any:
-    """A fill value as a Python scalar of the kind of `dtype`."""
+    """Return a fill value as a Python scalar of the kind of `dtype`."""
     if value is None:
         return None
     v = np.asarray(value)

@@ -1,7 +1,7 @@
 """Integrals: exponential integrals and Spence's function.
 
-Invariant: as of `special`: a few units in the last place but close to roots, infinite at poles, nan
-outside the domain.
+Invariant: as in `special`, errors are a few units in the last place except close to roots; values
+are infinite at poles and nan outside the domain.
 """
 
 import math
@@ -34,7 +34,7 @@ expn = define("expn", 2, "The exponential integral E_n(x) for whole n >= 0 and x
 
 @said(expn)
 def _expn(n, x):
-    """By the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17)."""
+    """Use the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17)."""
     low = le(x, 1.0)
     near = _expn_series(maximum(n, 1.0), select(and_(low, gt(x, 0.0)), x, 1.0))
     far = _expn_fraction(n, select(low, 2.0, x), gt(x, 1.0))
@@ -47,7 +47,7 @@ def _expn(n, x):
 
 
 def _expn_series(n: Any, x: Any) -> Any:
-    """The term of x ** (n - 1) has a logarithm."""
+    """Sum the power series, in which the term of x ** (n - 1) has a logarithm."""
     total, power = const(0.0, x), const(1.0, x)
     for k in range(20):
         gap = k + 1.0 - n
@@ -60,7 +60,7 @@ def _expn_series(n: Any, x: Any) -> Any:
 
 
 def _expn_fraction(n: Any, x: Any, active: Any) -> Any:
-    """By Lentz's method, as modified by Thompson and Barnett."""
+    """Evaluate the fraction by Lentz's method, as modified by Thompson and Barnett."""
     tight = epsilon(x)
 
     def turn(k, on, n, b, c, d, h):
@@ -82,7 +82,7 @@ expi = define("expi", 1, "The exponential integral Ei(x), the principal value.")
 
 @said(expi)
 def _expi(x):
-    """-E_1(-x) on the left; the power series (DLMF 6.6.1) up to 40, and the asymptotic one
+    """Use -E_1(-x) for x < 0, the power series (DLMF 6.6.1) up to 40, and the asymptotic one
     (6.12.2) beyond."""
     left = neg(_expn(const(1.0, x), select(lt(x, 0.0), neg(x), 1.0)))
     tight = epsilon(x)
@@ -107,7 +107,7 @@ def _expi(x):
 
 spence = define("spence", 1, "Spence's function: the integral of log(t) / (1 - t) from 1 to x.")
 
-# B_2k / (2k + 1)!
+# Coefficients B_2k / (2k + 1)! of Debye's series.
 _DEBYE = tuple(
     b / math.factorial(2 * k + 1)
     for k, b in enumerate(
@@ -119,8 +119,11 @@ _DEBYE = tuple(
 
 @said(spence)
 def _spence(x):
-    """Debye's series in the logarithm between 1/2 and 2; elsewhere the reflections
-    x -> 1 - x and x -> 1 / x (Lewin, Polylogarithms and associated functions, 1.11 and 1.7)."""
+    """Use Debye's series in the logarithm between 1/2 and 2.
+
+    Elsewhere use the reflections x -> 1 - x and x -> 1 / x (Lewin, Polylogarithms and associated
+    functions, 1.11 and 1.7).
+    """
     large = gt(x, 2.0)
     w = select(large, 1.0 / select(large, x, 2.0), x)
     small = and_(lt(w, 0.5), gt(w, 0.0))

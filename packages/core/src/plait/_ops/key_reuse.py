@@ -1,7 +1,7 @@
 """Rules of key reuse: which operations make random keys, use them up, or pass them on.
 
-Invariant: splitting a key and drawing with it use it up; folding a number into it does not, nor
-does looking at its words.  What may have been used up counts as used up.
+Invariant: splitting a key and drawing with it use it up; folding a number into it and reading its
+words do not.  A key that may have been used up counts as used up.
 """
 
 import functools
@@ -41,7 +41,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 @reuse_rules.rule(wrap_)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    """Words that are wrapped twice are one key."""
+    """Return the same names for words that are wrapped again, since they are one key."""
     shape = e.outputs[0].aval.shape
     if xs[0].__class__ is Names and xs[0].at.shape == shape:
         return xs
@@ -71,7 +71,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 @reuse_rules.rule(dynamic_update_slice_, scatter_)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    """What was there, or any of what is put there."""
+    """Name an element after the old one and all keys that may be written there."""
     new = next((x.at.flat for x in xs[1:] if x.__class__ is Names), ())
     return walk.at_places(e, xs, lambda position: [xs[0].at[position], *new])
 
@@ -85,11 +85,11 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 
 _EXACT = 8
-"""Turns of a loop that are all walked, if it goes by what is known."""
+"""Loops of at most this many turns are walked in full if known values enter them."""
 
 
 def _lasting(xs: Any) -> list[Any]:
-    """What is known of a carry in any turn: not its value."""
+    """Drop the known values of a carry, which hold for one turn only."""
     return [None if x.__class__ is Known else x for x in xs]
 
 
@@ -98,7 +98,7 @@ def _turns(n: Any) -> int:
 
 
 def _rest(walk: Walk, rows: Any, axes: Any) -> None:
-    """What was spent of the first row is spent of all that were not walked."""
+    """Spend in all rows that were not walked the keys that were spent in the first row."""
     for x, a in zip(rows, axes, strict=True):
         if x.__class__ is not Names or a is None or x.at.shape[a] < 3:
             continue
@@ -118,7 +118,7 @@ def _row(x: Any, a: int | None, t: int, exact: bool = False) -> Any:
 
 
 def _stacked(walk: Walk, e: Any, last: Any, first: int, axes: Any) -> list[Any]:
-    """Names of stacked results: new ones, spent where those of a row are."""
+    """Return new names for stacked results, spent where those of a row are."""
     out: list[Any] = []
     for v, y, a in zip(e.outputs[first:], last, axes, strict=True):
         if v.aval.category != OPAQUE:
@@ -156,7 +156,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 @reuse_rules.rule(map_axes)
 def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
-    """What all rows have in common is worked out for all at once."""
+    """Walk the rows; a key that they share may be spent in each, since that work is done once."""
     p = e.params
     last: list[Any] = [None] * len(e.outputs)
     held, before = walk.again, set(walk.spent)
@@ -200,7 +200,7 @@ def _(walk: Walk, e: Any, xs: Any) -> list[Any]:
 
 
 def _merged(x: Any, y: Any) -> Any:
-    """What is known of a value that is one of two."""
+    """Merge the names of a value that is one of two."""
     if x.__class__ is Names and y.__class__ is Names:
         return one_of(x, y)
     return x if mark(x) == mark(y) else None

@@ -1,10 +1,10 @@
-"""Keys of random numbers: what a generator makes of them.
+"""Keys of random numbers, and the operations of their generators.
 
-A key is an opaque element; its dtype says which generator it belongs to.  The operations take
-arrays of keys, and treat each as if it were alone.
+A key is an opaque element; its dtype determines the generator.  The operations take arrays of
+keys, and treat each key as if it were alone.
 
-Invariant: what is made of a key depends on the key and the parameters only: not on what is around
-it in an array, nor on where it is.
+Invariant: a result of a key depends on the key and the parameters only, not on its neighbours in an
+array, nor on its position.
 """
 
 from collections.abc import Callable
@@ -45,10 +45,10 @@ ADVICE = (
 
 
 class Generator(NamedTuple):
-    """How the keys of one dtype are made, and made use of; keys are given by their words.
+    """The operations on the keys of one dtype; keys are given by their words.
 
     Attributes:
-      name: as `plait.random.key(seed, impl=name)` calls it.
+      name: as in `plait.random.key(seed, impl=name)`.
       seed: (high, low words of seeds) -> words of keys.
       split: (words of one key, shape) -> words of keys of that shape.
       fold_in: (words of keys, as many uint32) -> words of keys.
@@ -63,18 +63,18 @@ class Generator(NamedTuple):
 
 
 GENERATORS: dict[Opaque, Generator] = {}
-"""Every generator, by the dtype of its keys."""
+"""All generators, by the dtype of their keys."""
 
 
 def define_generator(short: str, size: int, generator: Generator) -> Opaque:
-    """The dtype of keys of `size` words, for a generator that is new."""
+    """Define a generator; return the dtype of its keys, which have `size` words."""
     dtype = Opaque(f"key<{short}>", (size,), UINT32, "key", ADVICE)
     GENERATORS[dtype] = generator
     return dtype
 
 
 def generator_named(name: Any) -> Opaque:
-    """The dtype of the keys of a generator, by its name, short or long, or by itself.
+    """Return the dtype of the keys of a generator, from its short or long name, or the dtype.
 
     Raises TypeRule if there is none.
     """
@@ -102,7 +102,7 @@ def _keys(name: str, x: Aval) -> Generator:
 
 @primitive("core.random_seed", traits=(AnyElement,))
 def random_seed(seeds: Aval, *, dtype: Opaque) -> Aval:
-    """The key of each integer; 64-bit ones count in full."""
+    """Make a key from each integer; all 64 bits count."""
     if seeds.category != INTEGER:
         raise OperandTypeError(
             f"a seed is an integer, not {seeds!r}", fix="convert with .astype(int)"
@@ -113,14 +113,14 @@ def random_seed(seeds: Aval, *, dtype: Opaque) -> Aval:
 
 @primitive("core.random_split", traits=(AnyElement,))
 def random_split(keys: Aval, *, shape: Sizes) -> Aval:
-    """New keys of each key, of this shape: as good as independent of it and of each other."""
+    """Make new keys of this shape from each key, practically independent of it and each other."""
     _keys("random_split", keys)
     return Aval((*keys.shape, *shape), keys.dtype)
 
 
 @primitive("core.random_fold_in", traits=(AnyElement,))
 def random_fold_in(keys: Aval, numbers: Aval) -> Aval:
-    """A new key of each key and its number."""
+    """Make a new key from each key and its number."""
     _keys("random_fold_in", keys)
     if numbers.dtype != UINT32 or numbers.shape != keys.shape:
         raise ArgumentError(
@@ -132,7 +132,7 @@ def random_fold_in(keys: Aval, numbers: Aval) -> Aval:
 
 @primitive("core.random_bits", traits=(AnyElement,))
 def random_bits(keys: Aval, *, shape: Sizes, dtype: np.dtype) -> Aval:
-    """Random unsigned integers of each key, of this shape."""
+    """Draw random unsigned integers of this shape with each key."""
     _keys("random_bits", keys)
     if dtype.kind != "u" or dtype.itemsize > 8:
         raise OperandTypeError(f"bits are unsigned integers, not {dtype}", fix='use dtype="uint32"')
@@ -141,7 +141,7 @@ def random_bits(keys: Aval, *, shape: Sizes, dtype: np.dtype) -> Aval:
 
 @primitive("core.random_clone", traits=(Structural,))
 def random_clone(keys: Aval) -> Aval:
-    """The same keys, to be used on purpose where they were used before."""
+    """Return the same keys, for deliberate reuse."""
     _keys("random_clone", keys)
     return keys
 
@@ -184,7 +184,10 @@ def _(keys, shape, dtype):
 
 
 def _halves(s: Any) -> tuple[Any, Any]:
-    """The high and low words of integers; those that fit 32 bits, signed or not, have no high."""
+    """Return the high and low words of integers.
+
+    The high word is 0 for integers that fit 32 bits, signed or not.
+    """
     if s.aval.dtype.itemsize <= 4:
         return Literal(0, Aval(s.aval.shape, UINT32)), convert(s, UINT32)
     wide = lambda n: Literal(n, s.aval)  # noqa: E731
@@ -199,13 +202,13 @@ def _halves(s: Any) -> tuple[Any, Any]:
 
 
 def _together(words: Any) -> Any:
-    """Words of keys, each an array, along a new last axis."""
+    """Join words of keys, each an array, along a new last axis."""
     n = words[0].aval.ndim
     return concatenate([expand_dims(w, n) for w in words], n)
 
 
 def _word(words: Any, i: int) -> Any:
-    """Word number `i` of each key."""
+    """Return word number `i` of each key."""
     *front, _ = words.aval.shape
     at = slice_.bind(
         words,
@@ -217,7 +220,7 @@ def _word(words: Any, i: int) -> Any:
 
 
 def _hashes(words: Any, shape: tuple) -> Any:
-    """Threefry of the number of each element of an array of this shape, under each key."""
+    """Hash the number of each element of an array of this shape with Threefry, under each key."""
     front = words.aval.shape[:-1]
     full = (*front, *shape)
     ends = tuple(range(len(front), len(full)))
@@ -236,10 +239,10 @@ def _threefry_seed(high: Any, low: Any) -> Any:
 
 
 def _derived(hashes: list) -> Any:
-    """The words of derived keys, which are made before anything is drawn of them.
+    """Return the words of derived keys behind a barrier, so that they are computed first.
 
-    In one loop with the hashes of what is drawn they would be made anew for each number (twice the
-    time), and compilers may not come to an end: jaxlib 0.12 hangs on a hash of a hash on CPUs.
+    In one loop with the hashes of the numbers drawn, they would be computed again for each number,
+    in twice the time.  Compilation may not even end: jaxlib 0.12 hangs on a hash of a hash on CPUs.
     """
     return barrier.bind(_together(hashes))[0]
 
@@ -254,8 +257,8 @@ def _threefry_fold_in(words: Any, numbers: Any) -> Any:
 
 
 def _threefry_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """One hash for each number; narrow ones are cut off, so that a position has the same bits
-    whatever is drawn around it."""
+    """Compute one hash for each number.  Narrow numbers are truncated, so that the bits at a
+    position do not depend on the shape drawn."""
     a, b = _hashes(words, shape)
     if dtype.itemsize < 8:
         return convert(el.xor.bind(a, b), dtype)
@@ -273,10 +276,10 @@ FRY = define_generator(
 
 
 def _both(f: Callable, words: Any, *args: Any) -> Any:
-    """Threefry of each half of four words."""
+    """Apply a function of Threefry to each half of four words."""
     *front, _ = words.aval.shape
     halves = reshape(words, (*front, 2, 2))
-    out = f(halves, *args)  # the halves are one more axis of keys, behind the others
+    out = f(halves, *args)  # The halves are one more axis of keys, behind the others.
     n = len(front)
     perm = (*range(n), *range(n + 1, out.aval.ndim - 1), n, out.aval.ndim - 1)
     moved = transpose_.bind(out, perm=perm)
@@ -298,7 +301,7 @@ def _rbg_fold_in(words: Any, numbers: Any) -> Any:
 
 
 def _alone(f: Callable, words: Any, *others: Any) -> Any:
-    """`f` of each key: the device's generator can not start several at once."""
+    """Apply `f` to each key, since the device's generator cannot start several at once."""
     xs = [words, *others]
     if words.aval.ndim == 1:
         return f(*xs)
@@ -311,7 +314,7 @@ def _alone(f: Callable, words: Any, *others: Any) -> Any:
 
 
 def _rbg_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """A run of the device's generator for each key."""
+    """Run the device's generator once for each key."""
     how = dict(shape=shape, dtype=dtype, algorithm="default")
     return _alone(lambda w: rng_bit_generator.bind(w, **how)[1], words)
 
@@ -320,7 +323,7 @@ RBG = define_generator("rbg", 4, Generator("rbg", _rbg_seed, _rbg_split, _rbg_fo
 
 
 _APART = 10
-"""Keys of the device's generator are made of one row of words in so many."""
+"""Derived keys of the device's generator use one of this many rows of the words drawn."""
 
 
 def _drawn(words: Any, rows: Any) -> Any:
@@ -328,7 +331,8 @@ def _drawn(words: Any, rows: Any) -> Any:
 
 
 def _urbg_split(words: Any, shape: tuple) -> Any:
-    """Words that the generator draws: nothing says that they are as good as independent."""
+    """Draw the words of new keys with the generator, which does not guarantee their
+    independence."""
 
     def one(words: Any) -> Any:
         drawn = _drawn(words, _APART * product(shape))

@@ -1,7 +1,6 @@
-"""Results that shall lie on devices in a certain way.
+"""Results laid out on devices as a sharding says.
 
-Invariant: what a placement is, and how a value is brought there, is the affair of the package that
-offers placements.
+Invariant: the package that offers placements defines them and moves values to them.
 """
 
 import functools
@@ -19,20 +18,23 @@ from .collective import varied
 
 
 def placed(out: Any, sharding: Any) -> Any:
-    """`out`, a tree, which the compiler shall lay out as `sharding` says if one is given."""
+    """Constrain `out`, a tree, to `sharding` if one is given."""
     return out if sharding is None else resolve("with_sharding_constraint")(out, sharding)
 
 
 def free(x: Any, sharding: Any) -> Any:
-    """`x`, an operand of what shall lie as `sharding` says: if one is given, nothing has to follow
-    from how the operand is divided over explicit axes, of which its type then says nothing."""
+    """Release an operand of a result whose `sharding` is given.
+
+    The division of the operand over explicit axes then has no effect on the result, and is removed
+    from its type.
+    """
     if sharding is None or not isinstance(x, Value) or x.aval.sharding is None:
         return x
     return lie_as(x, None)
 
 
 def all_free(tree: Any, sharding: Any) -> Any:
-    """The same of the leaves of a tree."""
+    """Release the leaves of a tree."""
     if sharding is None:
         return tree
     leaves, treedef = flatten(tree)
@@ -52,14 +54,16 @@ OUT_SHARDING = {
     "out_sharding": "`out_sharding` says how the result shall lie on devices; if it is None, that "
     "is left to the\ncompiler."
 }
-"""The argument of functions whose results can be laid out, and its sentence."""
+"""The argument of functions whose results can be laid out, and its documentation."""
 
 
 def offering(
     function: Callable[..., Any], f: Callable[..., Any], arguments: Mapping[str, str]
 ) -> Callable[..., Any]:
-    """Give `function` the signature and documentation of `f` with more arguments, given by name
-    with a sentence for each; return it."""
+    """Give `function` the signature and documentation of `f` with more keyword arguments.
+
+    `arguments` maps their names to sentences.  Return `function`.
+    """
     wrapped = f
     for name in arguments:
         function.__signature__ = with_parameter(wrapped, name)  # type: ignore[attr-defined]
@@ -70,7 +74,7 @@ def offering(
 
 
 def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a function with one more argument, `out_sharding`, for its results."""
+    """Decorate a function to take one more argument, `out_sharding`, for its results."""
 
     @functools.wraps(f)
     def function(*args: Any, out_sharding: Any = None, **options: Any) -> Any:
@@ -84,8 +88,11 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def beside(out: Any, like: Any) -> Any:
-    """Return `out` where `like` is, if it has its shape: where the array is, or as its type says;
-    and varying along the axes of a mesh that `like` varies along, whatever its shape."""
+    """Return `out` placed like `like`.
+
+    If the shapes agree, it goes to the placement of the array, or gets the sharding of the type.
+    It varies along the mesh axes that `like` varies along, whatever the shapes.
+    """
     if not isinstance(like, Value):
         return out
     if like.aval.vma:

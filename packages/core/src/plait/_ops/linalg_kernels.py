@@ -1,11 +1,11 @@
 """Linear algebra kernels: calls of LAPACK on the CPU, of cuSOLVER on CUDA, of hipSOLVER on ROCm,
-and of what the compiler for TPUs has.
+and of functions of the compiler for TPUs.
 
 A kernel works on stacks of matrices: all axes but the last two (the last one, of vectors) count
 the matrices of a stack.
 
-Invariant: matrices pass column by column, as these libraries have them, and everything else row by
-row; a kernel that is told another layout returns garbage without a word.
+Invariant: matrices are passed in column-major order, as these libraries require, and everything
+else in row-major order.  A kernel called with another layout returns garbage without an error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,12 +43,12 @@ STABLE = frozenset(
         *_TPU.split(),
     ]
 )
-"""Kernels of which those who make the libraries promise that they stay, under the same name and
-with the same arguments."""
+"""Kernels that the makers of the libraries promise to keep, under the same name and with the same
+arguments."""
 
 
 def platform(e: Emitter, what: str, *others: str) -> str:
-    """ "cpu" or "cuda", or one of the others that are named.
+    """Return the platform of a module: "cpu", "cuda", or one of `others`.
 
     Raises PlaitError if a module is for another platform, or for several.
     """
@@ -59,13 +59,13 @@ def platform(e: Emitter, what: str, *others: str) -> str:
 
 
 def on_cpu(e: Emitter, what: str) -> None:
-    """Raises PlaitError if a module is not for the CPU alone."""
+    """Require a module for the CPU alone; raises PlaitError."""
     if e.unit.platforms != ("cpu",):
         raise _no_library(what, e.unit.platforms)
 
 
 def solver(here: str, routine: str) -> str:
-    """The name of a kernel of the library of "cuda" or "rocm"."""
+    """Return the name of a kernel of the library of "cuda" or "rocm"."""
     return f"{_SOLVERS[here]}_{routine}_ffi"
 
 
@@ -78,7 +78,7 @@ def _no_library(what: str, names: Sequence[str]) -> PlaitError:
 
 
 def lapack(routine: str, aval: Aval) -> str:
-    """The name of LAPACK's kernel for matrices of a type."""
+    """Return the name of LAPACK's kernel for matrices of a type."""
     return f"lapack_{LETTERS[aval.dtype.name]}{routine}_ffi"
 
 
@@ -92,13 +92,13 @@ def kernel(
     over: Mapping[int, int] | None = None,
     **config: Any,
 ) -> list:
-    """Results of a kernel, one for each type of `outs`.
+    """Call a kernel, and return its results, one for each type of `outs`.
 
     Args:
       target: its name.
-      stacked: how many leading axes count matrices.
-      over: {operand: result} that is written in its place.
-      config: what it is told: a letter, a flag, or an i32.
+      stacked: the number of leading axes that count matrices.
+      over: {operand: result}; the result is written in place of the operand.
+      config: attributes of the kernel: a letter, a flag, or an i32.
     """
     symbolic = any(is_symbolic(o.shape) for o in outs)
     sizes = [e.shape(o.shape) for o in outs] if symbolic else []
@@ -126,7 +126,7 @@ def kernel(
 def tpu_kernel(
     e: Emitter, target: str, xs: Sequence[Any], outs: Sequence[Aval], version: int, config: str = ""
 ) -> list:
-    """Results of a function of the compiler for TPUs, which chooses layouts itself."""
+    """Call a function of the compiler for TPUs, which chooses layouts itself."""
     symbolic = any(is_symbolic(o.shape) for o in outs)
     sizes = [e.shape(o.shape) for o in outs] if symbolic else []
     attributes = {"call_target_name": string(target), "api_version": attr(f"{version} : i32")}
@@ -139,7 +139,7 @@ def tpu_kernel(
 
 
 def _positions(start: int, count: int) -> Any:
-    """Which operands say what the shapes of results are."""
+    """Return the numbers of the operands that hold the shapes of results."""
     return attr(f"dense<{list(range(start, start + count))}> : tensor<{count}xi64>")
 
 
@@ -150,7 +150,7 @@ def _layout(ndim: int, stacked: int) -> Any:
 
 
 def _said(name: str, value: Any) -> str:
-    """A letter is passed as its code."""
+    """Return an attribute as text; a letter is passed as its code."""
     if value.__class__ is bool:
         return f"{name} = {'true' if value else 'false'}"
     if value.__class__ is int:
@@ -162,7 +162,7 @@ _FACTORS = "ijklmnopqrstuvwxyz"
 
 
 def _division(ins: Sequence[Aval], outs: Sequence[Aval], stacked: int) -> str:
-    """How it may be divided over devices: along the axes that count matrices, and no others."""
+    """Return Shardy's rule that divides a kernel along the axes that count matrices only."""
     sizes: list[int] = list(ins[0].shape[:stacked])
 
     def factors(aval: Aval) -> str:
@@ -176,7 +176,7 @@ def _division(ins: Sequence[Aval], outs: Sequence[Aval], stacked: int) -> str:
 
 
 def _factor(i: int) -> str:
-    """The name that Shardy's syntax has for factor `i`."""
+    """Return the name of factor `i` in Shardy's syntax."""
     last = len(_FACTORS) - 1
     return _FACTORS[i] if i <= last else f"z_{i - last}"
 
@@ -190,7 +190,7 @@ def _alias(operand: int, result: int, count: int) -> Any:
 
 
 def told(e: Emitter, info: Any, how: Aval, direction: str, outs: Sequence, avals: Sequence) -> list:
-    """Results where `info` (of type `how`) is 0 (`EQ`), or not negative (`GE`); nan elsewhere."""
+    """Return results where `info`, of type `how`, is 0 (`EQ`) or not negative (`GE`); else nan."""
     right = e.compare(info, e.constant(0, how), direction, Aval(how.shape, BOOL))
     found = []
     for x, aval in zip(outs, avals, strict=True):
@@ -201,5 +201,5 @@ def told(e: Emitter, info: Any, how: Aval, direction: str, outs: Sequence, avals
 
 
 def infos(aval: Aval) -> Aval:
-    """The type of what a kernel says of its success, for a stack of matrices."""
+    """Return the type of the status that a kernel returns for a stack of matrices."""
     return Aval(aval.shape[:-2], INT32)

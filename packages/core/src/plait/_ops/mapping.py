@@ -1,9 +1,9 @@
-"""A program along given axes of its operands, element after element.
+"""Apply a program along given axes of its operands, element by element.
 
-This is the seam by which a package maps over an axis without knowing any other package.
+A package can map over an axis with it, without importing another package.
 
-Invariant: what transformations do to axes reaches the parameters through the axis maps of
-components (`Part.at`), so no transformation needs a rule for it.
+Invariant: transformations update the axes in the parameters through the axis maps of components
+(`Part.at`), so no transformation needs a rule for it.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .shape import moveaxis
 
 
 class Along(Wiring):
-    """Operands and results that have an axis are mapped along it."""
+    """The wiring of map: operands and results that have an axis are mapped along it."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         axes = (*params["in_axes"], *params["out_axes"])
@@ -44,7 +44,7 @@ class Along(Wiring):
 
 
 def row(aval: Aval, axis: int | None) -> Aval:
-    """The type of a row along `axis`."""
+    """Return the type of a row along `axis`."""
     if axis is None:
         return aval
     return without_axis(aval, axis)
@@ -53,8 +53,10 @@ def row(aval: Aval, axis: int | None) -> Aval:
 def _map(
     *xs: Aval, program: Program, in_axes: tuple, out_axes: tuple, size: int, parallel: bool
 ) -> list[Aval]:
-    """Apply `program` to every row along `in_axes` (None: to the whole, each time); results are
-    stacked along `out_axes`.  `parallel` allows to do all rows at once."""
+    """Apply `program` to every row along `in_axes`, and stack results along `out_axes`.
+
+    An axis of None passes the whole operand each time.  `parallel` allows all rows at once.
+    """
     for x, a in zip(xs, in_axes, strict=True):
         if a is not None and x.shape[a] != size:
             raise ShapeError(f"map: axis {a} of {x!r} does not have size {size}")

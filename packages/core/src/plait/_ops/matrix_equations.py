@@ -1,10 +1,10 @@
 """Sylvester's equation, and square roots of matrices.
 
-Both are solved after a Schur decomposition, column after column of triangular matrices, by systems
-with triangular matrices (Bartels and Stewart 1972; Bjorck and Hammarling 1983).
+Both are solved after a Schur decomposition, by one triangular system for each column of a
+triangular matrix (Bartels and Stewart 1972; Bjorck and Hammarling 1983).
 
-Invariant: the decompositions are ways to compute and are never differentiated; the equation is
-linear in its right-hand side, and the derivative of a root solves it.
+Invariant: the decompositions are never differentiated.  The equation is linear in its right-hand
+side, and the derivative of a root solves it.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ from .spectral import schur_
 
 @primitive("core.sylvester")
 def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
-    """x with a @ x + x @ b = c; one, if no eigenvalue of a is the negative of one of b."""
+    """Return x with a @ x + x @ b = c; it is unique if a and -b share no eigenvalue."""
     lead, n, _ = stack_of("sylvester", a, square=True)
     other, m, _ = stack_of("sylvester", b, square=True)
     if c.shape != (*lead, n, m) or lead != other or {a.dtype, b.dtype} != {c.dtype}:
@@ -60,7 +60,7 @@ def _(a, b, c):
 
 
 def _triangular(a: Any, b: Any, c: Any) -> Any:
-    """Of triangular a and b: (a + b[j, j]) x[:, j] = c[:, j] - x[:, :j] b[:j, j]."""
+    """Solve for triangular a and b: (a + b[j, j]) x[:, j] = c[:, j] - x[:, :j] b[:j, j]."""
     aval, cell = c.aval, Aval((), INT32)
     column = aval.with_shape(aval.shape[:-1])
     b_column = b.aval.with_shape(b.aval.shape[:-1])
@@ -74,7 +74,7 @@ def _triangular(a: Any, b: Any, c: Any) -> Any:
 
 
 def _next_column(a: Any, x: Any, j: Any, c: Any, b: Any) -> list:
-    """`x` has zeros from column j on."""
+    """Solve for column j of `x`, which has zeros from there on."""
     on = reduce_sum.bind(_only(b, j), axes=(b.aval.ndim - 1,))
     moved = times(x, _as_matrix(b))
     right = sub.bind(_as_matrix(c), moved)
@@ -88,18 +88,18 @@ def _as_matrix(v: Any) -> Any:
 
 
 def _is(j: Any, aval: Aval, axis: int) -> Any:
-    """Where the index along an axis is `j`."""
+    """Mark the elements whose index along an axis is `j`."""
     positions = iota(INT32, aval.shape, axis)
     return eq.bind(positions, broadcast_in_dim.bind(j, shape=aval.shape, dims=()))
 
 
 def _only(v: Any, j: Any) -> Any:
-    """Element j of vectors, zeros elsewhere."""
+    """Keep element j of vectors; zeros elsewhere."""
     return select.bind(_is(j, v.aval, v.aval.ndim - 1), v, Literal(0, v.aval))
 
 
 def _shifted(a: Any, on: Any) -> Any:
-    """a + on * I."""
+    """Return a + on * I."""
     old = diagonal(a)
     dims = tuple(range(on.aval.ndim))
     wide = broadcast_in_dim.bind(on, shape=old.aval.shape, dims=dims)
@@ -117,14 +117,14 @@ def _with_column(x: Any, y: Any, j: Any) -> Any:
 
 @primitive("core.sqrtm")
 def sqrtm_(x: Aval) -> Aval:
-    """The principal square root of a matrix; complex."""
+    """Return the principal square root of a matrix; complex."""
     stack_of("sqrtm", x, square=True)
     return Aval(x.shape, complex_dtype(x.dtype))
 
 
 @expand_rules.rule(sqrtm_)
 def _(x):
-    """By the Schur decomposition, whose triangle's root is triangular too."""
+    """Use the Schur decomposition; the root of its triangle is triangular too."""
     x = convert(x, complex_dtype(x.aval.dtype))
     if nothing(x.aval):
         return x
@@ -133,7 +133,7 @@ def _(x):
 
 
 def _triangular_root(t: Any) -> Any:
-    """Column after column: (R + r[j, j]) R[:, j] = T[:, j] above the diagonal."""
+    """Solve column by column: (R + r[j, j]) R[:, j] = T[:, j] above the diagonal."""
     aval, cell = t.aval, Aval((), INT32)
     root = sqrt.bind(diagonal(t))
     column = aval.with_shape(aval.shape[:-1])
@@ -148,7 +148,7 @@ def _triangular_root(t: Any) -> Any:
 
 
 def _next_of_root(r: Any, j: Any, t: Any, on: Any) -> list:
-    """`r` has its diagonal, and is complete before column j."""
+    """Solve for column j of `r`, which has its diagonal and all earlier columns."""
     aval = r.aval
     rows = iota(INT32, t.aval.shape, t.aval.ndim - 1)
     above = gt.bind(broadcast_in_dim.bind(j, shape=t.aval.shape, dims=()), rows)

@@ -1,8 +1,8 @@
 """Determinants, pseudo-inverses and least squares: functions of matrices whose derivatives are
-better known than those of the factors that they are computed by.
+better behaved than those of the factors that compute them.
 
-Invariant: derivatives of what is computed exist wherever the function has one: of determinants
-also at singular matrices, of pseudo-inverses also where singular values coincide.
+Invariant: derivatives exist wherever the function has one: for determinants also at singular
+matrices, for pseudo-inverses also where singular values coincide.
 """
 
 from typing import Any
@@ -36,13 +36,13 @@ from .spectral import svd_
 
 @primitive("core.det")
 def det_(x: Aval) -> Aval:
-    """The determinant; 1 for a matrix without elements."""
+    """Return the determinant; 1 for a matrix without elements."""
     lead, _, _ = stack_of("det", x, square=True)
     return Aval(lead, x.dtype)
 
 
 def parity(pivots: Any, dtype: Any) -> Any:
-    """(-1) ** number of exchanges."""
+    """Return (-1) ** number of exchanges."""
     at = iota(INT32, pivots.aval.shape, pivots.aval.ndim - 1)
     moved = convert(ne.bind(pivots, at), INT32)
     count = reduce_sum.bind(moved, axes=(moved.aval.ndim - 1,))
@@ -61,7 +61,7 @@ def _(x):
 
 @primitive("core.slogdet", many=True)
 def slogdet_(x: Aval) -> list:
-    """(sign or phase of the determinant, logarithm of its size); (0, -inf) if it is zero."""
+    """Return (sign or phase of the determinant, log of its size); (0, -inf) if it is zero."""
     lead, _, _ = stack_of("slogdet", x, square=True)
     return [Aval(lead, x.dtype), Aval(lead, real_dtype(x.dtype))]
 
@@ -90,8 +90,10 @@ def _cut_off(name: str, x: Aval, rtol: Aval) -> None:
 
 
 def inverse_values(s: Any, rtol: Any) -> tuple:
-    """(1 / s, and 0 where s is negligible; where it is not), for singular values: those that are
-    at most `rtol` times the greatest are negligible."""
+    """Return (1 / s, or 0 where s is negligible; a mask of the others) for singular values.
+
+    Values of at most `rtol` times the greatest are negligible.
+    """
     n = s.aval.ndim - 1
     top = mul.bind(reduce_max.bind(s, axes=(n,)), rtol)
     kept = gt.bind(s, broadcast_in_dim.bind(top, shape=s.aval.shape, dims=tuple(range(n))))
@@ -101,19 +103,19 @@ def inverse_values(s: Any, rtol: Any) -> tuple:
 
 
 def _or_nan(kept: Any, s: Any) -> Any:
-    """What is nan is never negligible."""
+    """Keep nan, which is never negligible."""
     return select.bind(eq.bind(s, s), kept, Literal(True, kept.aval))
 
 
 def from_parts(u: Any, inverse: Any, vh: Any) -> Any:
-    """V @ diag(inverse) @ U^H."""
+    """Return V @ diag(inverse) @ U^H."""
     v = adjoint(vh)
     return times(mul.bind(v, as_rows(convert(inverse, v.aval.dtype), v.aval)), adjoint(u))
 
 
 @primitive("core.pinv")
 def pinv_(x: Aval, rtol: Aval) -> Aval:
-    """The pseudo-inverse: singular values of at most `rtol` times the greatest count as zero."""
+    """Return the pseudo-inverse; singular values up to `rtol` times the greatest count as zero."""
     lead, m, n = stack_of("pinv", x)
     _cut_off("pinv", x, rtol)
     return Aval((*lead, n, m), x.dtype)
@@ -129,8 +131,10 @@ def _(x, rtol):
 
 @primitive("core.lstsq", many=True)
 def lstsq_(a: Aval, b: Aval, rtol: Aval) -> list:
-    """(the least x for which |a @ x - b| is least, rank of a, its singular values); singular
-    values of at most `rtol` times the greatest count as zero."""
+    """Return (the least x that minimises |a @ x - b|, rank of a, its singular values).
+
+    Singular values of at most `rtol` times the greatest count as zero.
+    """
     lead, m, n = stack_of("lstsq", a)
     beside("lstsq", a, b)
     _cut_off("lstsq", a, rtol)

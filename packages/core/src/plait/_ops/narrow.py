@@ -1,6 +1,6 @@
-"""Floats narrower than float32, which are computed with in float32 where many are combined.
+"""Floats narrower than float32, which are computed in float32 where many are combined.
 
-Invariant: what is rounded has the dtype that it would have had without this.
+Invariant: a rounded result has the dtype that it would have without the computation in float32.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from .shape import convert
 
 
 def is_narrow(a: Aval) -> bool:
-    """Return whether this is a type of floats narrower than float32."""
+    """Return True for a type of floats narrower than float32."""
     return a.category == FLOATING and a.dtype.itemsize < 4
 
 
@@ -20,5 +20,5 @@ def single(x: Any) -> Any:
 
 
 def rounded(y: Any, x: Any) -> Any:
-    """Return what was computed from `single(x)` in the dtype of `x`, if that is narrow."""
+    """Return a result of `single(x)` in the dtype of `x`, if that is narrow."""
     return convert(y, x.aval.dtype) if is_narrow(x.aval) and y.aval.dtype == FLOAT32 else y

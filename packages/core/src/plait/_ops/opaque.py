@@ -1,9 +1,9 @@
-"""Opaque elements: made of numbers, taken apart, and how what moves them moves their memory.
+"""Opaque elements: made from numbers, taken apart, and moved as numbers in memory.
 
     money = Opaque("money<cents>", (), "int64")
     xs = wrap(cents, money)        # an array that is sliced, stacked, mapped over, and not added
 
-Invariant: axes in parameters name axes of the user's value, which are the first of its memory; the
+Invariant: axes in parameters name axes of the user's value, which come first in its memory.  The
 axes of an element come last and are moved, whole, with it.
 """
 
@@ -35,12 +35,12 @@ from .shape import (
     transpose_,
 )
 
-# ---- making and taking apart ---------------------------------------------------------------
+# ---- wrapping and unwrapping ---------------------------------------------------------------
 
 
 @primitive("core.wrap", traits=(AnyElement,))
 def wrap_(x: Aval, *, dtype: Opaque) -> Aval:
-    """The opaque elements that the last axes of `x` stand for."""
+    """Return the opaque elements that the last axes of `x` stand for."""
     n = x.ndim - len(dtype.shape)
     if x.dtype != dtype.words or n < 0 or x.shape[n:] != dtype.shape:
         last = f" with last axes {dtype.shape}" if dtype.shape else ""
@@ -50,7 +50,7 @@ def wrap_(x: Aval, *, dtype: Opaque) -> Aval:
 
 @primitive("core.unwrap", traits=(AnyElement,))
 def unwrap_(x: Aval) -> Aval:
-    """The numbers that stand for opaque elements, those of one along the last axes."""
+    """Return the numbers that stand for opaque elements; those of one lie along the last axes."""
     if x.category != OPAQUE:
         raise ShapeError(f"{x!r} has no opaque elements", fix="it is made of numbers already")
     return x.physical
@@ -82,20 +82,20 @@ def _(args, params):
 
 
 def wrap(x: Any, dtype: Opaque) -> Any:
-    """The opaque elements that numbers stand for; see `Opaque`."""
+    """Return the opaque elements that numbers stand for; see `Opaque`."""
     return wrap_(x, dtype=dtype)
 
 
 def unwrap(x: Any) -> Any:
-    """The numbers that stand for opaque elements, those of one along the last axes."""
+    """Return the numbers that stand for opaque elements; those of one lie along the last axes."""
     return unwrap_(as_value(x))
 
 
-# ---- what moves elements -------------------------------------------------------------------
+# ---- moving elements -----------------------------------------------------------------------
 
 
 def _ends(ndim: int, tail: tuple) -> tuple[int, ...]:
-    """The last axes of a memory whose value has `ndim` axes."""
+    """Return the last axes of a memory whose value has `ndim` axes."""
     return tuple(range(ndim, ndim + len(tail)))
 
 
@@ -187,7 +187,7 @@ def _(tail, xs):
 
 
 def _first(starts: Any, tail: tuple) -> list[Any]:
-    """The positions where all axes of an element begin."""
+    """Return positions of 0 along all axes of an element."""
     return [Literal(0, starts[0].aval) if starts else Literal(0, Aval((), "int32")) for _ in tail]
 
 

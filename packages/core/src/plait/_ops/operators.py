@@ -1,7 +1,7 @@
-"""What `+`, `[]` and `.sum()` mean on values.
+"""The operators, indexing and methods of values.
 
-Invariant: this is the one module that hands operations to values (`Value.receive`).  Operators
-with a Python scalar that is no wider than the array skip promotion.
+Invariant: this is the only module that installs operations on values (`Value.receive`).  Operators
+skip promotion for a Python scalar that is not wider than the array.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,10 +41,10 @@ _CONTAINERS = {list, tuple, set, dict}
 
 
 def _operand(x: Any) -> bool:
-    """Return whether an operator takes `x`; Python leaves it to the class of `x` otherwise.
+    """Return True if an operator takes `x`; otherwise Python asks the class of `x`.
 
-    A class that has only `__array__` has labels, units or gradients that a conversion would drop,
-    and so has a class of numpy's arrays with universal functions of its own.  Containers raise
+    A class with only `__array__` may have labels, units or gradients, which a conversion would
+    drop.  So may a class of numpy's arrays with universal functions of its own.  Containers raise
     TypeError: their classes would repeat them, or compare them as objects.
     """
     if isinstance(x, _OTHERS):
@@ -59,15 +59,16 @@ def _operand(x: Any) -> bool:
     return any(hasattr(x, name) for name in _PROTOCOLS)
 
 
-# Each is a border: its `try` costs nothing while nothing is raised, and no call.
+# Each operator trims its own traceback: the `try` costs nothing while nothing is raised, and a
+# decorator would cost a call.
 
 
 def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) -> Callable:
-    """Return a binary operator: `prim`, without promotion where none is needed, else `general`.
+    """Return a binary operator: `prim` where no promotion is needed, else `general`.
 
-    A Python scalar that is no wider than the array takes the array's type.  `kinds`: that holds of
-    arrays of these categories only; others are `general`'s (`/` converts integers first, and `<`
-    looks at complex numbers by parts).
+    A Python scalar that is not wider than the array takes the array's type.  If `kinds` is given,
+    this holds for arrays of these categories only.  `general` takes the others (`/` converts
+    integers first, and `<` compares complex numbers by parts).
     """
 
     def op(self: Any, other: Any) -> Any:
@@ -84,7 +85,7 @@ def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) ->
                             and k is int
                             and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
                         )
-                        # refused by the primitive, which has a name
+                        # The primitive refuses these, with its name in the error.
                         or (c == OPAQUE and prim is not el.eq and prim is not el.ne)
                     ):
                         if not a.weak_type or c == FLOATING:
@@ -150,7 +151,7 @@ def _shift_right(x: Any, y: Any) -> Any:
 
 
 def _arithmetic() -> dict[str, Any]:
-    """The operators, reflected ones included."""
+    """Return the operators, reflected ones included."""
     members: dict[str, Any] = {}
     fast = {"add": el.add, "sub": el.sub, "mul": el.mul}
     for name, prim in fast.items():
@@ -189,7 +190,7 @@ def _arithmetic() -> dict[str, Any]:
 
 
 def _round(x: Any, ndigits: int | None) -> Any:
-    """As Python rounds: without digits floats become integers."""
+    """Round as Python does: without `ndigits`, floats become integers."""
     if ndigits is not None or x.aval.category == COMPLEX:
         return _numpy().round(x, ndigits or 0)
     if x.aval.category != FLOATING:
@@ -221,9 +222,9 @@ def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
 def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
     """Arrange the same elements in another shape, and return that array.
 
-    `sizes` are ints or one tuple; one of them may be -1, which stands for what is left.  `order`:
-    "C" if the last axis is the fastest, "F" if the first one is.  Raises ShapeError if the numbers
-    of elements differ.  As numpy.ndarray.reshape.
+    `sizes` are ints or one tuple.  One of them may be -1: it is inferred from the number of
+    elements.  `order`: "C" if the last axis is the fastest, "F" if the first one is.  Raises
+    ShapeError if the numbers of elements differ.  As numpy.ndarray.reshape.
 
     >>> import plait
     >>> plait.numpy.arange(6).reshape(2, -1).shape
@@ -238,7 +239,7 @@ def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None)
 def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """Return all elements as a vector, the last axis fastest ("F": the first one).
 
-    As numpy.ndarray.ravel and flatten, which differ in nothing here.
+    As numpy.ndarray.ravel and flatten, which are the same here.
     """
     return _reshape(self, -1, order=order, out_sharding=out_sharding)
 
@@ -260,7 +261,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
 
 @dispatched
 def _swapped(self: Any) -> Any:
-    """The matrices in the last two axes, each transposed; AxisError if there are fewer axes."""
+    """Transpose the matrices in the last two axes; AxisError if there are fewer axes."""
     n = self.aval.ndim
     if n < 2:
         raise AxisError(
@@ -271,12 +272,12 @@ def _swapped(self: Any) -> Any:
 
 
 def _real(self: Any) -> Any:
-    """The real part of each element; a real array is its own."""
+    """Return the real part of each element; a real array is returned itself."""
     return el.real(self) if self.aval.dtype.kind == "c" else self
 
 
 def _imag(self: Any) -> Any:
-    """The imaginary part of each element; zeros for a real array."""
+    """Return the imaginary part of each element; zeros for a real array."""
     return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
 
 
@@ -294,9 +295,10 @@ def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> An
 def _view(self: Any, dtype: Any = None) -> Any:
     """Read the same bits as elements of another dtype, and return that array.
 
-    The last axis becomes longer or shorter where the dtypes have different sizes; ShapeError if
-    its bits are no whole number of elements, or there is no axis.  bool, int, float and complex
-    stand for the default dtypes of their kind, None for the default float.  As numpy.ndarray.view.
+    The last axis becomes longer or shorter if the dtypes have different sizes.  Raises ShapeError
+    if its bits do not divide into whole elements, or the array has no axis.  bool, int, float and
+    complex stand for the default dtypes of their kind, None for the default float.  As
+    numpy.ndarray.view.
 
     >>> import plait
     >>> plait.numpy.asarray([1.0]).view("uint16").tolist()
@@ -325,7 +327,7 @@ def _view(self: Any, dtype: Any = None) -> Any:
 
 
 def _view_parts(x: Any, want: Any) -> Any:
-    """`x` viewed as `want`, where either is complex: that is two floats, one after the other."""
+    """View `x` as `want` where either is complex: two floats, one after the other."""
     if not x.ndim:
         return shape.reshape(_view_parts(shape.reshape(x, (1,)), want), ())
     if x.aval.category == COMPLEX:
@@ -354,14 +356,14 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
 
 
 class _OfNumpy:
-    """A method that is the function of this name in `plait.numpy`, imported when first used."""
+    """A method that calls the function of this name in `plait.numpy`, imported at its first use."""
 
     def __init__(self, name: str):
         self.name = name
 
     def __get__(self, x: Any, cls: Any = None) -> Any:
         f = getattr(_numpy(), self.name)
-        Value.receive({self.name: f})  # from now on it is found without us
+        Value.receive({self.name: f})  # Later look-ups find the function directly.
         return f if x is None else f.__get__(x)
 
 
@@ -374,7 +376,7 @@ _OF_NUMPY = [
 
 
 def _numpy() -> Any:
-    """`plait.numpy`, which nothing of core imports before somebody uses it."""
+    """Return `plait.numpy`, which core imports at its first use only."""
     return later("numpy")
 
 
@@ -394,8 +396,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 
 def _device(self: Any) -> Any:
-    """Where the array is: its device, or, on several of them, its sharding; None of a value that
-    is traced."""
+    """Return the device of the array, or its sharding on several; None for a traced value."""
     if not isinstance(self, Array):
         return None
     placement = self.key.placement
@@ -405,16 +406,16 @@ def _device(self: Any) -> Any:
 
 @border
 def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-    """Bring the array to another device, or where a sharding says, and return it.
+    """Move the array to another device, or lay it out by a sharding, and return it.
 
-    Where it is there already it is returned itself.  `stream` is of no account.  plait-sharding
-    must be installed.
+    If it is there already, it is returned itself.  `stream` has no effect.  plait-sharding must be
+    installed.
     """
     return self if device == _device(self) else resolve("device_put")(self, device)
 
 
 def _at(self: Any) -> Any:
-    """Updates of elements, each of which returns a new array: `x.at[index].set(v)`, and `add`,
+    """Return an object that updates elements of a copy: `x.at[index].set(v)`, and `add`,
     `multiply`, `min`, `max`, `get`, ... instead of `set`.
 
     >>> import plait
@@ -426,27 +427,27 @@ def _at(self: Any) -> Any:
 
 @dispatched
 def _reversed_axes(self: Any) -> Any:
-    """The array with its axes in reversed order."""
+    """Return the array with its axes in reversed order."""
     return shape.transpose(self)
 
 
 def _nbytes(self: Any) -> Any:
-    """How many bytes the elements take: `size * itemsize`."""
+    """Return the number of bytes of all elements: `size * itemsize`."""
     return self.size * self.aval.dtype.itemsize
 
 
 def _itemsize(self: Any) -> int:
-    """How many bytes one element takes."""
+    """Return the number of bytes of one element."""
     return self.aval.dtype.itemsize
 
 
 def _flat(self: Any) -> Any:
-    """All elements as a vector, the last axis fastest."""
+    """Return all elements as a vector, the last axis fastest."""
     return _reshape(self, -1)
 
 
 def _no_item(self: Any, index: Any, value: Any) -> None:
-    """Raise TypeError: arrays are not written to."""
+    """Raise TypeError, since arrays are immutable."""
     raise TypeError(
         f"arrays are immutable, and {self.aval!r} can not be written to.\n"
         "  write:  x = x.at[index].set(value)"
@@ -454,7 +455,7 @@ def _no_item(self: Any, index: Any, value: Any) -> None:
 
 
 def _methods() -> dict[str, Any]:
-    """Indexing, methods and properties."""
+    """Return indexing, methods and properties."""
     return {
         "__getitem__": _getitem,
         "__setitem__": _no_item,
@@ -485,7 +486,7 @@ def _methods() -> dict[str, Any]:
 
 
 def _number(size: Dim) -> Any:
-    """Return a symbolic size as a value among arrays: a weak integer, as a Python int is."""
+    """Return a symbolic size as an array value: a weak integer, as a Python int is."""
     dtype = default_dtype(INTEGER)
     return shape.convert(sizes.size_value(admitted_sizes(size), dtype), dtype, True)
 

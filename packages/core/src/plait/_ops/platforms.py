@@ -1,7 +1,7 @@
-"""Which platform a program runs on: a number, known when the program is lowered.
+"""The platform that a program runs on, as a number known when the program is lowered.
 
-Invariant: a module for one platform has the number as a constant, so that of branches chosen by it
-only one is lowered; a module for several asks whoever loads it (`ASKED`).
+Invariant: a module for one platform has the number as a constant, so only the chosen branch is
+lowered.  A module for several calls `ASKED`, which is resolved when the module is loaded.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, string
 
 ASKED = "plait.platform_index"
-"""The function that a module for several platforms calls; `backend_config` says what to return."""
+"""The function that a module for several platforms calls; `backend_config` lists its results."""
 
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -24,10 +24,10 @@ _OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "amd": "rocm"}
 
 
 def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
-    """Platforms to lower for, each once, in the order given: some of `PLATFORMS`, or that of this
-    process.
+    """Return platforms to lower for, each once, in the order given.
 
-    Raises ArgumentError for others, and if there are none.
+    They are some of `PLATFORMS`, or the platform of this process.  Raises ArgumentError for
+    others, and if there are none.
     """
     try:
         names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
@@ -50,13 +50,13 @@ def known_platforms(platforms: Sequence[str]) -> tuple[str, ...]:
 
 @primitive("core.platform_index", traits=(Discrete,))
 def platform_index(*, platforms: tuple) -> Aval:
-    """The first of `platforms`, tuples of names, in which the platform is that the program runs
-    on; an empty one is for all."""
+    """Return the index of the first of `platforms`, tuples of names, that holds the platform the
+    program runs on; an empty tuple holds all."""
     return Aval((), INT32)
 
 
 def index_of(platforms: Sequence[Sequence[str]], name: str) -> int:
-    """The answer for one platform.
+    """Return the index for one platform.
 
     Raises PlaitError if it is not among them.
     """
@@ -71,12 +71,12 @@ def index_of(platforms: Sequence[Sequence[str]], name: str) -> int:
 
 
 def written(platforms: Sequence[Sequence[str]]) -> str:
-    """The tuples as one text, read again by `read`."""
+    """Return the tuples as one text; `read` reverses this."""
     return ";".join(",".join(names) for names in platforms)
 
 
 def read(text: str) -> tuple[tuple[str, ...], ...]:
-    """What `written` wrote."""
+    """Return the tuples from a text of `written`."""
     return tuple([tuple(filter(None, part.split(","))) for part in text.split(";")])
 
 
@@ -93,8 +93,10 @@ def _(e: Emitter, xs, ins, outs, platforms):
 
 
 def answers(e: Emitter, value: Any) -> list[tuple[str, ...]] | None:
-    """Of a question that is left to whoever loads the module: for each answer, the platforms that
-    give it."""
+    """Return, for each possible index, the platforms that give it.
+
+    Return None if `value` is not a platform index left to the loader of the module.
+    """
     op = value.owner
     if getattr(op, "name", "") != "stablehlo.custom_call":
         return None

@@ -1,7 +1,7 @@
-"""Slices of different sizes, from everybody to everybody along a named axis.
+"""Slices of different sizes, sent from each position to each along a named axis.
 
-Invariant: a row of the result is what was sent there if sender and receiver both count it, and what
-`output` has there otherwise; sizes that contradict each other never move anything else.
+Invariant: a row of the result is a row sent there if sender and receiver both count it, and the row
+of `output` otherwise.  Contradictory sizes never move anything else.
 """
 
 from typing import Any
@@ -31,15 +31,16 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> Any:
-    """Send slices of `operand`, of any sizes, to each, and write what comes into `output`.
+    """Send slices of `operand`, of any sizes, to each position, and write received ones into
+    `output`.
 
-    Along an axis of `n` positions each has `k = n * m` slices, `m` for each position, in order:
-    slice `i`, rows `input_offsets[i]` and on, `send_sizes[i]` of them, goes to position `i // m`,
-    which writes it at row `output_offsets[i]`.  Of the slices that it gets, `recv_sizes` are the
-    sizes, those of the first position first.  Where slices overlap the last one counts.
+    Along an axis of `n` positions each has `k = n * m` slices, `m` for each position, in order.
+    Slice `i` is the `send_sizes[i]` rows from `input_offsets[i]` on.  It goes to position
+    `i // m`, which writes it at row `output_offsets[i]`.  `recv_sizes` are the sizes of the
+    slices received, those from the first position first.  Where slices overlap the last one counts.
 
-    Sizes may depend on data, so every position is sent everything, and takes its part: this costs
-    what `all_gather` of `operand` does, in memory and in time.
+    Sizes may depend on data, so every position receives everything and takes its part.  This
+    costs as much as `all_gather` of `operand`, in memory and in time.
 
     Args:
       operand: an array of at least one axis.
@@ -49,11 +50,11 @@ def ragged_all_to_all(
       axis_index_groups: as of `all_gather`.
 
     Returns:
-      An array like `output`.  Rows of which sender and receiver do not both say that they are sent,
-      and those that would come from outside of `operand`, are those of `output`.
+      An array like `output`.  Rows not counted by both sender and receiver, and rows that would
+      come from outside of `operand`, are those of `output`.
 
-    Raises ShapeError for other shapes, OperandTypeError for other dtypes, AxisError for names that
-    nobody binds.
+    Raises ShapeError for other shapes, OperandTypeError for other dtypes, AxisError for unbound
+    names.
     """
     x, out = as_value(operand), as_value(output)
     n = members("ragged_all_to_all", axis_name, axis_index_groups)
@@ -68,7 +69,7 @@ def ragged_all_to_all(
     (k,) = got.aval.shape
     told = reshape(gathered(stack(tables[:3]), False), (n, 3, n, k // n))
     place = _place(axis_name, axis_index_groups)
-    mine = dynamic_index_in_dim(told, place, 2, keepdims=False)  # what each sends to us
+    mine = dynamic_index_in_dim(told, place, 2, keepdims=False)  # the slices sent to this position
     first, sent, at = [reshape(mine[:, i], (k,)) for i in range(3)]
     rows = out.aval.shape[0]
     last = _last_of(iota(INT32, (rows,)), first, at, el.minimum(sent, got), x.aval.shape[0])
@@ -80,9 +81,9 @@ def ragged_all_to_all(
 
 
 def _last_of(rows: Any, first: Any, at: Any, count: Any, size: int) -> Any:
-    """Of each row of the result the last slice that has it, -1 if there is none."""
+    """Return for each row of the result the last slice that covers it, -1 if there is none."""
     (k,) = at.aval.shape
-    into = rows - expand_dims(at, 1)  # of each slice and row, how far it is into the slice
+    into = rows - expand_dims(at, 1)  # the offset into each slice, for each row
     source = expand_dims(first, 1) + into
     within = (into >= 0) & (into < expand_dims(count, 1)) & (source >= 0) & (source < size)
     numbers = broadcast_to(iota(INT32, (k, 1)), within.aval.shape)
@@ -90,7 +91,7 @@ def _last_of(rows: Any, first: Any, at: Any, count: Any, size: int) -> Any:
 
 
 def _place(axis_name: Any, groups: Any) -> Any:
-    """Where we are along the axis, or in our group."""
+    """Return this position along the axis, or in its group."""
     here = axis_index(axis_name)
     if not groups:
         return here
@@ -115,7 +116,7 @@ def _expect_alike(x: Any, out: Any) -> None:
 
 
 def _narrow(v: Any) -> Any:
-    """`v` as int32; what is beyond is as far away as it can be, and no row is there."""
+    """Convert `v` to int32; values beyond are clamped, and name no row in either case."""
     if v.aval.dtype == INT32:
         return v
     least, most = -(2**31), 2**31 - 1
@@ -123,7 +124,7 @@ def _narrow(v: Any) -> Any:
 
 
 def _tables(given: tuple[Any, ...], n: int) -> list[Any]:
-    """The vectors of offsets and sizes, as int32."""
+    """Return the vectors of offsets and sizes, as int32."""
     names = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
     found = [_narrow(integers(v, name)) for v, name in zip(given, names, strict=True)]
     shapes = {v.aval.shape for v in found}

@@ -40,12 +40,12 @@ from .sizes import size_value
 
 
 def lowest(dtype: np.dtype) -> Any:
-    """What every value of this dtype is at least: -inf where there is one."""
+    """Return a lower bound of all values of this dtype: -inf where there is one."""
     return _bound(dtype, -1)
 
 
 def highest(dtype: np.dtype) -> Any:
-    """What every value of this dtype is at most: inf where there is one."""
+    """Return an upper bound of all values of this dtype: inf where there is one."""
     return _bound(dtype, 1)
 
 
@@ -68,7 +68,7 @@ def _bound(dtype: np.dtype, side: int) -> Any:
 
 
 def without_axes(x: Aval, axes: Ints) -> Aval:
-    """The type without these axes; raises AxisError unless they are named in order."""
+    """Return the type without these axes; raises AxisError unless they are named in order."""
     if list(axes) != sorted(set(axes)) or any(not 0 <= a < x.ndim for a in axes):
         raise AxisError(
             f"axes {axes} do not name axes of {x!r} in order, each once",
@@ -78,7 +78,7 @@ def without_axes(x: Aval, axes: Ints) -> Aval:
 
 
 def reduce_by(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any, step: Callable):
-    """`step(emitter, [a, b], cell) -> value` along `axes`, from `start`."""
+    """Reduce along `axes` from `start` by `step(emitter, [a, b], cell) -> value`."""
     cell = Aval((), aval.dtype)
     regions = [((cell, cell), lambda r, ab: [step(r, ab, cell)])]
     xs = [x, e.constant(start, cell)]
@@ -98,7 +98,7 @@ def _define(
     traits: Sequence[Any] = (),
     wide: bool = False,
 ) -> Primitive:
-    """`wide`: whether narrow floats are accumulated in float32."""
+    """Define a reduction; if `wide`, narrow floats are accumulated in float32."""
 
     def rule(x: Aval, *, axes: Ints) -> Aval:
         return without_axes(agreed("reduce_" + name, accepts, x), axes)
@@ -121,12 +121,12 @@ def _define(
 
 @functools.cache
 def plain(name: str) -> Callable:
-    """A step that is one operation of StableHLO."""
+    """Return a step that is one operation of StableHLO."""
     return lambda r, ab, cell: r.op("stablehlo." + name, ab, cell)
 
 
 def _product(r: Emitter, ab: Sequence[Any], cell: Aval) -> Any:
-    """The product; 1 is neutral exactly, also to infinite complex numbers."""
+    """Multiply; 1 is exactly neutral, also to infinite complex numbers."""
     out = r.op("stablehlo.multiply", ab, cell)
     if cell.category != COMPLEX:
         return out
@@ -156,7 +156,7 @@ reduce_xor = _define("xor", plain("xor"), lambda d: 0, "Bitwise exclusive or ove
                      LOGIC, (Discrete,))  # fmt: skip
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _sorted_axes(axis: Any, ndim: int) -> Ints:
@@ -174,7 +174,7 @@ _axes_of: dict[tuple, Ints] = {}
 
 
 def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable) -> Any:
-    """Reduced over axes as users give them; elements not in `where` count as `neutral`."""
+    """Reduce over axes as users give them; elements not in `where` count as `neutral`."""
     if where is not None:
         where = as_value(where)
         if where.aval.category != BOOLEAN:
@@ -201,8 +201,10 @@ def _fits(where: Aval, x: Aval) -> None:
 
 
 def summand(x: Any, dtype: Any) -> Any:
-    """`x` in the dtype it is summed in: as numpy, integers narrower than the default one become
-    that."""
+    """Return `x` in the dtype it is summed in.
+
+    As in numpy, integers narrower than the default integer are converted to it.
+    """
     x = as_value(x)
     if dtype is not None:
         return convert(x, asked_dtype(dtype))
@@ -224,16 +226,16 @@ def sum_(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """Sum of the elements over axes, as numpy's.
+    """Return the sum of the elements over axes, as numpy's.
 
     Args:
       x: an array of any shape and dtype.
       axis: None (all), an int, or a tuple of ints.
       dtype: of the sum; by default that of `x`, but booleans and narrow integers become the
         default integer (unsigned if they are).
-      keepdims: whether the axes stay, with size 1.
-      initial: what to start from.
-      where: which elements count; broadcasts with `x`.
+      keepdims: True to keep the axes, with size 1.
+      initial: a number to start from.
+      where: a mask of the elements that count; broadcasts with `x`.
 
     Raises AxisError for an axis that `x` lacks.
 
@@ -254,7 +256,7 @@ def prod(
     initial: Any = None,
     where: Any = None,
 ) -> Any:
-    """Product of the elements over axes, as numpy's; arguments are those of `sum_`.
+    """Return the product of the elements over axes, as numpy's; arguments are those of `sum_`.
 
     >>> import numpy as np
     >>> prod(np.array([2, 3, 4])).item()
@@ -321,13 +323,13 @@ def _truth(x: Any) -> Any:
 
 
 def any_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
-    """Whether any element over axes is not zero (nan is not), as numpy's.
+    """Return True if any element over axes is not zero (nan is not zero), as numpy's.
 
     Args:
       x: an array.
       axis: None (all), an int, or a tuple of ints.
-      keepdims: whether the axes stay, with size 1.
-      where: which elements count; broadcasts with `x`.
+      keepdims: True to keep the axes, with size 1.
+      where: a mask of the elements that count; broadcasts with `x`.
 
     >>> import numpy as np
     >>> any_(np.array([[0, 0], [0, 2]]), axis=1).tolist()
@@ -337,7 +339,7 @@ def any_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None)
 
 
 def all_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
-    """Whether no element over axes is zero, as numpy's; arguments are those of `any_`.
+    """Return True if no element over axes is zero, as numpy's; arguments are those of `any_`.
 
     >>> import numpy as np
     >>> all_(np.array([[1, 0], [3, 2]]), axis=1).tolist()
@@ -349,14 +351,14 @@ def all_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None)
 def mean(
     x: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None
 ) -> Any:
-    """Arithmetic mean over axes, as numpy's; nan of nothing.
+    """Return the arithmetic mean over axes, as numpy's; nan without elements.
 
     Args:
       x: an array; integers and booleans become floats.
       axis: None (all), an int, or a tuple of ints.
       dtype: of the result; floats narrower than float32 are summed in float32 all the same.
-      keepdims: whether the axes stay, with size 1.
-      where: which elements count; broadcasts with `x`.
+      keepdims: True to keep the axes, with size 1.
+      where: a mask of the elements that count; broadcasts with `x`.
 
     >>> import numpy as np
     >>> mean(np.array([[1, 2], [3, 5]]), axis=1).tolist()
@@ -375,7 +377,7 @@ def mean(
 
 
 def _number(x: Any, axis: Any, keepdims: bool, where: Any, aval: Aval) -> Any:
-    """How many elements a mean is taken of, as the dtype of the sum."""
+    """Return the number of elements of a mean, in the dtype of the sum."""
     if where is None:
         n = product([x.aval.shape[a] for a in normal_axes(axis, x.aval.ndim)])
         if n.__class__ is int:

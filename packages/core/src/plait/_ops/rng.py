@@ -1,7 +1,7 @@
 """Random bits: Threefry-2x32, a function of a key and a counter; and the device's generator.
 
-Invariant: bits of Threefry depend on the key and the counter only, so the element at a position of
-an array is the same however the array is made: at once, in pieces, on one device or on many.
+Invariant: bits of Threefry depend on the key and the counter only.  The element at a position of an
+array is thus the same however the array is made: at once, in pieces, on one device or on many.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ _INJECTIONS = 5
 
 
 def _threefry2x32(k1: Aval, k2: Aval, x1: Aval, x2: Aval) -> list[Aval]:
-    """Threefry-2x32 with 20 rounds, key (k1, k2), of the counter (x1, x2)."""
+    """Apply Threefry-2x32 with 20 rounds and key (k1, k2) to the counter (x1, x2)."""
     for x in (k1, k2, x1, x2):
         if x.dtype != UINT32 or x.shape != k1.shape:
             raise ShapeError(
@@ -43,9 +43,12 @@ threefry2x32 = Primitive("core.threefry2x32", _threefry2x32, (Discrete, Elementw
 
 @expand_rules.rule(threefry2x32)
 def _(k1, k2, x1, x2):
-    """J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011,
-    section 4.3.  Unrolled: a loop compiles no faster and runs several times as long, since nothing
-    is fused across its turns."""
+    """Expand the rounds of J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as
+    easy as 1, 2, 3; SC 2011, section 4.3.
+
+    They are unrolled: a loop compiles no faster and runs several times as long, since nothing is
+    fused across its turns.
+    """
     aval = Aval(k1.aval.shape, UINT32)
     keys = k1, k2, xor.bind(xor.bind(k1, k2), Literal(_PARITY, aval))
     x1, x2 = add.bind(x1, keys[0]), add.bind(x2, keys[1])
@@ -59,13 +62,13 @@ def _(k1, k2, x1, x2):
 
 
 def _rotated(x: Any, r: int, aval: Aval) -> Any:
-    """The bits of `x` moved left by `r`, those falling out coming in again."""
+    """Rotate the bits of `x` left by `r`."""
     left = shift_left.bind(x, Literal(r, aval))
     return or_.bind(left, shift_right_logical.bind(x, Literal(32 - r, aval)))
 
 
 def counters(shape: tuple) -> tuple[Any, Any]:
-    """The number of each element of an array of this shape, as high and low uint32."""
+    """Return the number of each element of an array of this shape, as high and low uint32."""
     size = product(shape)
     if size.__class__ is not Dim and size <= 2**32:
         return Literal(0, Aval(shape, UINT32)), numbered(shape, UINT32)
@@ -79,14 +82,14 @@ def counters(shape: tuple) -> tuple[Any, Any]:
 ALGORITHMS = ("default", "three_fry", "philox")
 
 DYNAMIC_GENERATOR = "stablehlo.dynamic_rng_bit_generator"
-"""The call that stands for the generator where sizes are known by name: compilers of StableHLO put
-the operation itself in its place, once they know them."""
+"""The call that stands for the generator where sizes are symbolic.  Compilers of StableHLO replace
+it by the operation itself once the sizes are known."""
 
 
 def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm: str) -> list[Aval]:
-    """The next state, and random unsigned integers, of a generator of the compiler's choosing.
+    """Return the next state and random unsigned integers of a generator that the compiler chooses.
 
-    The state is uint64, or uint32 in pairs: two words of 64 bits, of Philox maybe three.
+    The state is uint64, or uint32 in pairs: two words of 64 bits, or three for Philox.
     """
     good = state.ndim == 1 and state.dtype in (UINT32, UINT64)
     size = state.shape[0] * state.dtype.itemsize if good else 0
@@ -114,7 +117,7 @@ def _(e, xs, ins, outs, shape, dtype, algorithm):
         x = e.op("stablehlo.reshape", [x], pairs)
         x = e.op("stablehlo.bitcast_convert", [x], wide)
     how = attr(f"#stablehlo<rng_algorithm {algorithm.upper()}>")
-    if is_symbolic(shape):  # made static by the compiler, once sizes are put in
+    if is_symbolic(shape):  # The compiler makes it static once sizes are substituted.
         new, out = e.op(
             "stablehlo.custom_call", [x, e.shape(shape)], wide, bits, rng_algorithm=how,
             call_target_name=string(DYNAMIC_GENERATOR), api_version=attr("2 : i32"),

@@ -3,7 +3,7 @@
 A stream is a key of Threefry-2x32 in two words; its children are the keys that splitting it makes.
 
 Invariant: an element depends on its stream and its shape parameter only, however many turns its
-neighbours take; so a sample is a function of the parameter, and has a derivative in it.
+neighbours take.  A sample is therefore a function of the parameter, and has a derivative in it.
 """
 
 import math
@@ -61,7 +61,7 @@ def _row(x: Any, i: int) -> Any:
 
 
 def _hashed(streams: Sequence[Stream], counts: Sequence[int]) -> list[Stream]:
-    """The words at a count of each stream, all in one call."""
+    """Hash one count with each stream, all in one call, and return the words."""
     first, second = (_along([s[i] for s in streams]) for i in (0, 1))
     shape = first.aval.shape
     numbers = [Literal(c, Aval((1, *shape[1:]), UINT32)) for c in counts]
@@ -71,17 +71,17 @@ def _hashed(streams: Sequence[Stream], counts: Sequence[int]) -> list[Stream]:
 
 
 def children(stream: Stream, count: int) -> list[Stream]:
-    """The streams that splitting makes."""
+    """Return the streams that splitting makes."""
     return _hashed([stream] * count, range(count))
 
 
 def units(streams: Sequence[Stream], dtype: np.dtype) -> list[Any]:
-    """A float in [0, 1) from each stream, float32 or float64."""
+    """Return a float in [0, 1) from each stream, float32 or float64."""
     return [_unit(a, b, dtype) for a, b in _hashed(streams, [0] * len(streams))]
 
 
 def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
-    """Random mantissas of numbers in [1, 2), less 1."""
+    """Return numbers in [1, 2) with random mantissas, less 1."""
     if dtype == np.float32:
         bits, drop, one = xor.bind(a, b), 9, 0x3F800000
     else:
@@ -94,7 +94,7 @@ def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
 
 
 def _normal(u: Any) -> Any:
-    """A normal number of one in [0, 1)."""
+    """Convert a number in [0, 1) to a normal number."""
     least = -1 + 2.0 ** -(24 if u.aval.dtype == np.float32 else 53)
     spread = maximum(add(u * (1.0 - least), least), least)
     return math.sqrt(2) * erf_inv(spread)
@@ -104,7 +104,7 @@ def _normal(u: Any) -> Any:
 
 
 def _random_gamma(k1: Aval, k2: Aval, a: Aval, *, log: bool) -> Aval:
-    """Samples of the gamma distribution of shape `a`, or their logarithms, from streams."""
+    """Draw samples of the gamma distribution of shape `a`, or their logarithms, from streams."""
     for k in (k1, k2):
         if k.dtype != UINT32 or k.shape != a.shape:
             raise ShapeError(
@@ -125,8 +125,10 @@ def _(k1, k2, a, *, log):
 
 
 def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
-    """G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000; of
-    shapes below 1, from a sample of shape a + 1 times U ** (1 / a)."""
+    """Use G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000.
+
+    Samples of shapes below 1 are samples of shape a + 1 times U ** (1 / a).
+    """
     rest, extra = children((k1, k2), 2)
     small = lt(a, 1.0)
     shape = select(small, a + 1.0, a)
@@ -146,7 +148,7 @@ def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
 
 
 def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
-    """One proposal for each element that has none that was accepted."""
+    """Make one proposal for each element that has no accepted one."""
     dtype = volume.aval.dtype
     rest, source, judge = children((k1, k2), 3)
     one = Literal(1.0, volume.aval.strong())
@@ -162,7 +164,7 @@ def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> 
 
 
 def _positive(k: Any, on: Any, x: Any, v: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
-    """A normal number with 1 + c x > 0."""
+    """Draw a normal number x with 1 + c x > 0."""
     rest, now = children((k1, k2), 2)
     (u,) = units([now], x.aval.dtype)
     drawn = _normal(u)

@@ -1,4 +1,4 @@
-"""Products of many numbers, without overflow on the way.
+"""Products of many numbers, without overflow of intermediate results.
 
 Invariant: the result is infinite or zero only if the product is, whatever the order of the numbers.
 """
@@ -30,15 +30,15 @@ from .reduction import reduce_prod, reduce_sum
 from .shape import broadcast_to, concatenate, reshape
 
 _MOST = 128
-"""Numbers between 2 ** -0.5 and 2 ** 0.5, and some up to 4, whose product is finite in float32."""
+"""The most factors between 2 ** -0.5 and 2 ** 0.5, some up to 4, with a finite float32 product."""
 
 
 def scaled_product(x: Any) -> Any:
     """Return the product along the last axis, of floats or complex numbers of 32 bits or more.
 
-    Each number is divided by a power of two near its size; the exponents of these are added.
-    Source: G. E. Forsythe and C. B. Moler, Computer Solution of Linear Algebraic Systems, 1967,
-    section 16 (the determinant as a fraction and an exponent).
+    Each number is divided by a power of two near its size, and the exponents are added.  Source:
+    G. E. Forsythe and C. B. Moler, Computer Solution of Linear Algebraic Systems, 1967, section 16
+    (the determinant as a fraction and an exponent).
     """
     product, exponent = _apart(x)
     most = Literal(_range(x), exponent.aval)
@@ -58,7 +58,7 @@ def _range(x: Any) -> int:
 
 
 def _apart(x: Any) -> tuple[Any, Any]:
-    """Return (product of what is near 1, exponent of two) along the last axis."""
+    """Return (product of the scaled numbers, exponent of two) along the last axis."""
     n, axes = x.aval.shape[-1], (x.aval.ndim - 1,)
     power = _power_near(abs_.bind(x))
     exponent = mul.bind(log.bind(power), Literal(1 / math.log(2), power.aval))
@@ -76,7 +76,7 @@ def _apart(x: Any) -> tuple[Any, Any]:
 def _power_near(size: Any) -> Any:
     """Return the power of two nearest to a size, as a constant for derivatives.
 
-    It is at least the least normal number, so that it can be divided by, and at most half the
+    It is at least the least normal number, so that division by it is safe.  It is at most half the
     greatest power, so that it is finite.
     """
     aval, info = size.aval, np.finfo(size.aval.dtype)

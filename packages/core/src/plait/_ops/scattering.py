@@ -1,8 +1,8 @@
-"""Scattering: writing windows at indices, and combining them with what is there.
+"""Scattering: writing windows at indices, and combining them with the elements there.
 
-Invariant: what lies outside is clamped or dropped as the `mode` says, and a window is written as
-a whole or not at all; the primitives are one definition, by what they combine with.  Many updates
-of floats narrower than float32 are added and multiplied in float32.
+Invariant: positions outside are clamped or dropped as `mode` says, and a window is written as a
+whole or not at all.  The primitives share one definition and differ in how they combine elements.
+Many updates of floats narrower than float32 are added and multiplied in float32.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,13 @@ from .static_arguments import flag, record
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter's operand, indices and updates correspond.
+    """The correspondence between axes of a scatter's operand, indices and updates.
 
     Attributes:
       update_window_dims: axes of the updates that are axes of the window.
       inserted_window_dims: axes of the operand along which the window has size 1, dropped.
-      scatter_dims_to_operand_dims: the axis of the operand that each component of an index is a
-        position on.
-      operand_batching_dims, scatter_indices_batching_dims: axes that go together one to one.
+      scatter_dims_to_operand_dims: the axis of the operand for each component of an index.
+      operand_batching_dims, scatter_indices_batching_dims: axes paired one to one.
     """
 
     update_window_dims: Ints
@@ -54,7 +53,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def window_sizes(x: Aval, updates: Aval, numbers: ScatterDimensionNumbers) -> tuple:
-    """The size of the window along each axis of the operand."""
+    """Return the size of the window along each axis of the operand."""
     dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     sizes = iter([updates.shape[a] for a in numbers.update_window_dims])
     return tuple([1 if i in dropped else next(sizes) for i in range(x.ndim)])
@@ -88,8 +87,8 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
 def _whole_rows(e: Any, shape: Sequence[Any], batching: Ints, hlo: str | None) -> list[int]:
     """Return the axes of indices, of this shape, along which a scatter must not be divided.
 
-    Where pieces are padded to be of one size, XLA writes what they are padded with, too, unless it
-    adds; and it mistakes pieces of rows beside pieces of axes that go together.
+    Where pieces are padded to equal sizes, XLA writes the padding too, unless it adds.  XLA also
+    confuses pieces of rows with pieces of batching axes.
     """
     if not e.is_divided:
         return []
@@ -180,11 +179,11 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
 
 
 _FEW = 8
-"""So many updates round seldom enough, and are written in place where the operand is donated."""
+"""The most updates that round seldom enough; these are written in place of a donated operand."""
 
 
 def _rounds_often(ins: Sequence[Aval]) -> bool:
-    """Whether many updates may be combined at one position of an array of narrow floats.
+    """Return True if many updates may be combined at one position of an array of narrow floats.
 
     Each would be rounded: a sum of ones ends at 256 in bfloat16.
     """
@@ -199,9 +198,9 @@ def _single(x: Aval) -> Aval:
 
 
 def _fitting_only(e: Any, indices: Any, ins: Any, axes: Ints, sizes: Any) -> Any:
-    """The indices, outside where the axis is too short for the window: nothing is written then."""
+    """Return the indices, moved outside where the axis is too short, so that nothing is written."""
     if all(sizes[a].__class__ is int and sizes[a] == 1 for a in axes):
-        return indices  # what is written beyond an empty axis is cut off again
+        return indices  # Writes beyond an empty axis are cut off again.
     high = e.broadcast(greatest_places(e, ins, axes, sizes), [ins[1].ndim - 1], ins[1])
     none = e.compare(high, e.constant(0, ins[1]), "LT", Aval(ins[1].shape, BOOL))
     return e.op("stablehlo.select", [none, e.constant(-1, ins[1]), indices], ins[1])
@@ -215,16 +214,16 @@ scatter_max_ = _scatter("_max", "maximum", "`x` with the greater of windows and 
 
 
 def as_scatter(n: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-    """The numbers of the scatter that writes where a gather reads."""
+    """Return the numbers of the scatter that writes where a gather reads."""
     return ScatterDimensionNumbers(*n)
 
 
 def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """The numbers of the gather that reads where a scatter writes."""
+    """Return the numbers of the gather that reads where a scatter writes."""
     return GatherDimensionNumbers(*n)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _scattering(prim: Primitive, what: str, shows: str) -> Any:
@@ -300,7 +299,7 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with updates subtracted from windows; arguments as of `scatter_add`.
+    """Return `operand` with updates subtracted from windows; arguments as of `scatter_add`.
 
     >>> import numpy as np, plait
     >>> numbers = plait.lax.ScatterDimensionNumbers((), (0,), (0,))

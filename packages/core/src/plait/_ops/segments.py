@@ -1,7 +1,7 @@
-"""Reductions over segments: elements that have one number are one segment.
+"""Reductions over segments: the elements with one number form a segment.
 
 Invariant: a segment without elements has the neutral element; elements whose number is out of
-range belong to none.
+range belong to no segment.
 """
 
 from typing import Any
@@ -64,20 +64,20 @@ def segment_sum(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
 ) -> Any:  # fmt: skip
-    """The sum of the rows of each segment.
+    """Return the sum of the rows of each segment.
 
     Args:
       data: rows, one for each number.
-      segment_ids: to which segment each row belongs: integers, in any order; others than 0, 1, ...,
-        num_segments - 1 are left out.
-      num_segments: how many there are; one more than the greatest number if not given, which
-        must be known then.
+      segment_ids: the segment of each row: integers, in any order.  Rows with other numbers than
+        0, 1, ..., num_segments - 1 are left out.
+      num_segments: the number of segments.  By default it is one more than the greatest number,
+        which must then be known.
       indices_are_sorted: a promise, which may make it faster.
       unique_indices: a promise that no number occurs twice.
-      bucket_size: rows are summed in buckets of so many first, which loses fewer digits.
-      mode: what happens to numbers out of range, as in `x.at[...]`.
+      bucket_size: rows are first summed in buckets of this many, which loses fewer digits.
+      mode: the treatment of numbers out of range, as in `x.at[...]`.
 
-    Returns (num_segments, ...).  Raises TypeRule for numbers that are no integers, AxisError for
+    Returns (num_segments, ...).  Raises TypeRule for numbers that are not integers, AxisError for
     data of another length.
 
     >>> import numpy as np
@@ -92,7 +92,7 @@ def segment_prod(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
 ) -> Any:  # fmt: skip
-    """The product of the rows of each segment; 1 without rows.  See `segment_sum`."""
+    """Return the product of the rows of each segment; 1 without rows.  See `segment_sum`."""
     return _segmented("segment_prod", data, segment_ids, num_segments, indices_are_sorted,
                       unique_indices, bucket_size, mode, lambda d: 1, "multiply",
                       prod)  # fmt: skip
@@ -102,8 +102,10 @@ def segment_max(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
 ) -> Any:  # fmt: skip
-    """The greatest of the rows of each segment; the least number without rows.  See
-    `segment_sum`."""
+    """Return the greatest of the rows of each segment; the least number without rows.
+
+    See `segment_sum`.
+    """
     return _segmented("segment_max", data, segment_ids, num_segments, indices_are_sorted,
                       unique_indices, bucket_size, mode, lowest, "max", max_)  # fmt: skip
 
@@ -112,7 +114,9 @@ def segment_min(
     data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
     unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
 ) -> Any:  # fmt: skip
-    """The least of the rows of each segment; the greatest number without rows.  See
-    `segment_sum`."""
+    """Return the least of the rows of each segment; the greatest number without rows.
+
+    See `segment_sum`.
+    """
     return _segmented("segment_min", data, segment_ids, num_segments, indices_are_sorted,
                       unique_indices, bucket_size, mode, highest, "min", min_)  # fmt: skip

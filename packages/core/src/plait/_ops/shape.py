@@ -1,7 +1,7 @@
-"""What moves elements: broadcasting, reshaping, slicing, padding, concatenating, and iota.
+"""Operations that move elements: broadcasting, reshaping, slicing, padding, concatenating, iota.
 
 Invariant: axes in parameters are non-negative and in range; nothing here computes with elements.
-Functions that users call normalise; primitives take what is normalised.
+Functions that users call normalise their arguments; primitives take normalised ones.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ STRUCTURE = (Linear, Structural, Increasing)
 
 
 def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """`axis` counted from the front; raises AxisError if there is no such axis."""
+    """Return `axis` counted from the front; raises AxisError for an axis out of range."""
     try:
         n = axis.__index__()
     except (AttributeError, TypeError):
@@ -63,7 +63,7 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
 
 
 def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
-    """Axes counted from the front, in the order given; None is all of them.  No axis twice."""
+    """Return axes counted from the front, in the order given; None means all.  No axis twice."""
     if axes is None:
         return tuple(range(ndim))
     if not isinstance(axes, tuple | list | range):
@@ -75,7 +75,7 @@ def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
 
 
 def normal_shape(shape: Any) -> tuple[Any, ...]:
-    """A shape as a tuple, of ints and symbolic sizes."""
+    """Return a shape as a tuple of ints and symbolic sizes."""
     if shape.__class__ is tuple and all(d.__class__ is int for d in shape):
         return shape
     if shape.__class__ is Dim or (hasattr(shape, "__index__") and not getattr(shape, "ndim", 0)):
@@ -83,7 +83,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
     try:
         return tuple([admitted_sizes(d) if d.__class__ is Dim else d.__index__() for d in shape])
     except ConcretizationError:
-        raise  # a size that is a traced integer: that is no mistake in the form of the shape
+        raise  # A traced integer as a size is not a mistake in the form of the shape.
     except (AttributeError, TypeError):
         raise ShapeError(
             f"a shape is a tuple of integers, not {shape!r}", fix="write for instance (2, 3)"
@@ -95,7 +95,7 @@ def normal_shape(shape: Any) -> tuple[Any, ...]:
 
 @primitive("core.broadcast_in_dim", traits=STRUCTURE)
 def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
-    """Axis `i` becomes axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
+    """Map axis `i` to axis `dims[i]` of `shape`; axes of size 1 and new ones repeat."""
     fits = len(dims) == x.ndim and all(0 <= k < len(shape) for k in dims)
     if not fits or any(d != 1 and d != shape[k] for d, k in zip(x.shape, dims)):
         raise ShapeError(
@@ -111,18 +111,20 @@ def _(e, xs, ins, outs, shape, dims):
 
 
 FROM_HOST = 4096
-"""The most elements of constants that are made by the host outside of transformations: compiling a
-program for each of their shapes takes a thousand times as long as sending them."""
+"""The most elements of a constant that the host makes outside of transformations.
+
+Compiling a program for each shape takes a thousand times as long as sending the elements."""
 
 
 def _is_small(shape: Sizes) -> bool:
-    """Whether the host makes it; numpy can not make all arrays that are empty along an axis."""
+    """Return True if the host makes it.  Empty axes count as 1, since numpy cannot make all
+    such arrays."""
     return prod([max(n, 1) for n in shape]) <= FROM_HOST
 
 
 @eager_rules.rule(broadcast_in_dim)
 def _(args: Any, params: dict[str, Any]) -> Any:
-    """Repeat a number; None for what is not small, or no number."""
+    """Repeat a small number; None for other operands."""
     x, shape = args[0], params["shape"]
     if x.__class__ is not Literal or x.aval.category in (OPAQUE, NOTHING):
         return None
@@ -135,7 +137,7 @@ def _(args: Any, params: dict[str, Any]) -> Any:
 
 @primitive("core.reshape", traits=STRUCTURE)
 def reshape_(x: Aval, *, shape: Sizes) -> Aval:
-    """The same elements in row-major order, in another shape."""
+    """Return the same elements in row-major order, in another shape."""
     if product(x.shape) != product(shape):
         raise ShapeError(
             f"{x!r} of {x.size} elements can not be reshaped to {shape}, which has "
@@ -154,7 +156,7 @@ def _(e, xs, ins, outs, shape):
 
 @primitive("core.squeeze", traits=STRUCTURE)
 def squeeze_(x: Aval, *, axes: Ints) -> Aval:
-    """Without `axes`, which have size 1."""
+    """Remove `axes`, which have size 1."""
     for a in axes:
         if x.shape[a] != 1:
             raise ShapeError(
@@ -172,7 +174,7 @@ def _(e, xs, ins, outs, axes):
 
 @primitive("core.transpose", traits=STRUCTURE)
 def transpose_(x: Aval, *, perm: Ints) -> Aval:
-    """Axis `i` of the result is axis `perm[i]`."""
+    """Permute axes: axis `i` of the result is axis `perm[i]`."""
     if sorted(perm) != list(range(x.ndim)):
         raise AxisError(
             f"{perm} is no permutation of the axes of {x!r}",
@@ -188,7 +190,7 @@ def _(e, xs, ins, outs, perm):
 
 @primitive("core.rev", traits=STRUCTURE)
 def rev(x: Aval, *, axes: Ints) -> Aval:
-    """Reversed along `axes`."""
+    """Reverse along `axes`."""
     return x
 
 
@@ -199,13 +201,16 @@ def _(e, xs, ins, outs, axes):
 
 @primitive("core.slice", traits=STRUCTURE)
 def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
-    """The box from `starts` to `limits`, every `strides`-th element."""
+    """Read the box from `starts` to `limits`, every `strides`-th element."""
     return x.with_shape([_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)])
 
 
 def _within(e, starts, limits, shape):
-    """Where a slice begins and ends, as vectors: of nothing, it may be written as out of bounds or
-    to end before it begins, which the operation does not take."""
+    """Return the limits of a slice as vectors, clamped for the operation.
+
+    An empty slice may be written with limits out of bounds, or with an end before its start; the
+    operation refuses both.
+    """
     types = Aval((len(shape),), INT32)
     none, every = e.shape((0,) * len(shape)), e.shape(shape)
     first, last = (
@@ -243,7 +248,7 @@ def _same_dtype(args):
 
 @primitive("core.pad", traits=(AnyElement,), prepare=_same_dtype)
 def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
-    """`value` around and between elements; negative `low` and `high` cut off."""
+    """Put `value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
         raise OperandTypeError(
             f"{x!r} can not be padded with {value!r}", fix="pad with a scalar of the same dtype"
@@ -268,20 +273,20 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
 
 
 def _gaps(n):
-    """How many places between elements there are."""
+    """Return the number of places between elements."""
     return max_dim(n - 1, 0) if n.__class__ is Dim else max(n - 1, 0)
 
 
 @lower_rules.rule(pad_)
 def _(e, xs, ins, outs, low, high, interior):
     if is_symbolic(ins[0].shape):
-        # more may be cut off than there is
+        # Padding may cut off more than the axis holds.
         cut = [0 if i else max_dim(-a - b, 0) for a, b, i in zip(low, high, interior)]
         xs = [make_room(e, xs[0], ins[0], with_room(ins[0], cut)), xs[1]]
     if is_symbolic(low) or is_symbolic(high):
         vectors = [e.shape(low), e.shape(high), e.shape(interior)]
         return e.op("stablehlo.dynamic_pad", [*xs, *vectors], outs[0])
-    # XLA divides padding at the ends alone
+    # XLA divides an axis correctly only if it is padded at the ends alone.
     axes = [k for k, (a, b, i) in enumerate(zip(low, high, interior)) if i or a < 0 or b < 0]
     x = e.whole_along(xs[0], ins[0], axes)
     out = e.op(
@@ -299,7 +304,7 @@ def _promoted(args):
 
 @primitive("core.concatenate", traits=(Structural, Increasing), prepare=_promoted)
 def concatenate_(*xs: Aval, axis: int) -> Aval:
-    """One after the other along `axis`."""
+    """Join operands along `axis`."""
     first = xs[0]
     for x in xs[1:]:
         same = x.ndim == first.ndim and all(
@@ -324,7 +329,7 @@ def _(e, xs, ins, outs, axis):
 
 @primitive("core.iota")
 def iota_(*, shape: Sizes, axis: int, dtype: np.dtype) -> Aval:
-    """0, 1, 2, ... along `axis`."""
+    """Count 0, 1, 2, ... along `axis`."""
     return Aval(shape, dtype)
 
 
@@ -338,7 +343,7 @@ def _(e, xs, ins, outs, shape, axis, dtype):
 
 @eager_rules.rule(iota_)
 def _(args: Any, params: dict[str, Any]) -> Any:
-    """Count along an axis; None where that takes many elements."""
+    """Count along an axis on the host; None for many elements."""
     shape, axis, dtype = params["shape"], params["axis"], params["dtype"]
     if not _is_small(shape) or dtype.kind not in "iufc":
         return None
@@ -352,7 +357,7 @@ def _(args: Any, params: dict[str, Any]) -> Any:
 
 @primitive("core.barrier", traits=(Structural,), many=True)
 def barrier(*xs: Aval) -> list:
-    """The same values; the compiler may not move work across."""
+    """Return the same values; the compiler may not move work across."""
     return list(xs)
 
 
@@ -367,8 +372,11 @@ def _(e, xs, ins, outs):
 
 @primitive("core.convert", traits=(Structural,))
 def convert_(x: Aval, *, dtype: np.dtype, weak: bool) -> Aval:
-    """To another dtype: floats are cut towards zero, complex numbers lose their imaginary part,
-    and anything but zero is True."""
+    """Convert to another dtype.
+
+    Floats are truncated towards zero, complex numbers lose their imaginary part, and anything but
+    zero becomes True.
+    """
     if x.dtype != dtype and OPAQUE in (x.category, category(dtype)):
         raise no_number("convert", x if x.category == OPAQUE else Aval(x.shape, dtype))
     return Aval(x.shape, dtype, weak)
@@ -390,9 +398,9 @@ def _(e, xs, ins, outs, dtype, weak):
 
 
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
-    """`x` as an array of `dtype`; nothing happens if it is one."""
+    """Return `x` as an array of `dtype`; `x` itself if it is one."""
     dtype = dtype_of(dtype)
-    if x.__class__ is int and _exact(x, dtype):  # it need not fit in the default dtype
+    if x.__class__ is int and _exact(x, dtype):  # The int need not fit in the default dtype.
         return Literal(_as(x, dtype), Aval((), dtype, weak))
     x = as_value(x)
     if x.aval.dtype == dtype and x.aval.weak_type == weak:
@@ -405,7 +413,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
 
 
 def _exact(value: Any, dtype: np.dtype) -> bool:
-    """Whether a Python scalar becomes of this dtype without the compiler's help."""
+    """Return True if a Python scalar converts to this dtype without the compiler."""
     if dtype.kind == "f":
         return not isinstance(value, complex)
     return category(dtype) == INTEGER and isinstance(value, int) or dtype.kind in "cb"
@@ -420,14 +428,14 @@ def _as(value: Any, dtype: np.dtype) -> Any:
 
 
 def convert_together(vs: Sequence[Any], strict: bool = True) -> list[Any]:
-    """Values in the dtype they meet in, each in its own shape; `strict` as of `promote`."""
+    """Convert values to their promoted dtype, each in its own shape; `strict` as of `promote`."""
     from_types = [v.aval for v in vs]
     dtype, weak = promote(from_types, strict)
     return [convert(v, dtype, weak) for v in vs]
 
 
 def fit(v: Any, aval: Aval) -> Any:
-    """`v` as an `aval`: converted and broadcast."""
+    """Convert and broadcast `v` to an `aval`."""
     if v.aval is aval:
         return v
     if v.aval.dtype != aval.dtype or v.aval.weak_type != aval.weak_type:
@@ -438,11 +446,11 @@ def fit(v: Any, aval: Aval) -> Any:
     return v if v.aval.shape == aval.shape else broadcast_to(v, aval.shape)
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def fill(value: Any, aval: Aval) -> Any:
-    """An array of this type filled with a Python scalar; a literal while something is traced."""
+    """Return an array of this type filled with a Python scalar; a literal while tracing."""
     if value and aval.category == OPAQUE:
         raise no_number("fill", aval)
     x = Literal(value, aval)
@@ -450,7 +458,7 @@ def fill(value: Any, aval: Aval) -> Any:
 
 
 def materialise(x: Any) -> Any:
-    """An Array for a literal, made on the device; other values as they are."""
+    """Return an Array for a literal, made on the device; other values as they are."""
     if x.__class__ is not Literal:
         return x
     if not x.aval.ndim or is_symbolic(x.aval.shape):
@@ -460,7 +468,7 @@ def materialise(x: Any) -> Any:
 
 
 def broadcast_to(x: Any, shape: Any) -> Any:
-    """Numpy's broadcast_to.  Raises TypeRule if sizes are neither equal nor 1."""
+    """Broadcast as numpy's broadcast_to; raises TypeRule if sizes are neither equal nor 1."""
     x = as_value(x)
     shape = normal_shape(shape)
     have = x.aval.shape
@@ -476,7 +484,7 @@ def broadcast_to(x: Any, shape: Any) -> Any:
 
 
 def reshape(x: Any, shape: Any) -> Any:
-    """The same elements in another shape; one size may be -1."""
+    """Return the same elements in another shape; one size may be -1."""
     x = as_value(x)
     shape = normal_shape(shape)
     if shape == x.aval.shape:
@@ -502,7 +510,7 @@ def reshape(x: Any, shape: Any) -> Any:
 
 
 def transpose(x: Any, perm: Any = None) -> Any:
-    """Axes in another order, reversed by default."""
+    """Put axes in another order, reversed by default."""
     x = as_value(x)
     n = x.aval.ndim
     order = tuple(range(n))[::-1] if perm is None else normal_axes(tuple(perm), n, "perm")
@@ -510,7 +518,7 @@ def transpose(x: Any, perm: Any = None) -> Any:
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> Any:
-    """Some axes elsewhere, the others in their order."""
+    """Move some axes; the others keep their order."""
     x = as_value(x)
     n = x.aval.ndim
     a, b = normal_axes(source, n, "source"), normal_axes(destination, n, "destination")
@@ -523,7 +531,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
-    """With new axes of size 1, at positions of the result."""
+    """Add axes of size 1, at positions of the result."""
     x = as_value(x)
     count = len(axis) if isinstance(axis, tuple | list | range) else 1
     n = x.aval.ndim + count
@@ -537,7 +545,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 def squeeze(x: Any, axis: Any = None) -> Any:
-    """Without axes of size 1 (all of them by default; UndecidedDim if that depends)."""
+    """Remove axes of size 1 (all of them by default; UndecidedDim if a symbolic size decides)."""
     x = as_value(x)
     if axis is None:
         axes = tuple([i for i, d in enumerate(x.aval.shape) if _is_1(d, i)])
@@ -558,7 +566,7 @@ def _is_1(d: "Dim | int", axis: int) -> bool:
 
 
 def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
-    """One after the other along `axis`, in the dtype they meet in."""
+    """Join arrays along `axis`, in their promoted dtype."""
     vs = [as_value(x) for x in xs]
     if not vs:
         raise ArgumentError("there is nothing to concatenate", fix="give at least one array")
@@ -569,12 +577,12 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
 
 
 def materialise_at_ground(x: Any) -> Any:
-    """What users get: an Array when nothing is being traced."""
+    """Return the value that users get: an Array while nothing is traced."""
     return materialise(x) if x.__class__ is Literal and current().at_once else x
 
 
 def stack(xs: Sequence[Any], axis: int = 0) -> Any:
-    """Along a new axis."""
+    """Join arrays along a new axis."""
     vs = [x if isinstance(x, Value) else as_value(x) for x in xs]
     if not vs:
         raise ShapeError("there is nothing to stack", fix="give at least one array")
@@ -583,7 +591,8 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Any:
 
 
 def fitting(what: str, v: Any, x: Any) -> Any:
-    """`v` in the dtype of `x`: it has that already, or is a Python number of its kind."""
+    """Convert `v` to the dtype of `x`; it must have that already, or be a Python number of its
+    kind."""
     v = as_value(v)
     a, b = v.aval, x.aval
     if a.dtype != b.dtype and not (a.weak_type and a.category <= b.category):
@@ -595,7 +604,7 @@ def fitting(what: str, v: Any, x: Any) -> Any:
 
 
 def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
-    """`value` around and between: (low, high, interior) for each axis; low and high may cut."""
+    """Put `value` around and between: (low, high, interior) for each axis; low and high may cut."""
     low, high, interior = ([c[k] for c in config] for k in range(3))
     if not len(config):
         return as_value(x)
@@ -603,7 +612,7 @@ def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
 
 
 def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0) -> Any:
-    """The part of one axis from `start` to `limit`."""
+    """Return the part of one axis from `start` to `limit`."""
     x = as_value(x)
     at = normal_axis(axis, x.aval.ndim)
     box = lambda new, old: tuple([new if i == at else d for i, d in enumerate(old)])  # noqa: E731
@@ -617,12 +626,12 @@ def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0)
 
 
 def iota(dtype: Any, shape: Any, axis: int = 0) -> Any:
-    """0, 1, 2, ... along `axis` of an array of this shape."""
+    """Count 0, 1, 2, ... along `axis` of an array of this shape."""
     return iota_.bind(shape=normal_shape(shape), axis=axis, dtype=dtype_of(dtype))
 
 
 def array(x: Any, dtype: Any = None) -> Any:
-    """An Array of scalars, numpy arrays and nested lists; values are converted if need be."""
+    """Make an Array from scalars, numpy arrays and nested lists; values are converted if needed."""
     if x.__class__ is Dim:
         x = as_value(x)
     if isinstance(x, Value):

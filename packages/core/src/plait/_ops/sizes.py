@@ -1,7 +1,7 @@
 """Sizes and positions as values: symbolic sizes, counting, positions that users give.
 
-Invariant: a size that is a number stays one (a literal), so that only symbolic ones are computed;
-positions have at least 32 bits, and those given as numbers are counted from the front at once.
+Invariant: a size that is a number stays one (a literal), so that only symbolic ones are computed.
+Positions have at least 32 bits, and those given as numbers are counted from the front at once.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from .shape import broadcast_to, convert, iota_
 
 @primitive("core.dim")
 def dim_(*, size: Dim) -> Aval:
-    """A symbolic size, as a number."""
+    """Return a symbolic size as a number."""
     return Aval((), INT32)
 
 
@@ -33,14 +33,17 @@ def _(e, xs, ins, outs, size):
 
 
 def size_value(n: Any, dtype: np.dtype) -> Any:
-    """A size, which may be symbolic, as a value of this dtype."""
+    """Return a size, which may be symbolic, as a value of this dtype."""
     if n.__class__ is Dim:
         return convert(dim_.bind(size=n), dtype)
     return Literal(n, Aval((), dtype))
 
 
 def numbered(shape: tuple, dtype: np.dtype) -> Any:
-    """0, 1, 2, ... in row-major order, by an iota of each axis: partitioned without moving data."""
+    """Count 0, 1, 2, ... in row-major order, by an iota of each axis.
+
+    This is partitioned without moving data.
+    """
     aval = Aval(shape, dtype)
     total: Any = None
     stride: Any = 1
@@ -59,7 +62,7 @@ def numbered(shape: tuple, dtype: np.dtype) -> Any:
 
 
 def integers(x: Any, what: str) -> Any:
-    """Integers of at least 32 bits that are good as positions."""
+    """Return positions as integers of at least 32 bits."""
     x = as_value(x)
     if x.aval.category != INTEGER:
         raise OperandTypeError(
@@ -76,7 +79,8 @@ def integers(x: Any, what: str) -> Any:
 
 
 def from_front(i: Any, n: Any) -> Any:
-    """Positions, of which negative ones are counted from the end of an axis of size `n`."""
+    """Return positions counted from the front; negative ones count from the end of an axis of size
+    `n`."""
     if i.__class__ is Literal and i.value >= 0:
         return i
     if i.__class__ is Literal and n.__class__ is int:

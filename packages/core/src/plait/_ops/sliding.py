@@ -1,9 +1,9 @@
-"""Sums of products of one array with another at every place, where padding is no element.
+"""Sums of products of one array with another at every place, without products of padding.
 
-`conv_general` is defined by padding with zeros, and a backend may multiply by these: a nan or an
-infinity in the kernel then reaches results that lie beyond the data.  numpy's and scipy's
-convolutions sum over what overlaps.  A convolution that is `exact` does so, and so do its
-derivatives: where everything is finite it is the plain one, else one that visits no padding, or
+`conv_general` is defined by padding with zeros, and a backend may multiply by them.  A nan or an
+infinity in the kernel then reaches results that lie beyond the data.  The convolutions of numpy and
+scipy sum over the overlap.  So does a convolution that is `exact`, and so do its derivatives.
+Where everything is finite it is the plain one.  Otherwise it is one that visits no padding, or one
 that counts infinities and nans.  The check is one pass over the kernel.
 
 Invariant: a result of an exact convolution is nan or infinite only if a sum over overlaps is.
@@ -33,8 +33,8 @@ def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any =
     """Sum the products of `x` with `kernel` at every place of it, where `x` has elements.
 
     Args:
-      x, kernel: arrays of as many axes.
-      padding: a pair (low, high) for each axis: how far the kernel may stick out.
+      x, kernel: arrays with equally many axes.
+      padding: a pair (low, high) for each axis: how far the kernel may extend beyond `x`.
       precision: None, "default", "high" or "highest".
       dtype: of the result; by default that of the operands, promoted.
     """
@@ -68,10 +68,10 @@ def _(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: A
 
 
 def _better_groups(ins: Sequence[Aval], params: dict[str, Any]) -> dict[str, int] | None:
-    """Return the other kind of groups where the CPU's compiler has no groups of this kind.
+    """Return the other kind of groups where the CPU's compiler does not support this kind.
 
-    It makes one large convolution of them, which multiplies elements of other groups by 0: a nan
-    goes from one example of a map to all others, and it took a hundred times as long.
+    It makes them one large convolution, which multiplies elements of other groups by 0.  A nan
+    then spreads from one example of a map to all others, and it took a hundred times as long.
     """
     features, batches = params["feature_group_count"], params["batch_group_count"]
     narrow = ins[0].category == FLOATING and ins[0].dtype.itemsize <= 4
@@ -91,7 +91,7 @@ def _regrouped(x: Any, params: dict[str, Any], to_features: bool) -> Any:
 
 
 def _overlaps(params: dict[str, Any]) -> bool:
-    """Return whether elements of one operand meet what is no element of the other."""
+    """Return True if elements of one operand meet padding or gaps of the other."""
     steps = (*params["lhs_dilation"], *params["rhs_dilation"])
     return any(p != 0 for pair in params["padding"] for p in pair) or any(s > 1 for s in steps)
 
@@ -111,15 +111,15 @@ def _checked(x: Any, y: Any, careful: Callable, params: dict[str, Any]) -> Any:
 def _in_double(x: Any, y: Any, params: dict[str, Any]) -> Any:
     """Return the convolution by the CPU's loop over elements, which visits no padding.
 
-    The compiler has it for double precision; narrower floats go to a library that pads.  It takes a
-    tenth of the time of `_counted` to compile.
+    The compiler has this loop for double precision only; narrower floats go to a library that pads.
+    It takes a tenth of the time of `_counted` to compile.
     """
     x, y = (convert(v, FLOAT64) for v in (x, y))
     return convert(conv_general.bind(x, y, **{**params, "out_dtype": FLOAT64}), params["out_dtype"])
 
 
 def _counted(x: Any, y: Any, params: dict[str, Any]) -> Any:
-    """Return the convolution of what is finite, and nan and infinity where products have them."""
+    """Convolve the finite elements, and set nan and infinity where products have them."""
     finite = [el.select(el.is_finite(v), v, Literal(0, v.aval)) for v in (x, y)]
     out = conv_general.bind(*finite, **params)
     a, b = (_Kinds(v) for v in (x, y))
@@ -129,14 +129,14 @@ def _counted(x: Any, y: Any, params: dict[str, Any]) -> Any:
     minus = _any(values, [b.negative, b.positive, b.minus, b.plus], params)
     nan = el.or_(nan, el.and_(plus, minus))
     for where, value in ((plus, INFINITE), (minus, -INFINITE), (nan, float("nan"))):
-        # Converted, since a dtype without infinities has nans instead.
+        # A dtype without infinities has nans instead, so the constant is converted.
         one = convert(fill(value, Aval((), FLOAT32)), out.aval.dtype)
         out = el.select(where, one, out)
     return out
 
 
 class _Kinds:
-    """Where the elements of an array are of which kind, as booleans."""
+    """Masks of the elements of an array, one for each kind."""
 
     def __init__(self, x: Any):
         if x.aval.dtype.itemsize < 4:
@@ -151,7 +151,7 @@ class _Kinds:
 
 
 def _any(xs: Sequence[Any], ys: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return where a product of any of `xs` with that of `ys` is true."""
+    """Mark the places where any pair of masks from `xs` and `ys` is true in one product."""
     dims, groups = params["dims"], params["feature_group_count"]
     x = _beside([convert(v, FLOAT32) for v in xs], dims.lhs_spec[1], groups)
     y = _beside([convert(v, FLOAT32) for v in ys], dims.rhs_spec[1], 1)
@@ -160,7 +160,7 @@ def _any(xs: Sequence[Any], ys: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def _beside(xs: Sequence[Any], axis: int, groups: int) -> Any:
-    """Return arrays one after the other along `axis`, within each of its groups."""
+    """Join arrays along `axis`, within each of its groups."""
     if groups == 1:
         return concatenate(xs, axis)
     shape = xs[0].aval.shape

@@ -1,7 +1,8 @@
 """Linear systems, with matrices that are triangular, tridiagonal, or factorised already.
 
-Invariant: linear in the right-hand side; of a triangular matrix the other triangle is never read,
-nor its diagonal where it is said to be one.  A singular matrix gives infinities and nan, no error.
+Invariant: solutions are linear in the right-hand side.  The other triangle of a triangular matrix
+is never read, nor its diagonal if that is declared to be one.  A singular matrix gives infinities
+and nan, without an error.
 """
 
 from typing import Any
@@ -34,7 +35,10 @@ def triangular_solve_(
     conjugate_a: bool,
     unit_diagonal: bool,
 ) -> Aval:
-    """x with op(a) @ x = b, or x @ op(a) = b unless `left_side`; op transposes and conjugates."""
+    """Return x with op(a) @ x = b, or x @ op(a) = b unless `left_side`.
+
+    op transposes and conjugates.
+    """
     stack_of("triangular_solve", a, square=True)
     beside("triangular_solve", a, b, left_side)
     return b.strong()
@@ -72,7 +76,7 @@ def triangular(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The primitive on values that agree already."""
+    """Apply the primitive to values that agree already."""
     return triangular_solve_.bind(
         a, b, left_side=left_side, lower=lower, transpose_a=transpose_a,
         conjugate_a=conjugate_a, unit_diagonal=unit_diagonal,
@@ -84,8 +88,11 @@ def triangular(
 
 @primitive("core.tridiagonal_solve")
 def tridiagonal_solve_(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
-    """x with a @ x = b, where a has `dl` below the diagonal (dl[0] is not read), `d` on it, and
-    `du` above it (du[-1] is not read); nan if a is singular."""
+    """Return x with a @ x = b; nan if a is singular.
+
+    a has `dl` below the diagonal (dl[0] is not read), `d` on it, and `du` above it (du[-1] is not
+    read).
+    """
     lead, n, _ = stack_of("tridiagonal_solve", b)
     for v in (dl, d, du):
         supported("tridiagonal_solve", v)
@@ -111,14 +118,16 @@ def _(e, xs, ins, outs):
     return told(e, found[4], info, "EQ", [found[3]], outs)[0]
 
 
-# ---- by known factors ----------------------------------------------------------------------
+# ---- solutions from known factors ----------------------------------------------------------
 
 
 @primitive("core.solve")
 def solve_(a: Aval, b: Aval, *factors: Aval, kind: str, transposed: bool) -> Aval:
-    """x with a @ x = b, or a^T @ x = b if `transposed`, by factors of `a`: "lu", those of `lu_`
-    and the permutation; "cholesky", the lower one.  They are a way to compute x, of which `a` and
-    `b` alone are operands that vary."""
+    """Return x with a @ x = b, or a^T @ x = b if `transposed`, from factors of `a`.
+
+    "lu" takes those of `lu_` and the permutation; "cholesky" takes the lower one.  The factors are
+    a means to compute x: derivatives regard `a` and `b` alone as variables.
+    """
     stack_of("solve", a, square=True)
     beside("solve", a, b)
     if len(factors) != _FACTORS.get(kind):
@@ -149,39 +158,39 @@ def _(a, b, *factors, kind, transposed):
 
 
 def order_back(order: Any) -> Any:
-    """The inverse of permutations."""
+    """Return the inverse of permutations."""
     axis = order.aval.ndim - 1
     positions = iota(order.aval.dtype, order.aval.shape, axis)
     return sort_.bind(order, positions, axis=axis, num_keys=1, stable=False)[1]
 
 
 def rows_in_order(x: Any, order: Any) -> Any:
-    """Rows of matrices in an order of their own each."""
+    """Return rows of matrices, each matrix in an order of its own."""
     aval = x.aval
     positions = broadcast_in_dim.bind(order, shape=aval.shape, dims=tuple(range(aval.ndim - 1)))
     return taken(x, positions, aval.ndim - 2)
 
 
 def columns_in_order(x: Any, order: Any) -> Any:
-    """Columns of matrices in an order of their own each."""
+    """Return columns of matrices, each matrix in an order of its own."""
     aval = x.aval
     dims = (*range(aval.ndim - 2), aval.ndim - 1)
     return taken(x, broadcast_in_dim.bind(order, shape=aval.shape, dims=dims), aval.ndim - 1)
 
 
 def general(a: Any, b: Any) -> Any:
-    """The solution with any square matrix, on values that agree already."""
-    fixed = stop.bind(a)  # how `a` is factorised says nothing about how x depends on it
+    """Solve with any square matrix, on values that agree already."""
+    fixed = stop.bind(a)  # The derivative uses the equation, not the factorisation.
     lu, pivots = lu_.bind(fixed)
     order = pivots_to_permutation.bind(pivots, size=a.aval.shape[-1])
     return solve_.bind(a, b, lu, order, kind="lu", transposed=False)
 
 
 def positive(a: Any, b: Any) -> Any:
-    """The solution with a positive definite matrix, of which the lower triangle is read."""
+    """Solve with a positive definite matrix; only its lower triangle is read."""
     return solve_.bind(a, b, cholesky_.bind(stop.bind(a)), kind="cholesky", transposed=False)
 
 
 def inverse(a: Any) -> Any:
-    """The inverse of a square matrix."""
+    """Return the inverse of a square matrix."""
     return general(a, identity(a.aval))

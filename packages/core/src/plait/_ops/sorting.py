@@ -3,12 +3,13 @@
 The order is total, as numpy's: nans come last, -0.0 equals 0.0, complex numbers are ordered by
 real part, then by imaginary part.
 
-Invariant: a sort without ties to break costs what a sort of integers does.  XLA's CPU backend
-sorts a single operand by plain `<` four times as fast as by any other comparison, so floats alone
-are sorted as integers in the same order, and a key of up to 32 bits with what goes along is sorted
-as one 64-bit integer, key and position, by whose result everything is then gathered.  Two such keys
-alone, the first no float, are one 64-bit integer; of several with what goes along the last is
-sorted by first, as radix sort does (Knuth, "The Art of Computer Programming", vol. 3, 5.2.5).
+Invariant: a sort without ties to break costs as much as a sort of integers.  XLA's CPU backend
+sorts a single operand by plain `<` four times as fast as by any other comparison.  Floats alone are
+therefore sorted as integers in the same order.  A key of up to 32 bits with other operands is
+packed with its position in one 64-bit integer.  After the sort, all operands are gathered at these
+positions.  Two such keys alone, the first not a float, are one 64-bit integer.  Several keys with
+other operands are sorted by the last key first, as in radix sort (Knuth, "The Art of Computer
+Programming", vol. 3, 5.2.5).
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ INT64 = np.dtype(np.int64)
 
 @primitive("core.sort", many=True)
 def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
-    """Rows of all operands along `axis`, in the order of the first `num_keys` of them."""
+    """Sort the rows of all operands along `axis` by the first `num_keys` of them."""
     if not xs or not 1 <= num_keys <= len(xs):
         raise OperandTypeError(
             f"sort by {num_keys} keys of {len(xs)} operands",
@@ -76,7 +77,7 @@ def _(e, xs, ins, outs, axis, num_keys, stable):
 
 
 def _sort(e: Emitter, xs, avals: Sequence[Aval], axis: int, stable: bool, before) -> list:
-    """`before(emitter, pairs) -> whether the first of each pair comes first`."""
+    """Sort by `before(emitter, pairs)`, which compares the first of each pair with the second."""
     cells = [Aval((), a.dtype) for a in avals for _ in range(2)]
 
     def body(r: Emitter, args):
@@ -93,7 +94,7 @@ _FLAG = Aval((), BOOL)
 
 
 def _before(r: Emitter, pairs, keys: Sequence[Aval]) -> Any:
-    """Lexicographic: by a key if it differs, else by the next one."""
+    """Compare in lexicographic order: by a key if it differs, else by the next one."""
     spread = [k for (a, b), t in zip(pairs, keys) for k in _plain_keys(r, a, b, t)]
     *first, (a, b, t) = spread
     out = _less(r, a, b, t)
@@ -105,7 +106,7 @@ def _before(r: Emitter, pairs, keys: Sequence[Aval]) -> Any:
 
 
 def _plain_keys(r: Emitter, a, b, key: Aval) -> list:
-    """Keys that are real, for one that may be complex: which parts are nan counts first."""
+    """Return real keys for one that may be complex; which parts are nan counts first."""
     if key.category != COMPLEX:
         return [(a, b, Aval((), key.dtype))]
     part = Aval((), FLOAT32 if key.dtype.itemsize == 8 else np.float64)
@@ -123,7 +124,7 @@ def _less(r: Emitter, a, b, cell: Aval) -> Any:
 
 
 def _alone(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
-    """One real operand: as integers of its width, by `<`.  Of zeros the negative come first."""
+    """Sort one real operand by `<`, as integers of its width.  Negative zeros come first."""
     widened = _widened(aval)
     if widened is not aval:
         x = e.op("stablehlo.convert", [x], widened)
@@ -137,15 +138,17 @@ def _alone(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
 
 
 def _widened(aval: Aval) -> Aval:
-    """The type that keys are sorted in: those narrower than a byte or of fancy formats are
-    converted, which keeps their order."""
+    """Return the type that keys are sorted in.
+
+    Dtypes narrower than a byte and floats of 8 bits are converted, which keeps their order.
+    """
     if aval.category == FLOATING and aval.dtype.itemsize == 1:
         return Aval(aval.shape, FLOAT32)
     return Aval(aval.shape, INT32) if aval.dtype.name in ("int4", "uint4") else aval
 
 
 def _with_one(e: Emitter, x: Any, aval: Aval, nan: bool = False, zero: bool = False) -> Any:
-    """`x` with one kind of nan, or of zero, only."""
+    """Return `x` with a single representation of nan, or of zero."""
     flags = Aval(aval.shape, BOOL)
     if zero:
         nought = e.constant(0, aval)
@@ -157,13 +160,13 @@ def _with_one(e: Emitter, x: Any, aval: Aval, nan: bool = False, zero: bool = Fa
 
 
 def _ordered_bits(e: Emitter, x: Any, aval: Aval) -> tuple[Any, Aval]:
-    """Floats as signed integers in the same order, and their type."""
+    """Return floats as signed integers in the same order, and their type."""
     whole = Aval(aval.shape, np.dtype(f"int{aval.dtype.itemsize * 8}"))
     return _flipped(e, e.op("stablehlo.bitcast_convert", [x], whole), whole), whole
 
 
 def _flipped(e: Emitter, bits: Any, whole: Aval) -> Any:
-    """All bits but the sign of negative numbers inverted; its own inverse."""
+    """Invert all bits but the sign of negative numbers; it is its own inverse."""
     width = whole.dtype.itemsize * 8
     sign = e.op("stablehlo.shift_right_arithmetic", [bits, e.constant(width - 1, whole)], whole)
     low = e.constant(2 ** (width - 1) - 1, whole)
@@ -172,7 +175,7 @@ def _flipped(e: Emitter, bits: Any, whole: Aval) -> Any:
 
 
 def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int, num_keys: int) -> list:
-    """By each key, the last one first; where one is equal, by the order that there was."""
+    """Sort by each key, the last one first; equal elements keep the order found so far."""
     order = Aval(ins[0].shape, INT32)
     at: Any = None
     for i in reversed(range(num_keys)):
@@ -188,7 +191,7 @@ def _by_less(r: Emitter, pairs) -> Any:
 
 
 def _together(e: Emitter, upper: Any, lower: Any, wide: Aval) -> Any:
-    """A small number, and one of 0 to 2**32 - 1 by which equal ones are told apart."""
+    """Pack a small number with one of 0 to 2**32 - 1, which orders equal numbers."""
     upper = e.op("stablehlo.shift_left", [upper, e.constant(32, wide)], wide)
     return e.op("stablehlo.or", [upper, lower], wide)
 
@@ -198,8 +201,10 @@ def _lower_half(e: Emitter, packed: Any, wide: Aval) -> Any:
 
 
 def _order(e: Emitter, x: Any, key: Aval, axis: int) -> Any:
-    """Where what comes first, next, ... by one key was: by the key in the upper half of a 64-bit
-    integer and the position in the lower."""
+    """Return the positions of the elements in sorted order.
+
+    The sorted 64-bit integers have the key in the upper half and the position in the lower.
+    """
     wide = Aval(key.shape, INT64)
     packed = _together(e, _small_key(e, x, key, wide, zero=True), positions(e, wide, axis), wide)
     (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
@@ -207,11 +212,14 @@ def _order(e: Emitter, x: Any, key: Aval, axis: int) -> Any:
 
 
 def _pair(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
-    """Two keys and nothing else, as one integer.  Of zeros the negative come first; in the first
-    key, of which there may be none, they would have to be one, and then be told apart again."""
+    """Sort by two keys without other operands, as one integer.  Negative zeros come first.
+
+    The first key must not be a float: its zeros would have to be equal in the integer, and could
+    not be distinguished afterwards.
+    """
     wide = Aval(ins[0].shape, INT64)
     lower, base = _small_key(e, xs[1], ins[1], wide, zero=False), e.constant(2**31, wide)
-    lower = e.op("stablehlo.add", [lower, base], wide)  # from 0
+    lower = e.op("stablehlo.add", [lower, base], wide)  # to start at 0
     packed = _together(e, _small_key(e, xs[0], ins[0], wide, zero=False), lower, wide)
     (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
     upper = e.op("stablehlo.shift_right_arithmetic", [packed, e.constant(32, wide)], wide)
@@ -220,8 +228,10 @@ def _pair(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
 
 
 def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval, zero: bool) -> Any:
-    """A key of at most 32 bits as a signed 64-bit integer of that size, in the same order; `zero`:
-    whether all zeros are one."""
+    """Return a key of at most 32 bits as a signed 64-bit integer of that size, in the same order.
+
+    If `zero`, all zeros become one.
+    """
     if aval.category == FLOATING:
         single = Aval(aval.shape, FLOAT32)
         if aval is not single:
@@ -234,7 +244,7 @@ def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval, zero: bool) -> Any:
 
 
 def _of_small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
-    """The key that `_small_key` made an integer of."""
+    """Return the key that `_small_key` converted to an integer."""
     if aval.dtype == np.uint32:
         x = e.op("stablehlo.add", [x, e.constant(2**31, wide)], wide)
     if aval.category != FLOATING:
@@ -246,8 +256,10 @@ def _of_small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
 
 
 def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, places: Aval, axis: int) -> Any:
-    """Elements of `x` at positions along `axis`, given for each position of the result.  The result
-    has the shape of the positions, whose type is `places`."""
+    """Read `x` at positions along `axis`, one for each position of the result.
+
+    The result has the shape of the positions, whose type is `places`.
+    """
     n = aval.ndim
     one = (1,) * n
     wide, wide_places = with_room(aval, one), with_room(places, one)
@@ -266,13 +278,13 @@ def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, places: Aval, axis: int) 
 
 
 def _least(dtype: np.dtype) -> Any:
-    """What no element is less than."""
+    """Return a lower bound of all elements."""
     return -np.inf if category(dtype) == FLOATING else int(limits(dtype)[0])
 
 
 @primitive("core.argsort", traits=(Discrete,))
 def argsort_(x: Aval, *, axis: int, stable: bool, descending: bool, index_dtype: np.dtype) -> Aval:
-    """The order that sorts along `axis`."""
+    """Return the order that sorts along `axis`."""
     sort_.infer((x,), dict(axis=axis, num_keys=1, stable=stable))
     return Aval(x.shape, index_dtype)
 
@@ -286,13 +298,15 @@ def _(x, *, axis, stable, descending, index_dtype):
     return rev.bind(out, axes=(axis,)) if descending else out
 
 
-# ---- the greatest ---------------------------------------------------------------------------
+# ---- the greatest elements ------------------------------------------------------------------
 
 
 @primitive("core.top_k", many=True)
 def top_k_(x: Aval, *, k: int) -> list:
-    """The `k` greatest along the last axis, the greatest first, and where they were; nan is
-    greater than all, and of equal ones the first comes first."""
+    """Return the `k` greatest along the last axis, the greatest first, and their positions.
+
+    Nan is greater than all, and of equal elements the first comes first.
+    """
     agreed("top_k", ORDERED, x)
     if not x.ndim:
         raise AxisError(f"top_k of {x!r}, which has no axis", fix="give an array with axes")
@@ -327,7 +341,7 @@ def _(e, xs, ins, outs, k):
     return [values, at]
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def _sortable(x: Any, axis: Any) -> tuple[Any, int]:
@@ -338,13 +352,13 @@ def _sortable(x: Any, axis: Any) -> tuple[Any, int]:
 
 
 def sort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = False) -> Any:
-    """Sorted along an axis, as numpy's: nans last, complex numbers by real part first.
+    """Sort along an axis, as numpy's: nans last, complex numbers by real part first.
 
     Args:
       x: an array.
       axis: an int; None: the flattened array.
-      stable: whether equal elements (which may differ as zeros do) keep their order.
-      descending: whether the greatest come first, nans before all.
+      stable: True if equal elements (which may differ as zeros do) keep their order.
+      descending: True for the greatest first, nans before all.
 
     Raises AxisError for an axis that `x` lacks.
 
@@ -358,13 +372,13 @@ def sort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = Fals
 
 
 def argsort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = False) -> Any:
-    """The order that sorts, as numpy's: indices along an axis.
+    """Return the order that sorts, as numpy's: indices along an axis.
 
     Args:
       x: an array.
       axis: an int; None: of the flattened array.
-      stable: whether equal elements keep their order.
-      descending: whether the greatest come first, nans before all.
+      stable: True if equal elements keep their order.
+      descending: True for the greatest first, nans before all.
 
     Returns integers of the default dtype.  Raises AxisError for an axis that `x` lacks.
 
@@ -382,10 +396,10 @@ def argsort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = F
 def sort_together(
     xs: Sequence[Any], axis: int = -1, num_keys: int = 1, stable: bool = True
 ) -> list[Any]:
-    """Several arrays of one shape, brought into the order of the first `num_keys` of them: by the
-    first, where that ties by the second, and so on.
+    """Sort several arrays of one shape by the first `num_keys` of them.
 
-    Raises TypeRule for different shapes, AxisError for an axis that is not there.
+    Later keys decide where earlier ones are equal.  Raises TypeRule for different shapes, AxisError
+    for an axis out of range.
 
     >>> import numpy as np
     >>> keys, goods = sort_together([np.array([2, 1]), np.array([20, 10])])
@@ -398,7 +412,7 @@ def sort_together(
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> list[Any]:
-    """The `k` greatest elements along an axis, the greatest first, and their indices (int32).
+    """Return the `k` greatest elements along an axis, in descending order, and int32 indices.
 
     Nans count as greater than all; of equal elements the first comes first.  Raises TypeRule if
     there are no `k` elements, AxisError for an axis that `x` lacks.

@@ -1,11 +1,11 @@
 """Special functions of one or two floats: zeta, polygamma, Bessel, beta, normal quantiles.
 
-Each is elementwise.  What the compiler has no operation for is said with other primitives, in
+Each is elementwise.  Functions that the compiler lacks are composed of other primitives, in
 float32 for narrower floats.
 
-Invariant: values are within a few units in the last place of the true ones where these are
-finite, but for roots and for what is said beside a function; poles are infinite, and what lies
-outside a function's domain is nan.
+Invariant: finite values are within a few units in the last place of the true ones, except close to
+roots and where a function's documentation differs.  Poles are infinite, and values outside a
+function's domain are nan.
 """
 
 import math
@@ -54,12 +54,14 @@ from .elementwise import (
 from .reduction import reduce_or
 from .shape import convert
 
-# ---- how these are defined -----------------------------------------------------------------
+# ---- definitions ---------------------------------------------------------------------------
 
 
 def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> Primitive:
-    """A primitive of so many floats of one shape and dtype, with a list of results of their type
-    if it has several."""
+    """Define a primitive of `count` floats of one shape and dtype.
+
+    Its result has their type; if `results` is given, it returns a list of so many.
+    """
 
     def rule(*xs: Aval) -> Any:
         if len(xs) != count:
@@ -77,7 +79,7 @@ def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> P
 
 
 def said(prim: Primitive) -> Callable[[Callable], Callable]:
-    """Decorator: what a special function is, of floats of at least 32 bits."""
+    """Decorate the definition of a special function, for floats of at least 32 bits."""
 
     def register(f: Callable[..., Any]) -> Callable[..., Any]:
         @expand_rules.rule(prim)
@@ -96,17 +98,17 @@ def said(prim: Primitive) -> Callable[[Callable], Callable]:
 
 
 def epsilon(x: Any) -> float:
-    """The distance of 1 and the next float."""
+    """Return the distance between 1 and the next float."""
     return float(np.finfo(x.aval.dtype).eps)
 
 
 def const(value: float, like: Any) -> Literal:
-    """A scalar standing for an array like another."""
+    """Return a scalar that stands for an array like another."""
     return Literal(value, like.aval.strong())
 
 
 def series(x: Any, coefficients: Sequence[float]) -> Any:
-    """c[0] + c[1] x + c[2] x^2 + ..."""
+    """Return c[0] + c[1] x + c[2] x^2 + ..."""
     total: Any = const(coefficients[-1], x)
     for c in reversed(coefficients[:-1]):
         total = total * x + c
@@ -114,12 +116,14 @@ def series(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 MOST_TURNS = 10_000
-"""Of a loop that looks for convergence."""
+"""The most turns of a loop that iterates until convergence."""
 
 
 def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) -> Sequence[Any]:
-    """`active, *state = turn(number, active, *state)` while an element is active, the number
-    being 1, 2, ... as a float; the last state."""
+    """Repeat `active, *state = turn(number, active, *state)` while an element is active.
+
+    `number` is 1, 2, ... as a float.  Return the last state.
+    """
     number = Literal(1.0, Aval((), state[0].aval.dtype))
     avals = [v.aval.strong() for v in (number, active, *state)]
 
@@ -142,8 +146,10 @@ _right = simple("chlo.zeta")
 
 
 def _shifted(s: Any, q: Any) -> list[Any]:
-    """(sum of the terms with q + k < 0, the next q + k): the compiler's is right of there.  At 0
-    there is a pole."""
+    """Return [sum of the terms with q + k < 0, the next q + k, *its first term].
+
+    The compiler's zeta covers the terms from there on.  At q + k = 0 there is a pole.
+    """
 
     def turn(k, on, total, s, q):
         total = select(on, total + pow_(q, neg(s)), total)
@@ -157,8 +163,11 @@ def _shifted(s: Any, q: Any) -> list[Any]:
 
 
 def _first_term(s: Any, q: Any) -> list[Any]:
-    """(whether it is all that counts, the first term): where s is so large that the second one is
-    none of its digits, or that the integral over all others is 0.  The compiler's is nan there."""
+    """Return (whether the first term suffices, the first term); the compiler's zeta is nan there.
+
+    It suffices if s is so large that the second term changes no digit, or that the integral over
+    all others is 0.
+    """
     term = pow_(q, neg(s))
     second = exp(neg(s * log1p(1.0 / q)))
     rest = and_(eq(term, 0.0), eq(pow_(q, 1.0 - s), 0.0))
@@ -183,7 +192,7 @@ polygamma = define("polygamma", 2, "The n-th derivative of digamma, for whole n 
 
 @said(polygamma)
 def _polygamma(n, x):
-    """(-1)^(n+1) n! zeta(n + 1, x): DLMF 5.15.1 and 25.11.12."""
+    """Return (-1)^(n+1) n! zeta(n + 1, x): DLMF 5.15.1 and 25.11.12."""
     s = n + 1.0
     odd = eq(s, 2.0 * floor(s * 0.5))
     size = exp(lgamma(s)) * zeta(s, x)
@@ -198,13 +207,16 @@ _STIRLING = (
 
 
 def stirling(x: Any) -> Any:
-    """lgamma(x) less its main part (x - 1/2) log x - x + log(2 pi) / 2, for x >= 8: DLMF 5.11.1."""
+    """Return lgamma(x) less its main part (x - 1/2) log x - x + log(2 pi) / 2, for x >= 8.
+
+    Source: DLMF 5.11.1.
+    """
     r = 1.0 / x
     return r * series(r * r, _STIRLING)
 
 
 def log1p_less(x: Any) -> Any:
-    """log(1 + x) - x, exact for small x: with r = x / (2 + x) it is 2 artanh(r) - x."""
+    """Return log(1 + x) - x, exact for small x: with r = x / (2 + x) it is 2 artanh(r) - x."""
     near = le(abs_(x), 0.5)
     r = select(near, x, 0.0)
     r = r / (2.0 + r)
@@ -218,13 +230,13 @@ lbeta = define("lbeta", 2, "log |B(a, b)|, of the beta function.")
 
 @said(lbeta)
 def _lbeta(a, b):
-    """By differences of lgamma, and of its asymptotic series where these would cancel."""
+    """Use differences of lgamma, or of its asymptotic series where these would cancel."""
     p, q = minimum(a, b), maximum(a, b)
     some, large = q >= 8.0, p >= 8.0
     p8, q8 = select(large, p, 8.0), select(some, q, 8.0)
     sum8 = q8 + select(some, p, 0.0)
     ratio = p / q8
-    # lgamma(q) - lgamma(p + q)
+    # This is lgamma(q) - lgamma(p + q), by the asymptotic series.
     tail = stirling(q8) - stirling(sum8) + p - p * log(sum8) - (q8 - 0.5) * log1p(ratio)
     plain = lgamma(p) + lgamma(q) - lgamma(p + q)
     both = (
@@ -245,7 +257,7 @@ bessel_i1e = define("bessel_i1e", 1, "e ** -|x| times the modified Bessel functi
 _i1e = simple("chlo.bessel_i1e")
 
 # Chebyshev coefficients of the function on |x| <= 8, in |x| / 4 - 1, and of it times sqrt(|x|)
-# beyond, in 16 / |x| - 1; they come from the cosine transform of values to 40 digits
+# beyond, in 16 / |x| - 1.  They are the cosine transform of values to 40 digits.
 _NEAR = (
     0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764,
     0.04930528423967071, -0.02373741480589947, 0.010546460394594998, -0.004324309995050576,
@@ -268,7 +280,7 @@ _FAR = (
 
 
 def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
-    """The sum of c[k] T_k(x), by Clenshaw's recurrence; what is too small to count is left out."""
+    """Return the sum of c[k] T_k(x), by Clenshaw's recurrence; negligible terms are left out."""
     least = 0.01 * epsilon(x) * max(map(abs, coefficients))
     coefficients = [c for c in coefficients if abs(c) > least]
     twice = x + x
@@ -296,7 +308,7 @@ def _(e, xs, ins, outs):
 
 
 def far_left(x: Any) -> float:
-    """From where on the series in 1 / x ** 2 is exact."""
+    """Return the greatest x for which the series in 1 / x ** 2 is exact."""
     return -20.0 if x.aval.dtype == np.float64 else -10.0
 
 
@@ -305,7 +317,7 @@ log_ndtr = define("log_ndtr", 1, "Logarithm of the normal distribution function.
 
 @said(log_ndtr)
 def _log_ndtr(x):
-    """By erfc; far on the left by the asymptotic series of Mills's ratio, DLMF 7.12.1."""
+    """Use erfc; far on the left use the asymptotic series of Mills's ratio, DLMF 7.12.1."""
     far = far_left(x)
     tail = 0.5 * erfc(abs_(maximum(x, far)) * math.sqrt(0.5))
     middle = select(gt(x, 0.0), log1p(neg(tail)), log(tail))
@@ -315,7 +327,7 @@ def _log_ndtr(x):
 
 
 def mills(z: Any) -> Any:
-    """-z times the distribution function at z divided by the density, for z far on the left."""
+    """Return -z times the distribution function at z over the density, for z far on the left."""
     terms = [1.0]
     for k in range(10):
         terms.append(-terms[-1] * (2 * k + 1))
@@ -328,7 +340,7 @@ ndtri = define("ndtri", 1, "Quantiles of the normal distribution: the inverse of
 
 @said(ndtri)
 def _ndtri(p):
-    """By erf_inv; in the tails from a rational approximation (Abramowitz and Stegun 26.2.23),
+    """Use erf_inv; in the tails use a rational approximation (Abramowitz and Stegun 26.2.23),
     refined twice with Halley's method on the logarithm of the tail."""
     middle = erf_inv(2.0 * p - 1.0) * math.sqrt(2.0)
     tail = minimum(p, 1.0 - p)

@@ -1,7 +1,7 @@
 """Eigenvalues, singular values and Schur decompositions of matrices.
 
-Invariant: what does not converge is nan, without an error, and so is what is made of nan.
-Eigenvalues of symmetric matrices ascend, singular values descend.
+Invariant: a result that does not converge is nan, without an error, and so is a result computed
+from nan.  Eigenvalues of symmetric matrices ascend, singular values descend.
 """
 
 from typing import Any
@@ -22,8 +22,10 @@ from .shape import slice_in_dim
 
 @primitive("core.eigh", many=True)
 def eigh_(x: Aval, *, lower: bool, vectors: bool) -> list:
-    """(eigenvalues, eigenvectors in columns) of a symmetric or Hermitian matrix, of which one
-    triangle is read; eigenvalues alone unless `vectors`."""
+    """Return (eigenvalues, eigenvectors in columns) of a symmetric or Hermitian matrix.
+
+    Only one triangle is read.  Unless `vectors`, the eigenvalues are returned alone.
+    """
     lead, n, _ = stack_of("eigh", x, square=True)
     values = Aval((*lead, n), real_dtype(x.dtype))
     return [values, x.strong()] if vectors else [values]
@@ -35,7 +37,7 @@ def _(e, xs, ins, outs, lower, vectors):
     if nothing(aval):
         return [e.constant(0, o) for o in outs]
     here = platform(e, "eigh", "rocm", "tpu")
-    if here == "tpu":  # it sorts, turns so often at most, and until what is left is so small
+    if here == "tpu":  # The numbers: sort the values, at most 100 sweeps, a tolerance of 1e-6.
         config = f"{int(lower)},1,100,1e-6"
         v, w = tpu_kernel(e, "Eigh", xs, [aval, outs[0]], 1, config)
         return [w, v][: len(outs)]
@@ -55,8 +57,11 @@ def _(e, xs, ins, outs, lower, vectors):
 
 @primitive("core.svd", many=True)
 def svd_(x: Aval, *, full_matrices: bool, compute_uv: bool) -> list:
-    """(singular values, U, V^H), with x = U @ diag(singular values) @ V^H; U and V are square if
-    `full_matrices`; singular values alone unless `compute_uv`."""
+    """Return (singular values, U, V^H), with x = U @ diag(singular values) @ V^H.
+
+    U and V are square if `full_matrices`.  Unless `compute_uv`, the singular values are returned
+    alone.
+    """
     lead, m, n = stack_of("svd", x)
     k = fewer(m, n)
     s = Aval((*lead, k), real_dtype(x.dtype))
@@ -79,13 +84,13 @@ def _(e, xs, ins, outs, full_matrices, compute_uv):
 
 
 def _square(aval: Aval) -> list[Aval]:
-    """Types of U and V, both square."""
+    """Return the types of U and V, both square."""
     *lead, m, n = aval.shape
     return [Aval((*lead, m, m), aval.dtype), Aval((*lead, n, n), aval.dtype)]
 
 
 def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -> list:
-    """By dividing and conquering."""
+    """Compute singular values by LAPACK's gesdd (divide and conquer)."""
     mode = ("A" if full else "S") if both else "N"
     info = infos(aval)
     types = [aval, outs[0], *(outs[1:] if both else _square(aval)), info]
@@ -94,7 +99,7 @@ def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -
 
 
 def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -> list:
-    """By Jacobi's rotations, which give all of U and V."""
+    """Compute singular values by Jacobi's rotations, which give all of U and V."""
     info, square = infos(aval), _square(aval)
     types = [aval, outs[0], *square, info]
     _, s, u, v, code = kernel(
@@ -115,7 +120,10 @@ def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -
 
 @primitive("core.eig", many=True)
 def eig_(x: Aval, *, left: bool, right: bool) -> list:
-    """Eigenvalues, and left or right eigenvectors in columns, of any square matrix; complex."""
+    """Return eigenvalues, and left or right eigenvectors in columns, of any square matrix.
+
+    The results are complex.
+    """
     lead, n, _ = stack_of("eig", x, square=True)
     dtype = complex_dtype(x.dtype)
     values, vectors = Aval((*lead, n), dtype), Aval((*lead, n, n), dtype)
@@ -147,8 +155,10 @@ def _(e, xs, ins, outs, left, right):
 
 @primitive("core.schur", many=True)
 def schur_(x: Aval, *, vectors: bool) -> list:
-    """(T, Z), with x = Z @ T @ Z^H, Z unitary and T triangular, but for blocks of two rows if x is
-    real; T alone unless `vectors`."""
+    """Return (T, Z) with x = Z @ T @ Z^H, or T alone unless `vectors`.
+
+    Z is unitary, and T is triangular, except for blocks of two rows if x is real.
+    """
     stack_of("schur", x, square=True)
     return [x.strong()] * (1 + vectors)
 
@@ -167,12 +177,12 @@ def _(e, xs, ins, outs, vectors):
     return told(e, found[-1], info, "EQ", found[: len(outs)], outs)
 
 
-# ---- on the way to eigenvalues -------------------------------------------------------------
+# ---- reduced forms for eigenvalues ---------------------------------------------------------
 
 
 @primitive("core.hessenberg", many=True)
 def hessenberg_(x: Aval) -> list:
-    """(H with reflectors below its first subdiagonal, their coefficients)."""
+    """Return (H with reflectors below its first subdiagonal, their coefficients)."""
     lead, n, _ = stack_of("hessenberg", x, square=True)
     return [x.strong(), Aval((*lead, _one_less(n)), x.dtype)]
 
@@ -201,8 +211,11 @@ def _(e, xs, ins, outs):
 
 @primitive("core.tridiagonal", many=True)
 def tridiagonal_(x: Aval, *, lower: bool) -> list:
-    """(T with reflectors beside its diagonals, the diagonal, the one beside it, coefficients of
-    the reflectors) of a symmetric or Hermitian matrix, of which one triangle is read."""
+    """Return a tridiagonal form of a symmetric or Hermitian matrix, reading one triangle.
+
+    The results are T with reflectors beside its diagonals, its diagonal, the diagonal beside it,
+    and the coefficients of the reflectors.
+    """
     lead, n, _ = stack_of("tridiagonal", x, square=True)
     beside, part = (*lead, _one_less(n)), real_dtype(x.dtype)
     return [x.strong(), Aval((*lead, n), part), Aval(beside, part), Aval(beside, x.dtype)]

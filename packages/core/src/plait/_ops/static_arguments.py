@@ -1,6 +1,6 @@
-"""Checks of static arguments, which are no arrays: numbers, flags, names of axes.
+"""Checks of static arguments, which are numbers, flags, names of axes, but not arrays.
 
-Invariant: what is not of the kind asked for is an error that says which argument it is.
+Invariant: an argument of another kind is an error that names the argument.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from .._types.dims import Dim
 
 
 def fixed(what: str, name: str, given: Any) -> int:
-    """A number that belongs to the operation and is no array; TypeRule if it is not an integer."""
+    """Return a static number of an operation; TypeRule if it is not an integer."""
     try:
         return given.__index__()
     except (AttributeError, TypeError):
@@ -20,12 +20,12 @@ def fixed(what: str, name: str, given: Any) -> int:
 
 
 def size_given(given: Any) -> Any:
-    """A size: an integer that is no array, or a size that is known by name."""
+    """Return a size: a static integer, or a symbolic size."""
     return given if given.__class__ is Dim else given.__index__()
 
 
 def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
-    """Several of them."""
+    """Return several static numbers, as a tuple."""
     try:
         items = tuple(given)
     except TypeError:
@@ -38,14 +38,14 @@ def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
 
 
 def flag(what: str, name: str, given: Any) -> bool:
-    """Yes or no; TypeRule for an array with axes."""
+    """Return a bool; TypeRule for an array with axes."""
     if getattr(given, "ndim", 0):
         raise ArgumentError(f"{what}: {name} is {given!r}", fix=f"write {name}=True or False")
     return bool(given)
 
 
 def record(what: str, kind: Any, given: Any) -> Any:
-    """A named tuple of tuples of integers, such as dimension numbers."""
+    """Return a named tuple of tuples of integers, such as dimension numbers."""
     try:
         if getattr(given, "_fields", kind._fields)[0] != kind._fields[0]:
             raise TypeError

@@ -1,7 +1,7 @@
 """x[index] and x.at[index]: numpy indexing, and its counterpart that writes.
 
-Invariant: positions are operands and never part of a compiled program while nothing is traced, so
-that a loop over `x[i]` compiles once.  Under a trace whatever is fixed becomes a plain slice.
+Invariant: while nothing is traced, positions are operands and never part of a compiled program, so
+that a loop over `x[i]` compiles once.  Under a trace, fixed positions become a plain slice.
 """
 
 import array
@@ -32,7 +32,7 @@ from .layout import all_free, free, placed
 from .reduction import max_
 from .shape import convert, fill, materialise_at_ground
 
-# ---- at once: positions are operands of a program kept by plan ---------------------------------
+# ---- without tracing: one stored program for each plan -----------------------------------------
 
 _programs: dict[Any, Any] = {}
 _plans: dict[Any, Any] = {}
@@ -51,7 +51,7 @@ def _keep(store: dict, key: Any, value: Any) -> Any:
 
 
 def _start(i: int) -> Any:
-    """A position as a buffer."""
+    """Return a position as a buffer."""
     try:
         return _starts[i]
     except KeyError:
@@ -60,14 +60,14 @@ def _start(i: int) -> Any:
 
 
 def _types_of(values: Sequence[Any]) -> list[Any]:
-    """Dispatch keys of positions."""
+    """Return the dispatch keys of positions."""
     return [
         v.key if v.__class__ is Array else Aval((), INT32 if v < 2**31 else INT64) for v in values
     ]
 
 
 def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
-    """(run, handlers, key of the result) of `f`, for operands with these dispatch keys."""
+    """Return (run, handlers, key of the result) of `f`, for operands with these dispatch keys."""
     key = kind, tuple(operands)
     try:
         return _programs[key]
@@ -81,7 +81,7 @@ def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
 
 
 def _array(found: tuple, bufs: list) -> Array:
-    """The result of a program on buffers."""
+    """Run a program on buffers, and return its result."""
     run, handlers, key = found
     r = Array()
     try:
@@ -94,7 +94,7 @@ def _array(found: tuple, bufs: list) -> Array:
 
 
 def _exact(index: Any) -> Any:
-    """A key of an index that holds no arrays; None if it does."""
+    """Return a key of an index that holds no arrays; None if it does."""
     if index.__class__ is tuple:
         parts = [_exact(i) for i in index]
         return None if None in parts else tuple(parts)
@@ -113,7 +113,7 @@ def _buffers(values: Sequence[Any]) -> list[Any]:
 
 
 def _solid(values: Sequence[Any]) -> list[Any] | None:
-    """Positions as arrays and ints; None if something is being traced."""
+    """Return positions as arrays and ints; None if something is being traced."""
     out = []
     for v in values:
         if v.__class__ is Literal:
@@ -125,7 +125,7 @@ def _solid(values: Sequence[Any]) -> list[Any] | None:
 
 
 def _read_now(x: Array, index: Any) -> Any:
-    """`x[index]` while nothing is traced."""
+    """Return `x[index]` while nothing is traced."""
     exact = _exact(index)
     if exact is not None:
         plan = _plans.get((x.key, exact))
@@ -151,7 +151,7 @@ def _read_now(x: Array, index: Any) -> Any:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """`x[index]`, as numpy has it.
+    """Return `x[index]`, as in numpy.
 
     Args:
       x: an array.
@@ -159,8 +159,8 @@ def getitem(x: Any, index: Any) -> Any:
         known, lists in the place of arrays, or a tuple of these.  Computed integers that lie
         outside are clamped.
 
-    Raises SubscriptError (an IndexError) if the array has no such element, TypeRule if the index
-    is none, and ConcretizationError if the result's shape depends on values that are traced.
+    Raises SubscriptError (an IndexError) if the array has no such element, and TypeRule for an
+    invalid index.  Raises ConcretizationError if the result's shape depends on traced values.
 
     >>> import plait
     >>> x = plait.numpy.arange(12).reshape(3, 4)
@@ -191,7 +191,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _single_mask(x: Any, index: Any) -> Any:
-    """The mask, if the index is one boolean array with axes."""
+    """Return the mask if the index is one boolean array with axes, else None."""
     if index.__class__ is tuple and len(index) == 1:
         index = index[0]
     if isinstance(index, Value | np.ndarray) and index.dtype == BOOL and index.ndim:
@@ -200,7 +200,7 @@ def _single_mask(x: Any, index: Any) -> Any:
 
 
 class At:
-    """`x.at`: write `x.at[index].set(value)` for what numpy writes `x[index] = value`."""
+    """`x.at`: `x.at[index].set(value)` replaces numpy's `x[index] = value`."""
 
     __slots__ = ("array",)
 
@@ -217,11 +217,11 @@ class At:
 class Positions:
     """`x.at[index]`: elements of an array, to be read or to be written in a copy.
 
-    Every method takes `mode` ("drop" when writing and "clip" when reading are what happens with
-    computed positions outside; "fill", "clip", "drop", "promise_in_bounds"), and the promises
-    `indices_are_sorted` and `unique_indices`, which make it faster; with `wrap_negative_indices`
-    False negative computed positions are outside.  With a mode fixed integers may lie outside too.
-    `out_sharding` says how the result shall lie on devices.
+    Every method takes `mode`, the treatment of computed positions outside: "fill", "clip", "drop"
+    or "promise_in_bounds".  By default writes use "drop" and reads "clip".  With a mode, fixed
+    integers may lie outside too.  `indices_are_sorted` and `unique_indices` are promises that make
+    it faster.  With `wrap_negative_indices` False, negative computed positions are outside.
+    `out_sharding` is the sharding of the result.
     """
 
     __slots__ = ("array", "index")
@@ -243,8 +243,11 @@ class Positions:
         wrap_negative_indices: bool = True,
         out_sharding: Any = None,
     ) -> Any:
-        """The elements; `fill_value` is read outside if the mode is "fill" (by default nan, or
-        of integers the least or the greatest)."""
+        """Read the elements.
+
+        With mode "fill", `fill_value` is read outside; it is nan by default, or the least (signed)
+        or greatest integer.
+        """
         x = self if out_sharding is None else self._free(out_sharding)
         return placed(
             x._get(mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices),
@@ -252,7 +255,7 @@ class Positions:
         )
 
     def _free(self, sharding: Any) -> "Positions":
-        """The same positions, of which it need not follow how what is read or written lies."""
+        """Return the same positions, released from the shardings of the array and the index."""
         return Positions(free(self.array, sharding), all_free(self.index, sharding))
 
     def _get(
@@ -283,7 +286,7 @@ class Positions:
         return _array(found, [x.buffer(), *_buffers(positions)])
 
     def set(self, values: Any, **how: Any) -> Any:
-        """The array with `values` there; of several for one position any one counts.
+        """Return the array with `values` there; of several for one position any one may remain.
 
         >>> import plait
         >>> plait.numpy.zeros(4).at[1:3].set(5.0)
@@ -307,46 +310,46 @@ class Positions:
 
     @border
     def add(self, values: Any, **how: Any) -> Any:
-        """The array with `values` added there, as often as a position occurs."""
+        """Return the array with `values` added there, as often as a position occurs."""
         return self._write("add", values, **how)
 
     @border
     def subtract(self, values: Any, **how: Any) -> Any:
-        """The array with `values` subtracted there, as often as a position occurs."""
+        """Return the array with `values` subtracted there, as often as a position occurs."""
         return self._write("subtract", values, **how)
 
     @border
     def multiply(self, values: Any, **how: Any) -> Any:
-        """The array multiplied by `values` there, as often as a position occurs."""
+        """Return the array multiplied by `values` there, as often as a position occurs."""
         return self._write("multiply", values, **how)
 
     mul = multiply
 
     @border
     def divide(self, values: Any, **how: Any) -> Any:
-        """The array divided by `values` there, as often as a position occurs."""
+        """Return the array divided by `values` there, as often as a position occurs."""
         return self._write("divide", values, **how)
 
     @border
     def power(self, values: Any, **how: Any) -> Any:
-        """The array raised to `values` there, as often as a position occurs."""
+        """Return the array raised to `values` there, as often as a position occurs."""
         return self._write("power", values, **how)
 
     @border
     def min(self, values: Any, **how: Any) -> Any:
-        """The array with the least of its elements and `values` there."""
+        """Return the array with the least of its elements and `values` there."""
         return self._write("min", values, **how)
 
     @border
     def max(self, values: Any, **how: Any) -> Any:
-        """The array with the greatest of its elements and `values` there."""
+        """Return the array with the greatest of its elements and `values` there."""
         return self._write("max", values, **how)
 
     @border
     def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
-        """The array with `func` of its elements there, as often as a position occurs.
+        """Return the array with `func` applied to elements there, as often as a position occurs.
 
-        `func` is elementwise.  Every time it is given what the time before left, in the array's
+        `func` is elementwise.  Each application takes the result of the one before, in the array's
         dtype.  With `unique_indices` it is applied once.
 
         >>> import plait
@@ -377,7 +380,7 @@ class Positions:
     def _written(self, op: str, v: Any, **how: Any) -> Any:
         x = materialise_at_ground(as_value(self.array))
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
-            v = convert(v, x.aval.dtype, True)  # refused if it does not fit there
+            v = convert(v, x.aval.dtype, True)  # This refuses an int that does not fit.
         v = _written_value(v)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
             raise OperandTypeError(
@@ -414,10 +417,11 @@ class Positions:
         return _array(found, [x.buffer(), b, *bufs])
 
     def _remember(self, x: Array, found: tuple, cell: Aval, v: Literal) -> None:
-        """Make the next `x.at[i].set(scalar)` a look-up."""
+        """Store the program so that the next `x.at[i].set(scalar)` is a look-up."""
         if self.index.__class__ is not int or not (v.aval.weak_type or v.value.__class__ is bool):
             return
         run, handlers, key = found
+        # `set` passes the position before the value; the program takes them in the other order.
         swapped = lambda bufs: run([bufs[0], bufs[2], bufs[1]])  # noqa: E731
         whole = v.value.__class__ is int and x.aval.category == INTEGER
         bounds = integer_bounds(x.aval.dtype) if whole else None
@@ -436,7 +440,7 @@ class Positions:
 
 
 def _written_value(v: Any) -> Any:
-    """Return what is written as a value; lists, ranges and memory are taken here, as by JAX."""
+    """Return the written argument as a value; lists, ranges and memory are accepted, as by JAX."""
     if isinstance(v, Value):
         return v
     if isinstance(v, list | tuple | range | memoryview | array.array):
@@ -445,10 +449,10 @@ def _written_value(v: Any) -> Any:
 
 
 def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
-    """What is left at positions when `func` has been applied as often as each of them occurs.
+    """Return the values at positions after applying `func` as often as each position occurs.
 
-    All places of one position count together: they start with one value, and end with one, so that
-    it does not matter which of them is written.
+    All occurrences of one position start with one value and end with one, so it does not matter
+    which of them is written.
     """
     known = not any(isinstance(v, Tracer) for v in values)
     known = known and all(d.__class__ is int for d in x.aval.shape)
@@ -461,7 +465,7 @@ def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -
 
     def turn(k: Any, v: Any) -> Any:
         active = el.gt(counts, k)
-        # where it is not applied any more it must not make a nan for derivatives either
+        # Inactive elements get `first`, so that `func` gives their derivatives no new nan.
         return el.select(active, again(el.select(active, v, first)), v)
 
     v = again(first)
@@ -478,9 +482,9 @@ def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -
 
 
 _UNROLLED = 8
-"""Up to so many turns are written out."""
+"""The most turns that are unrolled."""
 _OF_FLOATS = "divide", "power"
-"""What is written in the dtype of its result, not in that of the array."""
+"""Operations whose value is written in the dtype of its result, not in that of the array."""
 _HOW = {"mode", "indices_are_sorted", "unique_indices", "wrap_negative_indices"}
 
 
@@ -502,5 +506,5 @@ def _spec(how: dict[str, Any]) -> Spec:
 
 
 def _unwrapped(plan: IndexPlan) -> IndexPlan:
-    """Negative computed positions are outside, and do not count from the end."""
+    """Return the plan with negative computed positions outside, rather than from the end."""
     return IndexPlan(tuple([ROWS if e == LOOSE else e for e in plan.entries]), *plan[1:])

@@ -1,7 +1,7 @@
 """Elements along one axis, by number.
 
-Invariant: positions are counted from the front, or wrapped or clamped, before anything is read, so
-that the mode alone says what is outside.
+Invariant: positions are counted from the front, wrapped or clamped before anything is read, so that
+the mode alone decides about positions outside.
 """
 
 from typing import Any
@@ -25,15 +25,16 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """Elements along one axis, by number.
+    """Return elements along one axis, by number.
 
     Args:
       x: an array.
       indices: an integer or an array of them, of any shape.
       axis: the axis; None takes from the array in row-major order.
-      mode: what is read outside: "fill" (the default: `fill_value`, by default nan, or of
-        integers the least or the greatest), "clip", "wrap" (periodic) or "promise_in_bounds".
-        Negative numbers count from the end, except with "clip".
+      mode: the treatment of numbers outside: "fill" (the default), "clip", "wrap" (periodic) or
+        "promise_in_bounds".  "fill" reads `fill_value`, by default nan, or the least (signed) or
+        greatest integer.  Negative numbers count from the end, except with "clip".
+      unique_indices, indices_are_sorted: promises about the indices, which may make it faster.
 
     Raises TypeRule if the indices are not integers.
     """
@@ -61,14 +62,14 @@ def take(
 def take_along_axis(
     x: Any, indices: Any, axis: Any = -1, mode: str | None = None, fill_value: Any = None
 ) -> Any:
-    """Elements along one axis, by numbers that may differ from position to position.
+    """Return elements along one axis, by numbers that may differ from position to position.
 
     Args:
       x: an array.
       indices: integers, of a shape that agrees with that of `x` (or broadcasts) elsewhere.
       axis: the axis; None takes from the array in row-major order.
-      mode, fill_value: as `take`, but that negative numbers count from the end with "clip", too:
-        only those before the first element are clipped.
+      mode, fill_value: as `take`, but negative numbers count from the end with "clip", too; only
+        those before the first element are clipped.
 
     >>> import plait
     >>> x = plait.numpy.array([[3, 1, 2], [6, 5, 4]])

@@ -1,7 +1,7 @@
-"""Trigonometric integrals: Fresnel's, the sine and cosine integrals; Bessel functions J_n.
+"""Trigonometric integrals: Fresnel's integrals, and the sine and cosine integrals.
 
-Invariant: angles are reduced before they are rounded, so that far out values keep the digits that
-their angle has; close to roots, errors are those of the neighbourhood.
+Invariant: angles are reduced before they are rounded, so that results for large arguments keep the
+digits of their angle.  Close to roots, errors are those of neighbouring values.
 """
 
 import math
@@ -33,8 +33,8 @@ fresnel = define("fresnel", 1, "(S, C): the integrals of sin and cos of pi t * t
                  results=2)  # fmt: skip
 
 # Chebyshev coefficients up to x = 2.5, of C / x and S / x ** 3 in x ** 4; beyond, of the auxiliary
-# functions times pi x and pi ** 2 x ** 3, in x ** -4; these and those below come from the cosine
-# transform of values to 40 digits
+# functions times pi x and pi ** 2 x ** 3, in x ** -4.  These coefficients and those below are the
+# cosine transform of values to 40 digits.
 _COS_NEAR = (
     0.34000378753284183, -0.21463555314242846, 0.15086068597273897, -0.16275298115965597,
     0.09439188697085799, -0.030258674844348032, 0.006136259345258138, -0.0008630100768587364,
@@ -72,7 +72,7 @@ _SIN_FAR = (
 
 
 def quarter_turns(x: Any) -> Any:
-    """x * x modulo 4, for x >= 0: in parts whose products are exact."""
+    """Return x * x modulo 4, for x >= 0, from parts whose products are exact."""
     narrow = x.aval.dtype == np.float32
     bits, exponent = (11, 8) if narrow else (25, 11)
     some = minimum(x, 1e18)
@@ -84,7 +84,7 @@ def quarter_turns(x: Any) -> Any:
 
 @said(fresnel)
 def _fresnel(x):
-    """Beyond 2.5 by the auxiliary functions, DLMF 7.5.3 and 7.5.4."""
+    """Use the auxiliary functions beyond 2.5, DLMF 7.5.3 and 7.5.4."""
     size = abs_(x)
     y, z = minimum(size, 2.5), maximum(size, 2.5)
     square = y * y
@@ -108,8 +108,8 @@ def _fresnel(x):
 sici = define("sici", 1, "(Si, Ci): the integrals of sin(t) / t from 0 to x, and of cos(t) / t\n"
               "from infinity to |x|.", results=2)  # fmt: skip
 
-# up to x = 8, of Si / x and (Ci - log x - Euler's constant) / x ** 2 in x ** 2; beyond, of the
-# auxiliary functions times x and x ** 2, in x ** -2
+# Coefficients up to x = 8, of Si / x and (Ci - log x - Euler's constant) / x ** 2 in x ** 2;
+# beyond, of the auxiliary functions times x and x ** 2, in x ** -2.
 _SI_NEAR = (
     0.41548949217743547, -0.3429237403666032, 0.17082268233517436, -0.057026304028778146,
     0.011912023107808686, -0.0016514697638438762, 0.00016181552494666304, -1.1779839593055477e-05,
@@ -149,7 +149,7 @@ _CI_FAR = (
 
 @said(sici)
 def _sici(x):
-    """Beyond 8 by the auxiliary functions, DLMF 6.2.19 and 6.2.20."""
+    """Use the auxiliary functions beyond 8, DLMF 6.2.19 and 6.2.20."""
     size = abs_(x)
     y, z = minimum(size, 8.0), maximum(size, 8.0)
     square = y * y

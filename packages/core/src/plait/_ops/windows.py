@@ -1,6 +1,6 @@
-"""Where the extremes of windows are: sums over the windows that chose an element.
+"""Extremes of windows: sums over the windows that chose an element.
 
-What the gradient of pooling is made of, if of equal elements the first one is to have it.
+They make up the gradient of pooling if only the first of equal elements receives it.
 
 Invariant: `select_and_scatter_add` is linear in its first operand; the choice is piecewise constant
 in the second.
@@ -27,8 +27,10 @@ from .static_arguments import fixed_each
 def _select_and_scatter_add(
     source: Aval, x: Aval, *, select: str, window: Ints, strides: Ints, padding: tuple
 ) -> Aval:
-    """Zeros like `x`, with every element of `source` added where the extreme of its window of `x`
-    is: the "max" or the "min", the first if there are several, nan before all others."""
+    """Add every element of `source` to zeros like `x`, at the extreme of its window of `x`.
+
+    The extreme is the "max" or the "min", the first if there are several, nan before all others.
+    """
     if x.category not in (INTEGER, FLOATING) or source.dtype != x.dtype:
         raise OperandTypeError(
             f"select_and_scatter_add of {source!r} to {x!r}",
@@ -56,7 +58,7 @@ select_and_scatter_add_ = Primitive("core.select_and_scatter_add", _select_and_s
 
 @lower_rules.rule(select_and_scatter_add_)
 def _(e, xs, ins, outs, select, window, strides, padding):
-    """What surrounds the array is worse than all of its elements, so that none is chosen there."""
+    """Pad with the worst value, so that elements of the array are chosen before the padding."""
     source, x = xs
     aval = ins[1]
     worst = (lowest if select == "max" else highest)(aval.dtype)
@@ -101,7 +103,7 @@ def chosen_from(
     t: Any, x: Any, *, select_: str, window: Sequence[int], strides: Sequence[int],
     padding: Sequence[Any],
 ) -> Any:  # fmt: skip
-    """Of each window of `x` the extreme is found, and the element of `t` taken that is there."""
+    """Return the element of `t` at the extreme of each window of `x`."""
     worst = (lowest if select_ == "max" else highest)(x.aval.dtype)
     config = [(low, high, 0) for low, high in padding]
     x = pad(x, Literal(worst, Aval((), x.aval.dtype)), config)
@@ -121,26 +123,26 @@ def chosen_from(
     return t
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- functions for users -------------------------------------------------------------------
 
 
 def select_and_scatter_add(
     source: Any, operand: Any, select: str, window_dimensions: Any, window_strides: Any,
     padding: Any = "VALID",
 ) -> Any:  # fmt: skip
-    """Every element of `source` added to where the extreme of its window of `operand` is.
+    """Add every element of `source` at the extreme of its window of `operand`.
 
     Args:
       source: one element for each window.
-      operand: the array that windows are of.
+      operand: the array that is divided into windows.
       select: "max" or "min"; of equal elements the first in the window is taken.
       window_dimensions: the size of the window along each axis.
-      window_strides: the distance of windows along each axis.
+      window_strides: the distance between windows along each axis.
       padding: "VALID", "SAME", "SAME_LOWER", or a pair (before, after) for each axis.
 
-    Returns an array like `operand`, zero where nothing was added.  It is the gradient of pooling
-    that gives all that an extreme gets to one element; that of `reduce_window` shares it among
-    equal ones.  Raises TypeRule if the shapes do not fit.
+    Returns an array like `operand`, zero where nothing was added.  It is a gradient of pooling that
+    gives one element the whole share of an extreme; that of `reduce_window` divides it among equal
+    elements.  Raises TypeRule if the shapes do not fit.
 
     >>> import numpy as np, plait
     >>> x = np.float32([1, 5, 2, 4])
