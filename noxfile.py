@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nox
 
@@ -172,14 +173,22 @@ def environment(session: nox.Session, name: str, *needs: str) -> Path:
 
 
 def pytest(
-    session: nox.Session, report: str, *args: str, python: Path | None = None, **env: str
+    session: nox.Session,
+    report: str,
+    *args: str,
+    python: Path | None = None,
+    workers: str = "auto",
+    **env: str,
 ) -> None:
-    """Run pytest, by default that of the session's environment; what it counted is kept for the
-    summary that `.ci/run` prints."""
+    """Run pytest, by default that of the session's environment.
+
+    Its counts are kept for the summary that `.ci/run` prints.
+    """
     xml = cache(session, "reports").resolve() / f"{report}.xml"
     session.run(
         *((str(python), "-m") if python else ()),
         "pytest",
+        *(() if workers == "0" else ("-n", workers)),
         f"--junitxml={xml}",
         f"--override-ini=junit_suite_name={report}",
         f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
@@ -240,13 +249,16 @@ def tests(session: nox.Session) -> None:
         session.notify("types")
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
     # What is composed is of many programs that run once: the fast tier compiles them in half of the
-    # time. The tests of the packages, and `tests-latest`, compile as users do.
-    run_together(session, "together", own=bool(session.posargs), PLAIT_TIER="fast")
+    # time. The tests of the packages, and `tests-latest`, compile as users do. Every Program that a
+    # transformation makes is checked.
+    run_together(
+        session, "together", own=bool(session.posargs), PLAIT_TIER="fast", PLAIT_CHECKS="1"
+    )
 
 
-def run_together(session: nox.Session, report: str, own: bool = False, **environment: str) -> None:
-    """The tests of the repository, where all packages are installed; with `own` those of every
-    plugin, too, which otherwise run where it alone is installed."""
+def run_together(session: nox.Session, report: str, own: bool = False, **options: Any) -> None:
+    """Run the tests of the repository, where all packages are installed; with `own` also those of
+    every plugin, which otherwise run where it alone is installed."""
     for sample in SAMPLES:
         session.install("--no-deps", str(wheel(session, sample)))
     # the core's own tests run where nothing else is installed: plugins change nothing in them
@@ -256,7 +268,6 @@ def run_together(session: nox.Session, report: str, own: bool = False, **environ
     pytest(
         session,
         report,
-        "-n2",
         "--ignore=tests/install",
         "--ignore=tests/releases",
         "--ignore=tests/coexistence",
@@ -268,7 +279,7 @@ def run_together(session: nox.Session, report: str, own: bool = False, **environ
         "--ignore=tests/topologies",
         "--ignore=tests/typing",
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
-        **environment,
+        **options,
     )
 
 
@@ -293,7 +304,7 @@ def alone(session: nox.Session, package: str) -> None:
     if not has_tests(folder):
         session.skip(f"{folder.relative_to(ROOT)} holds no tests")
     session.install(*wheels(session, *dict.fromkeys(("core", package))), JAXLIB, *TEST_TOOLS)
-    pytest(session, f"alone-{package}", "-n2", str(folder.relative_to(ROOT)))
+    pytest(session, f"alone-{package}", str(folder.relative_to(ROOT)))
 
 
 @nox.session
@@ -312,7 +323,7 @@ def subsets(session: nox.Session) -> None:
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
     folders = "tests/install", "tests/releases"
-    pytest(session, "subsets", "-n2", *folders, PLAIT_TEST_SITE=str(site))
+    pytest(session, "subsets", *folders, PLAIT_TEST_SITE=str(site))
 
 
 @nox.session
@@ -321,7 +332,7 @@ def coexistence(session: nox.Session) -> None:
     if not has_tests(ROOT / "tests" / "coexistence"):
         session.skip("tests/coexistence holds no tests")
     session.install(*wheels(session, *PACKAGES), JAXLIB, PEER, *TEST_TOOLS)
-    pytest(session, "coexistence", "-n2", "tests/coexistence")
+    pytest(session, "coexistence", "tests/coexistence")
 
 
 @nox.session
@@ -329,7 +340,7 @@ def tensorflow(session: nox.Session) -> None:
     """Functions exported to TensorFlow: run, differentiated, saved and loaded there."""
     session.install(*wheels(session, "core", "autodiff", "batching", "export"), JAXLIB, TENSORFLOW)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
-    pytest(session, "tensorflow", "-n2", "tests/tensorflow")
+    pytest(session, "tensorflow", "tests/tensorflow")
 
 
 @nox.session
@@ -337,7 +348,7 @@ def iree(session: nox.Session) -> None:
     """Artifacts compiled and run by IREE, a compiler of others, and its virtual machine."""
     session.install(*wheels(session, "core", *PLUGINS), JAXLIB, *IREE)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
-    pytest(session, "iree", "-n2", "tests/iree")
+    pytest(session, "iree", "tests/iree")
 
 
 @nox.session
@@ -346,7 +357,7 @@ def onnx(session: nox.Session) -> None:
     packages = ("core", "autodiff", "batching", "export")
     session.install(*wheels(session, *packages), JAXLIB, TENSORFLOW, *ONNX)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
-    pytest(session, "onnx", "-n2", "tests/onnx")
+    pytest(session, "onnx", "tests/onnx")
 
 
 @nox.session
@@ -354,7 +365,7 @@ def coreml(session: nox.Session) -> None:
     """Artifacts converted to Core ML, by an environment that has no Plait."""
     session.install(*wheels(session, "core", *PLUGINS), JAXLIB, "pytest>=8", "pytest-timeout")
     reader = environment(session, "coreml", *COREML)
-    pytest(session, "coreml", "tests/coreml", PLAIT_TEST_READER=str(reader))
+    pytest(session, "coreml", "tests/coreml", workers="0", PLAIT_TEST_READER=str(reader))
 
 
 @nox.session
@@ -365,7 +376,7 @@ def topologies(session: nox.Session) -> None:
     """
     session.install(*wheels(session, "core", *PLUGINS), JAXLIB, *LIBRARIES)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
-    pytest(session, "topologies", "tests/topologies", PLAIT_PLATFORM="cpu")
+    pytest(session, "topologies", "tests/topologies", workers="0", PLAIT_PLATFORM="cpu")
 
 
 @nox.session(name="array-api")
@@ -393,6 +404,7 @@ def array_api(session: nox.Session) -> None:
             "--disable-deadline",
             "--hypothesis-seed=0",
             *(f"--deselect=array_api_tests/{case}" for case in MUTATING),
+            workers="0",
             ARRAY_API_TESTS_MODULE="plait.numpy",
             PLAIT_DEFAULT_FLOAT="float64",
             PLAIT_DEFAULT_INT="int64",
@@ -411,7 +423,7 @@ def libraries(session: nox.Session) -> None:
     )
     session.install("--no-deps", "-r", str(folder / "requirements.txt"))
     chosen = () if everything else ("-k", "first")
-    pytest(session, "libraries", "-n2", *chosen, str(folder))
+    pytest(session, "libraries", *chosen, str(folder))
 
 
 @nox.session
@@ -447,7 +459,7 @@ def quick(session: nox.Session) -> None:
     session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
     for sample in SAMPLES:
         session.install("--no-deps", str(wheel(session, sample)))
-    pytest(session, "quick", "-n2", *QUICK)
+    pytest(session, "quick", *QUICK)
 
 
 @nox.session
@@ -527,7 +539,7 @@ def release(session: nox.Session) -> None:
     for label, core in released_cores(session, package):
         python = environment(session, "releasing", str(made), *core, JAXLIB, *TEST_TOOLS)
         with session.chdir(source):
-            ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "-n2", "tests")
+            ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "tests")
             pytest(session, f"release-{package}-{label}", *ours, python=python)
     target = ROOT / "dist" / package
     shutil.rmtree(target, ignore_errors=True)
