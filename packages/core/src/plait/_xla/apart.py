@@ -428,7 +428,7 @@ def _written(m: Mark | None) -> bool:
 
 
 def _value(m: Mark) -> float | None:
-    """Return the number that fills a constant; None, if there are several or it is complex."""
+    """Return the number that fills a constant; None if there are several or it is complex."""
     if m.number is None:
         return None
     try:  # the bindings have no attribute for some types of elements

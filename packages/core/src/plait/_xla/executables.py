@@ -558,7 +558,7 @@ def _as_flight(
 
 
 def _flown(run: Callable, bufs: list[Any], of: frozenset[int]) -> Any:
-    """Run a program that blocks until it is complete, on a thread, so that the wait can end early."""
+    """Run a program that blocks until it is complete, as a flight whose wait can end early."""
     out: list[Any] = []
     flight = Flight(of, lambda: out.append(run(bufs)))
     in_flight.append(flight)

@@ -111,7 +111,7 @@ class Unit:
 
     @property
     def rounds_alike(self) -> bool:
-        """Whether a value that the compiler computes in two places is rounded alike in both.
+        """True if a value that the compiler computes in two places is rounded alike in both.
 
         The compiler puts cheap operands into every loop that reads them.  In one loop a product and
         a sum may become a single operation that rounds once, and in another not, so that a value is
@@ -121,7 +121,7 @@ class Unit:
 
     @property
     def is_plain(self) -> bool:
-        """Whether operations and types describe the module completely, so far."""
+        """True if operations and types describe the module completely, so far."""
         told = self.symbols or self.callbacks or self.places or self.placements or self.questions
         return not (told or self.acting or self.locations or self.instead or self.named)
 
@@ -225,7 +225,7 @@ class Emitter:
 
     @property
     def is_divided(self) -> bool:
-        """Whether the compiler may divide the values here over several devices.
+        """True if the compiler may divide the values here over several devices.
 
         A module that gets its place later, from a constraint further on, is lowered again.
         """
@@ -575,9 +575,10 @@ class Emitter:
     def function(self, p: Program, name: str) -> str:
         """Make a private function of sizes, constants, tokens and arguments, which returns tokens
         and results; return its name.
-
         The code of a function is kept with its program, and read again in the next module, if the
-        function takes only its arguments and refers to no other function.  (In another module, the
+        function takes only its arguments and refers to no other function.  (The name of such a
+        function may belong to a different one in another module.)  This pays for tables and jitted
+        inner functions, which occur in module after module.
         name of a function that it refers to may belong to a different one.)  This pays for tables
         and jitted inner functions, which occur in module after module.
         """
