@@ -186,8 +186,8 @@ def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
     """Yield entry points that lead nowhere, unknown groups, and cells with two rules."""
     for group in ("plait.primitives", "plait.tables"):  # loaded first: tables look up primitives
         broken(_points(working, group))
-    # The tables import the modules of rules first, so that two rules for a cell are reported as
-    # such, and not as a module that cannot be imported.
+    # The tables import the modules of rules first.  Otherwise two rules for a cell would be
+    # reported as a module that cannot be imported.
     clashes = list(_clashes())
     for i in working:
         known = [d for d in i.points if d.point.group in KNOWN_GROUPS or _of_rules(d)]

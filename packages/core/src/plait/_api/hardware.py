@@ -274,7 +274,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def clear_caches() -> None:
-    """Drop all traces and executables; jitted functions keep theirs until `.clear_cache()`."""
+    """Drop cached traces and executables; jitted functions hold theirs until `.clear_cache()`."""
     kept_traces_cleared()
     forget_executables()
     forget_found()

@@ -27,8 +27,8 @@ def reroll(fun: Callable[..., Any], *, times: int = 4, size: int = 6) -> Callabl
 
     A network whose layers are written as a Python loop is compiled layer by layer.  Rolled, it is
     compiled in the time of one (3 to 4 times as fast for a transformer of twelve layers).  This
-    pays where compile time dominates: values that differ by layer, such as weights, are copied into
-    one array before the scan, and the compiler cannot fuse across the border of two layers.
+    pays where compile time dominates.  Values that differ by layer, such as weights, are copied
+    into one array before the scan.  The compiler cannot fuse across the border of two layers.
     Transformations of the returned function see the scan.  So layers are rolled in the backward
     pass of `plait.jit(plait.grad(plait.reroll(loss)))`, too.
 

@@ -135,7 +135,7 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
 
     Positional arguments are arrays (or None, or trees of them); keyword arguments are static.
     Python scalars among the former would lose their exact value and weakness as arguments of a
-    compiled program, so with one of them the parts run one by one.  But those named in `numbers`
+    compiled program.  So with one of them the parts run one by one.  But those named in `numbers`
     become static, since they hardly ever change.
     """
     if f is None:

@@ -17,8 +17,9 @@ __all__ = ["disable_jit", "scan", "switch", "while_loop"]
 
 
 def disable_jit(disable: bool = True) -> Any:
-    """Return a block in which jitted functions, branches and loops run in Python, one operation at
-    a time, so that a debugger or `print` sees values.
+    """Run jitted functions, branches and loops in Python within a `with` block.
+
+    They run one operation at a time, so that a debugger or `print` sees values.
 
     It is the setting `config.jit`; the block belongs to the process, not to a thread.
 

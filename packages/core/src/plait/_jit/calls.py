@@ -454,7 +454,7 @@ _TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: 
 """Classes of static values that are equal only if they are the same value.
 
 A table of calls is a plain dictionary, keyed on class and value.  Floats (0.0 == -0.0) and tuples
-(`(1,) == (1.0,)`) would find entries of different values, so calls with such values take the
+(`(1,) == (1.0,)`) would find entries of different values.  So calls with such values take the
 general path, whose keys are frozen."""
 
 
@@ -543,7 +543,7 @@ class _RoleState(_State):
             # Copies were donated, so the original arrays are deleted too.
             forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
         else:
-            # The keys of arrays include their placement, so a call with the same keys needs no
+            # The keys of arrays include their placement.  So a call with the same keys needs no
             # check, and the fast path moves only the arguments that were moved now.
             leaves = [*call.form.leaves]
             for i in brought:

@@ -1,7 +1,7 @@
 """Eager execution of primitives: the ground interpreter.
 
-A primitive applied to arrays is compiled once per operand types, as a program of one equation, or
-executed in Python by its rule in the table `eager`.
+A primitive applied to arrays is compiled once per operand types, as a program of one equation.  If
+it has a rule in the table `eager`, the rule may execute it in Python instead.
 
 Invariant: only the ground interpreter executes operations; its cache key is the operand types (with
 their placement) and the parameters.

@@ -32,8 +32,8 @@ _LINKS = 5
 class checking_leaks:  # noqa: N801 - used as a function is
     """A context manager that raises an error if traced values are still kept after the block.
 
-    It raises UnexpectedTracerError, which lists values whose transformation began in the block and
-    has ended, with the line that made each and the chain of objects that keeps it.
+    Raises UnexpectedTracerError, which lists values whose transformation began in the block and has
+    ended.  It names the line that made each value, and the chain of objects that keeps it.
 
     >>> import plait
     >>> kept = []
@@ -110,7 +110,7 @@ def _told(candidates: list[Tracer]) -> list[str]:
     return out + ([f"  and {len(leaked) - _MOST} more"] if len(leaked) > _MOST else [])
 
 
-# ---- what keeps what -----------------------------------------------------------------------
+# ---- owners of leaked values ---------------------------------------------------------------
 
 
 def _running() -> set[int]:

@@ -255,8 +255,8 @@ class Lowered(_Stage):
 
           tier: how long the compiler may take, as for `jit`; None: the tier given to `jit`.
 
-        Raises ArgumentError if the compiler does not have one of the flags, for other tiers, and
-        for a function that was lowered for other platforms only.
+        Raises ArgumentError for a flag that the compiler does not have, for another tier, and for a
+        function lowered for other platforms only.
         """
         traced, keys, topology = self._traced, self.keys(), self._topology()
         target = platform() if topology is None else topology.platform
@@ -338,8 +338,10 @@ class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it on the arguments that are not static; return the tree of results.
 
-        Raises TreeMismatch for arguments of another structure, and ArgumentError for one that is
-        traced, or whose shape, dtype or placement differs from the one it was compiled for.
+        Raises:
+          TreeMismatch: the arguments have another structure.
+          ArgumentError: an argument is traced, or its shape, dtype or placement differs from the
+            one that the executable was compiled for.
         """
         try:
             return self._way(args, kwargs)

@@ -1,9 +1,9 @@
 """Tracing: a function of trees of arrays becomes a Program, for types of its arguments.
 
-Invariant: the cache key of a trace holds the types and trees of the arguments, the parts of them
-that are one object (`same_parts`), the settings and the named axes.  It holds the surroundings if
-the function depends on them, and nothing else.  A trace that captured values of other interpreters
-is not kept.
+Invariant: the cache key of a trace holds the types and trees of the arguments, and which of their
+parts are one object (`same_parts`); also the settings and the named axes.  It holds the
+surroundings if the function depends on them, and nothing else.  A trace that captured values of
+other interpreters is not kept.
 """
 
 import weakref
@@ -290,7 +290,7 @@ def shared(f: Callable[..., Any]) -> dict[Any, Any]:
 
     Versions refer to `f`.  A function that holds them itself forms a cycle, which is collected.
     For any other callable the table of traces would hold them, and they would keep `f` alive
-    forever, so the jits of such a callable share nothing.
+    forever.  So the jits of such a callable share nothing.
     """
     return kept(f).versions if f.__class__ is FunctionType else {}
 

@@ -1,9 +1,9 @@
 """A function with one set of static values, and its calls: staged, compiled, cached.
 
 Invariant: the cache key of an executable holds the structure of the arguments, the dispatch keys of
-their leaves (interned types and placements), and the parts that are one (`same_parts`).  It holds
-nothing else.  All entries are dropped when a setting changes.  Entries that depend on surroundings
-are kept in separate versions for each surroundings.
+their leaves (interned types and placements), and which parts are one (`same_parts`).  All entries
+are dropped when a setting changes.  Entries that depend on surroundings are kept in separate
+versions for each surroundings.
 """
 
 # pyright: reportPrivateUsage=false

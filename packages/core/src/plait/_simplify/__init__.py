@@ -1,9 +1,9 @@
 """Smaller programs with the same results: dead code, common subexpressions, identities, inlining.
 
-    simplify(program)        everything that is exact, here and in sub-programs
-    dce(program, keep)       only the equations that some of the outputs need
-    inline_calls(program)    calls replaced by the called programs
-    rerolled(program, ...)   equal layers as a scan
+    simplify(program)        apply all exact rules, here and in sub-programs;
+    dce(program, keep)       keep only the equations that some of the outputs need;
+    inline_calls(program)    replace calls by the called programs;
+    rerolled(program, ...)   roll equal layers into a scan.
 
 Invariant: a program computes the same bits before and after.  Types, names, inputs, the order of
 effects, and the number of times that each happens stay.  An identity that IEEE arithmetic lacks

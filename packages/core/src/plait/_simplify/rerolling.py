@@ -1,13 +1,13 @@
 """Equal consecutive layers rolled into a scan, which compilers call loop rerolling.
 
-Compile time grows with the equations of a program, and a network of twelve layers written as a
-Python loop has the equations of each layer twelve times.  Equations have a kind: the operation, its
+Compile time grows with the equations of a program.  A network of twelve layers written as a Python
+loop has the equations of a layer twelve times.  Equations have a kind: the operation, its
 parameters, the types of operands and results.  Where kinds repeat with a period, and every operand
 comes from the same place in each turn, one turn is the body of a scan:
 
-    from an equation of the same turn        a value of the body
-    from an equation of the turn before      the carry
-    the same from outside in all turns       a constant of the scan
+    from an equation of the same turn        a value of the body;
+    from an equation of the turn before      the carry;
+    the same from outside in all turns       a constant of the scan;
     others from outside, or literals         rows of one array, stacked in front of the scan
 
 Invariant: a program and its rolled form perform the same operations on the same values in the same

@@ -64,7 +64,7 @@ def _simplified(program: Program) -> Program:
     if not env and len(eqns) == len(before) and all(a is b for a, b in zip(eqns, before)):
         return program
     made = remade(program, program.inputs, eqns, outputs, live)
-    made.derivations[_SIMPLE] = made  # nothing is left to do
+    made.derivations[_SIMPLE] = made  # simplifying twice changes nothing
     return made
 
 

@@ -358,8 +358,8 @@ class _Walk:
     def function_of_one(self, op: Any) -> None:
         """Select nan beside a function of x where x is nan.
 
-        Where the compiler finds that x is nan, its code for exp(x) reads registers that were never
-        written, and so does code that it derives from exp(x).
+        If the compiler finds that x is nan, its code for exp(x) and for functions of exp(x) reads
+        registers that were never written.
         """
         x = op.operands[0]
         if self.kind(x).category != "f" or op.result.type != x.type:

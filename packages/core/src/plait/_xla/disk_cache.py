@@ -7,7 +7,7 @@ versions of jaxlib and of this format, and the processor.
 
 The runtime refuses truncated files, but it runs most files with a wrong bit, and those of any other
 program.  Hence every entry holds the digest in its name, and a checksum.  A checksum does not prove
-who wrote a file, so an entry is used only if this user owns the file and its folder, and no other
+who wrote a file.  So an entry is used only if this user owns the file and its folder, and no other
 user can write to them.
 
 Invariant: no entry causes an error or changes a result: if it is missing, damaged or foreign, the
@@ -64,7 +64,7 @@ def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str 
       asked: names and values of the flags set for this program.
     """
     folder = config.cache_dir
-    # Accelerators are left out: there, loading what was compiled has not been tested.
+    # Accelerators are left out: loading executables has not been tested there.
     if folder is None or platform() != "cpu":
         return None
     if _writes_files(asked) or not _usable(folder):
@@ -120,7 +120,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
         with _lock:
             before = _written.get(folder)
             _written[folder] = (before or 0) + size
-            # Adding up a folder is slow, so it is done first when this process writes to it, and
+            # Adding up a folder is slow.  It is done when this process first writes to it, and
             # then each time that it has written a good part of the limit.
             due = before is None or before + size > limit // 32
             if due:
@@ -218,7 +218,7 @@ def _foreign(found: os.stat_result, others: int = 0o077) -> bool:
 
 
 def _read(path: str) -> bytes | None:
-    """Return the bytes of an executable; None if there is no entry.
+    """Return the bytes of an executable; None if the entry does not exist.
 
     Raises ValueError if the entry is damaged, is of another program, or may have been written by
     another user.

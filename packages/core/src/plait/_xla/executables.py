@@ -3,9 +3,9 @@
 The cache key is the bytes of the code, so defining a function again compiles nothing.  Executables
 are cached in memory here, and on disk (`disk_cache`) for later processes.
 
-Invariant: an executable is looked up by its code, its devices and the compiler flags, and nothing
-else.  It runs only on operands with the dispatch keys that it was made for: the runtime does not
-check dtypes, so these keys are the only guard.
+Invariant: an executable is looked up by its code, its devices, the compiler options and the
+arguments that the compiler places, and nothing else.  It runs only on operands with the dispatch
+keys that it was made for: the runtime does not check dtypes, so these keys are the only guard.
 """
 
 import os
@@ -112,9 +112,9 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
 def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool], None]) -> None:
     """Call `take(loaded, last)` with the module compiled in the tier of the options.
 
-    For "both" it is called twice: at once with the fast tier, and later with the full one and
-    `last`, by another thread.  It is called only once, with the full tier, if that is cached
-    already, and for callbacks, which are bound to one compilation.
+    For "both" it is called twice: at once with the fast tier, and later, by another thread, with
+    the full tier and `last` true.  It is called only once, with the full tier, if that is cached
+    already.  The same holds for callbacks and placement queries, which need a single compilation.
     """
     options = options.resolved()
     if _together(_ids(module)) is not None:  # background compilations have no order among processes
@@ -530,9 +530,9 @@ def _as_flight(
 ) -> Callable:
     """Return `run` for devices of these processes, which calls `began()` first.
 
-    With `one_by_one`, it begins when the last such run is complete.  CPUs need this: collectives of
-    two programs at once might run in another order elsewhere, and after a failed one, the bytes of
-    the next would be read as its own.
+    With `one_by_one`, it begins when the last such run is complete.  CPUs need this: two programs
+    at once might run their collectives in another order elsewhere.  After a failed collective, the
+    bytes of the next one would be read as its own.
     """
 
     def taken(bufs: list[Any]) -> Any:

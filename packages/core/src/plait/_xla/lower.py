@@ -113,9 +113,9 @@ class Unit:
     def rounds_alike(self) -> bool:
         """True if a value that the compiler computes in two places is rounded alike in both.
 
-        The compiler puts cheap operands into every loop that reads them.  In one loop a product and
-        a sum may become a single operation that rounds once, and in another not, so that a value is
-        not equal to itself.  Only the full tier for CPUs has never been seen to do so.
+        The compiler puts cheap operands into every loop that reads them.  In one loop, but not in
+        another, a product and a sum may become a single operation that rounds once.  Then a value
+        is not equal to itself.  Only the full tier for CPUs has never been seen to do so.
         """
         return self.platforms == ("cpu",) and self.tier == "full"
 
@@ -237,7 +237,7 @@ class Emitter:
         return answers and len(place.devices) > 1 and place.is_left(self.bound)
 
     def whole_along(self, x: Any, aval: Aval, axes: Collection[int]) -> Any:
-        """Return `x`, which is whole on every device along these axes.
+        """Return `x`, gathered so that every device has it whole along these axes.
 
         The compiler divides operations even where its result is wrong: some operations, divided
         along some axes, return wrong numbers or end the process.  These axes are gathered before
@@ -417,6 +417,7 @@ class Emitter:
         return self.op("stablehlo.divide", [sub, b], I32)
 
     def _mod(self, a, b):
+        # `remainder` has the sign of the dividend, so the divisor is added and it is taken again.
         r = self.op("stablehlo.remainder", [a, b], I32)
         r = self.op("stablehlo.add", [r, b], I32)
         return self.op("stablehlo.remainder", [r, b], I32)
@@ -575,12 +576,11 @@ class Emitter:
     def function(self, p: Program, name: str) -> str:
         """Make a private function of sizes, constants, tokens and arguments, which returns tokens
         and results; return its name.
-        The code of a function is kept with its program, and read again in the next module, if the
-        function takes only its arguments and refers to no other function.  (The name of such a
-        function may belong to a different one in another module.)  This pays for tables and jitted
+
+        If the function takes only its arguments and refers to no other function, its code is kept
+        with its program, and read again in the next module.  (In another module, the name of a
+        function that it refers to may belong to a different one.)  This pays for tables and jitted
         inner functions, which occur in module after module.
-        name of a function that it refers to may belong to a different one.)  This pays for tables
-        and jitted inner functions, which occur in module after module.
         """
         self.unit.references += 1
         alone = not (self.dims or p.axes or p.effects or self.unit.needs(p)) and self.unit.is_plain

@@ -1,4 +1,4 @@
-"""Programs on opaque elements, made Programs on what stands for them in memory.
+"""Rewriting of Programs on opaque elements to Programs on their memory.
 
 An opaque array of shape S, whose elements are arrays of shape T, is an array of shape S + T: a
 lifted value with one component, whose first axes are those of the value.  So this is a carrier

@@ -155,8 +155,9 @@ def checkify(
       errors: kinds of errors to look for: `user_checks`, `nan_checks`, `div_checks`,
         `index_checks`, and unions of these by `|`.
 
-    Raises ArgumentError for an `f` that is not a function and for unknown kinds, MissingRule for a
-    check inside of a plugin's operation without a rule in the table `checks`.
+    Raises:
+      ArgumentError: `f` is not a function, or a kind is unknown.
+      MissingRule: a check is inside of a plugin's operation without a rule in the table `checks`.
 
     >>> import plait
     >>> import plait.numpy as pnp
