@@ -77,8 +77,9 @@ def numpy_rank_promotion(new_val: str) -> Block:
 
 
 def default_matmul_precision(new_val: Any) -> Block:
-    """Set the default precision of products on accelerators: "default", "high", "highest", or the
-    name of a dtype or an algorithm, which is rounded up to one of these.
+    """Set the default precision of products on accelerators: "default", "high" or "highest".
+
+    The name of a dtype or an algorithm selects a precision that is at least as exact.
 
     Raises TypeRule for other names.
 

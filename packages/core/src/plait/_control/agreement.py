@@ -151,7 +151,8 @@ def steady(
             n.aval.vma is not x.aval.vma or n.aval.sharding != x.aval.sharding
             for n, x in zip(new, carry)
         )
-        # A step may change the dtype in every round; after four, the check below reports it.
+        # A step may change the dtype in every round.  So the search stops after four, and the check
+        # below converts the result or raises.
         same = rounds >= 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry))
         if same and not grown:
             break

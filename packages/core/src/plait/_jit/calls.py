@@ -126,7 +126,7 @@ def jit(
 
     Raises:
       TypeRule: an argument is not an array and not static, or a static one is not hashable.
-      ArgumentError: arguments have two roles, or the compiler does not have one of its options.
+      ArgumentError: an argument has two roles, or the compiler refuses one of its options.
       PlacementError: this process has no such backend, or an argument was placed elsewhere.
       UnexpectedTracerError, ConcretizationError: see their documentation.
 
@@ -550,7 +550,7 @@ class _RoleState(_State):
                 leaves[i] = "p"
             call = call._replace(form=CallForm(call.form.key, "".join(leaves)))
             form, keys = _whole(args, kwargs, self.static, call)
-            if form is not None and self.asks == apart:  # else the next call finds that it depends
+            if form is not None and self.asks == apart:  # else the next call handles it
                 own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
                 own.way = _way(
                     own.ways, own.tables, form, keys, version, call, self.again, brought.values()

@@ -99,8 +99,10 @@ def _kinds(difference: str) -> int:
 
 
 def _axes(bound: tuple | None) -> str:
-    """Return a text for the named axes around a call; a star marks axes whose variance is part of
-    types."""
+    """Return a text for the named axes around a call.
+
+    A star marks axes whose variance is part of types.
+    """
     return ", ".join([f"{n!r}: {b.size}{'*' * b.typed}" for n, b in bound or ()]) or "none"
 
 

@@ -85,8 +85,8 @@ def trace(
       keep: a table of traces, keyed on types and trees of arguments and on settings.
       on: the stage to use.
       avals: types of the flat arguments, where they differ from those of the arguments (rows).
-      same: whether parts of the arguments that are one object are one value for `f`.  Loops keep
-        them apart, since they may differ in the next turn.
+      same: whether parts of the arguments that are one object are one value for `f`.  Loops
+        must check that they stay one from turn to turn.
     """
     if not callable(f):
         raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")

@@ -57,9 +57,9 @@ def _is(a: Any, value: Any) -> bool:
 
 
 def _is_neutral(a: Any, negative: bool) -> bool:
-    """Return whether `a` is a zero that, when added, changes no number.
+    """Return whether `a` is a zero that changes no number when it is added or subtracted.
 
-    With `negative` it must be -0.0 (for addition), else 0.0 (for subtraction).
+    Floats need the right sign: -0.0 to add (`negative`), 0.0 to subtract.
     """
     if a.__class__ is not Literal or a.value != 0:
         return False

@@ -128,4 +128,4 @@ def _is_apart(prim: Primitive) -> bool:
 
 
 def _apart(*_: Any) -> None:
-    """Stand for the rule of primitives that `_is_apart` accepts; never called."""
+    """Mark primitives that `_is_apart` accepts in the table of rules; it is never called."""

@@ -490,7 +490,7 @@ def _in_turn(run: Callable, done: bool) -> Callable:
         with _turn:
             if in_flight:
                 _wait_for_others()
-            while _running:  # repeated here to save each run the call of a Python function
+            while _running:  # inlined from `_wait_for_others` to save a Python call
                 try:
                     _running.pop().block_until_ready()
                 except jaxlib_api.RuntimeFailure:
@@ -639,7 +639,7 @@ def _fronted(run: Callable, front: list) -> Callable:
     def fronted(bufs):
         try:
             return run(front + bufs)
-        except jaxlib_api.RuntimeFailure as e:  # the caller's handler sees only its own buffers
+        except jaxlib_api.RuntimeFailure as e:  # the caller checks only its own buffers
             raise failure(e, front) if any(b.is_deleted() for b in front) else e from None
 
     return fronted

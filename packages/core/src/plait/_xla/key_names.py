@@ -101,10 +101,9 @@ def _sources(name: int) -> frozenset[int]:
 
 
 def crowded(name: int, is_spent: Callable[[int], Any]) -> Any:
-    """Return where a key was spent that must be the key of this name or its double.
+    """Return where a key was spent if the key of this name would then be used twice, else None.
 
-    A key at a computed index is certainly used twice once it was used and all keys that it may be
-    were used too.
+    A key at a computed index is certainly used twice once it and all keys that it may be were used.
     """
     for pick in (name, *_picks.get(name, ())):
         of = _picked.get(pick)

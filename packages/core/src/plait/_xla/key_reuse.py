@@ -206,7 +206,7 @@ class Walk:
             for s, a in zip(ins, program.in_avals, strict=True):
                 x: Any = slots[s]
                 if s in w.mapped and x.__class__ is not Names:
-                    x = None  # a value for all rows is not known of one row
+                    x = None  # the known value holds all rows, not one
                 if x.__class__ is Names and x.at.shape != a.shape:
                     borrowed.append((x, fresh(a.shape)))
                     x = borrowed[-1][1]
