@@ -578,9 +578,9 @@ class Emitter:
         and results; return its name.
 
         If the function takes only its arguments and refers to no other function, its code is kept
-        with its program, and read again in the next module.  (In another module, the name of a
-        function that it refers to may belong to a different one.)  This pays for tables and jitted
-        inner functions, which occur in module after module.
+        with its program, and read again in the next module.  In another module, the name of a
+        function that it refers to may belong to a different one.  Keeping code pays for tables and
+        jitted inner functions, which occur in module after module.
         """
         self.unit.references += 1
         alone = not (self.dims or p.axes or p.effects or self.unit.needs(p)) and self.unit.is_plain
