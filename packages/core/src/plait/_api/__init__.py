@@ -1,4 +1,4 @@
-"""What `import plait` shows that has no module of its own: devices, blocks of settings, names.
+"""Public names of `import plait` without a module of their own: devices, blocks of settings, names.
 
-Invariant: nothing below the public surfaces imports from here.
+Invariant: no module below the public surfaces imports from here.
 """

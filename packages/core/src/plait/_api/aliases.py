@@ -1,12 +1,12 @@
 """Modules that hold names of other modules, where programs written for JAX look for them.
 
-Core's are lines of a table: their names are names of `plait`, or are written `name=path` after what
-they are here. Plugins declare theirs as entry points: `custom_derivatives.custom_jvp`, in the group
-`plait.modules`, puts a name into `plait.custom_derivatives`. A public name that is itself
-a module, such as `plait.export`, can be imported as one.
+Core's modules are lines of a table.  Their names are names of `plait`, or are written `name=path`,
+where `path` is the name here.  Plugins declare theirs as entry points in the group `plait.modules`:
+`custom_derivatives.custom_jvp` puts a name into `plait.custom_derivatives`.  A public name that is
+itself a module, such as `plait.export`, can be imported as one.
 
-Invariant: nothing is defined here, and core names no plugin; such a module is made when it is first
-asked for, and metadata is read then.
+Invariant: no public name is defined here, and core names no plugin.  Such a module is made at its
+first use, and metadata is read then.
 """
 
 import sys
@@ -31,11 +31,11 @@ TABLE = {
 """Core's modules -> their names."""
 
 GROUP = "plait.modules"
-"""Entry points by which plugins put names into such modules: `module.name = "where:it_is"`."""
+"""Entry points with which plugins add names to such modules: `module.name = "where:it_is"`."""
 
 
 class Alias(ModuleType):
-    """A module of names of others."""
+    """A module that holds names of other modules."""
 
     def __getattr__(self, name: str) -> Any:
         short = self.__name__.partition(".")[2]
@@ -75,9 +75,9 @@ class Alias(ModuleType):
 
 
 class AliasFinder:
-    """Finds the modules that nobody's files are: it is asked after all others.
+    """The finder of modules without files; it comes after all other finders.
 
-    It derives from none of `importlib.abc`, whose import takes longer than that of core's own.
+    It does not derive from `importlib.abc`, whose import takes longer than that of core itself.
     """
 
     def find_spec(
@@ -104,7 +104,7 @@ class AliasFinder:
 
 
 def is_module(short: str) -> bool:
-    """Return whether `plait.<short>` is such a module."""
+    """Return whether `plait.<short>` is an alias module."""
     return (
         short in TABLE
         or any(n.startswith(short + ".") for n in (*TABLE, *_declared()))
@@ -118,12 +118,12 @@ def _is_public(short: str) -> bool:
 
 
 def _declared() -> list[str]:
-    """Return what plugins declare, as `module.name`."""
+    """Return the names that plugins declare, as `module.name`."""
     return names(GROUP)
 
 
 def _paths(short: str) -> dict[str, str]:
-    """Return core's names of a module, with where they are in `plait`."""
+    """Return core's names of a module, with their paths in `plait`."""
     pairs = [entry.partition("=") for entry in TABLE.get(short, "").split()]
     return {name: path or name for name, _, path in pairs}
 
@@ -132,7 +132,7 @@ _root: list[ModuleType] = []
 
 
 def make(root: ModuleType) -> None:
-    """Let such modules be found, as submodules of `root`, which has what core's table names."""
+    """Let such modules be found, as submodules of `root`, which has the names of core's table."""
     _root[:] = [root]
     if not any(isinstance(f, AliasFinder) for f in sys.meta_path):
         sys.meta_path.append(AliasFinder())

@@ -1,10 +1,10 @@
-"""Settings and ways of working for a `with` block, under the names that JAX has for them.
+"""Settings and modes for a `with` block, under JAX's names.
 
     with plait.debug_nans(True):
         step(params)
 
-Invariant: each is a setting of `plait.config` or a block of `plait.debug`, and has no state of its
-own: like those it belongs to the process, not to a thread.
+Invariant: each one is a setting of `plait.config` or a block of `plait.debug`, without state of its
+own; like those it belongs to the process, not to a thread.
 """
 
 import logging
@@ -44,7 +44,7 @@ Block = AbstractContextManager[Any]
 
 
 def enable_x64(new_val: bool = True) -> Block:
-    """Numbers of 64 bits by default; with False 64 bits become 32 wherever they enter.
+    """Make 64 bits the default in the block; with False, 64-bit values become 32-bit on entry.
 
     >>> import plait
     >>> with plait.enable_x64():
@@ -55,7 +55,7 @@ def enable_x64(new_val: bool = True) -> Block:
 
 
 def numpy_dtype_promotion(new_val: str) -> Block:
-    """ "standard"; or "strict": arrays of different dtypes are refused where they meet.
+    """Set the promotion of dtypes: "standard", or "strict", which refuses arrays of different ones.
 
     >>> import plait
     >>> with plait.numpy_dtype_promotion("strict"):
@@ -66,7 +66,7 @@ def numpy_dtype_promotion(new_val: str) -> Block:
 
 
 def numpy_rank_promotion(new_val: str) -> Block:
-    """ "allow", "warn" or "raise": what is done where arrays of different numbers of axes meet.
+    """Set the reaction to operands of different numbers of axes: "allow", "warn" or "raise".
 
     >>> import plait
     >>> with plait.numpy_rank_promotion("raise"):
@@ -77,8 +77,9 @@ def numpy_rank_promotion(new_val: str) -> Block:
 
 
 def default_matmul_precision(new_val: Any) -> Block:
-    """How exact products are, on accelerators, where nothing is said: "default", "high",
-    "highest", or the name of a dtype or an algorithm, which is at least as exact.
+    """Set the default precision of products on accelerators: "default", "high" or "highest".
+
+    The name of a dtype or an algorithm selects a precision that is at least as exact.
 
     Raises TypeRule for other names.
 
@@ -93,7 +94,7 @@ def default_matmul_precision(new_val: Any) -> Block:
 
 
 def default_prng_impl(new_val: str) -> Block:
-    """The generator of keys where none is named: "threefry2x32" or "rbg".
+    """Set the default generator of keys: "threefry2x32" or "rbg".
 
     >>> import plait
     >>> with plait.default_prng_impl("rbg"):
@@ -103,13 +104,13 @@ def default_prng_impl(new_val: str) -> Block:
     return config(default_prng_impl=new_val)
 
 
-# ---- what is computed when -------------------------------------------------------------------
+# ---- time of evaluation ----------------------------------------------------------------------
 
 
 @contextmanager
 def ensure_compile_time_eval() -> Generator[None, None, None]:
-    """What is computed of known values in the block is computed now, while functions around it
-    are traced, and can be branched on; what is computed of traced values is traced.
+    """Compute operations on known values at once in the block, while functions around it are
+    traced, so that Python can branch on the results.  Operations on traced values are traced.
 
     >>> import plait
     >>> @plait.jit
@@ -125,7 +126,8 @@ def ensure_compile_time_eval() -> Generator[None, None, None]:
 
 
 class _EvaluateKnown(Interpreter):
-    """Executes what has no traced operand, and leaves the rest to its parent."""
+    """An interpreter that executes operations without traced operands, and leaves the rest to its
+    parent."""
 
     does = "ensure_compile_time_eval"
 
@@ -137,7 +139,7 @@ class _EvaluateKnown(Interpreter):
         if any(map(is_tracer, args)):
             return self.parent.apply(prim, args, params)
         if prim.higher is not None and prim.higher.pending(params):
-            return GROUND.apply(prim, args, params)  # runs Python, which may use traced values
+            return GROUND.apply(prim, args, params)  # runs Python code, which may use traced values
         with use(GROUND):
             return GROUND.apply(prim, args, params)
 
@@ -146,38 +148,38 @@ class _EvaluateKnown(Interpreter):
 
 
 def debug_nans(new_val: bool = True) -> Block:
-    """An operation that makes a nan is an error; see `plait.debug.nans`."""
+    """Make an operation that returns a nan an error; see `plait.debug.nans`."""
     return nans() if new_val else nullcontext()
 
 
 def debug_infs(new_val: bool = True) -> Block:
-    """An operation that makes an infinity is an error; see `plait.debug.infs`."""
+    """Make an operation that returns an infinity an error; see `plait.debug.infs`."""
     return infs() if new_val else nullcontext()
 
 
 def check_tracer_leaks(new_val: bool = True) -> Block:
-    """Traced values that are kept are an error; see `plait.debug.checking_leaks`."""
+    """Make it an error to keep traced values; see `plait.debug.checking_leaks`."""
     return checking_leaks() if new_val else nullcontext()
 
 
 def enable_checks(new_val: bool = True) -> Block:
-    """Every value that a rule returns is verified, and every new Program."""
+    """Verify every value that a rule returns, and every new Program."""
     return config(checks=new_val)
 
 
 def debug_key_reuse(new_val: bool = True) -> Block:
-    """A random key that is used twice is an error."""
+    """Make it an error to use a random key twice."""
     return config(debug_key_reuse=new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> Block:
-    """Why a function is traced is written to the log `plait`, each time one is."""
+    """Log to `plait`, for each function that is traced, why it is."""
     return config(explain_cache_misses=new_val)
 
 
 def log_compiles(new_val: bool = True) -> Block:
-    """What is traced, lowered and compiled in the block is written to the log `plait`, as
-    warnings."""
+    """Log to `plait`, as warnings, each function traced and each program lowered or compiled in the
+    block."""
     return events.listening(_logged) if new_val else nullcontext()
 
 

@@ -1,7 +1,7 @@
 """The command line of Plait: `python -m plait --help`.
 
-Invariant: what a user types wrongly ends in one message and status 2, what is wrong with the
-installation in status 1; neither ends in a traceback.
+Invariant: a mistake in the arguments ends in one message and status 2, a fault of the installation
+in status 1; neither ends in a traceback.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PROGRAM = "python -m plait"
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows its whole help where the usage is wrong."""
+    """A parser that shows its whole help after a wrong usage."""
 
     def error(self, message: str) -> NoReturn:
         self.print_help(sys.stderr)
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None, core_names: Sequence[str] = ()) -> int:
-    """Run one command; returns the exit status.
+    """Run one command; return the exit status.
 
     Args:
       argv: the arguments; by default those of the process.
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None, core_names: Sequence[str] = ()) -> i
         if e.fix:
             print("  " + e.fix.replace("\n", "\n  "), file=sys.stderr)
         return 1 if isinstance(e, PluginError | RegistrationError) else 2
-    except BrokenPipeError:  # who reads has read enough, like `head`
+    except BrokenPipeError:  # the reader has closed the pipe, like `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -120,7 +120,7 @@ def _plugins(asked: argparse.Namespace) -> int:
 
 
 def _coverage(asked: argparse.Namespace) -> int:
-    testing = later("testing")  # it lies beside this, and brings everything that there is
+    testing = later("testing")  # loaded only here, since it imports everything
     if asked.table is None:
         cells = testing.matrix()
         print(testing.matrix_text())

@@ -1,9 +1,10 @@
-"""The default device of a block: where is computed what nothing else says the place of.
+"""The default device of a block: the place of computations without a placement.
 
-Inside the block an interpreter brings there the arrays that were placed nowhere on purpose, before
-they are computed with, and what is made of nothing after it was made.
+Inside the block an interpreter moves arrays without an explicit placement to the device before
+operations on them; the results of operations without operands are moved after.
 
-Invariant: what was placed on purpose, here or by what is computed (a mesh), is left where it is.
+Invariant: values with an explicit placement stay where they are, and so do operations with a place
+of their own (a mesh).
 """
 
 from collections.abc import Generator
@@ -21,12 +22,12 @@ __all__ = ["default_device", "placed_by_default"]
 
 
 class _OnDevice(Interpreter):
-    """Does what its parent does, on a device."""
+    """An interpreter that does what its parent does, on a device."""
 
     does = "default_device"
 
     def __init__(self, around: Interpreter, device: Device | None):
-        while isinstance(around, _OnDevice):  # of blocks in each other the inner one holds
+        while isinstance(around, _OnDevice):  # the innermost of nested blocks counts
             assert around.parent is not None
             around = around.parent
         open_under(self, around)
@@ -41,7 +42,7 @@ class _OnDevice(Interpreter):
         try:
             there = [placed_on(x, device) for x in args]
             out = _applied(self.parent, prim, there, params)
-        except PlacementError:  # what is computed has a place of its own, a mesh for instance
+        except PlacementError:  # the operation has a place of its own, for instance a mesh
             return _applied(self.parent, prim, args, params)
         return [placed_on(x, device) for x in out] if prim.many else placed_on(out, device)
 
@@ -54,7 +55,7 @@ def _applied(parent: Interpreter, prim: Any, args: Any, params: dict[str, Any]) 
 
 
 def _is_free(x: Any) -> bool:
-    """Whether an operand may be brought to another device: a number, or an array of no place."""
+    """Return whether an operand may move to another device: a number, or an unplaced array."""
     return _is_nowhere(x) if x.__class__ is Array else not is_tracer(x)
 
 
@@ -63,7 +64,7 @@ def _is_nowhere(x: Any) -> bool:
 
 
 def placed_on(x: Any, device: Device) -> Any:
-    """`x` on a device, if it is an array that was placed nowhere."""
+    """Return `x` on a device if it is an array without an explicit placement, else `x`."""
     if not _is_nowhere(x):
         return x
     with use(GROUND):
@@ -71,7 +72,7 @@ def placed_on(x: Any, device: Device) -> Any:
 
 
 def placed_by_default(x: Any) -> Any:
-    """A new array on the default device of the block we are in, if there is one."""
+    """Return a new array on the default device of the current block, if there is one."""
     at: Interpreter | None = current()
     while at is not None and at is not GROUND:
         if isinstance(at, _OnDevice):
@@ -81,11 +82,11 @@ def placed_by_default(x: Any) -> Any:
 
 
 def default_device(new_val: Any) -> AbstractContextManager[None]:
-    """Arrays are made, and computed with, on this device within the block, unless they were placed
-    on purpose, or what is computed has a place of its own.
+    """Make arrays, and compute with them, on this device within the block.
 
-    What is made or computed so is placed there on purpose.  It holds in this thread or task; in a
-    function that is traced (by jit, say) it says nothing, for that runs where it is called.
+    Arrays with an explicit placement stay, and so do operations with a place of their own.  Results
+    in the block are explicitly placed on the device.  The block applies to this thread or task.  It
+    has no effect in a function that is traced (by jit, say), which runs where it is called.
 
     Args:
       new_val: a device of this process; the name of its platform, or None, for the first one.
@@ -112,7 +113,7 @@ def _within(device: Device | None) -> Generator[None, None, None]:
 
 
 def _known(given: Any) -> Device | None:
-    """The device that is meant; None for the first one, where arrays of no place are."""
+    """Return the device; None for the first one, where arrays without a placement lie."""
     if given is None or (isinstance(given, str) and given == default_backend()):
         return None
     if isinstance(given, Device) and given.id in buffers.local():

@@ -1,7 +1,7 @@
-"""What is installed, whether it fits together, and for each thing that is wrong what to type.
+"""A diagnosis of the installation: its distributions, and a command to type for each fault.
 
-Invariant: whatever is wrong with a plugin is found and told, and never raised; a plugin that the
-setting `plugins` leaves out is named, and not loaded.
+Invariant: a fault of a plugin is reported, and never raised; a plugin that the setting `plugins`
+leaves out is named, and not loaded.
 """
 
 import re
@@ -36,19 +36,19 @@ __all__ = ["Diagnosis", "Problem", "diagnosis"]
 
 
 class Problem(NamedTuple):
-    """Something that is wrong, and what to type."""
+    """A fault, and the command that repairs it."""
 
     what: str
     fix: str
 
     @staticmethod
     def of(error: PlaitError) -> "Problem":
-        """The problem that an error tells of."""
+        """Return the problem that an error describes."""
         return Problem(error.what, error.fix or "")
 
 
 class Diagnosis(NamedTuple):
-    """What is installed, as text, and what is wrong with it."""
+    """The installed distributions, as text, and their faults."""
 
     text: str
     problems: tuple[Problem, ...]
@@ -63,9 +63,9 @@ class Diagnosis(NamedTuple):
 
 
 def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
-    """Look at everything that is installed.
+    """Examine everything that is installed.
 
-    Every entry point of every plugin that takes part is loaded, and every table is asked about
+    Every entry point of every admitted plugin is loaded, and every table is searched for rules of
     every primitive.
 
     Args:
@@ -80,7 +80,7 @@ def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
     devices, failure = _devices()
     problems += failure
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what plugins warn of when they are loaded is told here
+        warnings.simplefilter("ignore")  # the report replaces the warnings of loading plugins
         working = [i for i in found if i.takes_part and (i.name == CORE or i.wrong is None)]
         problems += _wrong_entries(working)
         problems += _twice(working, core_names)
@@ -106,10 +106,10 @@ def _state(plugin: Installed) -> str:
 
 
 def _devices() -> tuple[str, list[Problem]]:
-    """The devices in words; where they can not be started, why."""
+    """Return the devices in words, and a problem if they cannot be started."""
     try:
         return f"{device_count()} of {default_backend()}", []
-    except Exception as e:  # whatever the runtime raises: the rest is told all the same
+    except Exception as e:  # any error of the runtime: the report must go on
         told = Problem(
             f"no device can be started: {type(e).__name__}: {e}",
             "python -m pip install --upgrade --force-reinstall jaxlib",
@@ -121,7 +121,7 @@ def _devices() -> tuple[str, list[Problem]]:
 
 
 def _misfits(found: list[Installed]) -> Iterator[Problem]:
-    """Plugins built for another plugin API, and requirements that are not met."""
+    """Yield plugins built for another plugin API, and requirements that are not met."""
     for i in found:
         if i.takes_part:
             wrong = i.wrong
@@ -131,11 +131,11 @@ def _misfits(found: list[Installed]) -> Iterator[Problem]:
 
 
 def _unmet(i: Installed) -> Iterator[Problem]:
-    """Requirements of a distribution that what is installed does not meet."""
+    """Yield requirements of a distribution that the installation does not meet."""
     for text in requires(i.name) or ():
         need, _, marker = text.partition(";")
         name = re.match(r"[\w.-]+", need)
-        if marker.strip() or name is None:  # extras and platforms are the installer's business
+        if marker.strip() or name is None:  # the installer decides on extras and platforms
             continue
         fix = f'python -m pip install --upgrade {i.name} "{need.strip()}"'
         try:
@@ -148,7 +148,7 @@ def _unmet(i: Installed) -> Iterator[Problem]:
 
 
 def _meets(have: str, bounds: str) -> bool:
-    """Whether a version keeps the bounds >= and < of a requirement; others are not judged."""
+    """Return whether a version keeps the bounds >= and < of a requirement; others are ignored."""
     for sign, bound in re.findall(r"(>=|<(?!=))\s*([\d.]+)", bounds):
         mine, theirs = _numbers(have), _numbers(bound)
         size = max(len(mine), len(theirs))
@@ -159,13 +159,13 @@ def _meets(have: str, bounds: str) -> bool:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The numbers that a version begins with."""
+    """Return the numbers at the start of a version."""
     found = re.match(r"\d+(\.\d+)*", text)
     return tuple(map(int, found.group().split("."))) if found else ()
 
 
 def _unknown_admitted(found: list[Installed]) -> Iterator[Problem]:
-    """Names in PLAIT_PLUGINS that nothing installed has."""
+    """Yield names in PLAIT_PLUGINS that no installed distribution has."""
     if config.plugins in ("all", "off"):
         return
     here = {i.name.removeprefix("plait-") for i in found}
@@ -183,11 +183,11 @@ def _unknown_admitted(found: list[Installed]) -> Iterator[Problem]:
 
 
 def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
-    """Entry points that lead nowhere, groups that nobody reads, cells with two rules."""
-    for group in ("plait.primitives", "plait.tables"):  # what the tables are asked about
+    """Yield entry points that lead nowhere, unknown groups, and cells with two rules."""
+    for group in ("plait.primitives", "plait.tables"):  # loaded first: tables look up primitives
         broken(_points(working, group))
-    # The tables import the modules of rules, so that two rules for a cell are known as such, and
-    # not as a module that can not be imported.
+    # The tables import the modules of rules first.  Otherwise two rules for a cell would be
+    # reported as a module that cannot be imported.
     clashes = list(_clashes())
     for i in working:
         known = [d for d in i.points if d.point.group in KNOWN_GROUPS or _of_rules(d)]
@@ -197,7 +197,7 @@ def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
                 f"spell it like one of {', '.join(sorted(KNOWN_GROUPS))}, {RULES}<table>",
             )
         known.sort(key=lambda d: d.point.group == API_GROUP)
-        told = set()  # a module may be declared often: why it can not be imported is told once
+        told = set()  # a module may be declared often, but its import error is reported once
         for d, error in broken(known):
             why = d.point.module, repr(error.__cause__ or error)
             if why not in told:
@@ -215,7 +215,7 @@ def _of_rules(d: Declared) -> bool:
 
 
 def _clashes() -> Iterator[Problem]:
-    """Cells of tables for which two modules have a rule."""
+    """Yield cells of tables for which two modules have a rule."""
     for table in tables().values():
         for prim in primitives().values():
             try:
@@ -223,11 +223,11 @@ def _clashes() -> Iterator[Problem]:
             except DuplicateRule as e:
                 yield Problem.of(e)
             except PlaitError:
-                pass  # what can not be loaded is told of with its entry point
+                pass  # a module that cannot be loaded is reported with its entry point
 
 
 def _twice(working: list[Installed], core_names: frozenset[str]) -> Iterator[Problem]:
-    """Public names that two have."""
+    """Yield public names that two distributions declare."""
     for group, module in MODULES.items():
         owners: dict[str, list[Installed]] = {}
         for i in working:

@@ -1,6 +1,6 @@
-"""Devices, and bringing results back from them.
+"""Devices, and the transfer of results to the host.
 
-Invariant: nothing here starts the devices before somebody asks for one.
+Invariant: no function here starts the devices before one is needed.
 """
 
 import gc
@@ -28,10 +28,10 @@ from ..tree import flatten, map_tree
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Device:
-    """One device; `id` is its number, which placements speak of, in all processes the same.
+    """One device; `id` is its number, which placements use and all processes share.
 
-    `process_index` is the number of the process that drives it.  `topology` is that which it is a
-    device of, and then it is not here; None for the devices of processes.
+    `process_index` is the number of the process that drives it.  `topology` is the topology that it
+    belongs to, in which case it is not here; None for devices of processes.
     """
 
     id: int
@@ -56,28 +56,27 @@ class Device:
 
     @property
     def coords(self) -> list[int]:
-        """Where its chip stands among the others; AttributeError where the runtime does not say."""
+        """The position of its chip among the others; AttributeError where the runtime has none."""
         return self._runtime().coords
 
     @property
     def core_on_chip(self) -> int:
-        """Its number among the devices of its chip; AttributeError where the runtime does not
-        say."""
+        """Its number among the devices of its chip; AttributeError where the runtime has none."""
         return self._runtime().core_on_chip
 
     @property
     def slice_index(self) -> int:
-        """The number of its slice, a group of devices with a fast network of its own;
-        AttributeError where the runtime does not say."""
+        """The number of its slice, a group of devices with its own fast network; AttributeError
+        where the runtime has none."""
         return self._runtime().slice_index
 
     def memory_stats(self) -> dict[str, int] | None:
-        """How much of its memory is in use, by the runtime's names; None where it does not count,
+        """Return its memory use, by the runtime's names; None where the runtime does not count it,
         as on the CPU."""
         return self._runtime().memory_stats()
 
     def addressable_memories(self) -> list["Memory"]:
-        """The memories that programs on it can use.
+        """Return the memories that programs on it can use.
 
         >>> import plait
         >>> plait.devices()[0].default_memory() in plait.devices()[0].addressable_memories()
@@ -86,15 +85,15 @@ class Device:
         return [Memory(m.kind, self) for m in self._runtime().addressable_memories()]
 
     def default_memory(self) -> "Memory":
-        """The memory that its arrays lie in."""
+        """Return the memory of its arrays."""
         try:
             kind = self._runtime().default_memory().kind
-        except jaxlib_api.RuntimeFailure:  # of GPUs that are not here the runtime does not say
+        except jaxlib_api.RuntimeFailure:  # the runtime does not report it for GPUs of topologies
             kind = "device"
         return Memory(kind, self)
 
     def memory(self, kind: str) -> "Memory":
-        """The memory of that kind that programs on it can use; PlacementError if it has none.
+        """Return the memory of that kind on this device; raise PlacementError if it has none.
 
         >>> import plait
         >>> device = plait.devices()[0]
@@ -109,7 +108,7 @@ class Device:
         return found[kind]
 
     def _runtime(self) -> Any:
-        """Return the runtime's device; PlacementError if this process has none of that number."""
+        """Return the runtime's device; raise PlacementError if this process has no such number."""
         every = buffers.devices() if self.topology is None else self.topology.devices
         if not 0 <= self.id < len(every):
             raise PlacementError(
@@ -119,14 +118,14 @@ class Device:
 
 
 class Memory(NamedTuple):
-    """A memory that programs on a device can use, of a `kind` by the runtime's name."""
+    """A memory that programs on a device can use; `kind` is the runtime's name for it."""
 
     kind: str
     device: Device
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of all processes, those of process 0 first; see `local_devices`.
+    """Return the devices of all processes, those of process 0 first; see `local_devices`.
 
     Args:
       backend: the platform; this process has one.
@@ -143,7 +142,7 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def topology_devices(topology: Topology) -> list[Device]:
-    """The devices of a topology, by number."""
+    """Return the devices of a topology, by number."""
     return [
         Device(i, d.platform, d.device_kind, d.process_index, topology)
         for i, d in enumerate(topology.devices)
@@ -151,7 +150,7 @@ def topology_devices(topology: Topology) -> list[Device]:
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are; see `devices`.
+    """Return the number of devices; see `devices`.
 
     >>> import plait
     >>> plait.device_count() == len(plait.devices())
@@ -163,9 +162,9 @@ def device_count(backend: str | None = None) -> int:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of this process, or of another one by its number; see `devices`.
+    """Return the devices of this process, or of another one by its number; see `devices`.
 
-    Raises PlacementError for a number that no process has.
+    Raises PlacementError if no process has the number.
 
     >>> import plait
     >>> plait.local_devices() == plait.devices()
@@ -183,25 +182,25 @@ def local_devices(
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has; see `local_devices`."""
+    """Return the number of devices of this process; see `local_devices`."""
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process: 0 if it computes alone."""
+    """Return the number of this process: 0 if it computes alone."""
     expect_platform(backend)
     return buffers.client().process_index()
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes compute together."""
+    """Return how many processes compute together."""
     expect_platform(backend)
     world = member()
     return 1 if world is None else world.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes, from 0."""
+    """Return the numbers of all processes, from 0."""
     return list(range(process_count(backend)))
 
 
@@ -209,14 +208,14 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def default_backend() -> str:
-    """The platform computations run on: `cpu`, `gpu` or `tpu`."""
+    """Return the platform computations run on: `cpu`, `gpu` or `tpu`."""
     return buffers.client().platform
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until every array of the tree is computed; returns the tree.
+    """Wait until every array of the tree is computed; return the tree.
 
-    Raises what the computations raised.
+    Raises the errors of the computations.
     """
     for leaf in flatten(x)[0]:
         if isinstance(leaf, Array):
@@ -225,15 +224,15 @@ def block_until_ready(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The tree with numpy arrays for arrays; those of keys stay what they are."""
+    """Return the tree with arrays replaced by numpy arrays; arrays of keys stay."""
     number = lambda v: isinstance(v, Array) and v.aval.category != OPAQUE  # noqa: E731
     return map_tree(lambda v: v.numpy() if number(v) else v, x)
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin to bring the arrays of a tree to the host; returns the tree.
+    """Begin to copy the arrays of a tree to the host; return the tree.
 
-    Where memory is shared with the host, which it is on the CPU, there is nothing to do.
+    Where the device shares its memory with the host, as the CPU does, this does nothing.
     """
     for leaf in flatten(x)[0]:
         if isinstance(leaf, Array):
@@ -242,7 +241,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays of the process whose memory was not given back, in no particular order.
+    """Return all arrays of the process whose memory is not freed, in no particular order.
 
     >>> import plait
     >>> x = plait.numpy.ones(3)
@@ -254,14 +253,14 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 
 def effects_barrier() -> None:
-    """Wait until what programs do besides returning is done.
+    """Wait until the side effects of programs are complete.
 
-    A call of a program with effects returns when they are done, so there is nothing to wait for.
+    A call of a program with effects returns only then, so this does nothing.
     """
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print versions, platform and devices, as reports of errors need them; or return the text."""
+    """Print versions, platform and devices for a bug report; or return the text."""
     lines = [
         f"plait:    {core_version()}",
         f"jaxlib:  {jaxlib_api.JAXLIB_VERSION}",
@@ -275,7 +274,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def clear_caches() -> None:
-    """Drop kept traces and executables; jitted functions keep theirs until `.clear_cache()`."""
+    """Drop cached traces and executables; jitted functions hold theirs until `.clear_cache()`."""
     kept_traces_cleared()
     forget_executables()
     forget_found()

@@ -1,7 +1,7 @@
-"""What is installed: the distributions that take part in Plait, and what each of them brings.
+"""The inventory: the installed distributions of Plait and its plugins, and their contents.
 
-Invariant: everything is read from the metadata of installed distributions; what a plugin says of
-itself is shown as it says it, also where the setting `plugins` leaves it out.
+Invariant: all of it is read from the metadata of installed distributions.  The declarations of a
+plugin are shown unchanged, even if the setting `plugins` leaves it out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,11 +40,11 @@ __all__ = [
 MODULES = {"plait.api": "plait", "plait.lax": "plait.lax", "plait.debug": "plait.debug"}
 """The groups that declare public names, and the modules that have these names."""
 RULES = "plait.rules."
-"""How groups of rules begin; the name of the table follows."""
+"""The prefix of groups of rules; the name of the table follows."""
 KNOWN_GROUPS = frozenset(
     (*MODULES, API_GROUP, "plait.modules", "plait.tables", "plait.primitives", "plait.laws")
 )
-"""The other groups of entry points that somebody reads."""
+"""The other groups of entry points that Plait reads."""
 
 WIDTH = 100
 
@@ -61,7 +61,7 @@ class Installed(NamedTuple):
 
     @property
     def takes_part(self) -> bool:
-        """Whether the setting `plugins` admits it."""
+        """True if the setting `plugins` admits it."""
         return admitted(self.name)
 
     @property
@@ -72,16 +72,16 @@ class Installed(NamedTuple):
 
     @property
     def wrong(self) -> PlaitError | None:
-        """Why it does not fit this core, if it does not."""
+        """The error of a distribution that does not fit this core, else None."""
         return misfit(self.points[0])
 
     def of(self, group: str) -> list[str]:
-        """The names that it declares in a group."""
+        """Return the names that it declares in a group."""
         return sorted({d.point.name for d in self.points if d.point.group == group})
 
 
 def version_text(version: tuple[int, int]) -> str:
-    """A version of the plugin API as it is written.
+    """Return a version of the plugin API as text.
 
     >>> version_text((1, 0))
     '1.0'
@@ -90,7 +90,7 @@ def version_text(version: tuple[int, int]) -> str:
 
 
 def distributions() -> list[Installed]:
-    """Core, if it is installed as a distribution, and every installed plugin, by name."""
+    """Return core, if it is installed as a distribution, and every installed plugin, by name."""
     found: dict[str, list[Declared]] = {}
     for group, name in scanned():
         for d in installed(group, name):
@@ -100,7 +100,7 @@ def distributions() -> list[Installed]:
 
 
 def broken(points: Iterable[Declared]) -> list[tuple[Declared, PlaitError]]:
-    """Which entry points can not be loaded, and why."""
+    """Return the entry points that cannot be loaded, with their errors."""
     found = []
     for d in points:
         try:
@@ -111,7 +111,7 @@ def broken(points: Iterable[Declared]) -> list[tuple[Declared, PlaitError]]:
 
 
 def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows of texts with their columns aligned.
+    """Return rows of texts with their columns aligned.
 
     >>> columns([("a", "1"), ("long", "2")])
     ['a     1', 'long  2']
@@ -121,7 +121,7 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def inventory_text() -> str:
-    """Installed plugins: versions, tables, primitives, rules, and the public names they add."""
+    """Return the installed plugins as text: versions, tables, primitives, rules, public names."""
     plugins = [i for i in distributions() if i.name != CORE]
     if not plugins:
         return 'no plugin is installed; `python -m pip install "plait[all]"` brings ours'
@@ -150,13 +150,13 @@ def _described(plugin: Installed) -> list[str]:
 
 
 def _rules(plugin: Installed) -> list[str]:
-    """The tables that it has rules for, each with the namespaces of the primitives."""
+    """Return the tables that it has rules for, each with the namespaces of the primitives."""
     groups = sorted({d.point.group for d in plugin.points if d.point.group.startswith(RULES)})
     return [f"{g.removeprefix(RULES)} of {'/'.join(plugin.of(g))}" for g in groups]
 
 
 def _primitives(plugin: Installed) -> list[str]:
-    """The primitives of its namespaces, or why they can not be known."""
+    """Return the primitives of its namespaces, and the errors of modules that cannot be loaded."""
     points = [d for d in plugin.points if d.point.group == "plait.primitives"]
     failed = [f"{d.point.name} ({one_line(e.what)})" for d, e in broken(points)]
     spaces = {d.point.name for d in points}
@@ -164,5 +164,5 @@ def _primitives(plugin: Installed) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """A text in one line."""
+    """Return a text in one line."""
     return " ".join(text.split())

@@ -1,7 +1,7 @@
 """Functions whose Programs are rewritten before they are run.
 
-Invariant: the results are those of the function, up to rounding; whatever transforms what is
-returned sees the rewritten Program.
+Invariant: the results are those of the function, up to rounding; transformations of the returned
+function see the rewritten Program.
 """
 
 from collections.abc import Callable
@@ -18,25 +18,25 @@ __all__ = ["reroll"]
 
 
 def reroll(fun: Callable[..., Any], *, times: int = 4, size: int = 6) -> Callable[..., Any]:
-    """Return `fun`, with equal layers, one after the other, rolled into a scan.
+    """Return `fun`, with equal consecutive layers rolled into a scan.
 
     Args:
       fun: takes and returns trees of arrays.
-      times: how often at least the same operations must come in a row.
-      size: how many operations at least they must be.
+      times: the least number of repetitions in a row.
+      size: the least number of operations in a layer.
 
-    A network whose layers are written as a Python loop is compiled layer by layer; rolled, it is
-    compiled in the time of one (3 to 4 times as fast for a transformer of twelve layers).  It pays
-    where compiling is what one waits for: what differs by layer, as weights, is copied into one
-    array in front of the scan, and the compiler can not fuse over the border of two layers.
-    Transformations of what is returned see the scan: `plait.jit(plait.grad(plait.reroll(loss)))`
-    has layers rolled on the way back, too.
+    A network whose layers are written as a Python loop is compiled layer by layer.  Rolled, it is
+    compiled in the time of one (3 to 4 times as fast for a transformer of twelve layers).  This
+    pays where compile time dominates.  Values that differ by layer, such as weights, are copied
+    into one array before the scan.  The compiler cannot fuse across the border of two layers.
+    Transformations of the returned function see the scan.  So layers are rolled in the backward
+    pass of `plait.jit(plait.grad(plait.reroll(loss)))`, too.
 
     Layers are found in the Program: operations with the same parameters on the same types, which
     take their operands from the same layer, the layer before, or from outside.  Layers that call
     functions with custom rules, defined anew for each layer, are not found.
 
-    Raises ArgumentError if `fun` is no function, or a number is less than 2 (`times`) or 1.
+    Raises ArgumentError if `fun` is not a function, or a number is less than 2 (`times`) or 1.
 
     Source: loop rerolling, as compilers do it for loops that were unrolled by hand.
 

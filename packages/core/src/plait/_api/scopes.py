@@ -1,10 +1,10 @@
-"""Names for parts of programs: they show where a lowered program is read.
+"""Names for parts of programs, which are shown where a lowered program is printed.
 
     with plait.named_scope("encoder"):
         x = layer(x)
 
-Invariant: a name changes no result, no executable and nothing that is kept; outside of such a
-block nothing is asked for names.
+Invariant: a name changes no result, no executable and no cache; operations outside of such a block
+do not look for names.
 """
 
 import functools
@@ -19,11 +19,13 @@ __all__ = ["named_call", "named_scope"]
 
 
 class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
-    """What is traced in the `with` block has this name in front of its source location, where
-    `jit(f).lower(...).as_text(debug_info=True)` shows it; names of nested blocks are joined by
-    slashes.  It is a decorator, too.
+    """A block that names the operations traced in it.
 
-    Raises TypeRule if the name is no string.
+    The name is put before their source locations, where `jit(f).lower(...)` shows it
+    (`.as_text(debug_info=True)`); names of nested blocks are joined by slashes.  It is a decorator,
+    too.
+
+    Raises TypeRule if the name is not a string.
 
     >>> import plait
     >>> def f(x):
@@ -46,7 +48,7 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
 
     def __enter__(self) -> None:
         stack = ExitStack()
-        if current() is not GROUND:  # where nothing is recorded nothing is named
+        if current() is not GROUND:  # eager operations are not recorded, so they need no name
             stack.enter_context(naming(self._name))
         self._open.append(stack)
 
@@ -55,7 +57,7 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
 
 
 def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
-    """`fun`, whose operations are named after it, or `name`; see `named_scope`.
+    """Return `fun`, with its operations named after it, or `name`; see `named_scope`.
 
     >>> import plait
     >>> double = plait.named_call(lambda x: x * 2, name="double")

@@ -1,9 +1,9 @@
-"""Skeletons of distributions for those who begin a plugin.
+"""Skeletons of distributions, for authors of plugins.
 
 The files are kept beside this module, as texts with ${name}s, which are filled in.
 
-Invariant: nothing is written unless everything can be: the name and the folder are judged first,
-and no file is written over.
+Invariant: nothing is written unless everything can be: the name and the folder are checked first,
+and no file is overwritten.
 """
 
 import keyword
@@ -29,20 +29,20 @@ TRANSFORM = {
     "typed.txt": "src/{name}/py.typed",
     "tests.txt": "tests/test_{name}.py",
 }
-"""The files of a skeleton: the text, and where it goes."""
+"""The files of a skeleton: the text, and its path."""
 
 
 def write_transform(name: str, folder: Path, core_names: Collection[str] = ()) -> list[Path]:
-    """Write a distribution with a transformation, which passes its own tests; returns its files.
+    """Write a distribution with a transformation, which passes its own tests; return its files.
 
     Args:
-      name: what its package, its table and the function `plait.<name>` are called.
-      folder: where; made if it is not there.
-      core_names: the public names that core has itself.
+      name: the name of its package, its table and the function `plait.<name>`.
+      folder: its folder; made if it does not exist.
+      core_names: the public names of core itself.
 
     Raises:
-      ArgumentError: `name` is no name of a package, or one that is in use; `folder` holds
-        something already, or can not be written.
+      ArgumentError: `name` is not a valid package name, or is in use; `folder` is not empty, or
+        cannot be written.
     """
     _judge_name(name, core_names)
     _judge_folder(folder)
@@ -72,7 +72,7 @@ def write_transform(name: str, folder: Path, core_names: Collection[str] = ()) -
 
 
 def _judge_name(name: str, core_names: Collection[str]) -> None:
-    """Raise ArgumentError unless a package and a public name can be called this."""
+    """Raise ArgumentError unless a package and a public name can have this name."""
     if not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z0-9])?", name) or keyword.iskeyword(name):
         raise ArgumentError(
             f"{name!r} is no name of a package",
@@ -94,7 +94,7 @@ def _judge_name(name: str, core_names: Collection[str]) -> None:
 
 
 def _importable(name: str) -> bool:
-    """Whether a module of this name is installed; mere folders are none."""
+    """Return whether a module of this name is installed; mere folders do not count."""
     found = PathFinder.find_spec(name)
     return found is not None and found.origin is not None
 
@@ -110,8 +110,8 @@ def _judge_folder(folder: Path) -> None:
 
 
 def _core_range(version: str) -> str:
-    """The cores that a plugin written today admits: from this one, whose PLUGIN_API it declares,
-    up to the next release that may break it.
+    """Return the range of cores that a plugin written today admits: from this one, whose PLUGIN_API
+    it declares, up to the next release that may break it.
 
     >>> _core_range("0.1.2"), _core_range("1.4.0")
     ('>=0.1.2,<0.2', '>=1.4,<2')

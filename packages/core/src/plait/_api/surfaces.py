@@ -1,7 +1,7 @@
-"""How the thin functions of the surfaces (`plait.numpy`, `plait.lax`, `plait.nn`) are made.
+"""Constructors of the thin functions of the surfaces (`plait.numpy`, `plait.lax`, `plait.nn`).
 
-Invariant: a function of one primitive costs what the primitive costs; one composed of several is
-a single compiled program when it is called on arrays, and its parts when something is traced.
+Invariant: a function of one primitive costs as much as the primitive.  One composed of several is a
+single compiled program when it is called on arrays, and its parts while a function is traced.
 """
 
 import functools
@@ -76,7 +76,7 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     """Return the function `make` that a text defines, with names of parameters filled in.
 
     Callers may write arguments by name where the mathematics gives them one (`gammainc(a, x)`).  A
-    wrapper that renamed them would be one more Python call, which takes as long as the rest; so a
+    wrapper that renames them would be one more Python call, which takes as long as the rest.  So a
     function is compiled for each set of names, once.
     """
     scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
@@ -89,11 +89,11 @@ def unary(
     name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
     strict: bool = False, arg: str = "",
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """A function of one array, said by one primitive; on an array it is a look-up and a run.
+    """Return a function of one array and one primitive; on an array it is a look-up and a run.
 
-    `other(value)` is asked where the primitive may not do: for what is not an array on which it
-    has run before.  `strict`: nothing is converted, not even integers to floats.  `arg` is the name
-    by which callers may give the array; without one it is given by position.
+    `other(value)` is called where the primitive may not suffice: for any value except an array of a
+    type that it has run on before.  `strict`: nothing is converted, not even integers to floats.
+    `arg` is the name by which callers may pass the array; without one it is positional.
     """
     make = written(_UNARY, x=arg or "x", only="" if arg else ", /")
     function = make(
@@ -116,9 +116,9 @@ def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None,
     args: tuple[str, str] | None = None,
 ) -> Callable[[Any, Any], Any]:  # fmt: skip
-    """A function of two arrays, said by one primitive, on operands that agree by `prepare`.
+    """Return a function of two arrays and one primitive, whose operands `prepare` brings to agree.
 
-    `args` are the names by which callers may give them; without any they are given by position.
+    `args` are the names by which callers may pass them; without any they are positional.
     """
     x, y = args or ("x1", "x2")
     make = written(_BINARY, x=x, y=y, only="" if args else ", /")
@@ -126,17 +126,17 @@ def binary(
 
 
 def value(x: Any) -> Any:
-    """What primitives take, of what users give; see `plait._core.array.as_value`."""
+    """Return an argument as a value for primitives; see `plait._core.array.as_value`."""
     return x if isinstance(x, Value) else as_value(x)
 
 
 def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callable:
-    """Decorator: called on arrays, one compiled program for each set of keyword arguments.
+    """Decorate a function to run, on arrays, as one compiled program per set of keyword arguments.
 
     Positional arguments are arrays (or None, or trees of them); keyword arguments are static.
-    Python scalars among the former keep their exact value and weakness: they would lose both as
-    arguments of a compiled program, so with one of them the parts are run one by one; but those
-    named in `numbers` are static then, since they hardly ever change.
+    Python scalars among the former would lose their exact value and weakness as arguments of a
+    compiled program.  So with one of them the parts run one by one.  But those named in `numbers`
+    become static, since they hardly ever change.
     """
     if f is None:
         return functools.partial(fused, numbers=numbers)
@@ -152,7 +152,7 @@ def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callab
             return function(*named.args, **named.kwargs)
         if current() is not GROUND:
             if current().keeps_fused and not any(x.__class__ in _SCALARS for x in xs):
-                return jit(_fixed(f, static, {}))(*xs)  # anew: equations have the line of this call
+                return jit(_fixed(f, static, {}))(*xs)  # anew, so that equations have this line
             return f(*xs, **static)
         held: dict[int, Any] = {}
         for i, x in enumerate(xs):
@@ -197,7 +197,7 @@ def _fixed(f: Callable, static: dict[str, Any], held: dict[int, Any]) -> Callabl
 
 
 def _solid(out: Any) -> Any:
-    """Arrays for literals, also in a tuple of results."""
+    """Return arrays in place of literals, also in a tuple of results."""
     if isinstance(out, tuple):
         return tuple([materialise_at_ground(v) for v in out])
     return materialise_at_ground(out)

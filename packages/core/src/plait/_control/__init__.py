@@ -1,7 +1,7 @@
-"""Control flow as users say it: cond, switch, while_loop, fori_loop, scan, map.
+"""Control flow for users: cond, switch, while_loop, fori_loop, scan, map.
 
-Invariant: user functions are staged on the types of their arguments and kept as long as they
-live; what they close over becomes operands.
+Invariant: user functions are staged on the types of their arguments, and their traces are kept as
+long as they live; the values that they close over become operands.
 """
 
 from .branches import cond, switch

@@ -1,7 +1,7 @@
-"""Programs brought to agree: on what branches take and return, and on what a loop carries.
+"""Conversion of programs to common types: of branches' operands and results, and of loop carries.
 
-Invariant: a result is converted only where that loses nothing; where types can not agree, an
-error says which value is meant.
+Invariant: a result is converted only if that loses nothing; if types cannot agree, an error names
+the value.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from ..tree import TreeDef, difference, key_paths
 
 
 def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
-    """The type that results of all branches have; Python numbers take that of arrays."""
+    """Return the common type of a result of all branches; Python numbers take that of arrays."""
     if len({a.shape for a in avals}) > 1:
         raise ShapeError(
             f"the branches of {does} return different shapes: {list(avals)}",
@@ -48,7 +48,7 @@ def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
 
 
 def recast(program: Program, want: Sequence[Aval]) -> Program:
-    """The program with its results brought to these types."""
+    """Return the program with its results converted to these types."""
     if all(o is w for o, w in zip(program.out_avals, want)):
         return program
     return staged(
@@ -62,7 +62,7 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
 
 
 def aligned(parts: Sequence[tuple[Program, list]]) -> tuple[list[Program], list]:
-    """Programs that capture different values, made to take all of them."""
+    """Return programs that all take every captured value, and these values."""
     every = {id(c): c for _, captured in parts for c in captured}
     out: list[Program] = []
     for program, captured in parts:
@@ -76,7 +76,8 @@ def aligned(parts: Sequence[tuple[Program, list]]) -> tuple[list[Program], list]
 
 
 def passed_on(programs: Sequence[Program]) -> list[int | None]:
-    """For each result: the number of the input that every program returns as it is, or None."""
+    """Return, for each result, the number of the input that every program returns as it is, or
+    None."""
     numbers = [{id(v): i for i, v in enumerate(p.inputs)} for p in programs]
     found = []
     for outs in zip(*[p.outputs for p in programs]):
@@ -86,8 +87,10 @@ def passed_on(programs: Sequence[Program]) -> list[int | None]:
 
 
 def without_results(program: Program, passed: Sequence[int | None]) -> Program:
-    """The program without the results that are passed on; the same one for each time it is asked
-    for, since executables are kept by program."""
+    """Return the program without the results that are passed on.
+
+    It is the same object at each call, since executables are kept by program.
+    """
     kept = tuple([i is None for i in passed])
 
     def make() -> Program:
@@ -107,8 +110,8 @@ def _unused(aval: Aval) -> Var:
 
 
 def fixed_first(program: Program, consts: int, fixed: Sequence[bool], body: bool) -> Program:
-    """A program of a loop that takes those parts of the carry that are `fixed` behind its first
-    inputs, before the others; the `body` does not return them."""
+    """Return a program of a loop that takes the `fixed` parts of the carry before the others, after
+    its first inputs; the `body` does not return them."""
 
     def make() -> Program:
         front, carry = program.inputs[:consts], program.inputs[consts:]
@@ -126,13 +129,18 @@ def fixed_first(program: Program, consts: int, fixed: Sequence[bool], body: bool
 def steady(
     does: str, carry: list, step: Callable[[list], tuple[Program, Sequence[Aval]]], init: Any
 ) -> tuple[list, Program]:
-    """(carry, program): what is carried has the type that the step returns; `init` is the tree
-    that it comes in.
+    """Return (carry, program) such that the carry has the type that the step returns.
 
     A weak carry (a Python number) takes the dtype that the step gives it; that needs another
-    trace only if the dtype, not mere weakness, differs.  Other results are brought to the type
+    trace only if the dtype, not mere weakness, differs.  Other results are converted to the type
     of the carry if that loses nothing.  A carry that the step makes vary along axes of a mesh
     varies along them from the start.
+
+    Args:
+      does: the operation, for messages.
+      carry: the flat carry.
+      step: traces the step for a carry, and returns its program and the types of its new carry.
+      init: the carry as a tree, for messages.
     """
     rounds = 0
     while True:
@@ -143,6 +151,8 @@ def steady(
             n.aval.vma is not x.aval.vma or n.aval.sharding != x.aval.sharding
             for n, x in zip(new, carry)
         )
+        # A step may change the dtype in every round.  So the search stops after four, and the check
+        # below converts the result or raises.
         same = rounds >= 4 or all(n.aval.dtype == x.aval.dtype for n, x in zip(new, carry))
         if same and not grown:
             break
@@ -174,7 +184,7 @@ def steady(
 def _settled(x: Any, out: Aval) -> Any:
     x = varied(x, out.vma)
     if x.aval.sharding is None and out.sharding is not None and x.aval.shape == out.shape:
-        x = lie_as(x, out.sharding)  # of which nothing is said: it gives way
+        x = lie_as(x, out.sharding)  # the carry has no sharding in its type, so it adopts this one
     a = x.aval
     if a.weak_type and a.shape == out.shape and a.dtype != out.dtype:
         if out.category >= a.category and not (out.weak_type and out.category == a.category):
@@ -183,7 +193,7 @@ def _settled(x: Any, out: Aval) -> Any:
 
 
 def same_carry(does: str, want: TreeDef, got: TreeDef) -> None:
-    """Raises TreeMismatch unless a step returns the structure that it is given."""
+    """Raise TreeMismatch unless a step returns the structure that it is given."""
     if want != got:
         a, b = (t.unflatten([0] * t.num_leaves) for t in (want, got))
         raise TreeMismatch(

@@ -1,7 +1,7 @@
 """Branches: cond and switch.
 
-Invariant: all branches take the same operands, what any of them closes over among these, and
-return the same types.
+Invariant: all branches take the same operands, including the values that any of them closes over,
+and return the same types.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +29,7 @@ _NONE_GIVEN: Any = object()
 
 
 def _operands(does: str, operands: tuple, operand: Any) -> tuple:
-    """Operands as they were given: by position, or a single one by name."""
+    """Return the operands of a call, given by position, or a single one by name."""
     if operand is _NONE_GIVEN:
         return operands
     if operands:
@@ -44,12 +44,12 @@ def _operands(does: str, operands: tuple, operand: Any) -> tuple:
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NONE_GIVEN
 ) -> Any:
-    """`branches[index](*operands)`, the index clamped to the number of branches.
+    """Return `branches[index](*operands)`, with the index clamped to the number of branches.
 
     Args:
       index: an integer without axes.
       branches: functions that return the same structure, shapes and dtypes; where one returns an
-        array, Python numbers of others take its dtype, if their kind is no wider.
+        array, Python numbers of others take its dtype, unless their kind is wider.
       operands: trees of arrays; operand= is another way to write a single one.
 
     Raises TreeMismatch or TypeRule if the branches disagree.
@@ -74,7 +74,7 @@ def switch(
             f"the index of switch must be an integer without axes, not {i.aval!r}",
             fix="map over the elements to switch for each",
         )
-    if i.aval.dtype.itemsize < 4:  # too narrow, perhaps, for the number of branches
+    if i.aval.dtype.itemsize < 4:  # the number of branches may not fit in a narrower dtype
         i = convert(i, INT32)
     if not config.jit:
         out = stepping.switch(i, branches, operands)
@@ -88,12 +88,12 @@ def switch(
 def cond(
     pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, operand: Any = _NONE_GIVEN
 ) -> Any:
-    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them is run.
+    """Return `true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them runs.
 
     Args:
       pred: a boolean (or number, true if not zero) without axes.
       true_fun, false_fun: functions that return the same structure, shapes and dtypes; where one
-        returns an array, a Python number of the other takes its dtype, if its kind is no wider.
+        returns an array, a Python number of the other takes its dtype, unless its kind is wider.
       operands: trees of arrays; operand= is another way to write a single one.
 
     `cond(pred, x, true_fun, y, false_fun)` gives each function an operand of its own.
@@ -133,10 +133,10 @@ def cond(
 def branched(
     does: str, index: Any, functions: Sequence[Callable], operands: tuple, always: bool = False
 ) -> Any:
-    """`functions[index](*operands)`, for an i32 in range.
+    """Return `functions[index](*operands)`, for an i32 in range.
 
-    `always`: the choice is made also where all functions return what they are given, since it may
-    be one that is refused.
+    `always`: keep the choice even if all functions return their operands, since a choice may be
+    refused.
     """
     axes = index.aval.vma
     if axes:
@@ -157,8 +157,8 @@ def branched(
     given = [*captured, *traced[0].values]
     want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
     programs = [recast(p, want) for p in programs]
-    # What every branch returns as it was given is no result of the choice: it is the operand, and
-    # stays what it is where only the predicate is mapped or differentiated.
+    # If every branch returns an operand unchanged, the operand itself is the result.  So it is
+    # neither mapped nor differentiated when only the predicate is.
     passed = [None] * len(want) if always else passed_on(programs)
     if any(i is not None for i in passed):
         programs = [without_results(p, passed) for p in programs]
@@ -171,6 +171,6 @@ def branched(
 
 
 def _varied(x: Any, axes: frozenset[str]) -> Any:
-    """Return an operand that varies along these axes; a handle, or what is no value yet, as it
-    is."""
+    """Return an operand that varies along these axes; return a handle, or a leaf that is not a
+    value yet, unchanged."""
     return varied(x, axes) if isinstance(x, Value) and not isinstance(x, Handle) else x

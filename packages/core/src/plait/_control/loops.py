@@ -1,6 +1,6 @@
 """Loops: while_loop, fori_loop, scan, map.
 
-Invariant: what a loop carries has one structure and type from turn to turn.
+Invariant: the carry of a loop keeps its structure and types from turn to turn.
 """
 
 import math
@@ -46,15 +46,15 @@ from .agreement import fixed_first, passed_on, same_carry, steady
 def while_loop(
     cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
 ) -> Any:
-    """Apply `body_fun` to the carry while `cond_fun` of it is true.
+    """Apply `body_fun` to the carry while `cond_fun` returns true for it.
 
     Args:
       cond_fun: carry -> a boolean without axes.
       body_fun: carry -> carry, of the same structure, shapes and dtypes.
       init_val: a tree of arrays.
-      max_steps: the loop ends after that many turns, whatever `cond_fun` says then (ask it
-        whether the result is final).  A loop with such a bound has a reverse mode, which keeps
-        few of the carries and computes the others again.
+      max_steps: the loop ends after that many turns, even if `cond_fun` is still true (call it to
+        check the result).  A loop with this bound supports reverse mode, which keeps few of the
+        carries and recomputes the others.
 
     Raises TreeMismatch or TypeRule if the carry changes.
 
@@ -87,18 +87,18 @@ def while_loop(
     apart, around = outs[0].vma if outs else frozenset(), current()
     if apart and not (isinstance(around, Apart) and apart <= around.axes):
         init = tree.unflatten([varied(x, apart) for x in carry])
-        with opened(Apart(apart, around)):  # not all devices make as many turns
+        with opened(Apart(apart, around)):  # the number of turns differs between devices
             return while_loop(cond_fun, body_fun, init, max_steps=max_steps)
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
         raise ShapeError(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",
             fix="compare the counter, or reduce with .any() or .all()",
         )
-    # What the body returns as it was given is a constant of the loop, whatever decides its turns.
+    # Parts that the body returns unchanged are constants of the loop, whatever its predicate is.
     k, n = len(test.captured), len(body.captured)
     fixed = [i == n + j for j, i in enumerate(passed_on([program]))]
     if all(fixed):
-        fixed = [False] * len(fixed)  # a loop without a carry: it ends at once, or never
+        fixed = [False] * len(fixed)  # nothing changes: the loop ends at once, or never
     stay = [x for x, f in zip(carry, fixed) if f]
     asked = test.program
     if stay:
@@ -129,8 +129,10 @@ def _turn(
     carry: Sequence[Any],
     avals: tuple[Aval, ...] | None = None,
 ) -> tuple[Traced, Any]:
-    """Return a traced turn, and which parts of the carry, of this structure, are one and stay so:
-    the turn is given one value for these, if it returns one for them."""
+    """Return a traced turn, and the parts of the carry that are one object and stay one.
+
+    The turn takes one value for such parts, if it also returns one value for them.
+    """
     keep = traces_of(f)
     traced = trace(f, args, {}, does, keep, avals=avals)
     one = alike(tree, carry)
@@ -144,7 +146,7 @@ def _turn(
 
 
 def _bound(max_steps: Any, what: str) -> Any:
-    """A bound of turns, or None; TypeRule if it is neither."""
+    """Return a bound of turns, or None; raise TypeRule if it is neither."""
     if max_steps is None or max_steps.__class__ is Dim:
         return max_steps
     if isinstance(max_steps, bool) or not hasattr(max_steps, "__index__"):
@@ -167,14 +169,14 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """`f(carry, x) -> (carry, y)` along the leading axis of xs.
+    """Apply `f(carry, x) -> (carry, y)` along the leading axis of xs.
 
     Args:
       f: the step; `y` may be any tree, also None.
       init: the first carry, a tree of arrays.
       xs: a tree of arrays with one size of leading axis; None if there is only `length`.  For a
         mutable reference (`new_ref`) the step gets a reference to its row.
-      length: the number of steps, if `xs` does not tell.
+      length: the number of steps; needed if `xs` has no arrays.
       reverse: go from the last row to the first; results stay in place.
       unroll: how many steps are written out in one turn of the compiled loop; True is all.
 
@@ -240,15 +242,14 @@ def scan(
 
 
 def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -> tuple[Any, Any]:
-    """Scan over rows among which are handles: a step gets one for each row of what they stand
-    for."""
+    """Scan over rows with handles among them: each step gets a handle for its row."""
 
     @wraps(f)
     def step(carry: Any, x: Any) -> Any:
         x, parts = lending.lent(x)
         out = f(carry, x)
         ends = lending.returned(parts, out)
-        # what is no pair is refused as it is
+        # `scan` itself refuses a result that is not a pair.
         return (out[0], (out[1], ends)) if isinstance(out, tuple) and len(out) == 2 else out
 
     with lending:
@@ -290,8 +291,8 @@ def _step_result(got: TreeDef, carry: TreeDef) -> None:
 
 
 def _floats_between(start: Any, stop: Any) -> int | None:
-    """How many floats there are from `start` on, each one more, that are less than `stop`; None if
-    that is not known here."""
+    """Return how many floats `start`, `start + 1`, ... are less than `stop`; None if that is
+    unknown here."""
     try:
         low, high = (float((v.concrete() if isinstance(v, Tracer) else v).item())
                      for v in (start, stop))  # fmt: skip
@@ -310,18 +311,18 @@ def fori_loop(
     unroll: Any = None,
     max_steps: int | None = None,
 ) -> Any:
-    """`for i in range(lower, upper): x = body_fun(i, x)`.
+    """Compute `for i in range(lower, upper): x = body_fun(i, x)`, and return the last `x`.
 
     Bounds that are Python integers or symbolic sizes make a `scan`, which can be differentiated
     in reverse; others make a `while_loop`, which can be if it has `max_steps`.
 
     Args:
-      lower, upper: integers without axes; or floats, of which the first and each one more is
-        taken while it is less than the last.
+      lower, upper: integers without axes; or floats, counted up by one from the first while less
+        than the last.
       body_fun: (i, carry) -> carry.
       init_val: a tree of arrays.
       unroll: as for `scan`; with static bounds only.
-      max_steps: there are no more turns than that.
+      max_steps: the most turns.
 
     >>> import plait
     >>> plait.lax.fori_loop(0, 5, lambda i, x: x + i, 0)
@@ -375,13 +376,13 @@ def fori_loop(
 
 @border
 def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """`f` on every row of the tree xs, one after the other; results are stacked.
+    """Apply `f` to every row of the tree xs, one after the other, and stack the results.
 
     Args:
       f: row -> a tree of arrays.
       xs: a tree of arrays, or references, with one size of leading axis.
-      batch_size: so many rows are done at once, if an installed plugin knows how; the rest
-        together, last.  0: all at once.
+      batch_size: the number of rows that run at once, if an installed plugin supports it; the
+        remaining rows run together at the end.  0: all rows run at once.
 
     Raises AxisError if sizes differ, TypeRule for a negative batch_size.
 
@@ -417,7 +418,7 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
 
 
 def _map_parts(lending: Lending, f: Callable[..., Any], batch_size: Any) -> Any:
-    """`map_` over rows among which are handles, likewise."""
+    """Do as `map_` for rows with handles among them."""
 
     @wraps(f)
     def step(x: Any) -> Any:
@@ -444,10 +445,11 @@ def _count(does: str, name: str, given: Any) -> int:
 def map_axes(
     f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
 ) -> Callable[..., Any]:
-    """`f` on every row along `in_axes` (tree prefix; None: the whole), one after the other.
+    """Return a function that applies `f` to every row along `in_axes`, one after the other.
 
-    Unlike `map_` it stays one operation under every transformation, which moves its axes along.
-    With `parallel` all rows may be done at once, if an installed plugin knows how.
+    `in_axes` is a tree prefix; None stands for the whole array.  Unlike `map_`, it stays one
+    operation under every transformation, which moves its axes along.  With `parallel`, all rows may
+    run at once, if an installed plugin supports it.
     """
 
     def mapped(*args: Any) -> Any:

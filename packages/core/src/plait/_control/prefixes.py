@@ -1,6 +1,7 @@
-"""Prefixes of a sequence combined by an associative function.
+"""Scans of a sequence with an associative function.
 
-Invariant: the function is applied to stacks of neighbours, logarithmically often.
+Invariant: the function is applied to stacks of neighbours, and the number of its calls is
+logarithmic.
 """
 
 from collections.abc import Callable
@@ -27,16 +28,16 @@ from .loops import scan
 
 @border
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Prefix "sums" by an associative `fn`, in logarithmic depth and linear work.
+    """Compute prefix "sums" with an associative `fn`, in logarithmic depth and linear work.
 
     Neighbours are combined in pairs, the sequence of pairs is scanned, and the elements between
-    are filled in (Blelloch, "Prefix sums and their applications", 1990).  A sequence whose length
-    is known by name only is scanned one element after the other.
+    are filled in (Blelloch, "Prefix sums and their applications", 1990).  A sequence of symbolic
+    length is scanned one element after the other.
 
     Args:
       fn: (a, b) -> a combined with b, for trees of arrays; associative, applied along stacks.
       elems: a tree of arrays with one size along `axis`.
-      reverse: from the end: the last element comes first, and `a` is what lies behind `b`.
+      reverse: scan from the end: the last element comes first, and `a` is the part behind `b`.
 
     >>> import plait
     >>> plait.lax.associative_scan(plait.numpy.add, plait.numpy.arange(4))
@@ -96,7 +97,7 @@ def _prefixes(combine: Callable, xs: list, n: Any) -> list:
 
 
 def _one_by_one(combine: Callable, xs: list) -> list:
-    """Of a length that is known by name only, which does not say how often to combine pairs."""
+    """Scan a sequence of symbolic length, for which the number of rounds of pairs is unknown."""
 
     def step(before: list, x: list) -> tuple[list, list]:
         stacks = combine(*([expand_dims(v, 0) for v in vs] for vs in (before, x)))
@@ -108,7 +109,7 @@ def _one_by_one(combine: Callable, xs: list) -> list:
 
 
 def _interleave(even: Any, odd: Any, n: int) -> Any:
-    """Elements 0, 2, 4, ... and 1, 3, 5, ... in one sequence of length n."""
+    """Return elements 0, 2, 4, ... and 1, 3, 5, ... as one sequence of length n."""
     m = n // 2
     head = stack([slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))
     return head if n == 2 * m else concatenate([head, slice_in_dim(even, m, m + 1)])

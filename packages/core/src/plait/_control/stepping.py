@@ -1,7 +1,7 @@
-"""Branches and loops in Python, one operation at a time: what `disable_jit` makes of them.
+"""Branches and loops run in Python, one operation at a time, for `disable_jit`.
 
-Invariant: nothing is traced here; where a predicate is not known, which one transformation or
-another is the reason for, there is no stepping, and the operation is applied as ever.
+Invariant: nothing is traced here.  If a transformation hides the value of a predicate, nothing is
+run here, and the operation is applied as usual.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,9 @@ __all__ = ["disable_jit", "scan", "switch", "while_loop"]
 
 
 def disable_jit(disable: bool = True) -> Any:
-    """In a `with` block jitted functions, branches and loops are run in Python, one operation at
-    a time, so that a debugger or `print` sees values.
+    """Run jitted functions, branches and loops in Python within a `with` block.
+
+    They run one operation at a time, so that a debugger or `print` sees values.
 
     It is the setting `config.jit`; the block belongs to the process, not to a thread.
 
@@ -31,7 +32,7 @@ def disable_jit(disable: bool = True) -> Any:
 
 
 def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
-    """The branch; NotImplemented if it is not known which."""
+    """Run the chosen branch; return NotImplemented if the choice is unknown."""
     try:
         i = int(index)
     except ConcretizationError:
@@ -40,12 +41,12 @@ def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
 
 
 def _own(x: Any) -> Any:
-    """As an array: a step that writes into a numpy array would change it for its owner, too."""
+    """Return `x` as an array: a step that writes into a numpy array would change the caller's."""
     return materialise_at_ground(as_value(x))
 
 
 def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) -> Any:
-    """The last carry; NotImplemented if it is not known whether to go on."""
+    """Return the last carry; NotImplemented if the predicate is unknown."""
     turns, x = 0, map_tree(_own, x)
     while max_steps is None or turns < max_steps:
         try:
@@ -59,7 +60,7 @@ def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) ->
 
 
 def scan(f: Callable, carry: Any, xs: Any, length: Any, reverse: bool) -> Any:
-    """(carry, ys); NotImplemented if there are no steps, or symbolically many."""
+    """Return (carry, ys); NotImplemented for no steps, or a symbolic number of them."""
     if length.__class__ is not int or not length:
         return NotImplemented
     rows, tree = flatten(xs)

@@ -1,4 +1,4 @@
 """From Python functions to running executables: tracing, `jit`, its stages, eager execution.
 
-Invariant: what is traced, compiled or executed is traced, compiled or executed here.
+Invariant: only modules of this package trace functions, compile programs and execute operations.
 """

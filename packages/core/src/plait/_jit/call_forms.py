@@ -1,8 +1,8 @@
-"""The form of a call, and the Python function that takes such calls apart.
+"""The form of a call, and a generated Python function that unpacks calls of that form.
 
 Flattening arguments in general costs more than running a small program.  But nearly every call
-has the form of the one before, i.e. the same tree of arguments with the same kinds of leaves.  So
-a form is written down once as straight Python, which checks and unpacks no more than it must:
+has the form of the previous one: the same tree of arguments with the same kinds of leaves.  So
+for each form a function is generated once, which checks and unpacks only the necessary parts:
 
     def call(args, kwargs):
         try:
@@ -16,10 +16,11 @@ a form is written down once as straight Python, which checks and unpacks no more
             return slow(args, kwargs)
         ...
 
-`slow` takes the call apart in the general way.  Results are put together by such a function too.
+`slow` flattens the arguments in the general way.  Results are assembled by a generated function
+too.
 
-Invariant: the text is made from the structure alone, one text for one form in the process; a call
-of any other form misses.
+Invariant: the source text depends on the structure alone, and a process has one text for each
+form; a call of any other form is a miss.
 """
 
 import sys
@@ -43,29 +44,29 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 """The keyword arguments of a call."""
 Way = Callable[[Args, Kwargs], Any]
-"""A function that does a whole call."""
+"""A function that performs a whole call."""
 
 _MOST = 128
-"""The most leaves of a tree that a text is made for: beyond, making it costs more than it saves."""
+"""The most leaves of a tree with a generated function; beyond, generating it costs too much."""
 
 _DEEPEST = 64
-"""The most levels of a tree that a text is made for: Python takes 200 brackets in one another."""
+"""The most levels of a tree with a generated function: Python allows 200 nested brackets."""
 
 
 HOSTED_BYTES = 4096
-"""The most bytes of a numpy array that a call copies and then gives to the runtime as it is.
+"""The most bytes of a numpy array that a call copies and gives to the runtime directly.
 
-The copy is needed since the runtime may read the memory until the program has run, and by then the
+The copy is needed because the runtime may read the memory until the program has run; by then, the
 array's owner may have written to it."""
 
 
 class CallForm(NamedTuple):
     """The structure of a call's arguments, and the kind of each leaf.
 
-    `key` is the `exact_key` of the structure of (args, kwargs); `leaves` has a letter for each
-    leaf: an `a`rray, a `d`onated one, a `s`tatic value, a `v`alue that is made an array first, one
-    that is made an array of its `o`wn since that is donated, a `n`umpy array that the runtime takes
-    as it is, one that is brought to its `p`lace first.
+    `key` is the `exact_key` of the structure of (args, kwargs).  `leaves` has a letter for each
+    leaf: an `a`rray; a `d`onated array; a `s`tatic value; a `v`alue that becomes an array first; a
+    donated value that becomes its `o`wn array; a `n`umpy array that the runtime takes directly; an
+    array that is moved to its `p`lace first.
     """
 
     key: TreeDef | KeyedTree
@@ -78,7 +79,7 @@ class CallForm(NamedTuple):
 
 
 class _Unwritten(Exception):
-    """Raised at a structure for which no text is made."""
+    """Raised for a structure that no function is generated for."""
 
 
 # ---- calls ---------------------------------------------------------------------------------
@@ -87,22 +88,27 @@ class _Unwritten(Exception):
 def taker(
     form: CallForm, table: dict[Any, Any], slow: Way, there: Sequence[Callable[[Any], Any]] = ()
 ) -> Way | None:
-    """Return a function that does calls of this form by `table`, and gives others to `slow`.
+    """Return a function that performs calls of this form by `table`, and gives others to `slow`.
 
-    `there` brings the leaves that are `p`laced, each by a function of its own.
+    Args:
+      form: the form.
+      table: maps the dispatch keys of the leaves (or the only one) to (run, handlers, key, build).
+        A static value counts as two keys, its class and itself.  For a form with `n` leaves, the
+        values are functions of buffers and numpy arrays.
+      slow: performs other calls.
+      there: moves the leaves with the letter `p`, one function for each.
 
-    `table` maps the dispatch keys of the leaves (of the only one, if there is one) to (run,
-    handlers, key, build); a static value counts as two keys, its class and itself.  For a form
-    with `n` leaves it maps them to functions of buffers and numpy arrays.  Return None if the
-    structure is too large or unusual.
+    Returns None if the structure is too large or unusual.
     """
     make = _written(form)
     return None if make is None else make(table, slow, there)
 
 
 def looked_up(form: CallForm, keys: Sequence[Any]) -> Any:
-    """Return the key of a call in the table of its form, given the keys of all its leaves (the
-    class and the value of a static one)."""
+    """Return the key of a call in the table of its form.
+
+    `keys` are those of all its leaves; a static leaf has two, its class and its value.
+    """
     given = iter(keys)
     found: list[Any] = []
     for leaf in form.leaves:
@@ -123,17 +129,18 @@ def _written(form: CallForm) -> Callable[..., Any] | None:
     bufs = [_BUFFERS[leaf](x) for x, leaf in zip(taken, form.leaves) if leaf != "s"]
     found = f"table[{', '.join(key) or '()'}]"
     if hosted:
-        # The runtime takes numpy arrays under switches of the whole process, which jax sets anew
-        # when it is imported: from then on such calls take the general way.
+        # The runtime takes numpy arrays under switches of the whole process, which jax changes when
+        # it is imported: from then on such calls take the general path.
         text.lines += ["if 'jax' in modules: raise KeyError", f"run = {found}"]
         run = [f"r = run({', '.join(bufs)})"]
     else:
         text.lines += [f"bufs = [{', '.join(bufs)}]", f"run, handlers, key, build = {found}"]
         run = ["outs = run(bufs).consume_with_handlers(handlers)"]
-    # One `except` covers both the look at the arguments and the look-up: a call of another form, a
-    # deleted array (it has lost `_buf`) and an unknown type are all misses, and `slow` says which.
-    # The run stands outside of it, or an error of the user's callback would run the call twice.
-    # Buffers of donated arrays are taken away after the run only: a call that fails keeps them.
+    # One `except` covers both the checks of the arguments and the look-up.  A call of another form,
+    # a deleted array (which has no `_buf`) and an unknown type are all misses, and `slow` finds out
+    # which.  The run stands outside of it: otherwise an error in a user's callback would run the
+    # call twice.  Buffers of donated arrays are removed only after the run, so that a call that
+    # fails keeps them.
     lines = [
         "def make(table, slow, there):",
         *_indented(
@@ -193,7 +200,7 @@ _SCOPE: dict[str, Any] = {
     "as_donated": as_donated,
     "failure": failure,
     "freeze": freeze,
-    "modules": sys.modules,  # jax, once it is there, decides how the runtime takes numpy arrays
+    "modules": sys.modules,  # once jax is imported, its settings apply to numpy arrays
     "ndarray": ndarray,
 }
 
@@ -203,7 +210,7 @@ def _indented(*lines: str) -> list[str]:
 
 
 class _Text:
-    """Lines that take a tree apart, and the objects they mention."""
+    """Lines that unpack a tree, and the objects that they refer to."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -242,7 +249,7 @@ class _Text:
         return taken
 
     def node(self, x: str, tree: TreeDef, letters: Iterator[str], taken: list[str]) -> None:
-        """Add the lines for the tree that is named `x`."""
+        """Add the lines for the tree with the name `x`."""
         data = tree.node_data()
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -269,8 +276,8 @@ class _Text:
         self.depth -= 1
 
     def expect_keys(self, x: str, keys: Sequence[Any]) -> None:
-        """Add the lines that miss where a dictionary has keys that equal these and differ: True and
-        1.0 are found in place of 1."""
+        """Add the lines that refuse dictionary keys that equal these and differ: a look-up of 1
+        also finds True and 1.0."""
         kinds = {k.__class__ for k in keys}
         if kinds <= {str}:
             return
@@ -285,7 +292,7 @@ class _Text:
         elif letter == "o":
             self.lines.append(f"if {x}.__class__ is not A: {x} = as_donated({x})")
         elif letter == "p":
-            # an array that was placed elsewhere is not in the table
+            # An array placed elsewhere has another key, so the look-up in the table misses.
             self.lines.append(
                 f"if {x}.__class__ is not A or {x}.key.placement is None: "
                 f"{x} = there[{self.placed}]({x})"
@@ -327,8 +334,10 @@ class _Text:
 def builder(
     tree: TreeDef, keys: list[Aval | Placed], one: Pattern = ()
 ) -> Callable[[list[Any]], Any]:
-    """Return a function that makes the tree of results from buffers with these dispatch keys; `one`
-    says which of its parts are one."""
+    """Return a function that makes the tree of results from buffers with these dispatch keys.
+
+    `one` says which of its parts are the same object.
+    """
     make = _assembled(tree) if exact_key(tree) is tree else None
     if make is not None:
         return make(*keys)

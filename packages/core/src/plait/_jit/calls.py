@@ -1,12 +1,12 @@
-"""jit: stage once per argument types, then a dictionary look-up.
+"""jit: stage a function once per argument types, and look up later calls in a dictionary.
 
-Invariant: the compiled path is taken only when every operand is an Array (or was made one) and
-nothing is being transformed; it is found by the form of the call, the dispatch keys of its arrays
-and the values of its static arguments, and nothing else.
+Invariant: the compiled path is taken only when every operand is an Array (or was converted to one)
+outside of transformations.  Its key is the form of the call, the dispatch keys of its arrays and
+the values of its static arguments, and nothing else.
 """
 
 # pyright: reportPrivateUsage=false
-# (arrays are taken apart and put together here without a call: see `plait._core.array`)
+# (arrays are unpacked and assembled here without a call: see `plait._core.array`)
 
 import functools
 import inspect
@@ -53,7 +53,7 @@ from .versions import Done, Version, done, forget_donated, hosted
 P = ParamSpec("P")
 R = TypeVar("R")
 Function = Callable[..., Any]
-"""A function as its user wrote it, or the jitted one."""
+"""A function as its user wrote it, or the jitted function."""
 Table = dict[Any, Any]
 """The calls of one form: entries by the keys of `call_forms.looked_up`."""
 Parted = tuple[Version, Args, Kwargs]
@@ -61,7 +61,7 @@ Parted = tuple[Version, Args, Kwargs]
 
 
 class JitOptions(TypedDict, total=False):
-    """The options of `jit`, for its two ways of being called."""
+    """The options of `jit`, for its two signatures."""
 
     static_argnums: int | Sequence[int] | None
     static_argnames: str | Sequence[str] | None
@@ -107,28 +107,28 @@ def jit(
       static_argnums, static_argnames: arguments that are not arrays: hashable values, for each of
         which `fun` is compiled anew.  One is derived from the other by the signature.
       donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
-      in_shardings, out_shardings: where arguments are brought, and how results lie: a placement
-        or a tree prefix of them; None leaves the choice open.  An argument that was placed on
-        purpose must lie so already.
-      keep_unused: changes nothing: arguments that `fun` does not use are always kept.
-      device: where arguments are brought; the same as `in_shardings`.
+      in_shardings, out_shardings: placements of arguments and of results, or tree prefixes of
+        them; None leaves the choice open.  Arguments are moved there, but an argument that was
+        placed on purpose must already have that placement.
+      keep_unused: has no effect: arguments that `fun` does not use are always kept.
+      device: the device to which arguments are moved; the same as `in_shardings`.
       backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
-      compiler_options: names and values of XLA's flags, for this program alone; of no account
-        where `fun` is called by another jitted function.
-      tier: "fast" compiles in a third of the time what then runs up to three times as long, with
-        results that are equal up to rounding; "both" runs that until a thread has compiled the
-        full one.  None: `plait.config.tier`, which is "full".
+      compiler_options: names and values of XLA's flags, for this program alone; they are ignored
+        where another jitted function calls `fun`.
+      tier: "fast" cuts compile time to a third; the program may run up to three times slower, with
+        results that are equal up to rounding.  "both" runs the fast program until a thread has
+        compiled the full one.  None: `plait.config.tier`, which is "full".
 
     Returns:
       A function with `fun`'s signature, and the methods of `plait.stages.Jitted`: `.trace(...)`,
       `.lower(...)`, `.eval_shape(...)`, `.clear_cache()`.
 
     Raises:
-      TypeRule: an argument is no array and not static, or a static one is not hashable.
-      ArgumentError: arguments have two roles, or the compiler does not know one of its options.
-      PlacementError: there is no such backend, or an argument was placed elsewhere.
-      UnexpectedTracerError, ConcretizationError: see there.
+      TypeRule: an argument is not an array and not static, or a static one is not hashable.
+      ArgumentError: an argument has two roles, or the compiler refuses one of its options.
+      PlacementError: this process has no such backend, or an argument was placed elsewhere.
+      UnexpectedTracerError, ConcretizationError: see their documentation.
 
     >>> import plait
     >>> plait.jit(lambda x: x * 2 + 1)(3.0)
@@ -163,7 +163,7 @@ _RETURNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_
 
 
 def _expect_function(fun: Any) -> None:
-    """Raise ArgumentError for what can not be staged by calling it once."""
+    """Raise ArgumentError for an object that cannot be staged by calling it once."""
     if fun.__class__ in (staticmethod, classmethod):
         kind = fun.__class__.__name__
         raise ArgumentError(
@@ -192,7 +192,7 @@ def _expect_function(fun: Any) -> None:
 
 
 def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    """Return flags of the compiler as a hashable key; ArgumentError if they are no dict."""
+    """Return compiler flags as a hashable key; raise ArgumentError if they are not a dict."""
     if compiler_options is None:
         return ()
     if not isinstance(compiler_options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -204,7 +204,7 @@ def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...
 
 
 class _Known(NamedTuple):
-    """The fast path of a form of calls, and the table that it looks into."""
+    """The fast path of one form of calls, and the table that it uses."""
 
     table: Table
     way: Way | None
@@ -214,20 +214,20 @@ class _Known(NamedTuple):
 
 
 class _State(ABC):
-    """What a jitted function knows; the function itself closes over this and nothing else.
+    """The state of a jitted function, which closes over it and nothing else.
 
-    So it is pickled by its contents, where a function is at all (by cloudpickle), as the function
-    that was jitted and how; and it is freed as soon as nobody has it.  To that end nothing that is
-    held here may hold the state: fast paths call `again`, which finds it by a weak reference.
+    So the function is pickled by its contents (by cloudpickle): the function that was jitted, and
+    its options.  It is freed as soon as its last reference is gone, so no object that the state
+    holds may hold the state: fast paths call `again`, which finds it by a weak reference.
     """
 
     __slots__ = ("f", "inline", "options", "way", "ways", "apart", "again", "__weakref__")
 
     way: Way | None
-    """The fast path of the last call's form: where it does not fit, it calls `slow`, which puts
-    another in its place."""
+    """The fast path of the last call's form.  For another form it calls `slow`, which replaces
+    it."""
     apart: "dict[Surroundings, _Apart]"
-    """Calls of a function that asks what surrounds it, by that."""
+    """Calls of a function that depends on its surroundings, by surroundings."""
 
     def __init__(self, f: Function, inline: bool, options: Options):
         self.f, self.inline, self.options = f, inline, options
@@ -238,24 +238,24 @@ class _State(ABC):
 
         def again(args: Args, kwargs: Kwargs) -> Any:
             state = found()
-            assert state is not None  # fast paths are called by functions that hold it
+            assert state is not None  # the functions that call fast paths hold the state
             return state.slow(args, kwargs)
 
         self.again: Way = again
 
     @abstractmethod
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
-        """Do a call in the general way, and prepare the fast path for the next one like it."""
+        """Perform a call in the general way, and prepare the fast path for the next one like it."""
         ...
 
     @abstractmethod
     def parted(self, args: Args, kwargs: Kwargs) -> Parted:
-        """Return the version of a call, and the arguments that are not static, where they lie."""
+        """Return the version of a call, and its dynamic arguments, moved to their places."""
         ...
 
     @abstractmethod
     def clear_cache(self) -> None:
-        """Forget everything that was traced and compiled of this function."""
+        """Drop all traces and executables of this function."""
         ...
 
     @border
@@ -268,8 +268,10 @@ class _State(ABC):
 
     @border
     def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
-        """Stage the function for the types of these arguments, and return it as StableHLO: for
-        the platform of this process, or for those that are named."""
+        """Stage the function for the types of these arguments, and return it as StableHLO.
+
+        The platform is that of this process, or those in `lowering_platforms`.
+        """
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
     @border
@@ -280,7 +282,7 @@ class _State(ABC):
 
 
 class _Apart:
-    """The fast paths of a function's calls in one and the same surroundings.
+    """The fast paths of a function's calls in the same surroundings.
 
     `way` is that of the last call's form.  The tables are used where a state has one for all of its
     versions.
@@ -295,7 +297,7 @@ class _Apart:
 
 
 def _by_surroundings(apart: "dict[Surroundings, _Apart]", slow: Way) -> Way:
-    """Return the path of a function that asks what surrounds it: the one for what does now."""
+    """Return the path of a function that depends on its surroundings, which it looks up."""
 
     def call(args: Args, kwargs: Kwargs) -> Any:
         here = apart.get(around())
@@ -309,7 +311,7 @@ _OFFERED = ("trace", "lower", "eval_shape", "clear_cache")
 
 
 def _dressed(jitted: Any, state: _State) -> Function:
-    """Give a jitted function the name of what it jits and its methods, and return it."""
+    """Give a jitted function its methods and the name of the original one, and return it."""
     wraps(state.f)(jitted)
     setattr(jitted, OFFERED, _OFFERED)
     jitted.trace, jitted.lower = state.trace, state.lower
@@ -321,13 +323,13 @@ def _dressed(jitted: Any, state: _State) -> Function:
 
 
 class _PlainState(_State):
-    """The state of a jitted function none of whose arguments is static, donated or placed."""
+    """The state of a jitted function without static, donated or placed arguments."""
 
     __slots__ = ("version", "versions", "one", "flat", "staged")
 
     def __init__(self, f: Function, inline: bool, options: Options):
         super().__init__(f, inline, options)
-        # Kept on `f` itself, so that `jit(f)` written anew in a loop compiles nothing again.
+        # Kept on `f` itself, so that writing `jit(f)` again in a loop compiles nothing again.
         known = shared(f)
         version = known.get((inline, options))
         if version is None:
@@ -345,12 +347,12 @@ class _PlainState(_State):
         if version.asks:
             return self.slow_apart(args, kwargs)
         results, call = done(version, args, kwargs)
-        if call is not None and not version.asks:  # else the next call finds that it does
+        if call is not None and not version.asks:  # else the next call takes `slow_apart`
             if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
                 self.flat[call.keys] = call.entry[:4]
                 if len(args) == 1:
                     self.one[call.keys[0]] = call.entry[:4]
-                # else calls with flat arrays would still be tried by another form first
+                # A path for another form would be tried before the look-up of flat arrays.
                 self.way = None
             else:
                 self.way = _way(
@@ -360,8 +362,10 @@ class _PlainState(_State):
         return results
 
     def slow_apart(self, args: Args, kwargs: Kwargs) -> Any:
-        """Do a call of a function that asks what surrounds it: what is kept of it is kept for
-        these surroundings."""
+        """Perform a call of a function that depends on its surroundings.
+
+        Its traces and executables are kept for these surroundings only.
+        """
         here = around()
         version = self.versions.get(here)
         if version is None:
@@ -381,17 +385,17 @@ class _PlainState(_State):
         return self.version, *jittables.opened((args, kwargs))
 
     def clear_cache(self) -> None:
-        """Forget everything that was traced and compiled of this function."""
+        """Drop all traces and executables of this function."""
         self.version.clear()
         for version in self.versions.values():
             version.clear()
 
 
 def _without(f: Function, inline: bool, options: Options) -> Function:
-    """Return the jitted function of `f`, none of whose arguments is static, donated or placed.
+    """Return the jitted function of `f`, without static, donated or placed arguments.
 
-    A call with flat arrays is looked up in this very function; a call of the form that the last
-    one had is done by the function made for that form; any other call is done by `slow`.
+    It looks up a call with flat arrays itself.  A call of the form of the last one is performed by
+    the function generated for that form; any other call is performed by `slow`.
     """
     state = _PlainState(f, inline, options)
 
@@ -440,22 +444,22 @@ def _all_arrays(args: Args) -> bool:
 
 
 class _Static:
-    """A leaf that stands for a static argument in the tree of a call."""
+    """A leaf in place of a static argument in the tree of a call."""
 
     def __init__(self, value: object):
         self.value = value
 
 
 _TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: None)})
-"""Classes of static values that are equal only if nothing tells them apart.
+"""Classes of static values that are equal only if they are the same value.
 
-A table of calls is a plain dictionary, keyed on class and value: floats (0.0 == -0.0) and tuples
-(`(1,) == (1.0,)`) would be found by what is not the same, so calls with such values take the
-general way, whose keys are frozen."""
+A table of calls is a plain dictionary, keyed on class and value.  Floats (0.0 == -0.0) and tuples
+(`(1,) == (1.0,)`) would find entries of different values.  So calls with such values take the
+general path, whose keys are frozen."""
 
 
 class _RoleState(_State):
-    """The state of a jitted function with static, donated or placed arguments: a version of it for
+    """The state of a jitted function with static, donated or placed arguments: one version for
     each set of static values."""
 
     __slots__ = (
@@ -536,17 +540,17 @@ class _RoleState(_State):
             return results
         brought = _brought(dynamic, there, placed)
         if brought and (version.donated or self.choices):
-            # copies were donated: the arrays that were given go too
+            # Copies were donated, so the original arrays are deleted too.
             forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
         else:
-            # Keys of arrays tell where they lie, so a call with the same keys need not ask again,
-            # and the fast path brings only what was brought now.
+            # The keys of arrays include their placement.  So a call with the same keys needs no
+            # check, and the fast path moves only the arguments that were moved now.
             leaves = [*call.form.leaves]
             for i in brought:
                 leaves[i] = "p"
             call = call._replace(form=CallForm(call.form.key, "".join(leaves)))
             form, keys = _whole(args, kwargs, self.static, call)
-            if form is not None and self.asks == apart:  # else the next call finds that it asks
+            if form is not None and self.asks == apart:  # else the next call handles it
                 own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
                 own.way = _way(
                     own.ways, own.tables, form, keys, version, call, self.again, brought.values()
@@ -565,8 +569,10 @@ class _RoleState(_State):
         return version, dynamic, rest
 
     def destinations(self, dynamic: Args, args: Args, kwargs: Kwargs) -> list[Any]:
-        """Return where the leaves of a call's arguments that are not static are brought; where it
-        is the compiler that chooses, it is asked once for each set of types."""
+        """Return the placement to which each leaf of a call's dynamic arguments is moved.
+
+        Where the compiler chooses, the function is compiled once for each set of types to find out.
+        """
         found = destinations(dynamic, self.in_shardings)
         if current() is not GROUND or not any(map(is_chosen_by_compiler, found)):
             return found
@@ -578,7 +584,7 @@ class _RoleState(_State):
         return [c if is_chosen_by_compiler(p) else p for p, c in zip(found, chosen)]
 
     def clear_cache(self) -> None:
-        """Forget everything that was traced and compiled of this function."""
+        """Drop all traces and executables of this function."""
         self.forget()
         self.versions.clear()
 
@@ -586,7 +592,7 @@ class _RoleState(_State):
 def _with_roles(
     f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
 ) -> Function:
-    """Return the jitted function of `f`, some of whose arguments have roles or places."""
+    """Return the jitted function of `f`, which has static, donated or placed arguments."""
     state = _RoleState(f, static, donate, in_shardings, inline, options)
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
@@ -603,7 +609,7 @@ def _with_roles(
 
 
 def _brought(args: Args, there: Args, placed: Sequence[Any]) -> dict[int, Callable[[Any], Any]]:
-    """Return what brings those leaves of the arguments that had to be brought, by number."""
+    """Return the functions that move the leaves that had to be moved, by their numbers."""
     if args is there:
         return {}
     pairs = enumerate(zip(flatten(args)[0], flatten(there)[0], placed, strict=True))
@@ -613,8 +619,11 @@ def _brought(args: Args, there: Args, placed: Sequence[Any]) -> dict[int, Callab
 def _whole(
     args: Args, kwargs: Kwargs, static: Role, call: Done
 ) -> tuple[CallForm | None, tuple[Hashable, ...]]:
-    """Return the form of a call with its static arguments, and the keys of all leaves; no form if
-    a static value is of a class whose equality does not tell all (see `_TELLING`)."""
+    """Return the form of a call with its static arguments, and the keys of all leaves.
+
+    The form is None if a static value is of a class whose equality ignores differences (see
+    `_TELLING`).
+    """
     form, keys = call.form, call.keys
     if not static:
         return form, keys
@@ -638,7 +647,7 @@ def _whole(
     return CallForm(exact_key(tree), "".join(kinds)), tuple(found)
 
 
-# ---- the way of the next call ------------------------------------------------------------------
+# ---- the path of the next call -----------------------------------------------------------------
 
 
 def _way(
@@ -651,10 +660,12 @@ def _way(
     slow: Way,
     there: Iterable[Callable[[Any], Any]] = (),
 ) -> Way | None:
-    """Install and return the fast path for calls of this form, with this call in its table; `there`
-    brings what is to be brought."""
+    """Install and return the fast path for calls of this form, with this call in its table.
+
+    `there` moves the leaves that must be moved.
+    """
     if is_full(tables):
-        for table in tables.values():  # settings that change can clear them no longer
+        for table in tables.values():  # fast paths may hold them, and `forget` no longer finds them
             table.clear()
         tables.clear()
         ways.clear()
@@ -673,11 +684,14 @@ def _way(
 
 
 def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
-    """Return the path for structures without a text: it flattens the arguments at each call.
+    """Return the path for structures without a generated function: it flattens each call.
 
-    `mixed`: some leaves are no arrays yet.  Which parts are one (`same_parts`) is asked if `tree`,
-    the structure of the call, has such; else it is not asked of other structures either, and what
-    was compiled for any is good for them.
+    Args:
+      version: the version that holds the entries.
+      mixed: whether some leaves are not arrays yet.
+      slow: performs other calls.
+      tree: the structure of the call.  Only if some of its parts may be one object (`same_parts`)
+        are parts compared; entries of structures without such parts serve all calls.
     """
     entries, A = version.entries, Array
     is_keyed = exact_key(tree) is not tree

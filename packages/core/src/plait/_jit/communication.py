@@ -1,6 +1,6 @@
-"""What a compiled program sends from device to device, read off the text of its HLO.
+"""The collectives of a compiled program, parsed from the text of its HLO.
 
-Invariant: what is not understood of that text is left out (None), and never guessed.
+Invariant: text that the parser does not understand gives None, never a guess.
 """
 
 import math
@@ -15,18 +15,18 @@ __all__ = ["Collective", "collectives_in"]
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """An operation of a compiled program in which devices exchange something.
+    """An operation of a compiled program in which devices exchange data.
 
     Attributes:
-      op: its name, as XLA has it: "all-reduce", "all-gather", "reduce-scatter", "all-to-all",
+      op: its name in XLA: "all-reduce", "all-gather", "reduce-scatter", "all-to-all",
         "collective-permute", ...
-      operands: what each device gives, as texts: "f32[4,8]".
-      results: what each device gets.
-      bytes: how many bytes the operands are that each device gives, in one execution.
-      groups: the numbers of the devices that exchange something among themselves, a tuple for each
-        group; of "collective-permute" pairs (from, to).  None where the text has another form.
+      operands: the operands of each device, as texts: "f32[4,8]".
+      results: the results of each device.
+      bytes: the size of the operands of each device, in one execution.
+      groups: the numbers of the devices that exchange data with each other, a tuple for each
+        group; for "collective-permute", pairs (from, to).  None where the text has another form.
       name: the names of the functions around it, outermost first.
-      where: the line that it comes from, "file.py:12"; None if the compiler made it of nothing.
+      where: the line that it comes from, "file.py:12"; None if it comes from no line.
     """
 
     op: str
@@ -46,7 +46,7 @@ _OPS = (
     "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
     "ragged-all-to-all"
 )
-# Patterns are compiled by the first who asks, not by every import of the package.
+# The patterns are compiled at first use, not at every import of the package.
 _DEFINED = r"^\s*(?:ROOT )?%(?P<name>\S+) = (?P<type>\(.*?\)|\S+) (?P<op>[\w-]+)\("
 _COLLECTIVE = rf"(?P<op>{_OPS})(?:-start)?$"
 _SHAPE = r"\b([a-z][a-z0-9]*\[[\d,]*\])"
@@ -55,7 +55,7 @@ _META = r"metadata=\{(.*)\}"
 
 
 def collectives_in(hlo: str, devices: Sequence[int]) -> list[Collective]:
-    """Return the collectives of a program that is given as text and runs on these devices."""
+    """Return the collectives of a program, given as text, that runs on these devices."""
     lines = hlo.splitlines()
     types: dict[str, str] = {}
     found = []
@@ -100,7 +100,7 @@ def _read(
 
 
 def _bytes(shape: str) -> int:
-    """The bytes of an array, of "f32[4,8]"; those smaller than one byte are packed."""
+    """Return the bytes of an array like "f32[4,8]"; elements smaller than a byte are packed."""
     kind, _, sizes = shape.rstrip("]").partition("[")
     digits = re.search(r"\d+", kind)
     bits = 8 if kind == "pred" else int(digits[0]) if digits else 0
@@ -108,11 +108,11 @@ def _bytes(shape: str) -> int:
     return -(-bits * count // 8)
 
 
-# ---- who with whom -----------------------------------------------------------------------------
+# ---- groups of devices -------------------------------------------------------------------------
 
 
 def _groups(text: str) -> list[tuple[int, ...]] | None:
-    """The groups of an operation, by the places of devices in the order of the program."""
+    """Return the groups of an operation, as positions of devices in the order of the program."""
     pairs = re.search(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]*\})?\}", text)
     if pairs is not None:
         each = re.findall(r"\{([\d,]*)\}", pairs[1] or "")
@@ -124,12 +124,12 @@ def _groups(text: str) -> list[tuple[int, ...]] | None:
 
 
 def _along_axes(text: str) -> list[tuple[int, ...]] | None:
-    """Groups that are said by a mesh: its axes with their sizes, and those they are along."""
+    """Return groups that are written as a mesh with its axes, their sizes, and the axes used."""
     said = re.search(
         r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(([^()]*(?:\([\d,]*\))?)\))? \{([^}]*)\}",
         text,
     )
-    if said is None or ":" in said[3]:  # parts of axes
+    if said is None or ":" in said[3]:  # sub-axes
         return None
     axes = [part.split("=") for part in said[1].split(",")]
     names, sizes = [a[0] for a in axes], [int(a[1]) for a in axes]
@@ -141,7 +141,7 @@ def _along_axes(text: str) -> list[tuple[int, ...]] | None:
 
 
 def _permuted(text: str) -> np.ndarray:
-    """The numbers of `[2,4]T(1,0)`: 0 to 7 in that shape, transposed, one after the other."""
+    """Return the numbers of `[2,4]T(1,0)`: 0 to 7 in that shape, transposed and flattened."""
     found = re.fullmatch(_PERMUTED, text)
     if found is None:
         return np.array(_ints(text))
@@ -158,7 +158,7 @@ def _numbered(
 ) -> tuple[tuple[int, ...], ...] | None:
     if groups is None:
         return None
-    every = groups or [tuple(range(len(devices)))]  # none are told if there is one of all
+    every = groups or [tuple(range(len(devices)))]  # HLO omits a single group of all devices
     return tuple([tuple([devices[i] for i in g]) for g in every])
 
 
@@ -166,7 +166,7 @@ def _numbered(
 
 
 class _Places:
-    """The lines that operations come from: tables at the head of the text, by number."""
+    """The source lines of operations, from tables at the head of the text, by number."""
 
     def __init__(self, lines: Sequence[str]):
         self._tables: dict[str, dict[int, str]] = {}
@@ -182,7 +182,7 @@ class _Places:
                     break
 
     def of(self, metadata: str) -> str | None:
-        """The line of an operation with such metadata, as "file.py:12"."""
+        """Return the line of an operation with this metadata, as "file.py:12"."""
         for frame in _numbers(metadata, "stack_frame_id"):
             for location in _numbers(self._row("StackFrames", frame), "file_location_id"):
                 row = self._row("FileLocations", location)

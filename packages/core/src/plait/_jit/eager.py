@@ -1,10 +1,10 @@
-"""Doing primitives at once: the ground interpreter.
+"""Eager execution of primitives: the ground interpreter.
 
-A primitive applied to arrays is compiled once per operand types, as a program of one equation; or
-its rule in the table `eager` does it in Python.
+A primitive applied to arrays is compiled once per operand types, as a program of one equation.  If
+it has a rule in the table `eager`, the rule may execute it in Python instead.
 
-Invariant: only the ground interpreter does anything; the key of what it compiled is the operand
-types (with their placement) and the parameters.
+Invariant: only the ground interpreter executes operations; its cache key is the operand types (with
+their placement) and the parameters.
 """
 
 from typing import Any
@@ -25,14 +25,14 @@ from .._xla.operands import number_buffer, scalar_buffer
 from .._xla.tiers import of_operation
 
 _MOST = 4096
-"""The most executables that are kept of one operation."""
+"""The most executables that are kept for one operation."""
 
 
 def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
-    """Apply a primitive to arrays now: the ground interpreter executes by this function."""
+    """Apply a primitive to arrays now; the ground interpreter calls this function."""
     if (
         not params and 0 < len(args) < 3 and not prim.many
-    ):  # the commonest cases: no loop builds their keys
+    ):  # the commonest cases, whose keys need no loop
         x = args[0]
         try:
             if len(args) == 1:
@@ -87,7 +87,7 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
             out = in_python(args, params)
             if out is not None:
                 return out
-        if len(prim.compiled) >= _MOST:  # shapes that change all the time: start again
+        if len(prim.compiled) >= _MOST:  # shapes that change at each call would fill memory
             prim.compiled.clear()
         made = prim.compiled[key] = _build(prim, args, params)
         run, handlers, keys = made
@@ -103,10 +103,10 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
 
 
 def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
-    """Apply an operation with programs or effects: by its rule in Python, or compiled.
+    """Apply an operation with programs or effects, by its rule in Python, or compiled.
 
-    The executable is kept on the first of its programs, and lives as long as that: kept on the
-    primitive it would live for ever, and each new loop body would leave one behind.
+    The executable is kept on the first of its programs, and lives as long as that.  Kept on the
+    primitive, it would live forever, and each new loop body would leave one behind.
     """
     in_python = eager_rules.find(prim)
     if in_python is not None:
@@ -132,8 +132,10 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
 
 
 def _build(prim: Any, args: Any, params: dict) -> Executable:
-    """Compile one operation as a program; literals are scalar operands of it, so that `x + 1` and
-    `x + 2` are one executable."""
+    """Compile one operation as a program.
+
+    Its literals become scalar operands, so that `x + 1` and `x + 2` share one executable.
+    """
     if prim.ambient is not None:
         for name in prim.ambient(params):
             raise unbound(name)
@@ -141,7 +143,7 @@ def _build(prim: Any, args: Any, params: dict) -> Executable:
     if say is None and lower_rules.find(prim) is None:
         raise lower_rules.missing(prim)
     if prim.opaque:
-        say = None  # lowering says it, and the check of keys sees what is done to them
+        say = None  # lowering expands it, so that the check of key reuse sees the operation itself
     types = [_scalar(a.aval) if a.__class__ is Literal else a.aval for a in args]
     keys = [t if a.__class__ is Literal else a.key for t, a in zip(types, args)]
 
@@ -168,8 +170,8 @@ def _scalar(aval: Aval) -> Aval:
 
 
 def _elsewhere(prim: Any, args: Any, params: dict) -> Any:
-    """Apply a primitive to what are not all arrays: another thread's open tracer, an escaped one,
-    or plain numbers."""
+    """Apply a primitive to operands that are not all arrays: another thread's open tracer, an
+    escaped one, or plain numbers."""
     handle = handle_among(args)
     if handle is not None:
         raise handle.refused(prim)

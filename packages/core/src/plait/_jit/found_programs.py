@@ -1,10 +1,10 @@
-"""Programs that are found again by the structure of what was recorded, and when one is made.
+"""Programs looked up by the structure of a recording, and the decision when to compile one.
 
-Compiling a program takes as long as hundreds of calls of what it is for, so it is made of what came
-often, or of what would have to be compiled anyway, operation by operation.
+Compiling a program takes as long as hundreds of eager calls.  So one is compiled for a structure
+that occurred often, or whose operations would have to be compiled anyway, one by one.
 
-Invariant: at most so many programs are compiled at first sight as wait to be used again; who does
-another thing at each call waits for none.
+Invariant: the number of programs compiled at first sight that wait for a second use is bounded.  So
+a function with another structure at each call does not wait for the compiler each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,21 +17,22 @@ from .._core.ir import Eqn
 
 _MOST = 512
 _SIGHTS = 8
-"""Calls of one structure after which it is compiled, which takes as long as hundreds of them."""
+"""Calls of one structure after which it is compiled, which takes as long as hundreds of calls."""
 _NEW = 4
-"""So many operations that were never done compile about as long as the whole; so it is compiled."""
+"""New operations in a structure that take about as long to compile as the whole; from this number
+on, the whole is compiled."""
 _UNUSED = 4
-"""Programs compiled at first sight that may wait for a second call; beyond, structures change at
-every call, and operations are what they share."""
+"""The most programs compiled at first sight that may wait for a second call.  Beyond, structures
+change at every call and share only their operations."""
 
 _compiled: "dict[Any, _Found]" = {}
 _sights: dict[int, int] = {}
 _done: set[Any] = set()
-"""Operations with types that were done one by one, for what they were recorded."""
+"""Operations with types that were executed one by one, with the transformation they were for."""
 
 
 class _Found:
-    """A compiled function (None if it can not be), and whether it was found again."""
+    """A compiled function (None if it cannot be compiled), and whether it was used again."""
 
     __slots__ = ("call", "used")
 
@@ -40,14 +41,15 @@ class _Found:
 
 
 _TRIES = 32
-"""Calls in a row of which no program came, after which a function is recorded no more: it branches,
-or is another one each time."""
+"""Calls in a row without a program, after which a function is not recorded again: it branches, or
+has another structure each time."""
 _vain: "WeakKeyDictionary[CodeType, dict[str, int]]" = WeakKeyDictionary()
 
 
 def is_recorded(f: Callable[..., Any], does: str) -> bool:
-    """Whether calls of a function are worth recording for a transformation (`does` is its name),
-    and settings let it be.
+    """Return whether to record calls of a function for the transformation with the name `does`.
+
+    It is false if earlier recordings found no program, or if the settings forbid it.
 
     >>> import plait
     >>> from plait.ext.trace import is_recorded
@@ -65,7 +67,7 @@ def is_recorded(f: Callable[..., Any], does: str) -> bool:
 
 
 def note(f: Any, does: str, is_run: bool) -> None:
-    """Remember whether what was recorded of a function was run as a program."""
+    """Remember whether a recording of a function was run as a program."""
     code = getattr(f, "__code__", None)
     if isinstance(code, CodeType):
         vain = _vain.setdefault(code, {})
@@ -79,10 +81,11 @@ def found(
     make: Callable[[], Callable[..., Any]],
     operands: Sequence[Any],
 ) -> Any:
-    """Return what the compiled function of this key gives, which `make()` makes; None if there is
-    none, since that would take longer or can not be compiled.
+    """Return the result of the compiled function with this key, which `make()` makes.
 
-    `does` says what operations are done for: one that was done for something else was not.
+    The result is None if compiling it for the first time would not pay, or if it cannot be
+    compiled.  `does` is the purpose of the operations: one executed for another purpose counts as
+    new.
     """
     whole = _compiled.get(key)
     if whole is not None:
@@ -96,14 +99,14 @@ def found(
     try:
         out = call(*operands)
     except Exception:
-        _compiled[key] = _Found(None)  # done one by one, the operations say what is wrong
+        _compiled[key] = _Found(None)  # run one by one, the operations raise the error themselves
         return None
     _compiled[key] = _Found(call)
     return out
 
 
 def forget_found() -> None:
-    """Drop the programs, and what was seen."""
+    """Drop the programs and the counts."""
     for table in (_compiled, _sights, _done, _vain):
         table.clear()
 

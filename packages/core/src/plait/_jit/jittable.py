@@ -1,6 +1,7 @@
-"""Classes whose values jitted functions take and return, although they are no trees.
+"""Classes whose values jitted functions take and return although they are not trees.
 
-Invariant: only `jit`, and what stages as it does, takes them apart; functions of trees see leaves.
+Invariant: only `jit` and functions that stage as it does take these values apart; functions of
+trees see leaves.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -25,10 +26,10 @@ def register_jittable(
 
     Args:
       cls: the class.
-      to_parts: returns (parts, static) of a value: trees of arrays, and something hashable that
+      to_parts: returns (parts, static) of a value: trees of arrays, and a hashable value that
         functions are compiled for.  None: the value's method `to_parts()`.
-      from_parts: `from_parts(static, parts)` is its inverse; parts are traced values, or what
-        stands for them.  None: the class's method `from_parts`.
+      from_parts: `from_parts(static, parts)` is its inverse; parts are traced values or
+        placeholders.  None: the class's method `from_parts`.
 
     Raises RegistrationError if the class is registered already.
 
@@ -53,7 +54,7 @@ def unregister_jittable(cls: type) -> None:
 
 
 def is_jittable(x: Any) -> bool:
-    """Whether the class of `x` is registered by `register_jittable`.
+    """Return whether the class of `x` is registered by `register_jittable`.
 
     >>> import plait
     >>> plait.is_jittable(3.0)

@@ -1,10 +1,10 @@
-"""Finding traced values that outlive the transformation they belong to.
+"""A search for traced values that outlive the transformation they belong to.
 
-Such a value is found when something uses it; here it is found when it is kept, with the line that
-made it and with what keeps it.
+Usually such a value is found when something uses it.  This search finds it where it is kept, with
+the line that made it and the objects that keep it.
 
-Invariant: transformations know nothing of this: the objects of the process are looked through when
-the block ends, so that it costs nothing outside of such blocks.
+Invariant: transformations take no part in this.  The objects of the process are searched when the
+block ends, so it costs nothing outside of such blocks.
 """
 
 import gc
@@ -26,14 +26,14 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, CellType)
 _MOST = 10
 """Leaks that a message shows."""
 _LINKS = 5
-"""Links of a chain that it shows."""
+"""The links of a chain that a message shows."""
 
 
 class checking_leaks:  # noqa: N801 - used as a function is
-    """After the `with` block, traced values that something still keeps are an error.
+    """A context manager that raises an error if traced values are still kept after the block.
 
-    Raises UnexpectedTracerError, which lists values whose transformation began in the block and
-    has ended: the line that made each, and the chain of objects that keeps it.
+    Raises UnexpectedTracerError, which lists values whose transformation began in the block and has
+    ended.  It names the line that made each value, and the chain of objects that keeps it.
 
     >>> import plait
     >>> kept = []
@@ -81,7 +81,7 @@ def _ended(x: Tracer) -> bool:
 def _told(candidates: list[Tracer]) -> list[str]:
     """Return a paragraph for each of the first leaks, given values that may have leaked.
 
-    A value has leaked if something else than the library's own objects and frames keeps it.
+    A value has leaked if an object other than the library's own objects and frames keeps it.
     """
     if not candidates:
         return []
@@ -110,7 +110,7 @@ def _told(candidates: list[Tracer]) -> list[str]:
     return out + ([f"  and {len(leaked) - _MOST} more"] if len(leaked) > _MOST else [])
 
 
-# ---- what keeps what -----------------------------------------------------------------------
+# ---- owners of leaked values ---------------------------------------------------------------
 
 
 def _running() -> set[int]:
@@ -143,8 +143,8 @@ def _is_ours(o: Any) -> bool:
 
 
 def _held_by_us(everything: Iterable[Any]) -> set[int]:
-    """Return the `id`s of the lists, dictionaries, cells, ... in which the library's own objects
-    and modules keep what they hold: being kept there is no leak."""
+    """Return the `id`s of the lists, dictionaries, cells, ... that the library's own objects and
+    modules hold: being kept there is not a leak."""
     ahead: list[Any] = []
     for o in everything:
         if not _is_ours(o):
@@ -168,7 +168,7 @@ def _needed_later(everything: Iterable[Any]) -> set[int]:
     """Return the `id`s of the variables of users' functions that programs still need.
 
     A custom rule is staged when it is first used, so a program holds the user's function until
-    then, and that function may close over values that the program computes: no leak either.
+    then.  That function may close over values that the program computes, which is not a leak.
     """
     ahead = [o for o in everything if type(o).__module__ == Program.__module__]
     seen, cells = {id(o) for o in ahead}, set()
@@ -190,11 +190,11 @@ def _needed_later(everything: Iterable[Any]) -> set[int]:
 
 
 def _chain(o: Any, ignored: set[int]) -> list[str]:
-    """Return in words what `o` is, which keeps a leaked value, what keeps `o`, and so on.
+    """Return in words the object `o` that keeps a leaked value, what keeps `o`, and so on.
 
     Args:
       o: the object that keeps it.
-      ignored: `id`s of objects that are not named: those of the search itself.
+      ignored: `id`s of objects to leave out: those of the search itself.
     """
     words = [_words(o)]
     while isinstance(o, _CONTAINERS) and len(words) < _LINKS:
@@ -214,7 +214,7 @@ def _chain(o: Any, ignored: set[int]) -> list[str]:
 
 
 def _words(o: Any) -> str:
-    """Return what an object is, as its user knows it."""
+    """Return a description of an object, in terms of the user's program."""
     if isinstance(o, dict) and isinstance(o.get("__name__"), str) and "__builtins__" in o:
         return f"the variables of the module {o['__name__']}"
     if isinstance(o, FrameType):

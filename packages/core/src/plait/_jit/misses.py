@@ -1,10 +1,10 @@
-"""Why a function is traced once more, in words, for `config.explain_cache_misses`.
+"""Explanations, in words, of why a function is traced again, for `config.explain_cache_misses`.
 
-Each miss is one line of the log `plait`, with the line that called; among earlier traces of the
-function the closest one is what a miss is compared with.
+Each miss is one line of the log `plait`, with the line of the call; it is compared with the closest
+earlier trace of the function.
 
-Invariant: nothing here is asked unless the setting is on, and then only when something is traced;
-what is remembered of functions does not keep them alive.
+Invariant: this code runs only if the setting is on, and then only when a function is traced; its
+records do not keep functions alive.
 """
 
 import logging
@@ -26,12 +26,12 @@ _log = logging.getLogger("plait")
 _seen: "WeakKeyDictionary[Any, list[tuple[Any, tuple]]]" = WeakKeyDictionary()
 """Function as its user wrote it -> (static values, key) of each of its last traces."""
 _MOST = 64
-"""The most traces of one function that are remembered."""
+"""The most traces of one function that are recorded."""
 
 
 @lru_cache(maxsize=4096)
 def _first(code: Any) -> list:
-    """Return the list, empty at first, of the `id` of the last function of this code that was
+    """Return a list, empty at first, for the `id` of the last function with this code that was
     traced."""
     return []
 
@@ -43,19 +43,18 @@ def explain(
 
     Args:
       does: the transformation that traces it, for the text.
-      f: the function, which may be our wrapper of the user's.
-      key: what the trace is found by: the tree of the arguments, their types, the settings, the
-        named axes around it, which parts of the arguments are one, and its surroundings (None:
-        there are none, or it does not ask).
-      known: keys of traces that are kept for `f`.
+      f: the function, which may be a wrapper of the user's.
+      key: the cache key of the trace: the tree of the arguments, their types, the settings, the
+        named axes, the parts of the arguments that are one, and its surroundings.  The last is None
+        if the function does not depend on them.
     """
     static, user = getattr(f, "__plait_static__", None), cast(Any, f)
     while hasattr(user, "__wrapped__") and hidden(user.__code__.co_filename):
         user = user.__wrapped__
-    with _lock:  # other threads trace the same function, and trees are compared by Python's ==
+    with _lock:  # other threads may trace the same function, and comparing trees runs Python's ==
         try:
             earlier = _seen.setdefault(user, [])
-        except TypeError:  # of a class without weak references, or not hashable
+        except TypeError:  # the class has no weak references, or is not hashable
             earlier = []
         earlier += [(static, k) for k in [*known] if not any(same((static, k), e) for e in earlier)]
         why = _why_another(static, key, earlier) if earlier else _why_first(user)
@@ -65,7 +64,7 @@ def explain(
 
 
 def _why_first(f: Any) -> str:
-    """Return why a function of which no trace is remembered is traced."""
+    """Return why a function without recorded traces is traced."""
     code = getattr(f, "__code__", None)
     others = _first(code) if code is not None else []
     again = bool(others)
@@ -79,7 +78,7 @@ def _why_first(f: Any) -> str:
 
 
 def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> str:
-    """Return how a call differs from the earlier trace that is most like it.
+    """Return how a call differs from the most similar earlier trace.
 
     Args:
       static: (static values by position, those by name) of the call; None without any.
@@ -95,13 +94,15 @@ def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> s
 
 
 def _kinds(difference: str) -> int:
-    """Return how many kinds of difference ("shape and dtype": two) a text tells of."""
+    """Return how many kinds of difference a text mentions ("shape and dtype": two)."""
     return 1 + difference.partition("(")[0].count(" and ")
 
 
 def _axes(bound: tuple | None) -> str:
-    """Return a text for the named axes around a call; one of which types say whether values vary
-    along it is marked."""
+    """Return a text for the named axes around a call.
+
+    A star marks axes whose variance is part of types.
+    """
     return ", ".join([f"{n!r}: {b.size}{'*' * b.typed}" for n, b in bound or ()]) or "none"
 
 
@@ -161,7 +162,7 @@ def _listed(names: Any) -> str:
 
 
 def _change(a: Any, b: Any) -> str | None:
-    """Return what differs between two types, as a text; None if they are the same."""
+    """Return the difference of two types as a text; None if they are the same."""
     if a is b:
         return None
     kinds = [

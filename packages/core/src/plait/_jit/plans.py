@@ -1,8 +1,8 @@
-"""Plans of calls of public functions on arrays: what `plait._core.dispatch` finds in its tables.
+"""Plans of calls of public functions on arrays, for the tables of `plait._core.dispatch`.
 
-Invariant: a plan does what the body does for any values of its operands.  A body that looks at
-values can not be staged, and so has no plan; one that gives back what it was given, or what is no
-value of its program, has none either.
+Invariant: a plan computes the same as the body for any values of its operands.  A body that depends
+on values cannot be staged, and so has no plan.  Neither has a body that returns one of its
+operands, or a constant.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from .call_forms import builder
 from .tracing import trace
 
 _ASKED = Plan()
-"""The body is asked each time."""
+"""The plan of a body that runs at each call."""
 
 # ---- Python numbers as operands ----------------------------------------------------------------
 
 
 def number(x: Any) -> Any:
-    """The buffer of a Python number that is an operand; OverflowError if it is too large."""
+    """Return the buffer of a Python number as an operand; OverflowError if it is too large."""
     dtype = WEAK[x.__class__].dtype
     if x.__class__ is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
         raise OverflowError
@@ -39,10 +39,10 @@ _EXACT = {
     float: {"bool", "int32", "float32", "complex64"},
     int: {"bool", "int32", "float32", "complex64", "float64", "complex128"},
 }
-"""Dtypes of arrays beside which a Python number is what it is as an operand of 32 bits.
+"""Dtypes of arrays beside which a Python number is exact as an operand of 32 bits.
 
-Beside narrower ones it would be rounded twice, or wrap where it is refused; beside wider floats it
-would have lost digits."""
+Beside narrower dtypes it would be rounded twice, or wrap where the body refuses it; beside wider
+floats it would have lost digits."""
 _EXACT_64 = {kind: {*names, "int64", "float64", "complex128"} for kind, names in _EXACT.items()}
 
 
@@ -57,7 +57,7 @@ def _is_exact(kind: type, arrays: list[Array]) -> bool:
 def plan(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], with_numbers: bool
 ) -> Plan:
-    """Return how calls of `f` with such arguments are done.
+    """Return the plan for calls of `f` with such arguments.
 
     `args` are arrays, lists or tuples of them, and static arguments; numbers among them are
     operands if `with_numbers`.
@@ -86,14 +86,14 @@ def plan(
     if not arrays or not config.jit:
         return _ASKED
     if any(x.key is not x.aval for x in arrays):
-        return _ASKED  # placed somewhere: the body says what that means
+        return _ASKED  # the body handles placements
     if not all(x.__class__ is Array or _is_exact(x.__class__, arrays) for x in operands):
         return _ASKED
     values = [as_argument(x) for x in operands]
     try:
         traced = trace(body, values, {}, "jit")
     except Exception:
-        return _ASKED  # the body itself says what is wrong, or looks at values
+        return _ASKED  # the body raises the error itself, or depends on values
     program = traced.program
     inputs = set(program.inputs)
     if traced.captured or traced.asked or program.effects or not program.outputs:

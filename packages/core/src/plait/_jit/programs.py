@@ -1,6 +1,6 @@
-"""Programs of functions, to be looked at.
+"""Programs of functions, for inspection.
 
-Invariant: a program that is asked for is traced anew, and kept nowhere.
+Invariant: a requested program is traced anew, and not cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ def make_program(
     Args:
       fun: takes and returns trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: pairs of a name and a size: named axes that collectives in `fun` may speak of.
+      axis_env: pairs of a name and a size: named axes that collectives in `fun` may use.
       return_shape: whether (program, tree of ShapeDtypeStructs of the results) is returned.
 
-    Arrays that `fun` closes over are constants of the program (`.consts`); so are values of
-    transformations that are under way, and the program is then good until these end.
+    Arrays that `fun` closes over are constants of the program (`.consts`).  So are values of
+    transformations under way; the program is then valid until these end.
 
-    Raises ArgumentError if `fun` is no function, TypeRule for an argument that is no array.
+    Raises ArgumentError if `fun` is not a function, TypeRule for an argument that is not an array.
 
     >>> import plait
     >>> print(plait.make_program(lambda x: plait.lax.sin(x) * x)(1.0))
@@ -68,8 +68,8 @@ def make_program(
 def _closed(traced: Traced) -> Program:
     """Return the program with the captured values among its constants.
 
-    They belong to transformations under way, and the program is good for as long as these are; as
-    inputs of the program they would be lost, since nobody would know what to give for them.
+    They belong to transformations under way, and the program is valid as long as these are.  They
+    cannot be inputs of the program, since the caller has no values to pass for them.
     """
     p, n = traced.program, len(traced.captured)
     if not n:
@@ -79,7 +79,7 @@ def _closed(traced: Traced) -> Program:
 
 
 class _Axes(Interpreter):
-    """An interpreter that gives named axes their sizes, and leaves all else to its parent."""
+    """An interpreter that gives named axes their sizes, and delegates the rest to its parent."""
 
     does = "make_program"
 

@@ -1,16 +1,15 @@
-"""Transformations outside of jit, as one program: functions are recorded first, and transformed
-then.
+"""Transformations outside of jit, run as one program: functions are recorded, then transformed.
 
-Transforming a function operation by operation takes a launch for each of them, and some twenty for
-the gradient of a function of ten.  But functions that are transformed again and again do the same
-each time.  So a transformation that has nothing around it may record the function; if what was
-recorded has the structure of something that is compiled already, that is run.  Whatever needs a
-value while the function runs (a branch of Python), has an effect, or a rule of the user's, ends the
-recording: what was recorded is done as ever, and so is the rest (`Recording.resume`).
+Transforming a function operation by operation takes a launch for each one, and some twenty for the
+gradient of a function of ten.  But functions that are transformed again and again do the same each
+time.  So a transformation with no other around it may record the function.  If a program with the
+structure of the recording is compiled already, that program is run.  A recording ends early at a
+branch of Python (which needs a value), an effect, or a custom rule: the recorded operations
+are then executed one by one, and so is the rest (`Recording.resume`).
 
-Invariant: Python code of the user runs once a call.  A compiled program is found by all of what it
-depends on: the transformation, operations, parameters, numbers, types, how they are connected, and
-the settings.
+Invariant: the user's Python code runs once per call.  The cache key of a compiled program holds
+everything that it depends on: the transformation, operations, parameters, numbers, types, their
+connections, and the settings.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,16 +32,18 @@ __all__ = ["Recording", "as_operand", "is_unplaced"]
 
 
 class Recording(Stage):
-    """Records what touches its inputs or numbers alone, and does everything else at once.
+    """A stage that records operations on its inputs, and executes all others at once.
+
+    Operations on numbers alone are recorded too.
 
     Args:
       kind: the class of the transformation's interpreter.
       of: the function as its user wrote it.
-      opening: opens the interpreter of the transformation, and returns it with what the inputs are
-        for it; asked when the recording ends early, and at most once.
+      opening: opens the interpreter of the transformation, and returns it with its values for the
+        inputs; called when the recording ends early, and at most once.
       does: the name of the transformation, if it is not that of the class.
-      settles: whether functions of Python in parameters (custom rules) are staged, as that
-        interpreter would stage them, and recorded; if not they end the recording.
+      settles: whether Python functions in parameters (custom rules) are staged, as that interpreter
+        would stage them, and recorded; otherwise they end the recording.
 
     >>> import plait
     >>> from plait.ext.trace import GROUND, Recording, opened
@@ -67,12 +68,12 @@ class Recording(Stage):
     ):
         super().__init__(GROUND, does or kind.does, of)
         self._kind, self.copies, self.settles = kind, kind.copies, settles
-        self.staging = False  # nobody will ask for a program: it is a way of doing things at once
+        self.staging = False  # it is a form of eager execution, so no program is returned
         self.opening = opening
         self.interpreter: Any = None
         """The interpreter of the transformation, once the recording ended early."""
         self.values: dict[Any, Any] = {}
-        """What variables are for that interpreter, once there is one."""
+        """The values of variables for that interpreter, once the recording ended early."""
         self.is_run = False
 
     @property
@@ -86,7 +87,7 @@ class Recording(Stage):
                 own = True
             elif a.__class__ is not Literal:
                 known = True
-                if isinstance(a, Tracer):  # of another thread, or escaped: not for us to say
+                if isinstance(a, Tracer):  # of another thread, or escaped: the interpreter decides
                     self.resume()
         if self.settles and prim.higher is not None and prim.higher.pending(params):
             if own or self._is_closed_over(params):
@@ -95,7 +96,7 @@ class Recording(Stage):
                 if handle is not None:
                     return apply_through(self, handle, prim, args, params)
                 return self.apply(prim, args, params)
-        # What is made of numbers alone would be a launch of its own at each call.
+        # Operations on numbers alone are recorded, since each would take its own launch.
         if not own and (known or not args or self.interpreter is not None):
             out = GROUND.apply(prim, args, params)
             if prim.higher is not None and prim.higher.custom:
@@ -112,13 +113,13 @@ class Recording(Stage):
         return [self._variable(o) for o in out] if prim.many else self._variable(out)
 
     def _is_closed_over(self, params: dict[str, Any]) -> bool:
-        """Return whether functions that are not staged yet close over values of ours."""
+        """Return whether functions that are not staged yet close over recorded values."""
         users = [p for p in params.values() if p.__class__ is Deferred]
         return any(x.by is self for p in users for x in p.tracers())
 
     def _refuse_enclosed(self, prim: Any, params: dict[str, Any], out: Any) -> None:
-        """Refuse results of a function with a rule that was run as it is, and closes over values of
-        ours, as the transformation does; see `Carrier.refuse_enclosed`."""
+        """Refuse results of a function with a custom rule that ran unrecorded and closes over
+        recorded values, as the transformation does; see `Carrier.refuse_enclosed`."""
         outs = [o for o in components(as_list(out)) if self.owns(o)]
         if outs:
             interpreter = self.resume()
@@ -137,8 +138,10 @@ class Recording(Stage):
         return x if isinstance(value, Tracer) and value.by is interpreter else value
 
     def resume(self) -> Any:
-        """End the recording: do what was recorded under the interpreter of the transformation, and
-        from now on what comes as it comes; return the interpreter."""
+        """End the recording and return the interpreter of the transformation.
+
+        The recorded operations are executed under that interpreter, and later ones as they come.
+        """
         if self.interpreter is None:
             interpreter, values = self.opening()
             eqns, self.eqns = self.eqns, []
@@ -153,7 +156,7 @@ class Recording(Stage):
         return self.interpreter
 
     def value(self, x: Any) -> Any:
-        """Return what a value is for the interpreter of the transformation, after `resume`."""
+        """Return the value of `x` for the interpreter of the transformation, after `resume`."""
         return self.values[x] if self.owns(x) else x
 
     def owns(self, x: Any) -> bool:
@@ -167,13 +170,15 @@ class Recording(Stage):
         key: Any,
         transformed: Callable[..., Any],
     ) -> Any:
-        """Return what the transformed function gives, from a compiled program; None if there is
-        none, or something needed a value while the function ran: then `resume` goes on.
+        """Return the result of the transformed function, from a compiled program.
+
+        The result is None if no program is compiled, or if an operation needed a value while the
+        function ran: then `resume` continues.
 
         Args:
           outs: results that were recorded here.
-          operands: lists of values, which `transformed` gets besides.
-          key: what the transformed function depends on besides types and what was recorded.
+          operands: lists of values, which `transformed` takes besides.
+          key: everything that the transformed function depends on besides types and the recording.
           transformed: `transformed(f, *operands)` applies the transformation to `f`, which takes
             the inputs and returns a list like `outs`, and returns a tree of arrays.
         """
@@ -184,7 +189,7 @@ class Recording(Stage):
         return done
 
     def abandon(self) -> None:
-        """End: what is recorded is gone."""
+        """End the recording, and drop the recorded operations."""
         if self.parent is not None:
             note(self.of, self.does, self.is_run)
         super().abandon()
@@ -205,7 +210,7 @@ class Recording(Stage):
 
         def make() -> Callable[..., Any]:
             recorded = Program(variables, self.eqns, outs)
-            # Staged anew, for variables hold this recording, and that the function and its arrays.
+            # Staged anew: the variables hold this recording, which holds the function and arrays.
             program = staged(lambda *xs: evaluate(recorded, xs), types, self.does)
 
             def whole(consts: list[Any], *operands: Any) -> Any:
@@ -226,21 +231,20 @@ class Recording(Stage):
 
 
 def is_unplaced(x: Any) -> bool:
-    """Return whether a value lies where nobody said it should: the programs of recordings take no
-    others."""
+    """Return whether a value has no explicit placement; recordings become programs only of such
+    values."""
     return x.__class__ is not Array or x.key is x.aval
 
 
 def _acts(prim: Any, params: dict[str, Any]) -> bool:
-    """Return whether an operation has effects, or rules of the user's that are not programs yet."""
+    """Return whether an operation has effects, or custom rules that are not programs yet."""
     if prim.effect is not None or (prim.higher is not None and prim.higher.pending(params)):
         return True
     return any(p.effects or p.axes for p in programs_in(params))
 
 
 def as_operand(x: Any) -> Any:
-    """Return what a jitted function is given for a value: Python's numbers are weak there as they
-    are."""
+    """Return a value as an operand of a jitted function: weak Python numbers stay numbers."""
     if x.__class__ is not Literal:
         return x
     return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)

@@ -1,7 +1,6 @@
-"""Which arguments of a jitted function are static, which donated, and where they are brought.
+"""The roles of a jitted function's arguments: static ones, donated ones, and their placements.
 
-Invariant: positions and names of a role say the same, as the signature has it; an argument has
-one role at most.
+Invariant: positions and names of a role agree by the signature; an argument has at most one role.
 """
 
 import inspect
@@ -26,8 +25,8 @@ from .tracing import Shape, Traced
 class Role(NamedTuple):
     """The arguments that have a role, by position and by name.
 
-    `beyond` is the last of the positions that have no name, since the function takes any number
-    of arguments; -1 if there are none.
+    `beyond` is the last position without a name, for a function with `*args`; -1 if there is
+    none.
     """
 
     nums: frozenset[int]
@@ -47,12 +46,12 @@ def role(
     names: str | Sequence[str] | None,
     what: str,
 ) -> Role:
-    """Return the positions and names of a role; if one of both is not given (None), it is derived
-    from the other by the signature.
+    """Return the positions and names of a role; if one of them is None, it is derived from the
+    other by the signature.
 
-    Raises TypeRule for an argument that `f` does not have; `what` is what the arguments are.
+    Raises ArgumentError for an argument that `f` does not have; `what` names the role.
     """
-    if nums is None and names is None:  # as nearly always
+    if nums is None and names is None:  # the usual case
         return NO_ROLE
     found, given = list(_numbers(nums)), set(_names(names))
     try:
@@ -86,7 +85,7 @@ def role(
 
 def check_count(name: str, n: int, static: Role, donate: Role) -> None:
     """Raise ArgumentError if a call with `n` positional arguments leaves out one that has a role
-    and can not be given by name."""
+    and cannot be given by name."""
     if max(static.beyond, donate.beyond) >= n:
         raise ArgumentError(
             f"{n} positional arguments were given to {name}, of which some beyond are static "
@@ -116,8 +115,10 @@ class SplitCall(NamedTuple):
     fixed_names: dict[str, Any]
 
     def key(self, n: int, name: str) -> tuple[Hashable, ...]:
-        """Return a key of the static values of a call with `n` positional arguments; raise
-        TypeRule if one is not hashable."""
+        """Return a key of the static values of a call with `n` positional arguments.
+
+        Raises OperandTypeError if one is not hashable.
+        """
         fixed, fixed_names = sorted(self.fixed.items()), sorted(self.fixed_names.items())
         try:
             return (
@@ -178,7 +179,7 @@ def donated_leaves(
         *((k in donate.names, kwargs[k]) for k in sorted(kwargs) if k not in static.names),
     ]:
         kind = flatten(jittables.opened(x))[1]
-        # what may be a part of other values, too, is not taken from them
+        # Parts that other values may share are not donated.
         shared = parts_that_may_be_one(kind) if donated else ()
         n = kind.num_leaves
         out += [at + k for k in range(n) if k not in shared] if donated else ()
@@ -210,25 +211,25 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
 
 
 class Destination(Placement, Protocol):
-    """A placement that users give: plait-sharding has them."""
+    """A placement from the user; plait-sharding defines such classes."""
 
     def accept(self, x: Any) -> Array:
-        """Bring an argument there."""
+        """Move an argument there."""
         ...
 
     def constrain(self, x: Any) -> Any:
-        """Return a result that lies there."""
+        """Return a result constrained to lie there."""
         ...
 
 
 def destinations(args: tuple[Any, ...], placements: object) -> list[Destination | None]:
-    """Return where each leaf of the arguments is to lie, of placements that are a tree prefix of
-    them; None leaves the choice open."""
+    """Return the destination of each leaf of the arguments, from placements that are a tree prefix
+    of them; None leaves the choice open."""
     return _each(placements, args, "in_shardings")
 
 
 def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
-    """Return the destination of each leaf of a tree, of placements that are a prefix of it."""
+    """Return the destination of each leaf of a tree, from placements that are a prefix of it."""
     for p in flatten(placements, _is_placement)[0]:
         if not _is_placement(p):
             raise TreeMismatch(
@@ -240,7 +241,7 @@ def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
 
 
 def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[Any, ...]:
-    """Return the arguments, brought to the destinations of their leaves."""
+    """Return the arguments, moved to the destinations of their leaves."""
     leaves, tree = flatten(args)
     brought = (x if p is None else _brought(x, p) for x, p in zip(leaves, there))
     return tree.unflatten(each_leaf(brought, args, "in_shardings: args"))
@@ -249,16 +250,18 @@ def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[A
 def without_chosen(
     args: tuple[Any, ...], there: Sequence[Destination | None]
 ) -> tuple[tuple[Any, ...], list[Destination | None]]:
-    """Return the arguments with shapes for leaves whose places the compiler chooses, or which are
-    to lie on devices of a topology, where nothing is brought; and the destinations of the
-    others."""
+    """Return the arguments with some leaves replaced by shapes, and the other destinations.
+
+    Leaves that the compiler places become shapes, and so do leaves on devices of a topology, to
+    which nothing can be moved.
+    """
     leaves, tree = flatten(args)
     rest = [None if is_chosen_by_compiler(p) or _is_elsewhere(p) else p for p in there]
     return tree.unflatten([_to_be_placed(x, p) for x, p in zip(leaves, there)]), rest
 
 
 def _to_be_placed(x: Any, placement: Any) -> Any:
-    traced = is_tracer(x) and x.__class__ is not Shape  # the compiler divides it anyhow
+    traced = is_tracer(x) and x.__class__ is not Shape  # the compiler places traced values anyway
     if _is_elsewhere(placement):
         aval = as_value(x).aval
         placement.check(aval)
@@ -269,17 +272,17 @@ def _to_be_placed(x: Any, placement: Any) -> Any:
 
 
 def _is_elsewhere(placement: Any) -> bool:
-    """Whether a destination is on devices of a topology."""
+    """Return whether a destination is on devices of a topology."""
     return topology_of(getattr(placement, "place", None)) is not None
 
 
 def is_chosen_by_compiler(placement: Any) -> bool:
-    """Whether a destination is none yet, until the compiler has chosen."""
+    """Return whether the compiler chooses a destination."""
     return getattr(placement, "is_chosen", False)
 
 
 def _settled(placement: Any) -> Any:
-    """Return a placement that depends on where it is asked for as what it is here."""
+    """Return a placement that depends on the mesh in context as it is in this context."""
     return placement.here() if hasattr(placement, "here") else placement
 
 
@@ -303,11 +306,11 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
 
 
 _PLACED = "__plait_placed__"
-"""The attribute of a function that `placed` made: its placements."""
+"""The attribute with the placements of a function that `placed` made."""
 
 
 def with_places(f: Callable[..., Any], traced: Traced) -> Traced:
-    """Return a trace of `f` with where its results were said to lie, if `placed` made it."""
+    """Return a trace of `f` with the placements of its results, if `placed` made it."""
     placements = getattr(f, _PLACED, None)
     if placements is None:
         return traced

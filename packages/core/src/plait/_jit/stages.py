@@ -1,7 +1,6 @@
 """The stages of a jitted function, ahead of a call: staged, lowered, compiled.
 
-Invariant: an executable is called with arguments of exactly the types it was compiled for, or
-refuses them.
+Invariant: an executable refuses arguments that differ from the types it was compiled for.
 """
 
 import weakref
@@ -76,7 +75,7 @@ class ArgInfo:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How an array lies in memory, and where.
+    """The layout of an array in memory, and its sharding.
 
     Attributes:
       major_to_minor: its axes, from the one along which steps in memory are the longest.
@@ -88,7 +87,7 @@ class Format:
 
 
 class _Stage:
-    """What is known of a staged function, in each of its stages.
+    """The common part of all stages of a staged function.
 
     Args:
       traced: the function, staged.
@@ -143,17 +142,17 @@ class _Stage:
         return self.in_tree.unflatten(self._traced.program.in_avals[n:])
 
     def keys(self) -> list:
-        """The types of the arguments, and where they lie, after those of captured values."""
+        """Return the types and placements of the captured values and then of the arguments."""
         return [c.key for c in self._traced.captured] + [
             getattr(v, "key", v.aval) for v in self._traced.values
         ]
 
     def _topology(self) -> Topology | None:
-        """The topology that it is for; None: for devices of this process."""
+        """Return the topology that it is for; None for devices of this process."""
         return topology_in(self._traced.program, self.keys())
 
     def _platform(self) -> str:
-        """The platform that it is for."""
+        """Return the platform that it is for."""
         topology = self._topology()
         return platform() if topology is None else topology.platform
 
@@ -193,10 +192,10 @@ class Lowered(_Stage):
         return module_of(p, self._donated, self.keys(), platforms, locations, tier=tier)
 
     def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
-        """Return the module as text, before the compiler has changed anything.
+        """Return the module as text, before the compiler has changed it.
 
         Args:
-          dialect: "stablehlo", or "hlo" for the text of the HLO that the compiler makes of it.
+          dialect: "stablehlo", or "hlo" for the text of the compiler's HLO.
           debug_info: whether StableHLO names the lines of the user's files.
 
         Raises ArgumentError for other dialects.
@@ -209,8 +208,8 @@ class Lowered(_Stage):
         return jaxlib_api.hlo_of(code) if dialect == "hlo" else mlir.text(code, debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module of StableHLO as an object of MLIR's Python bindings, as jaxlib has them; of
-        the dialect "hlo", XLA's computation, before anything is optimised.
+        """Return the StableHLO module as an object of jaxlib's MLIR bindings; for the dialect
+        "hlo", XLA's computation, before any optimisation.
 
         Raises ArgumentError for other dialects.
 
@@ -227,7 +226,7 @@ class Lowered(_Stage):
         return jaxlib_api.computation_of(code) if dialect == "hlo" else mlir.parse(code)
 
     def cost_analysis(self) -> dict[str, float]:
-        """The runtime's estimate of work, before anything is optimised: "flops" and others.
+        """Return the runtime's estimate of work, before any optimisation: "flops" and others.
 
         >>> import plait
         >>> plait.jit(lambda x: x @ x).lower(plait.numpy.ones((3, 3))).cost_analysis()["flops"]
@@ -248,16 +247,16 @@ class Lowered(_Stage):
     ) -> "Compiled":
         """Compile the module for the platform of this process, and return the executable.
 
-        If arguments lie, or results are to lie, on devices of a topology (plait-sharding), it is
-        compiled for these, and is there to be looked at: it can not be called.
+        If arguments or results lie on devices of a topology (plait-sharding), it is compiled for
+        these.  Such an executable can be inspected, but not called.
 
         Args:
-          compiler_options: names and values of XLA's flags, besides those that `jit` was given.
+          compiler_options: names and values of XLA's flags, in addition to those of `jit`.
 
-          tier: how long the compiler may take, as for `jit`; None: the tier that `jit` was given.
+          tier: how long the compiler may take, as for `jit`; None: the tier given to `jit`.
 
-        Raises ArgumentError if the compiler does not know one of the flags, for other tiers, and
-        for what was lowered for other platforms only.
+        Raises ArgumentError for a flag that the compiler does not have, for another tier, and for a
+        function lowered for other platforms only.
         """
         traced, keys, topology = self._traced, self.keys(), self._topology()
         target = platform() if topology is None else topology.platform
@@ -276,7 +275,7 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """An executable: called as the function is, with arguments of the types it was compiled for.
+    """An executable, called like the function, with arguments of the types it was compiled for.
 
     Static arguments are left out: their values are part of the program.  Donated arguments are
     deleted.
@@ -291,7 +290,7 @@ class Compiled(_Stage):
     _loaded: Any
     _wanted: list[Any]
     _way: Way
-    """Does a call with arrays of just these types, and gives others to `_general`."""
+    """Performs a call with arrays of exactly these types, and gives others to `_general`."""
 
     def __init__(
         self,
@@ -321,7 +320,7 @@ class Compiled(_Stage):
         self._front = [c.buffer() for c in traced.captured]
 
     def _look_at(self, module: Module, loaded: Loaded, topology: Topology) -> None:
-        """Take what was compiled for devices that are not here."""
+        """Take a module that was compiled for devices that are not here."""
         program, name = self._traced.program, self._traced.program.name
 
         def refuse(*call: Any) -> Any:
@@ -339,8 +338,10 @@ class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it on the arguments that are not static; return the tree of results.
 
-        Raises TreeMismatch for arguments of another structure, and ArgumentError for one of another
-        shape, dtype or placement than what it was compiled for, and for one that is being traced.
+        Raises:
+          TreeMismatch: the arguments have another structure.
+          ArgumentError: an argument is traced, or its shape, dtype or placement differs from the
+            one that the executable was compiled for.
         """
         try:
             return self._way(args, kwargs)
@@ -349,12 +350,12 @@ class Compiled(_Stage):
             raise
 
     def _direct(self) -> Way:
-        """Return the function that does calls of the form that it was compiled for."""
+        """Return the function that performs calls of the form that it was compiled for."""
         found = weakref.ref(self)
 
         def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             compiled = found()
-            assert compiled is not None  # who calls it holds it
+            assert compiled is not None  # the caller holds it
             return compiled._general(args, kwargs)
 
         if self._traced.captured:
@@ -406,11 +407,11 @@ class Compiled(_Stage):
         return jaxlib_api.hlo_text(self._loaded)
 
     def collectives(self) -> list[Collective]:
-        """Return what devices send each other in a call, in the order of the program: a list of
+        """Return the transfers between devices in a call, in the order of the program: a list of
         `plait.stages.Collective`, with the bytes and the lines they come from.
 
-        Lines are not in what is run, so this compiles the program once more, with them.  What a
-        loop does at each turn is there once.
+        The executable has no source lines, so this compiles the program once more, with them.  A
+        collective in a loop is listed once.
 
         >>> import plait
         >>> plait.jit(lambda x: x * 2).lower(1.0).compile().collectives()
@@ -433,7 +434,7 @@ class Compiled(_Stage):
         return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)
 
     def memory_analysis(self) -> Any:
-        """Return how much memory a call takes, as the compiler counts it.
+        """Return how much memory a call takes, according to the compiler.
 
         The attributes `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes` and
         `alias_size_in_bytes` (results in the memory of donated arguments) are ints.
@@ -444,13 +445,14 @@ class Compiled(_Stage):
         """Return the compiler's estimate of the work of a call: a dict of numbers by name, such
         as "flops" and "bytes accessed".
 
-        Where the compiler of a topology has none, it is that of this process for what it made."""
+        If the compiler of a topology has no estimate, that of this process estimates its program.
+        """
         return jaxlib_api.cost_of_compiled(client(), self._loaded)
 
     @property
     def out_info(self) -> Any:
-        """The results as a tree of ShapeDtypeStructs, with where they will lie, if that was said
-        of any argument or result."""
+        """The results as a tree of ShapeDtypeStructs, with their placements if any argument or
+        result has one."""
         shapes, tree = flatten(self._traced.shapes())
         there = [k.placement for k in self._run.keys]
         return tree.unflatten(
@@ -458,34 +460,34 @@ class Compiled(_Stage):
         )
 
     def runtime_executable(self) -> Any:
-        """The runtime's own executable, an object of jaxlib's."""
+        """Return the runtime's own executable, an object of jaxlib's."""
         return self._loaded
 
     @property
     def input_shardings(self) -> Any:
-        """Where arguments lie: a tree of shardings (of plait-sharding) like (args, kwargs)."""
+        """The shardings (of plait-sharding) of arguments, as a tree like (args, kwargs)."""
         return self.in_tree.unflatten([_sharding(k) for k in self._wanted])
 
     @property
     def placements(self) -> list[Any]:
-        """Of each leaf of (args, kwargs) where it must lie; None where nobody said."""
+        """The required placement of each leaf of (args, kwargs); None where it is not set."""
         return [k.placement for k in self._wanted]
 
     @property
     def output_shardings(self) -> Any:
-        """Where results lie: a tree of shardings like them."""
+        """The shardings of results, as a tree like them."""
         return self.out_tree.unflatten([_sharding(k) for k in self._run.keys])
 
     @property
     def input_formats(self) -> Any:
-        """How arguments lie in memory, and where: a tree of `Format`s like (args, kwargs)."""
+        """The memory layouts and shardings of arguments, as a tree like (args, kwargs)."""
         every = self._loaded.get_parameter_layouts()
         own = every[len(every) - len(self._wanted) :]  # after those of captured values
         return self.in_tree.unflatten(_formats(own, self._wanted))
 
     @property
     def output_formats(self) -> Any:
-        """How results lie in memory, and where: a tree of `Format`s like them."""
+        """The memory layouts and shardings of results: a tree of `Format`s like them."""
         every = self._loaded.get_output_layouts()
         own = every[len(every) - len(self._run.keys) :]  # after the tokens of ordered effects
         return self.out_tree.unflatten(_formats(own, self._run.keys))
@@ -500,7 +502,8 @@ def _formats(layouts: list, keys: Sequence[Any]) -> list[Format]:
 
 
 def _major_to_minor(layout: Any) -> tuple[int, ...]:
-    """The axes of a layout; the runtime writes them from minor to major, like `{1,0:T(8,128)}`."""
+    """Return the axes of a layout, which the runtime writes from minor to major, like
+    `{1,0:T(8,128)}`."""
     axes = str(layout).strip("{}").partition(":")[0]
     return tuple([int(n) for n in reversed(axes.split(","))]) if axes else ()
 
@@ -520,12 +523,12 @@ class Staged(_Stage):
 
     @property
     def program(self) -> Program:
-        """The Program that the function's Python was recorded as."""
+        """The Program that the function's Python code was recorded as."""
         return self._traced.program
 
     @property
     def jaxpr(self) -> Program:
-        """The same as `program`, by the name that JAX has for it."""
+        """The same as `program`, under JAX's name."""
         return self.program
 
     @property
@@ -535,7 +538,7 @@ class Staged(_Stage):
 
     @property
     def captured(self) -> list:
-        """Values of transformations under way that the function closes over.
+        """The values of transformations under way that the function closes over.
 
         They are the first inputs of the program, in this order.
         """
@@ -548,8 +551,8 @@ class Staged(_Stage):
           lowering_platforms: names of platforms ("cpu", "cuda", ...), which need not be here; by
             default that of this process.
 
-        Raises ArgumentError for unknown platforms, OperandTypeError for a program that reads or
-        writes what is no array.
+        Raises ArgumentError for unknown platforms, OperandTypeError for a program that takes a
+        handle, which is not an array.
         """
         kept = [a for a in self._traced.program.in_avals if a.dtype in Handle.of_dtype]
         if kept:
@@ -567,8 +570,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Jitted(Protocol[P, R_co]):
-    """What `jit` returns, for annotations: a function with the parameters and the result of the
-    one that was jitted, and the methods by which it is looked at without being run.
+    """The type of jitted functions, for annotations.
+
+    It has the parameters and the result of the original function, and methods to inspect it without
+    running it.
 
     Arguments of `trace`, `lower` and `eval_shape` may be ShapeDtypeStructs instead of arrays.
 
@@ -586,7 +591,7 @@ class Jitted(Protocol[P, R_co]):
         ...
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run the function, which is compiled for arguments of types that it has not had yet."""
+        """Run the function, which is compiled at the first call for each set of types."""
         ...
 
     @overload
@@ -601,8 +606,10 @@ class Jitted(Protocol[P, R_co]):
         ...
 
     def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
-        """Stage the function for the types of these arguments, and return it as StableHLO: for
-        the platform of this process, or for those that are named."""
+        """Stage the function for the types of these arguments, and return it as StableHLO.
+
+        The platform is that of this process, or those in `lowering_platforms`.
+        """
         ...
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
@@ -610,5 +617,5 @@ class Jitted(Protocol[P, R_co]):
         ...
 
     def clear_cache(self) -> None:
-        """Forget everything that was traced and compiled of this function."""
+        """Drop all traces and executables of this function."""
         ...

@@ -1,8 +1,9 @@
 """Tracing: a function of trees of arrays becomes a Program, for types of its arguments.
 
-Invariant: a trace is remembered by the types and trees of the arguments, which of their parts are
-one (`same_parts`), the settings, the named axes around it and, if it asked for them, its
-surroundings, and nothing else; one that captured values of other interpreters is not kept.
+Invariant: the cache key of a trace holds the types and trees of the arguments, and which of their
+parts are one object (`same_parts`); also the settings and the named axes.  It holds the
+surroundings if the function depends on them, and nothing else.  A trace that captured values of
+other interpreters is not kept.
 """
 
 import weakref
@@ -37,8 +38,8 @@ class Traced(NamedTuple):
       captured: values of other interpreters that the function closed over.
       tree: the structure of its results.
       values: the flat arguments.
-      asked: whether the function asked what surrounds it (`plait._base.surroundings`).
-      places: where jit was told that results shall lie, if it was: a placement or None for each.
+      asked: whether the function depends on its surroundings (`plait._base.surroundings`).
+      places: the placements of results that jit was given: a placement or None for each.
     """
 
     program: Program
@@ -78,12 +79,14 @@ def trace(
     """Stage `f` on the types of its arguments.
 
     Args:
+      f: the function.
+      args, kwargs: its arguments.
       does: the transformation, for messages.
-      keep: remembers traces, by types and trees of arguments and by settings.
+      keep: a table of traces, keyed on types and trees of arguments and on settings.
       on: the stage to use.
-      avals: types of the flat arguments, where they are not those of the arguments (rows).
-      same: whether parts of arguments that are one object are one value for `f`; loops, whose next
-        turn has others, see to it that they stay so.
+      avals: types of the flat arguments, where they differ from those of the arguments (rows).
+      same: whether parts of the arguments that are one object are one value for `f`.  Loops
+        must check that they stay one from turn to turn.
     """
     if not callable(f):
         raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
@@ -95,7 +98,7 @@ def trace(
     axes = bound_axes()
     one = alike(tree, values) if same else ()
     if one and any(avals[i] is not avals[j] for i, j in zip(parts_that_may_be_one(tree), one)):
-        one = ()  # a row of an array, and the whole of it
+        one = ()  # a row of an array is not the whole array
     key = exact_key(tree), avals, config.state, tuple(axes.items()) if axes else None, one, None
     if keep is not None:
         found: Any = keep.get(key)
@@ -103,7 +106,7 @@ def trace(
             return Traced(found[0], found[1], found[2], values)
         found = keep.get((*key[:-1], around()))
         if found is not None:
-            ask()  # whoever keeps what is made of this trace must know that it depends
+            ask()  # a caller that caches a result of this trace must see that it depends
             return Traced(found[0], found[1], found[2], values, True)
         if config.explain_cache_misses:
             explain(does, f, (*key[:-1], around() or None), keep)
@@ -126,9 +129,9 @@ def trace(
     asked = last_asked() is not before
     assert out_tree is not None  # `flat` was run
     hit = program, captured, out_tree
-    # Captured values belong to the interpreters around this very call: another call with equal
-    # types may capture others, so such a trace is good for one call only.  One that was given
-    # shapes for values has more inputs than arguments, and is good for its types only.
+    # Captured values belong to the interpreters around this call.  Another call with equal types
+    # may capture others, so such a trace serves one call only.  A trace of shapes without values
+    # may have more inputs than arguments, and serves its types only.
     whole = len(program.inputs) == len(captured) + len(avals)
     if keep is not None and whole and all(map(is_lasting, captured)):
         make_room(keep)
@@ -137,17 +140,17 @@ def trace(
 
 
 MOST = 2048
-"""The most traces of a function, and its most sets of static values, that are kept: calls that
-differ each time, in a size or a number that is static, would take all memory in the end."""
+"""The most traces of a function, and the most sets of static values, that are kept.  Without this
+limit, calls that differ each time in a size or a static number would fill memory."""
 
 
 def is_full(table: dict[Any, Any]) -> bool:
-    """Return whether a table has as many entries as are kept."""
+    """Return whether a table has as many entries as may be kept."""
     return len(table) >= MOST
 
 
 def make_room(table: dict[Any, Any]) -> bool:
-    """Drop the older half of a table that is full; return whether it was."""
+    """Drop the older half of a full table; return whether it was full."""
     if not is_full(table):
         return False
     for key in list(table)[: MOST // 2]:
@@ -156,7 +159,7 @@ def make_room(table: dict[Any, Any]) -> bool:
 
 
 _OPENING = ("jit", "eval_shape", "make_program")
-"""What takes values of jittable classes apart."""
+"""Transformations that take values of jittable classes apart."""
 
 
 def arguments(
@@ -164,7 +167,7 @@ def arguments(
 ) -> tuple[list[Any], TreeDef]:
     """Return (values, tree) of the arguments of a transformed function.
 
-    Raises TypeRule, naming the argument, if one is no array; `does` names the transformation.
+    Raises TypeRule, naming the argument, if one is not an array; `does` names the transformation.
     """
     leaves, tree = flatten((args, kwargs))
     return [
@@ -176,8 +179,8 @@ def arguments(
 def checked_argument(
     x: object, i: int, args: Sequence[Any], kwargs: Mapping[str, Any], does: str
 ) -> Value:
-    """Return leaf `i` of the arguments as a value; raise NotAnArrayError, naming it,
-    if it is no array."""
+    """Return leaf `i` of the arguments as a value; raise NotAnArrayError, naming it, if it is not
+    an array."""
     try:
         return admitted(x)
     except NotAnArrayError as e:
@@ -193,7 +196,7 @@ def checked_argument(
 
 def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
     """Return leaf `i` of the results `out` of a transformed function as a value; raise TypeRule,
-    naming leaf and function, if it is no array."""
+    naming leaf and function, if it is not an array."""
     try:
         value = admitted(x)
     except TypeRule:
@@ -210,10 +213,9 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
 
 
 def of_shape_only(x: object) -> Value | None:
-    """Return a value that has a type and nothing else, for a ShapeDtypeStruct where shapes are all
-    that is asked for: within `eval_shape`; else None.
+    """Return a value with a type only, for a ShapeDtypeStruct within `eval_shape`; else None.
 
-    It is an input of the program that `eval_shape` stages, which nobody runs."""
+    It is an input of the program that `eval_shape` stages, which is never run."""
     by: Interpreter | None = current() if isinstance(x, ShapeDtypeStruct) else None
     while by is not None:
         if isinstance(by, Stage) and by.does == "eval_shape":
@@ -234,17 +236,17 @@ class Traces(dict[tuple[Any, ...], Any]):
         self.versions, self.owner = {}, _nobody
 
     def under(self, key: Any) -> dict[Any, Any]:
-        """Return the table of the traces that are kept for a set of static values."""
+        """Return the table of the traces for a set of static values."""
         if key not in self:
             make_room(self)
         return self.setdefault(key, {})
 
     def __reduce__(self):
-        return Traces, ()  # a function that is pickled by its contents leaves them behind
+        return Traces, ()  # a function that is pickled by its contents leaves its traces behind
 
 
 def _nobody() -> None:
-    """Return None: traces that were pickled with a function are those of no function."""
+    """Return None: traces that were pickled with a function belong to no function."""
 
 
 _ATTRIBUTE = "__plait_traces__"
@@ -256,17 +258,17 @@ def kept(f: Callable[..., Any]) -> Traces:
     """Return the traces of `f`, which are kept for as long as `f` lives.
 
     They are found by identity, never by equality: two layers that compare equal may hold different
-    weights, and would run each other's programs.  A function holds its traces itself rather than in
-    a table of weak keys: a program may refer to the function it was traced from (by a custom rule
-    that mentions it), and a table would then keep both for ever, while a cycle is collected.
+    weights, and would run each other's programs.  A function holds its traces itself, instead of a
+    table of weak keys.  A program may refer to the function it was traced from (in a custom rule);
+    a table would then keep both forever, while a cycle is collected.
     """
     held = f.__dict__.get(_ATTRIBUTE) if f.__class__ is FunctionType else _kept.get(id(f))
-    if held is not None and held.owner() is f:  # else copied by functools.wraps, or of the dead
+    if held is not None and held.owner() is f:  # else copied by functools.wraps, or of a dead one
         return held
     traces, k, store = Traces(), id(f), _kept
 
     def forget(ref: object) -> None:
-        # by the time this is called another object may have the number, and traces of its own
+        # When this is called, another object may already have the id, with its own traces.
         if k in store and store[k].owner is ref:
             del store[k]
 
@@ -286,27 +288,27 @@ def kept(f: Callable[..., Any]) -> Traces:
 def shared(f: Callable[..., Any]) -> dict[Any, Any]:
     """Return the dictionary that all jits of `f` share, for as long as `f` lives.
 
-    Versions refer to `f`.  A function that holds them itself is a cycle, which is collected; for
-    any other callable the table of traces would hold them, and they would keep `f` alive for ever:
-    its jits share nothing.
+    Versions refer to `f`.  A function that holds them itself forms a cycle, which is collected.
+    For any other callable the table of traces would hold them, and they would keep `f` alive
+    forever.  So the jits of such a callable share nothing.
     """
     return kept(f).versions if f.__class__ is FunctionType else {}
 
 
 def kept_traces_cleared() -> None:
-    """Forget the traces of all functions."""
+    """Drop the traces of all functions."""
     for traces in list(_all.values()):
         traces.clear()
 
 
 class ShapeDtypeStruct:
-    """A shape and a dtype, where an array would be too much.
+    """A shape and a dtype, in place of an array.
 
     Args:
       shape: ints or symbolic sizes.
-      dtype: anything numpy takes for a dtype.
+      dtype: any value that numpy accepts as a dtype.
       weak_type: whether the dtype gives way to others.
-      sharding: where it is, or how a type says that it is divided; None leaves that open.
+      sharding: its placement, or the sharding in its type; None leaves that open.
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
@@ -322,8 +324,8 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> "ShapeDtypeStruct":
-        """The shape, the dtype and the weakness of an array, of a traced value or of anything that
-        has a shape and a dtype; where an array was placed on purpose, its sharding too.
+        """Return the shape, dtype and weakness of an array, of a traced value or of any object with
+        a shape and a dtype; and the sharding of an array that was placed on purpose.
 
         >>> import plait
         >>> plait.ShapeDtypeStruct.like(plait.numpy.ones((2, 3)))
@@ -367,7 +369,7 @@ class ShapeDtypeStruct:
 
 
 class Shape(Tracer):
-    """An argument without contents: staging and lowering need its type and its place only."""
+    """An argument without contents: staging and lowering need only its type and its place."""
 
     __slots__ = ("key",)
 
@@ -377,8 +379,10 @@ class Shape(Tracer):
 
 
 def shapes_only(tree_: Any) -> Any:
-    """Return a tree of arguments with a Shape, which can be staged, for each ShapeDtypeStruct and
-    each other object that has a shape and a dtype and is no array."""
+    """Return a tree of arguments in which ShapeDtypeStructs become Shapes, which can be staged.
+
+    So do other objects that have a shape and a dtype and are not arrays.
+    """
     leaves, tree = flatten(jittables.opened(tree_))
     shapes = [_shape_of(x) for x in leaves]
     for i, x in enumerate(shapes):
@@ -389,7 +393,7 @@ def shapes_only(tree_: Any) -> Any:
 
 
 def _expect_divisible(x: Any, placement: Any, path: str) -> None:
-    """Raise, naming the argument, unless its type can say that it is divided so."""
+    """Raise AxisError, naming the argument, unless its sizes allow the sharding in its type."""
     try:
         placement.check(x.aval)
     except AxisError as e:
@@ -398,7 +402,7 @@ def _expect_divisible(x: Any, placement: Any, path: str) -> None:
 
 def _shape_of(x: Any) -> Any:
     if isinstance(x, ShapeDtypeStruct):
-        # a PartitionSpec alone is over the mesh in context
+        # A PartitionSpec alone refers to the mesh in context.
         here = getattr(x.sharding, "here", None)
         return Shape(_entering(x.aval), x.sharding if here is None else here())
     if isinstance(x, Value) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
@@ -410,7 +414,7 @@ def _shape_of(x: Any) -> Any:
 
 
 def _entering(aval: Aval) -> Aval:
-    """The type that an array of this type has where it enters, as the setting x64 says."""
+    """Return the type that an array of this type has as an argument, under the setting x64."""
     if aval.category == OPAQUE:
         return aval
     dtype = canonical(aval.dtype)
@@ -419,10 +423,10 @@ def _entering(aval: Aval) -> Aval:
 
 @border
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
+    """Return the shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 
     Arguments are arrays, ShapeDtypeStructs or other objects with a shape and a dtype; the result is
-    a tree of ShapeDtypeStructs.  `fun` may give ShapeDtypeStructs to jitted functions, and return
+    a tree of ShapeDtypeStructs.  `fun` may pass ShapeDtypeStructs to jitted functions, and return
     them.
 
     >>> import plait
@@ -437,12 +441,12 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def traced_shapes(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Traced:
-    """Stage `fun` for arguments of which the shapes alone are known."""
+    """Stage `fun` for arguments with known shapes only."""
     return trace(fun, shapes_only(args), shapes_only(kwargs), "eval_shape", kept(fun))
 
 
 def typeof(x: Any) -> Aval:
-    """The type of an array, a traced value or a Python number: its shape, dtype and weakness.
+    """Return the type of an array, a traced value or a Python number: shape, dtype and weakness.
 
     >>> import plait
     >>> plait.typeof(plait.numpy.ones((2, 3))), plait.typeof(1.0)

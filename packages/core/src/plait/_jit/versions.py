@@ -1,13 +1,13 @@
-"""A function with one set of static values, and its calls: staged, compiled, found again.
+"""A function with one set of static values, and its calls: staged, compiled, cached.
 
-Invariant: an executable is found by the structure of the arguments, the dispatch keys of their
-leaves, i.e. interned types and placements, and which parts are one (`same_parts`), and nothing
-else; all that is found is forgotten when a setting changes.  What depends on surroundings is found
-in versions for these alone.
+Invariant: the cache key of an executable holds the structure of the arguments, the dispatch keys of
+their leaves (interned types and placements), and which parts are one (`same_parts`).  All entries
+are dropped when a setting changes.  Entries that depend on surroundings are kept in separate
+versions for each surroundings.
 """
 
 # pyright: reportPrivateUsage=false
-# (arrays are taken apart here without a call: see `plait._core.array`)
+# (arrays are unpacked here without a call: see `plait._core.array`)
 
 import sys
 import weakref
@@ -46,12 +46,12 @@ class Entry(NamedTuple):
 
     Attributes:
       run: the executable, a function of buffers.
-      handlers: receive its results.
+      handlers: convert its results.
       key: the dispatch key of the result, where that is one array.
       build: makes the tree of results from their buffers, where it is not.
-      direct: (jaxlib's executable, keys of its results) if nothing is wrapped around its run, so
-        that jaxlib may run it by itself; else None.
-      swap: of an executable that is in use until another tier of it is there; else None.
+      direct: (jaxlib's executable, keys of its results) if its run has no wrappers, so that jaxlib
+        may run it by itself; else None.
+      swap: the wait for a better tier, if this executable is temporary; else None.
     """
 
     run: Callable[[list[Any]], Any]
@@ -70,12 +70,12 @@ class Version:
       donated: numbers of the donated flat arguments.
       inline: whether staged calls become the operations of `f`.
       options: flags and tier of the compiler.
-      is_shared: whether `f` itself holds this version, for all its jits: it is then not held here,
+      is_shared: whether `f` itself holds this version, for all its jits.  It is then not held here,
         so that it is freed without the collector.
-      is_apart: whether it is asked in one and the same surroundings only.
+      is_apart: whether it serves only calls in the same surroundings.
 
-    `asks` says whether a trace of it has asked what surrounds it: what such traces are compiled to
-    is kept by versions that are apart.
+    `asks` says whether a trace of it depended on its surroundings; executables of such traces are
+    kept by versions that are apart.
     """
 
     __slots__ = (
@@ -120,7 +120,7 @@ class Version:
         if self._traces is not None:
             return self._f
         f = self._f()
-        assert f is not None  # whoever calls this version holds it
+        assert f is not None  # the caller of this version holds it
         return f
 
     @property
@@ -145,14 +145,14 @@ class Version:
         """Apply the function as one operation of the current interpreter; return its results."""
         if not config.jit:
             leaves, tree = flatten((args, kwargs))
-            # numpy's could be written into, which is nobody's intention where values are traced
+            # Functions could write into numpy arrays, which is unintended where values are traced.
             leaves = [as_value(x) if isinstance(x, ndarray) else x for x in leaves]
             args, kwargs = tree.unflatten(leaves)
             return self.f(*args, **kwargs)
         # Traces depend on the named axes around them, which `calls` is not keyed on.
         alone = not kwargs and not self.inline and not named_axes()
         if alone:
-            try:  # flat values, whose trace captured nothing: the call and no more
+            try:  # flat values, whose trace captured nothing, need only the call itself
                 params, tree = self.calls[
                     tuple([x.aval if x.__class__ in _VALUES else x for x in args])
                 ]
@@ -179,8 +179,11 @@ class Version:
     # ---- on arrays ----
 
     def entry(self, tree: TreeDef, values: Sequence[Array]) -> Entry | None:
-        """Return the compiled call for these leaves; None if the function closes over values of a
-        transformation that is under way, since these are known to its interpreter alone."""
+        """Return the compiled call for these leaves.
+
+        The result is None if the function closes over values of a transformation under way, which
+        only its interpreter can use.
+        """
         keys = tuple([x.key for x in values])
         key = exact_key(tree), keys, *alike(tree, values)
         found = self.entries.get(key)
@@ -192,28 +195,28 @@ class Version:
             found = _compiled(traced, keys, self.donated, self.options)
             if self.is_apart or not traced.asked:
                 if make_room(self.entries):
-                    self.forget()  # what leads to those that are gone, too
+                    self.forget()  # tables may lead to the dropped entries
                 self.entries[key] = found
                 self.forget_with(found)
         return found
 
     def forget_with(self, entry: Entry) -> None:
-        """Forget what is in the tables when another tier of an entry is there.
+        """Drop the tables when another tier of an entry is ready.
 
-        Called after the entry was put into a table: had the other tier come in between, it would
-        stay there.
+        Call this after putting the entry into a table: if the other tier arrived in between, the
+        entry would stay there.
         """
         if entry.swap is not None:
             entry.swap.tell(self.forget)
 
 
 class _Compiled:
-    """A compiled program, and what makes the trees of its results.
+    """A compiled program, and the builders of its result trees.
 
     Attributes:
-      made: the executable, in the best tier that is there.
-      builds: builders by the structure of the results; they are good for every tier.
-      swap: where a better tier is being compiled; else None.
+      made: the executable, in the best tier that is ready.
+      builds: builders by the structure of the results; they serve every tier.
+      swap: the wait for a better tier that is being compiled; else None.
     """
 
     __slots__ = ("made", "builds", "swap")
@@ -249,9 +252,9 @@ def _compiled(
         warn_of_unusable(program, shifted)
         return _Compiled(program, shifted, all_keys, options)
 
-    # Kept on the program, not here: equal traces of other versions find it, and it dies with them.
+    # Kept on the program, not here: equal traces of other versions share it, and it dies with them.
     kept = derived(program, ("executable", shifted, all_keys, options), make)
-    swap = kept.swap  # read first: if it is None, what is made is what stays
+    swap = kept.swap  # read before `made`: if it is None, `made` is the last tier
     made, builds = kept.made, kept.builds
     itself = jaxlib_api.executable_of(made.run)
     direct = None if itself is None else (itself, made.keys)
@@ -266,7 +269,7 @@ def _compiled(
 
 
 class Done(NamedTuple):
-    """A call that was done: its form, the keys of its leaves, and the entry that did it."""
+    """A completed call: its form, the keys of its leaves, and its entry."""
 
     form: CallForm
     keys: tuple[Key, ...]
@@ -274,9 +277,10 @@ class Done(NamedTuple):
 
 
 def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None]:
-    """Do a call in the general way; return its results, and what the call was unless it was staged.
+    """Perform a call in the general way; return its results, and its description unless it was
+    staged.
 
-    This is the one place where arguments are checked, and where a miss is compiled.
+    Arguments are checked, and misses compiled, in this function only.
     """
     args, kwargs = jittables.opened((args, kwargs))
     leaves, tree = flatten((args, kwargs))
@@ -287,7 +291,7 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
         return version.staged(args, kwargs), None
     values = [_concrete(x, i, args, kwargs, version.donated) for i, x in enumerate(leaves)]
     for x in values:
-        x.buffer()  # a deleted array is refused before anything is traced or compiled for it
+        x.buffer()  # refuses a deleted array before anything is traced or compiled for it
     entry = version.entry(tree, values)
     if entry is None:
         return version.staged(args, kwargs), None
@@ -302,10 +306,10 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, Done | None
 
 
 def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Take their buffers from arrays that were donated.
+    """Remove the buffers of arrays that were donated.
 
-    An Array without `_buf` falls out of every fast path, so the error needs no check there.  One
-    array may have been given twice.
+    An Array without `_buf` falls out of every fast path, so the error needs no check there.  An
+    array may be among the leaves twice.
     """
     for x, kind in zip(leaves, kinds):
         if kind == "d" and x.__class__ is Array and hasattr(x, "_buf"):
@@ -336,19 +340,19 @@ def _letter(x: Any, value: Array, donated: bool) -> str:
 
 
 def _made(donated: bool) -> str:
-    """The letter of a leaf that is made an array first."""
+    """Return the letter of a leaf that is converted to an array first."""
     return "o" if donated else "v"
 
 
 def _kept_as_is(x: Any, value: Array) -> bool:
-    """Return whether the runtime gives a numpy array the dtype that we give it."""
+    """Return whether the runtime gives a numpy array the same dtype as Plait."""
     return x.__class__ is not ndarray or x.dtype == value.aval.dtype
 
 
 def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
-    """Return whether the runtime can take a call's numpy arrays as they are.
+    """Return whether the runtime can take a call's numpy arrays directly.
 
-    Jaxlib does it under switches that jax, where it has been imported, sets as it needs them.
+    Jaxlib does so under switches of the process, which jax changes once it is imported.
     """
     return (
         entry.direct is not None
@@ -358,12 +362,12 @@ def _hostable(entry: Entry, values: Sequence[Array]) -> bool:
 
 
 def hosted(version: Version, form: CallForm, keys: Sequence[Key]) -> Callable[..., Any]:
-    """Return the function of buffers and numpy arrays that does calls of this form.
+    """Return the function of buffers and numpy arrays that performs calls of this form.
 
-    jaxlib itself remembers the types it was called with, and calls `miss` for others.
+    jaxlib itself caches the types it was called with, and calls `miss` for others.
     """
     known = [None if kind == "n" else k for kind, k in zip(form.leaves, keys)]
-    found = weakref.ref(version)  # which has this function in its tables
+    found = weakref.ref(version)  # the version has this function in its tables
 
     def miss(*operands: Any) -> tuple[Any, Any, bool]:
         version = found()

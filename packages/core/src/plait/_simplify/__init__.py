@@ -1,13 +1,13 @@
-"""Smaller programs that do the same: dead code, common subexpressions, identities, inlining.
+"""Smaller programs with the same results: dead code, common subexpressions, identities, inlining.
 
-    simplify(program)        everything that is exact, here and in sub-programs
-    dce(program, keep)       only what some of the outputs need
-    inline_calls(program)    calls replaced by what they call
-    rerolled(program, ...)   equal layers as a scan
+    simplify(program)        apply all exact rules, here and in sub-programs;
+    dce(program, keep)       keep only the equations that some of the outputs need;
+    inline_calls(program)    replace calls by the called programs;
+    rerolled(program, ...)   roll equal layers into a scan.
 
 Invariant: a program computes the same bits before and after.  Types, names, inputs, the order of
-effects, and how often each of them happens stay; an identity that IEEE arithmetic lacks (x + 0.0
-for x = -0.0, x * 0.0 for x = nan) is not used.  What is made of a program is kept on it.
+effects, and the number of times that each happens stay.  An identity that IEEE arithmetic lacks
+(x + 0.0 for x = -0.0, x * 0.0 for x = nan) is not used.  Results are cached on the program.
 """
 
 from . import identities as _identities

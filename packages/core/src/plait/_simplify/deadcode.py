@@ -1,6 +1,6 @@
-"""What nobody needs: equations, and inputs and outputs of sub-programs.
+"""Dead code elimination: unused equations, and unused inputs and outputs of sub-programs.
 
-Invariant: what acts on the world stays.
+Invariant: equations with effects stay.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,14 @@ from .pieces import remade
 
 
 def dce(program: Program, keep: Sequence[bool] | None = None) -> tuple[Program, tuple[bool, ...]]:
-    """What some outputs need, and no more: (the program, which inputs are left).
+    """Return the program reduced to what some outputs need, and for each input whether it is left.
 
     Args:
+      program: the program.
       keep: for each output whether it is wanted; by default all are.
 
-    Equations that act on the world stay.  Sub-programs lose what nobody needs: unused operands,
-    unwanted results, and what loops carry along for nothing.
+    Equations with effects stay.  Sub-programs lose unused operands, unwanted results, and parts of
+    a loop's carry that no result depends on.
     """
     wanted = (True,) * len(program.outputs) if keep is None else tuple(map(bool, keep))
     return derived(program, ("dce", wanted), lambda: _needed(program, wanted))
@@ -37,11 +38,11 @@ def _needed(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[
 
 
 def narrowed(e: Eqn, live: set[Any]) -> Eqn:
-    """An operation with programs in its cheaper way, without the slots that nobody needs.
+    """Return an operation with programs in its cheaper form, without unused slots.
 
-    Which these are follows from the wiring: one that no wanted result depends on, through any
-    program and any turn of a loop.  Operations with custom rules stay as they are, since a rule
-    may need what the function itself does not.
+    A slot is unused if no wanted result depends on it, through any program and any turn of a loop;
+    this follows from the wiring.  Operations with custom rules stay unchanged, since a rule may
+    need values that the function itself does not.
     """
     e = fewer(e, live)
     higher = e.prim.higher
@@ -69,9 +70,9 @@ def narrowed(e: Eqn, live: set[Any]) -> Eqn:
 
 
 def _needed_slots(w: Slots, wanted: Sequence[bool]) -> set[int]:
-    """Slots of wanted results, and all that these depend on.
+    """Return the slots of wanted results, and all slots that these depend on.
 
-    A slot at which the operation itself takes or gives something (a predicate, a counter) stays.
+    A slot that the operation itself reads or writes (a predicate, a counter) stays.
     """
     given, taken = set(w.operands), set(w.outputs)
     read = {s for _, ins, _ in w.bodies for s in ins}
@@ -88,7 +89,7 @@ def _needed_slots(w: Slots, wanted: Sequence[bool]) -> set[int]:
 
 
 def _narrow(p: Program, ins: Sequence[bool], outs: Sequence[bool]) -> Program:
-    """The program with these inputs, some of which it may not read, and these outputs."""
+    """Return the program with these inputs (it may ignore some) and these outputs."""
 
     def make() -> Program:
         small, used = dce(p, outs)
@@ -99,7 +100,7 @@ def _narrow(p: Program, ins: Sequence[bool], outs: Sequence[bool]) -> Program:
 
 
 def _outside(w: Slots, e: Eqn) -> dict[int, Aval]:
-    """The type at each slot; for operands and results, as it is outside."""
+    """Return the type at each slot; for operands and results, that of the equation."""
     avals: dict[int, Aval] = {}
     for p, ins, outs in w.bodies:
         avals.update(zip((*ins, *outs), (*p.in_avals, *p.out_avals)))

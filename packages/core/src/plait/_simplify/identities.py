@@ -1,6 +1,6 @@
-"""The identities: of arithmetic, of what moves elements, and of conversions.
+"""Identities: of arithmetic, of operations that move elements, and of conversions.
 
-Invariant: importing this registers them and does nothing else.
+Invariant: importing this module registers them and does nothing else.
 """
 
 import math
@@ -57,7 +57,10 @@ def _is(a: Any, value: Any) -> bool:
 
 
 def _is_neutral(a: Any, negative: bool) -> bool:
-    """A zero that adding (or, of the other sign, subtracting) it changes no number."""
+    """Return whether `a` is a zero that changes no number when it is added or subtracted.
+
+    Floats need the right sign: -0.0 to add (`negative`), 0.0 to subtract.
+    """
     if a.__class__ is not Literal or a.value != 0:
         return False
     if a.aval.category != FLOATING:
@@ -66,7 +69,7 @@ def _is_neutral(a: Any, negative: bool) -> bool:
 
 
 def _made_by(a: Any, prim: Primitive, made: Made) -> Eqn | None:
-    """The equation that defines `a`, if it is of this primitive."""
+    """Return the equation that defines `a`, if it is of this primitive."""
     e = made.get(a) if a.__class__ is Var else None
     return e if e is not None and e.prim is prim else None
 
@@ -129,7 +132,7 @@ def _(ins, params, out, made):
 
 
 def _logic(zero: Callable[[Any, Aval], Any], ones: Callable[[Any, Aval], Any]) -> Callable:
-    """The rule of an operation that is idempotent, by what it does with all bits 0 or 1."""
+    """Return the rule of an idempotent operation, given its results beside all bits 0 or 1."""
 
     def logic(ins, params, out, made):
         if ins[0] is ins[1]:
@@ -189,11 +192,11 @@ def _(ins, params, out, made):
     return ins[0] if ins[0].__class__ is Literal else None
 
 
-# ---- identities: what moves elements -------------------------------------------------------
+# ---- identities: operations that move elements ---------------------------------------------
 
 
 def _spread(ins: Sequence[Any], out: Aval) -> Literal | None:
-    """A literal of type `out`, if all operands are one and the same scalar."""
+    """Return a literal of type `out`, if all operands are the same scalar."""
     first: Any = ins[0] if ins else None
     if first.__class__ is not Literal or first.aval.dtype != out.dtype:
         return None
@@ -212,8 +215,11 @@ def _(prim, ins, params, out, made):
 
 
 def _chain(prim: Primitive, whole: Callable[[Any, dict], bool], join: Callable | None) -> None:
-    """The rule of a primitive that moves elements of its one operand: nothing is to be done if
-    `whole`; after itself it is one of its kind with the parameters `join(first, second)`."""
+    """Register the rule of a primitive that moves elements of its one operand.
+
+    If `whole` holds, the operand itself is the result.  Two such operations in sequence become one
+    with the parameters `join(first, second)`.
+    """
 
     @rule(prim)
     def _(ins, params, out, made):
@@ -290,7 +296,7 @@ def _(ins, params, out, made):
 
 
 def _converted(x: Literal, out: Aval) -> Literal | None:
-    """The literal in another dtype, where Python and the machine agree on what that is."""
+    """Return the literal in another dtype, if Python and the machine agree on its value."""
     kinds = x.aval.category, out.category
     if COMPLEX in kinds or kinds == (FLOATING, INTEGER):
         return None
@@ -305,7 +311,7 @@ _WIDE = {"float64": 3, "float32": 2, "complex128": 2}
 
 
 def _holds(wide: Aval, narrow: Aval) -> bool:
-    """Whether every value of `narrow` becomes itself again after being a `wide`."""
+    """Return whether every value of `narrow` survives a conversion to `wide` and back."""
     if narrow.category == BOOLEAN:
         return True
     if wide.category != narrow.category:

@@ -1,4 +1,4 @@
-"""Calls replaced by what they call.
+"""Calls replaced by the equations of the called programs.
 
 Invariant: every variable of the result is defined once.
 """
@@ -13,7 +13,7 @@ from .pieces import equation, replaced, with_programs
 
 
 def inline_calls(program: Program) -> Program:
-    """The program with the equations of what it calls in place of the calls, here and in
+    """Return the program with calls replaced by the equations of the called programs, here and in
     sub-programs; custom rules, loops and branches stay."""
     return derived(program, "inlined", lambda: _inlined(program))
 
@@ -44,7 +44,7 @@ def _inlined(program: Program) -> Program:
 def copied(
     p: Program, args: Sequence[Any], eqns: list[Eqn], consts: dict[int, tuple[Var, Any]]
 ) -> list[Any]:
-    """Append copies of the equations of `p`; what its outputs are."""
+    """Append copies of the equations of `p`; return its outputs in terms of the copies."""
     env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
     for v, x in p.consts:
         env[v] = consts.setdefault(id(x), (_again(v), x))[0]
@@ -63,8 +63,8 @@ def _again(v: Var) -> Var:
 
 
 def typed(eqns: list[Eqn], where: Any) -> Callable[[Any, Var], Any]:
-    """Results with the types that variables had for them: a program may be called with weaker
-    types than its own."""
+    """Return a function that converts results to the types of the variables they replace: a program
+    may be called with weaker types than its own."""
 
     def typed(a: Any, v: Var) -> Any:
         if a.aval is v.aval:

@@ -1,6 +1,6 @@
-"""Programs and equations made anew of others.
+"""Programs and equations rebuilt from others.
 
-Invariant: what did not change is the same object.
+Invariant: parts that did not change are the same objects.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,14 +20,14 @@ def replaced(atoms: Sequence[Any], env: dict[Any, Any]) -> list[Any]:
 
 
 def equation(e: Eqn, ins: Sequence[Any], params: dict[str, Any]) -> Eqn:
-    """`e` itself if it reads and says the same."""
+    """Return an equation with these inputs and parameters; `e` itself if they are its own."""
     if ins is e.inputs and params is e.params:
         return e
     return Eqn(e.prim, ins, e.outputs, params, e.where)
 
 
 def with_programs(params: dict[str, Any], change: Callable[[Program], Program]) -> dict:
-    """Parameters with their programs changed; the same object if nothing is."""
+    """Return parameters with their programs changed; the same object if no program changes."""
     programs = programs_in(params)
     if all(change(p) is p for p in programs):
         return params

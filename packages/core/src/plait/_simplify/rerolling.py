@@ -1,17 +1,17 @@
-"""Equal layers, one after the other, rolled into a scan: what compilers call loop rerolling.
+"""Equal consecutive layers rolled into a scan, which compilers call loop rerolling.
 
-A compiler's time grows with the equations of a program, and a network of twelve layers that was
-written as a Python loop has each of them twelve times.  Equations have a kind: the operation, its
+Compile time grows with the equations of a program.  A network of twelve layers written as a Python
+loop has the equations of a layer twelve times.  Equations have a kind: the operation, its
 parameters, the types of operands and results.  Where kinds repeat with a period, and every operand
 comes from the same place in each turn, one turn is the body of a scan:
 
-    from an equation of the same turn        a value of the body
-    from an equation of the turn before      the carry
-    the same from outside in all turns       a constant of the scan
+    from an equation of the same turn        a value of the body;
+    from an equation of the turn before      the carry;
+    the same from outside in all turns       a constant of the scan;
     others from outside, or literals         rows of one array, stacked in front of the scan
 
-Invariant: a program and the one it is rolled into do the same operations on the same values in the
-same order; only how values are stored differs.
+Invariant: a program and its rolled form perform the same operations on the same values in the same
+order; only the storage of values differs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,13 +43,13 @@ class Layers(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where an operand of the body comes from.
+    """The origin of an operand of the body.
 
     Attributes:
       kind: "value" (of the same turn), "carry", "constant", "rows", "numbers" (rows of one array
-        that is made of literals) or "literal".
-      atoms: from outside: the one of all turns, the one of the first turn (carry), or one by turn.
-      at: which equation of a turn and which of its results it is (value, carry).
+        made of literals) or "literal".
+      atoms: atoms from outside: one for all turns, one for the first turn (carry), or one per turn.
+      at: the number of an equation in a turn, and of its result (value, carry).
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Source(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What sources have in common that are one operand of the scan."""
+        """A key that is equal for sources that share one operand of the scan."""
         return (
             self.kind,
             self.at,
@@ -67,21 +67,24 @@ class Source(NamedTuple):
 
 
 def rerolled(program: Program, times: int, size: int) -> Program:
-    """The program with layers that occur at least `times` times in a row, of at least `size`
-    equations each, as scans, here and in sub-programs; itself if there are none."""
+    """Return the program with repeated layers as scans, here and in sub-programs.
+
+    Layers must occur at least `times` times in a row and have at least `size` equations each.  The
+    program itself is returned if there are none.
+    """
     key = "rerolled", times, size
     return derived(program, key, lambda: _Rerolling(program, times, size).program())
 
 
 class _Rerolling:
-    """One program on its way.
+    """The state of rerolling one program.
 
     Attributes:
       eqns: the equations, with their sub-programs rolled.
-      kinds: a number for each: the same for the same operation on the same types.
-      weights: how many equations each is, with those of its programs.
-      home: variable -> (number of its equation, which result).
-      last: variable -> number of the last equation that reads it; of outputs, their count.
+      kinds: a number for each equation: equal for the same operation on the same types.
+      weights: the number of equations in each one, including those of its programs.
+      home: variable -> (number of its equation, number of the result).
+      last: variable -> number of the last equation that reads it; for outputs, their count.
     """
 
     def __init__(self, program: Program, times: int, size: int):
@@ -101,7 +104,7 @@ class _Rerolling:
         self.last.update((a, len(self.eqns)) for a in program.outputs if a.__class__ is Var)
 
     def program(self) -> Program:
-        """The program with what was found."""
+        """Return the program with its layers rolled."""
         old = self.old
         env: dict[Any, Any] = {}
         eqns: list[Eqn] = []
@@ -110,7 +113,7 @@ class _Rerolling:
             if isinstance(turns, _Turns):
                 atoms = replaced(turns.operands, env)
                 q = turns.rolled([a.aval for a in atoms])
-                # what is in the way of types is converted: rows of a stack are never weak
+                # Weak types are converted, since rows of a stack are never weak.
                 results = copied(q, atoms, eqns, consts)
                 for v, x in zip(turns.results, results, strict=True):
                     env[v] = typed(eqns, turns.where)(x, v)
@@ -122,7 +125,7 @@ class _Rerolling:
         return Program(old.inputs, eqns, outputs, old.name, consts.values())
 
     def found(self, low: int, high: int) -> Iterator["Eqn | _Turns"]:
-        """The equations of a stretch in order, with layers in place of those that they roll."""
+        """Yield the equations of a stretch in order, with layers in place of their equations."""
         for layers in self.candidates(low, high):
             turns = self.turns(layers, high)
             if turns is not None:
@@ -133,7 +136,7 @@ class _Rerolling:
         yield from self.eqns[low:high]
 
     def candidates(self, low: int, high: int) -> list[Layers]:
-        """Where kinds repeat, those that save most equations first."""
+        """Return the layers where kinds repeat, those that save most equations first."""
         kinds, n = self.kinds[low:high], high - low
         found: list[tuple[int, Layers]] = []
         for period in range(1, n // self.times + 1):
@@ -149,10 +152,12 @@ class _Rerolling:
         return [layers for _, layers in found[:_TRIED]]
 
     def turns(self, layers: Layers, high: int) -> "_Turns | None":
-        """How these layers are rolled, in a stretch that ends at `high`: where one begins is chosen
-        so that little is carried."""
+        """Return how to roll these layers, in a stretch that ends at `high`; None if impossible.
+
+        The start of a layer is chosen so that the carry is small.
+        """
         start, period, times = layers
-        end = start + period  # kinds go on repeating to here
+        end = start + period  # kinds repeat up to here
         while end < high and self.kinds[end] == self.kinds[end - period]:
             end += 1
         best = None
@@ -160,7 +165,7 @@ class _Rerolling:
             made = self.turn(Layers(first, period, times))
             if made is not None and (best is None or made.cost < best.cost):
                 best = made
-        if best is None and times > self.times:  # the first or the last may be another's
+        if best is None and times > self.times:  # the first or the last turn may be unlike the rest
             for less in (
                 Layers(start, period, times - 1),
                 Layers(start + period, period, times - 1),
@@ -171,7 +176,7 @@ class _Rerolling:
         return best
 
     def turn(self, layers: Layers) -> "_Turns | None":
-        """How these equations are rolled; None if an operand comes from elsewhere in some turn."""
+        """Return how to roll these equations; None if the origin of an operand varies."""
         start, period, times = layers
         turns = _Turns(layers, self.eqns[start].where)
         for j in range(period):
@@ -190,7 +195,7 @@ class _Rerolling:
         return turns
 
     def source(self, atoms: list[Any], layers: Layers) -> Source | None:
-        """Where one operand of the body comes from."""
+        """Return the source of one operand of the body; None if it varies between turns."""
         start, period, _ = layers
         places = [self.place(a, layers) for a in atoms]
         if all(p is None for p in places):
@@ -208,22 +213,22 @@ class _Rerolling:
         return None
 
     def place(self, a: Any, layers: Layers) -> tuple[int, int] | None:
-        """Which equation of the layers an atom is a result of, if it is of one."""
+        """Return the equation and result number of an atom that the layers compute, else None."""
         at = self.home.get(a) if a.__class__ is Var else None
         return at if at is not None and layers.start <= at[0] < layers.stop else None
 
 
 _TRIED = 32
-"""So many candidates of a stretch are looked at more closely."""
+"""The most candidates of a stretch that are tried."""
 
 
 class _Turns:
-    """Layers, and how they are rolled.
+    """Layers, and the way to roll them.
 
     Attributes:
-      sources: where each operand of the body comes from, in order of the equations and operands.
+      sources: the source of each operand of the body, in order of the equations and operands.
       body: the equations of the first turn.
-      used: variables that are read afterwards -> (turn, equation, which result).
+      used: variables that are read afterwards -> (turn, equation, number of the result).
     """
 
     def __init__(self, layers: Layers, where: Any):
@@ -233,22 +238,22 @@ class _Turns:
         self.used: dict[Any, tuple[int, int, int]] = {}
 
     def of(self, kind: str) -> list[Source]:
-        """The sources of a kind, each once."""
+        """Return the sources of a kind, each once."""
         return list({s.key: s for s in self.sources if s.kind == kind}.values())
 
     @property
     def cost(self) -> int:
-        """How much goes through the scan."""
+        """The number of values that go through the scan."""
         return len(self.of("carry")) + len(self.of("rows")) + len(set(self.stacked()))
 
     def stacked(self) -> list[tuple[int, int]]:
-        """Results of the body of which rows are kept, with repetitions."""
+        """Return the results of the body that are stacked, with repetitions."""
         last, ends = self.layers.times - 1, {s.at for s in self.of("carry")}
         return [(j, k) for r, j, k in self.used.values() if r != last or (j, k) not in ends]
 
     @property
     def operands(self) -> list[Any]:
-        """What the scan takes: variables and literals, from outside."""
+        """The operands of the scan: variables and literals, from outside."""
         kinds = "constant", "carry", "rows"
         return [a for kind in kinds for s in self.of(kind) for a in s.atoms]
 
@@ -258,7 +263,7 @@ class _Turns:
         return list(self.used)
 
     def rolled(self, avals: list[Any]) -> Program:
-        """A program of the operands, with the results."""
+        """Return a program that maps the operands to the results."""
         times, rows = self.layers.times, self.of("rows")
         constants, carries = self.of("constant"), self.of("carry")
         numbers = self.of("numbers")
@@ -318,13 +323,13 @@ class _Turns:
 
 
 def _kind(e: Eqn) -> Any:
-    """What equations of the same kind have in common."""
+    """Return a key that is equal for equations of the same kind."""
     types = tuple([a.aval for a in e.inputs]), tuple([v.aval for v in e.outputs])
     try:
         key = e.prim, parameters(e.prim, e.params), *types
         hash(key)
     except (Unkeyed, TypeError, KeyError):
-        return e  # like no other
+        return e  # equal to no other equation
     return key
 
 
@@ -334,7 +339,7 @@ def _weight(e: Eqn) -> int:
 
 
 def _outside(atoms: list[Any]) -> Source:
-    """The source of an operand that no turn makes."""
+    """Return the source of an operand that no turn computes."""
     keys = {a if a.__class__ is Var else literal(a) for a in atoms}
     numbers = all(a.__class__ is Literal for a in atoms)
     if len(keys) == 1:
@@ -343,12 +348,12 @@ def _outside(atoms: list[Any]) -> Source:
 
 
 def _numbers(literals: Sequence[Literal]) -> Any:
-    """The values of literals as one array."""
+    """Return the values of literals as one array."""
     return as_value(np.array([a.value for a in literals], literals[0].aval.dtype))
 
 
 def _filled(x: Any, aval: Any) -> Any:
-    """The number `x` as the literal was that it stands for."""
+    """Return the number `x` with the type of the literal that it replaces."""
     if x.aval.weak_type != aval.weak_type:
         x = convert_.bind(x, dtype=aval.dtype, weak=aval.weak_type)
     return broadcast_in_dim(x, shape=aval.shape, dims=()) if aval.shape else x
@@ -359,5 +364,5 @@ def _row(ys: Any, r: int) -> Any:
 
 
 def _now(atoms: Sequence[Any], env: dict[Any, Any]) -> Sequence[Any]:
-    """The same list, if none of them was replaced."""
+    """Return the atoms after replacement; the same list if none of them was replaced."""
     return replaced(atoms, env) if any(a.__class__ is Var and a in env for a in atoms) else atoms

@@ -1,4 +1,4 @@
-"""Identities and repetitions: the one pass over the equations of a program.
+"""Identities and common subexpressions, in one pass over the equations of a program.
 
 Invariant: an identity is used only if it holds bit for bit.
 """
@@ -34,10 +34,10 @@ class Instead(NamedTuple):
 
 
 def simplify(program: Program) -> Program:
-    """The program without what is dead, done twice or has no effect; itself if there is nothing.
+    """Return the program without dead, repeated and ineffective operations; itself if it has none.
 
-    Inputs stay, also those that nothing reads; so do types, names and effects.  Sub-programs are
-    simplified too, and lose the inputs and outputs that nobody needs.
+    All inputs stay, even unused ones; so do types, names and effects.  Sub-programs are simplified
+    too, and lose their unused inputs and outputs.
 
     >>> import plait
     >>> from plait._simplify import simplify
@@ -64,13 +64,15 @@ def _simplified(program: Program) -> Program:
     if not env and len(eqns) == len(before) and all(a is b for a, b in zip(eqns, before)):
         return program
     made = remade(program, program.inputs, eqns, outputs, live)
-    made.derivations[_SIMPLE] = made  # nothing is left to do
+    made.derivations[_SIMPLE] = made  # simplifying twice changes nothing
     return made
 
 
 def _rewritten(eqns: Sequence[Eqn], env: dict[Any, Any]) -> list[Eqn]:
-    """The equations from first to last, after identities and without repetitions; `env` gets the
-    variables that are no more, and what they are now."""
+    """Return the equations after identities and without repetitions.
+
+    `env` gets the variables that were removed, with their replacements.
+    """
     find = simplify_rules.find
     rules: dict[Primitive, Any] = {}
     seen: dict[Any, Any] = {}
@@ -121,9 +123,9 @@ def _rewritten(eqns: Sequence[Eqn], env: dict[Any, Any]) -> list[Eqn]:
 
 
 def _is_apart(prim: Primitive) -> bool:
-    """Whether equations may hold programs, act on the world, or stand where they must."""
+    """Return whether equations may hold programs, have effects, or must stay in place."""
     return prim.higher is not None or prim.effect is not None or prim is barrier
 
 
 def _apart(*_: Any) -> None:
-    """Stands for the rule of those that are apart."""
+    """Mark primitives that `_is_apart` accepts in the table of rules; it is never called."""

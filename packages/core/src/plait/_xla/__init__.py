@@ -1,5 +1,5 @@
-"""The compiler's side: Programs become StableHLO, StableHLO executables, and those are run.
+"""The compiler side: lowers Programs to StableHLO, compiles StableHLO, and runs executables.
 
-Invariant: nothing here knows a transformation; nothing outside knows an MLIR object, except the
-lowering rules beside the primitives they lower.
+Invariant: no module here depends on a transformation; MLIR objects do not leave this package,
+except in the lowering rules that stand beside the primitives they lower.
 """

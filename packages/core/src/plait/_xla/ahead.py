@@ -1,7 +1,7 @@
-"""Ahead of time: modules that are compiled for the devices of a topology, and never run.
+"""Ahead-of-time compilation: modules compiled for the devices of a topology, and never run.
 
-Invariant: what is compiled so is looked at (its text, its memory, its work), and is never among
-the executables that calls find.
+Invariant: these executables serve inspection only (text, memory, cost), and are never among the
+executables that calls look up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,18 +20,18 @@ __all__ = ["compiled_for", "topology_in"]
 
 
 def topology_in(program: Program, keys: Sequence[Any]) -> Topology | None:
-    """Return the topology that a program on operands with these dispatch keys is for: that of an
-    operand, or of a place that the program speaks of; None if it is for devices of this process.
+    """Return the topology that a program on operands with these dispatch keys is compiled for.
 
-    What is lowered must know it beforehand, since rules differ by platform.  If there are several,
-    lowering tells that places differ.
+    It comes from an operand, or else from a sharding or mesh in the program; None stands for
+    devices of this process.  It must be found before lowering, since rules differ by platform.  If
+    there are several, lowering raises the error for operands in different places.
     """
     places = (k.placement.place for k in keys if k.placement is not None)
     return next(filter(None, map(topology_of, places)), None) or next(_spoken_of(program), None)
 
 
 def _spoken_of(program: Program) -> Iterator[Topology]:
-    """Yield the topologies that parameters of a program are of (shardings and meshes)."""
+    """Yield the topologies of the shardings and meshes among the parameters of a program."""
     for e in program.eqns:
         for value in e.params.values():
             found = topology_of(value)
@@ -45,9 +45,8 @@ def _spoken_of(program: Program) -> Iterator[Topology]:
 def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded:
     """Return a module compiled for devices of a topology.
 
-    Raises PlaitError for a program that calls Python, or asks the compiler where values lie;
-    ArgumentError for flags that the compiler does not know; RuntimeFailure for a program that it
-    refuses.
+    Raises PlaitError for a program that calls Python or has placement queries; ArgumentError for
+    flags that the compiler does not have; RuntimeFailure for a program that it refuses.
     """
     if module.callbacks or module.questions:
         raise PlaitError(
@@ -76,7 +75,7 @@ def compiled_for(topology: Topology, module: Module, options: Options) -> Loaded
 
 
 def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
-    """Return the error for a module that was not compiled."""
+    """Return the error for a module that the compiler refused."""
     said = str(e).splitlines()[0]
     if "RESOURCE_EXHAUSTED" in said:
         return RuntimeFailure(

@@ -1,20 +1,20 @@
-"""Operations kept apart that the compiler would take together to what they do not say.
+"""Protection of operations from compiler simplifications that change results.
 
-The compiler simplifies a / b / c to a / (b * c), and (x + c) - c to x; that abs(x) >= 0 it takes
-for true.  Such a pattern is an operation with an operand that another one made.  Where a module
-has one, something is put in between that changes no bit and costs nothing once the code is made:
+The compiler simplifies a / b / c to a / (b * c), and (x + c) - c to x; it assumes that abs(x) >= 0
+holds.  Such a pattern is an operation with an operand that another one made.  Where a module has
+one, an operation is inserted that changes no bit and costs nothing in the machine code:
 
-* of floats `reduce_precision` to more bits than there are, which the compiler keeps;
-* beside a divisor that is known, or the same for many elements, a selection, for the compiler would
-  multiply by its reciprocal, which may be zero or infinite;
-* of integers a clamp between the least and the greatest.
+* between floats, `reduce_precision` to more bits than there are, which the compiler keeps;
+* beside a divisor that is constant or broadcast, a selection: the compiler would multiply by its
+  reciprocal, which may be zero or infinite;
+* between integers, a clamp to the least and the greatest number.
 
-So what is compiled returns what its operations return, one after the other.  What a pattern looks
-at may come from anywhere once functions are inlined, loops of one turn are gone and elements are
-moved later: arguments of inner functions and regions are taken for anything.
+So a compiled module returns the results of its operations, one after the other.  Inlining
+functions, removing loops of one turn and moving elements can create a pattern later.  Hence
+arguments of inner functions and of regions count as the result of any operation.
 
-Invariant: a module computes the same bits as before, for any compiler that does what StableHLO
-says; it has the same functions, arguments and results.
+Invariant: a module computes the same bits as before, for any compiler that follows the StableHLO
+specification; it has the same functions, arguments and results.
 """
 
 import math
@@ -25,12 +25,17 @@ from .._base import jaxlib_api
 from . import mlir
 
 VERSION = 2
-"""Part of the keys of what is kept on disk: another one, if other code is made."""
+"""Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
 class Mark(NamedTuple):
-    """How a value was made: the operation, the one that made the number that it is or was made
-    with, and whether one element may stand in many places."""
+    """The origin of a value.
+
+    Attributes:
+      kind: the operation that made it.
+      number: the constant operation that it is, or was made with.
+      spread: whether one element may stand in many places.
+    """
 
     kind: str
     number: Any = None
@@ -38,8 +43,8 @@ class Mark(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The category of an element type ("f", "c", "i" of signed integers, "b", else ""), and the
-    least and the greatest number, if it is an integer."""
+    """The category of an element type ("f", "c", "i" of signed integers, "b", else ""), and its
+    number of bits if it is an integer."""
 
     category: str
     bits: int
@@ -51,8 +56,8 @@ _ENTERED = {
     "stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation",
     "sdy.named_computation",
 }  # fmt: skip
-"""Operations whose regions are looked into; reductions and sorts are known to the compiler by what
-their regions are, to the letter."""
+"""Operations whose regions are walked.  Reductions and sorts are left alone: the compiler
+recognises them by the exact text of their regions."""
 
 _MOVING = {
     "stablehlo." + n
@@ -62,13 +67,13 @@ _MOVING = {
     )
 }
 _OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None}
-"""How many operands have elements that are moved, if not the first alone; None stands for all."""
+"""Count of the operands whose elements are moved, if not only the first; None stands for all."""
 
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
-"""Functions that are made of the exponential one, as some of CHLO's are."""
+"""Functions that the compiler computes with the exponential, as it does some of CHLO."""
 
 _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
-"""Operations that the compiler writes with others, as it does all those of CHLO."""
+"""Operations that the compiler expands to others, as it does all those of CHLO."""
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
@@ -77,7 +82,8 @@ _WORDS = (
 
 
 def kept_apart(code: bytes) -> bytes:
-    """Return the code of a module that computes the same and holds no pattern of the compiler's."""
+    """Return the code of a module that computes the same, without patterns that the compiler
+    simplifies."""
     if not any(word in code for word in _WORDS):
         return code
     with jaxlib_api.lock:
@@ -100,7 +106,7 @@ class _Walk:
     # -- where to look -------------------------------------------------------------------------
 
     def function(self, f: Any) -> None:
-        """Look through a function; of `main` the arguments are arrays and nothing else."""
+        """Walk over a function; the arguments of `main` are arrays and match no pattern."""
         if f.name != "func.func":
             return
         main = str(f.attributes["sym_name"]) == '"main"'
@@ -108,7 +114,7 @@ class _Walk:
             self.block(b, () if main else b.arguments)
 
     def block(self, b: Any, unknown: Iterable[Any]) -> None:
-        """Look through a block, of whose arguments these may be anything."""
+        """Walk over a block; mark these arguments of it as unknown."""
         for x in unknown:
             self.marks[x] = UNKNOWN
         for o in list(b.operations):
@@ -129,7 +135,7 @@ class _Walk:
                     self.marks[x] = UNKNOWN
 
     def kind(self, value: Any) -> Kind:
-        """Return what the elements of a value are."""
+        """Return the kind of the elements of a value."""
         t = value.type
         found = self.kinds.get(t)
         if found is None:
@@ -147,24 +153,24 @@ class _Walk:
         return found
 
     def inexact(self, value: Any) -> bool:
-        """Return whether a value has numbers that are rounded."""
+        """Return whether a value has elements that are rounded."""
         return self.kind(value).category in ("f", "c")
 
     def mark(self, value: Any) -> Mark | None:
-        """Return how a value was made, if that is of interest."""
+        """Return the origin of a value, or None if no rule depends on it."""
         return self.marks.get(value)
 
-    # -- what is put in between ----------------------------------------------------------------
+    # -- inserted operations -------------------------------------------------------------------
 
     def made(self, at: Any, name: str, t: Any, xs: list[Any], **attributes: Any) -> Any:
-        """Return the result of a new operation, in front of the operation `at` or at that place."""
+        """Return the result of a new operation, before the operation `at` or at that point."""
         self.changed = True
         point = self.m.ir.InsertionPoint
         ip = at if isinstance(at, point) else point(at)
         return self.m.create(name, [t], xs, attributes or None, None, 0, self.m.unknown, ip).result
 
     def rounded(self, op: Any, i: int) -> None:
-        """Give an operation its operand number `i` as a value of which nothing is known."""
+        """Replace operand `i` of an operation by an equal value that the compiler keeps."""
         x = op.operands[i]
         op.operands[i] = self._opaque(op, x)
 
@@ -177,7 +183,7 @@ class _Walk:
         return [self.made(op, f"stablehlo.{n}", part, [x]) for n in ("real", "imag")]
 
     def nans(self, op: Any, x: Any) -> Any:
-        """Return where numbers are nan, of complex ones both parts."""
+        """Return where numbers are nan; for complex numbers, where both parts are."""
         if self.kind(x).category != "c":
             return self.flags(op, x, x, "NE")
         re, im = (self.flags(op, p, p, "NE") for p in self.parts(op, x))
@@ -202,8 +208,7 @@ class _Walk:
         return self.made(op, "stablehlo.compare", bools, [x, y], comparison_direction=how)
 
     def replaced(self, op: Any, make: Callable[[Any], Any]) -> None:
-        """Give those who read the result of an operation what `make(place after it)` returns,
-        which reads it itself."""
+        """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
 
@@ -213,8 +218,11 @@ class _Walk:
         self.marks[op.result] = Mark("number", op)
 
     def moved(self, op: Any) -> None:
-        """Mark what moves elements as its operands are marked; those that say where to are left
-        out, and elements among which a number is filled in are not that number."""
+        """Copy the mark of the elements that an operation moves.
+
+        Operands that hold positions are left out, and elements beside which a constant is filled in
+        do not take the mark of that constant.
+        """
         many = _OPERANDS_MOVED.get(op.name, 1)
         marks = [self.marks.get(x) for x in list(op.operands)[:many]]
         if len(marks) > 1 and all(map(_written, marks)):
@@ -249,14 +257,14 @@ class _Walk:
                 self.rounded(op, 1)
             beside = my.spread or my.kind == "unknown" or (written and not self.inverts(y, my))
             if beside and not known:
-                # of an x that is nan the quotient is nan, whatever it is divided by
+                # If x is nan, the quotient is nan for any divisor, so x may replace the divisor.
                 by = op.operands[1]
                 nan = self.nans(op, x)
                 op.operands[1] = self.made(op, "stablehlo.select", y.type, [nan, x, by])
         self.marks[op.result] = QUOTIENT
 
     def inverts(self, x: Any, m: Mark) -> bool:
-        """Return whether to divide by a number is to multiply by its reciprocal, in all bits."""
+        """Return whether multiplying by its reciprocal equals dividing by a number in all bits."""
         value = _value(m)
         if value is None or self.kind(x).category == "c" or not math.isfinite(value):
             return False
@@ -282,7 +290,7 @@ class _Walk:
         self.marks[op.result] = PRODUCT if scale is None else Mark("scaled", scale.number)
 
     def clamped(self, after: Any, x: Any) -> Any:
-        """Return integers brought between the least and the greatest number, where they are."""
+        """Return integers clamped to the range of their type, which changes none."""
         bits = self.kind(x).bits
         scalar = self.m.ir.RankedTensorType.get([], x.type.element_type, None, self.m.unknown)
         low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
@@ -326,14 +334,17 @@ class _Walk:
             self.marks[op.result] = Mark("sum")
 
     def by_parts(self, op: Any) -> None:
-        """Add complex numbers part by part: of a - b + b the compiler for CPUs makes a."""
+        """Add complex numbers part by part: the CPU compiler turns a - b + b into a."""
         xs, ys = (self.parts(op, x) for x in op.operands)
         sums = [self.made(op, op.name, a.type, [a, b]) for a, b in zip(xs, ys, strict=True)]
         t = op.result.type
         op.result.replace_all_uses_with(self.made(op, "stablehlo.complex", t, sums))
 
     def cleared(self, op: Any, x: Any, zero: Any, minus: bool) -> None:
-        """Write x + 0, which is x but for -0, as a selection: it is 0 where x is 0."""
+        """Write x + 0 as a selection: the zero where x equals 0, and x elsewhere.
+
+        Only -0 changes in this sum.
+        """
         if self.kind(x).category != "f":
             return
         if minus:
@@ -352,15 +363,18 @@ class _Walk:
                 self.rounded(op, i)
 
     def of_one(self, op: Any) -> None:
-        """Of functions that undo others: a root of a square, a logarithm of a power."""
+        """Protect functions that undo others: the root of a square, the logarithm of a power."""
         m = self.mark(op.operands[0])
         if m is not None and m.kind in _UNDONE and self.inexact(op.result):
             self.rounded(op, 0)
         self.marks[op.result] = Mark(op.name.removeprefix("stablehlo."))
 
     def function_of_one(self, op: Any) -> None:
-        """Where the compiler sees that x is nan, its code for exp(x), and for what it makes of it,
-        reads registers that nothing was written to: nan is chosen beside it."""
+        """Select nan beside a function of x where x is nan.
+
+        If the compiler finds that x is nan, its code for exp(x) and for functions of exp(x) reads
+        registers that were never written.
+        """
         x = op.operands[0]
         if self.kind(x).category != "f" or op.result.type != x.type:
             self.composed(op)
@@ -374,7 +388,7 @@ class _Walk:
 
     def absolute(self, op: Any) -> None:
         (x,) = op.operands
-        if self.kind(x).category == "i":  # the least integer has no absolute value
+        if self.kind(x).category == "i":  # the compiler takes abs(x) >= 0, false for the least x
             negated = self.made(op, "stablehlo.negate", x.type, [x])
             op.result.replace_all_uses_with(
                 self.made(op, "stablehlo.maximum", x.type, [x, negated])
@@ -428,7 +442,7 @@ def _written(m: Mark | None) -> bool:
 
 
 def _value(m: Mark) -> float | None:
-    """Return the number that fills a constant; None, if there are several or it is complex."""
+    """Return the number that fills a constant; None if there are several or it is complex."""
     if m.number is None:
         return None
     try:  # the bindings have no attribute for some types of elements
@@ -439,7 +453,7 @@ def _value(m: Mark) -> float | None:
 
 
 def _same_scale(a: Mark, b: Mark | None) -> bool:
-    """Return whether x c + y c might be taken for (x + y) c, which may be infinite: the compiler
+    """Return whether the compiler might turn x c + y c into (x + y) c, which may be infinite; it
     does so for powers of 2."""
     if b is None or a.kind != "scaled" or b.kind != "scaled":
         return False

@@ -1,18 +1,18 @@
-"""Executables on disk: what one process has compiled, later ones load.
+"""Executables on disk: later processes load the modules that one process has compiled.
 
-To load a small program takes 1 ms, to compile it 30 ms, and a big one seconds.  An entry is a file
-in `config.cache_dir`, named by a digest of everything that its machine code depends on: the code of
-the module, the devices, all flags of the compiler as it reads them, the versions of jaxlib and of
-this format, and the processor.
+Loading a small program takes 1 ms and compiling it 30 ms; a big one takes seconds to compile.  An
+entry is a file in `config.cache_dir`.  Its name is a digest of everything that its machine code
+depends on: the code of the module, the devices, all compiler flags as the compiler reads them, the
+versions of jaxlib and of this format, and the processor.
 
-The runtime trusts what it is given to load: it refuses files that were cut, but runs most of those
-with a wrong bit, and any other program's.  Hence every entry says by that digest what it is of, and
-has a checksum; and as a checksum proves nothing about who wrote a file, entries are taken only from
-a folder, and in files, of this user that nobody else can write.
+The runtime refuses truncated files, but it runs most files with a wrong bit, and those of any other
+program.  Hence every entry holds the digest in its name, and a checksum.  A checksum does not prove
+who wrote a file.  So an entry is used only if this user owns the file and its folder, and no other
+user can write to them.
 
-Invariant: no entry is the cause of an error, or of another result: one that is missing, damaged or
-foreign means a compilation.  Entries appear whole (they are renamed into place), so that processes
-that read, write and evict at the same time need no lock.
+Invariant: no entry causes an error or changes a result: if it is missing, damaged or foreign, the
+module is compiled.  Entries appear whole (they are renamed into place), so processes that read,
+write and evict at the same time need no lock.
 """
 
 import os
@@ -31,39 +31,40 @@ from .._core.buffers import client, devices, platform
 from . import apart
 
 _FORMAT = b"plait executable 2\n"
-"""What an entry begins with; another number when the meaning of entries changes."""
+"""The first bytes of an entry; raise the number when the meaning of entries changes."""
 _DIGEST = 32
 _LARGEST = 1 << 31
-"""Bytes that no executable has: the runtime writes them as messages of fewer."""
+"""More bytes than any executable has: the runtime writes them as protobuf messages, which must be
+smaller."""
 _HEAD = len(_FORMAT) + 2 * _DIGEST
-"""The bytes before those of the executable: the format, what the entry is of, and a checksum of
-that and of the executable."""
+"""The number of bytes before the executable: the format, the digest of the name, and a checksum of
+the digest and the executable."""
 _SUFFIX, _UNFINISHED = ".xla", ".tmp"
 _NAME = 2 * _DIGEST
 _ABANDONED = 3600.0
-"""Seconds after which an unfinished file belongs to a process that is gone."""
+"""Seconds after which the process that wrote an unfinished file counts as dead."""
 
 _lock = Lock()
 _written: dict[str, int | None] = {}
-"""How many bytes were written to a folder since its size was last added up."""
+"""Bytes written to a folder since its size was last computed."""
 
 
 def _tell(text: str) -> None:
-    """Warn, once of the same thing."""
+    """Warn, once for each text."""
     warn(text, CacheWarning, once=True)
 
 
 def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str | None:
-    """Return the path of the entry of a module; None if it is not to be kept.
+    """Return the path of the entry of a module; None if the module must not be stored.
 
     Args:
-      code: the module, as the compiler is given it.
+      code: the bytes of the module, as the compiler gets them.
       ids: numbers of the devices that run it.
       options: the compiler's options, as jaxlib's object.
-      asked: names and values of flags that were given for this program.
+      asked: names and values of the flags set for this program.
     """
     folder = config.cache_dir
-    # Not seen yet: that what accelerators load is what they compiled, whatever drives them.
+    # Accelerators are left out: loading executables has not been tested there.
     if folder is None or platform() != "cpu":
         return None
     if _writes_files(asked) or not _usable(folder):
@@ -78,13 +79,13 @@ def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str 
         jaxlib_api.options_bytes(options),
         code,
     ):
-        digest.update(len(part).to_bytes(8, "little"))  # where one ends and the next begins
+        digest.update(len(part).to_bytes(8, "little"))  # separates it from the next part
         digest.update(part)
     return os.path.join(folder, digest.hexdigest() + _SUFFIX)
 
 
 def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
-    """Return what `load` makes of the entry at a path; None if there is none that can be used."""
+    """Return the result of `load` on the entry at a path; None if no usable entry exists."""
     try:
         data = _read(path)
         if data is None:
@@ -97,7 +98,7 @@ def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
         )
         return None
     try:
-        os.utime(path)  # what was used last is evicted last
+        os.utime(path)  # entries are evicted in the order of their last use
     except OSError:
         pass
     return found
@@ -107,7 +108,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
     """Write an executable to the entry at a path, if it can be serialized."""
     try:
         data = serialize()
-    except (jaxlib_api.RuntimeFailure, ValueError):  # of some the runtime can not
+    except (jaxlib_api.RuntimeFailure, ValueError):  # the runtime cannot serialize some
         return
     limit = config.cache_size
     size = _HEAD + len(data)
@@ -119,27 +120,30 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
         with _lock:
             before = _written.get(folder)
             _written[folder] = (before or 0) + size
-            # To add up a folder takes a while: it is done at first, and then each time that this
-            # process has written a good part of the limit.
+            # Adding up a folder is slow.  It is done when this process first writes to it, and
+            # then each time that it has written a good part of the limit.
             due = before is None or before + size > limit // 32
             if due:
                 _written[folder] = 0
         if due:
             _evict(folder, limit)
     except OSError as e:
-        if folder != user_cache():  # if nobody asked for it, nobody misses it
+        if folder != user_cache():  # the user did not set the default folder, so no warning
             _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
 
 
 def _writes_files(asked: Any) -> bool:
-    """Whether the compiler writes files by which somebody wants to see what it does."""
+    """Return whether the compiler dumps files for the user, which a cache hit would not write."""
     return any("dump" in text for text in (os.environ.get("XLA_FLAGS", ""), repr(asked)))
 
 
 @cache
 def circumstances() -> dict[str, Any]:
-    """What machine code depends on besides the module and the options, by name: versions, the
-    platform, the processor, and how many threads the compiler divides loops for."""
+    """Return everything that machine code depends on besides the module and the options, by name.
+
+    These are versions, the platform, the processor, and the number of threads that the compiler
+    divides loops for.
+    """
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "jaxlib": jaxlib_api.JAXLIB_VERSION,
@@ -161,19 +165,19 @@ def _process() -> bytes:
 
 
 def _features() -> tuple[str, ...]:
-    """What the operating system says of the first processor: its model, and what it can do."""
+    """Return the model and the features of the first processor, from the operating system."""
     from platform import machine, processor
 
     kinds = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa")
     try:
-        with open("/proc/cpuinfo", "rb") as file:  # all of it takes long where there are many
+        with open("/proc/cpuinfo", "rb") as file:  # reading it for many processors is slow
             text = file.read(1 << 14).decode("ascii", "replace")
     except OSError:
         text = ""
     first = text.partition("\n\n")[0].splitlines()
     lines = [line for line in first if line.startswith(kinds)]
-    # Python asks a command for the name of the processor, which takes as long as five executables
-    # take to load: only where there is no file that says more
+    # `processor` runs a command, which takes as long as loading five executables, so it is used
+    # only where /proc/cpuinfo gives nothing.
     return (machine(), *(lines or [processor()]))
 
 
@@ -181,9 +185,9 @@ def _features() -> tuple[str, ...]:
 
 
 def _usable(folder: str) -> bool:
-    """Whether the folder is there (it is made) and belongs to this user alone.
+    """Return whether the folder exists and belongs to this user alone; create it if missing.
 
-    It is asked each time, which takes 2 us: a folder can be replaced while a process runs.
+    This is checked at each call, which takes 2 us: a folder can be replaced while a process runs.
     """
     try:
         try:
@@ -207,20 +211,20 @@ def _usable(folder: str) -> bool:
 
 
 def _foreign(found: os.stat_result, others: int = 0o077) -> bool:
-    """Whether what was found belongs to another user, or lets others do what they shall not."""
-    if not hasattr(os, "geteuid"):  # Windows: a user's folders are his own
+    """Return whether a file belongs to another user, or grants others a mode bit in `others`."""
+    if not hasattr(os, "geteuid"):  # on Windows, a user's folders are private
         return False
     return found.st_uid != os.geteuid() or bool(found.st_mode & others)
 
 
 def _read(path: str) -> bytes | None:
-    """Return the bytes of an executable; None if there is no entry.
+    """Return the bytes of an executable; None if the entry does not exist.
 
-    Raises ValueError if it is damaged or that of another program, or another user may have written
-    it.
+    Raises ValueError if the entry is damaged, is of another program, or may have been written by
+    another user.
     """
     try:
-        # What is no file must not be waited for, as a pipe that nobody writes would be.
+        # Without O_NONBLOCK, opening a pipe that no process writes to would block forever.
         descriptor = os.open(path, os.O_RDONLY | _flags("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
     except FileNotFoundError:
         return None
@@ -230,7 +234,7 @@ def _read(path: str) -> bytes | None:
             raise ValueError("it is no file")
         if _foreign(found, 0o022):
             raise ValueError("others may have written it")
-        if found.st_size > _LARGEST:  # reading it could take all memory
+        if found.st_size > _LARGEST:  # reading it could exhaust memory
             raise ValueError("it is too large")
         head, data = file.read(_HEAD), file.read()
     if head != _head(path, data):
@@ -240,7 +244,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _head(path: str, data: bytes) -> bytes:
-    """Return what the entry at a path begins with."""
+    """Return the first bytes of the entry at a path with this executable."""
     from hashlib import sha256
 
     of = _digest_in(path)
@@ -248,17 +252,17 @@ def _head(path: str, data: bytes) -> bytes:
 
 
 def _digest_in(path: str) -> bytes:
-    """Return the digest of what the entry at a path is of."""
+    """Return the digest in the name of the entry at a path."""
     return bytes.fromhex(os.path.basename(path)[:_NAME])
 
 
 def _flags(*names: str) -> int:
-    """Return flags of `os.open`, of those that the platform has."""
+    """Return the `os.open` flags of these names, leaving out those that the platform lacks."""
     return sum(getattr(os, name, 0) for name in names)
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write an entry so that it is there wholly or not at all, whoever else writes or reads it."""
+    """Write an entry atomically, so that concurrent readers and writers see all of it or none."""
     unfinished = f"{path}.{os.getpid()}-{os.urandom(6).hex()}{_UNFINISHED}"
     descriptor = os.open(
         unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_BINARY"), 0o600
@@ -274,10 +278,10 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _evict(folder: str, limit: int) -> None:
-    """Remove what was not used for longest, until an eighth of the limit is free.
+    """Remove the entries unused for longest, until an eighth of the limit is free.
 
-    Nothing is removed below the limit, nor what is no entry of ours.  Another process may be doing
-    the same: what it has removed is gone for both.
+    It removes nothing if the folder is below the limit, and only files with the names of entries.
+    Another process may evict at the same time; files that it has removed are skipped.
     """
     import time
 

@@ -1,11 +1,11 @@
-"""Executables: modules that are compiled, kept, and bound to the places of operands and results.
+"""Executables: modules that are compiled, cached, and bound to the places of operands and results.
 
-They are kept by the bytes of their code, so defining a function again compiles nothing: in memory
-here, and on disk (`disk_cache`) for later processes.
+The cache key is the bytes of the code, so defining a function again compiles nothing.  Executables
+are cached in memory here, and on disk (`disk_cache`) for later processes.
 
-Invariant: an executable is found by its code, its devices and the flags of the compiler, and
-nothing else.  It is run on operands with the dispatch keys that it was made for: the runtime does
-not check dtypes, so these keys are the only guard there is.
+Invariant: an executable is looked up by its code, its devices, the compiler options and the
+arguments that the compiler places, and nothing else.  It runs only on operands with the dispatch
+keys that it was made for: the runtime does not check dtypes, so these keys are the only guard.
 """
 
 import os
@@ -44,7 +44,8 @@ from .tiers import USUAL, Options, later
 
 
 class Executable(NamedTuple):
-    """`run(buffers) -> ExecuteResults`; the handlers and the dispatch keys of the results."""
+    """A compiled program: `run(buffers) -> ExecuteResults`, and the handlers and dispatch keys of
+    the results."""
 
     run: Callable[[list[Any]], Any]
     handlers: list[Any]
@@ -52,9 +53,14 @@ class Executable(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A compiled module: jaxlib's object, how results are tiled (None: it has one device), and, if
-    the compiler chose some of them, how arguments are.  `meets`: whether the devices of a run may
-    wait for one another."""
+    """A compiled module.
+
+    Attributes:
+      executable: jaxlib's object.
+      tiles: how each result is tiled; None for a module of one device.
+      chosen: how each argument is tiled, if the compiler chose some of them.
+      meets: whether the devices of a run may wait for one another.
+    """
 
     executable: Any
     tiles: list[Any] | None
@@ -71,12 +77,12 @@ _KEPT = 2048
 def load(module: Module, options: Options = USUAL) -> Loaded:
     """Return the module compiled for the place it must run at; equal code is compiled once.
 
-    The tier "both" is the full one here; `load_in_tiers` makes two.
+    The tier "both" counts as the full one here; `load_in_tiers` compiles two.
     """
     options = options.single()
     ids = _ids(module)
-    # Callbacks are given to the compiler beside the code: equal code may call other functions.
-    # What is asked of the compiler is asked each time.
+    # Callbacks go to the compiler beside the code, so equal code may call other functions.
+    # Placement queries are answered at each compilation.  Neither may come from the cache.
     if module.callbacks or module.questions:
         return _compiled(module, ids, options)
     key = module.code, ids, options, module.chosen
@@ -85,8 +91,8 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
             _loaded.move_to_end(key)
             return _loaded[key]
         turn = _compiling.setdefault(key, Lock())
-    # Of threads that want the same executable one compiles, and the others wait for it.  Threads
-    # that want another one do not: the common lock is never held while the compiler runs.
+    # Of the threads that need the same executable, one compiles and the others wait.  Threads that
+    # need another one do not wait: the common lock is never held while the compiler runs.
     with turn:
         with jaxlib_api.lock:
             if key in _loaded:
@@ -97,7 +103,7 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
                 _loaded[key] = made
                 while len(_loaded) > _KEPT:
                     _loaded.popitem(last=False)
-        finally:  # also if it is refused: those who wait try for themselves, and get the error
+        finally:  # also after an error: each waiting thread then compiles, and gets the error
             with jaxlib_api.lock:
                 _compiling.pop(key, None)
     return made
@@ -106,12 +112,12 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
 def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool], None]) -> None:
     """Call `take(loaded, last)` with the module compiled in the tier of the options.
 
-    For "both" it is called twice: now with the fast tier, and, `last`, by another thread with the
-    full one.  Once, with that, if it is there already, and for callbacks, which are bound to one
-    compilation.
+    For "both" it is called twice: at once with the fast tier, and later, by another thread, with
+    the full tier and `last` true.  It is called only once, with the full tier, if that is cached
+    already.  The same holds for callbacks and placement queries, which need a single compilation.
     """
     options = options.resolved()
-    if _together(_ids(module)) is not None:  # what a thread does later has no order among processes
+    if _together(_ids(module)) is not None:  # background compilations have no order among processes
         options = options.single()
     if options.tier != "both":
         take(load(module, options), True)
@@ -127,7 +133,7 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
 
 
 def _at_hand(module: Module, options: Options) -> Loaded | None:
-    """Return the module loaded, if it need not be compiled for that."""
+    """Return the module loaded from a cache, or None if it must be compiled."""
     ids = _ids(module)
     with jaxlib_api.lock:
         found = _loaded.get((module.code, ids, options, module.chosen))
@@ -141,7 +147,7 @@ def _at_hand(module: Module, options: Options) -> Loaded | None:
 
 
 def _ids(module: Module) -> tuple[int, ...]:
-    """The numbers of the devices that run a module; PlacementError if they are not here."""
+    """Return the numbers of the devices that run a module; PlacementError if they are not here."""
     if module.place is None:
         return (first(),)
     expect_here(module.place)
@@ -155,7 +161,7 @@ def _fast_flags(options: Options, module: Module | None) -> dict[str, Any]:
 
 
 def _compile_options(ids: tuple[int, ...], options: Options, module: Module | None = None) -> Any:
-    """Return the options as jaxlib's object; flags that were asked for are so in every tier."""
+    """Return the options as jaxlib's object; flags of the user apply in every tier."""
     flags = _fast_flags(options, module) | dict(options.flags)
     numbers = [devices()[i].id for i in ids]
     chosen = () if module is None else module.chosen
@@ -164,14 +170,15 @@ def _compile_options(ids: tuple[int, ...], options: Options, module: Module | No
 
 
 def _without(ids: tuple[int, ...], tier: str | None, code: bytes) -> Iterator[str]:
-    """Yield the passes of the compiler that code for these devices can do without."""
-    # Combined, several sums are one operation, of which Gloo begins the second though the first
-    # has failed since a process died; it then ends the process that it runs in.
+    """Yield the compiler passes to disable in code for these devices."""
+    # This pass combines several sums into one operation.  If the first sum fails because a process
+    # died, Gloo still begins the second one, and then ends the process that it runs in.
     if _together(ids) is not None:
         yield "cpu-all-reduce-combiner"
-    # The compiler for the CPU would drop barriers, and merge what they keep apart.  Those that
-    # stay must not come into a small loop that is one kernel: its emitter knows none of them.
-    # The fast tier needs them for what it would round in two ways (`Unit.rounds_alike`).
+    # The CPU compiler would drop barriers, and merge the values that they separate.  Barriers that
+    # stay must not get into a small loop that becomes one kernel: its emitter does not support
+    # them.  The fast tier needs them for values that it would round in two ways
+    # (`Unit.rounds_alike`).
     apart = len(ids) > 1 or tier == "fast"
     if apart and platform() == "cpu" and b"optimization_barrier" in code:
         yield "cse_barrier_expander"
@@ -179,13 +186,13 @@ def _without(ids: tuple[int, ...], tier: str | None, code: bytes) -> Iterator[st
 
 
 def _together(ids: tuple[int, ...]) -> Membership | None:
-    """The membership, if these devices belong to several processes; else None."""
+    """Return the membership if these devices belong to several processes, else None."""
     world = member()
     return world if world is not None and len(owners(ids)) > 1 else None
 
 
 def _expect_runnable(ids: tuple[int, ...]) -> None:
-    """PlacementError for devices of others alone, which nothing here can give work to."""
+    """Raise PlacementError if this process drives none of the devices."""
     if member() is not None and not set(ids) & set(local()):
         raise PlacementError(
             f"a program was to run on the devices {list(ids)}, none of which this process drives: "
@@ -197,10 +204,10 @@ def _expect_runnable(ids: tuple[int, ...]) -> None:
 def _refused(
     e: Exception, module: Module, ids: tuple[int, ...], where: Any, asked: Options
 ) -> PlaitError:
-    """Return the error for a module that was not compiled.
+    """Return the error for a module that the compiler refused.
 
-    The compiler's text does not tell bad options from a bad program: it is the options' fault if
-    the module compiles without them.
+    The compiler's text does not separate bad options from a bad program.  The options are at fault
+    if the module compiles without them.
     """
     said = str(e).splitlines()[0]
     if asked.flags:
@@ -221,13 +228,13 @@ def _refused(
 
 
 def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
-    """Return a module compiled, or loaded from disk if any process has compiled it before."""
+    """Return a module compiled, or loaded from disk if a process has compiled it before."""
     where = device_list(ids)
     fast = _fast_flags(asked, module)
     options = _compile_options(ids, asked, module)
     path = made = None
     once = module.callbacks or module.questions
-    if not once and _together(ids) is None:  # not seen: that others may load these
+    if not once and _together(ids) is None:  # whether other processes can load these is untested
         path = disk_cache.path_of(module.code, ids, options, asked.flags)
     if path is not None:
         made = disk_cache.loaded(
@@ -260,10 +267,10 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
 
 
 def serialized(module: Module) -> bytes:
-    """Return the executable of a module as bytes, from which `loaded_again` or `executable_again`
-    makes it where `circumstances` are the same.
+    """Return the executable of a module as bytes.
 
-    Raises RuntimeFailure where the runtime can not write it.
+    `loaded_again` and `executable_again` load it where `circumstances` are the same.  Raises
+    RuntimeFailure where the runtime cannot write it.
     """
     try:
         return load(module).executable.serialize()
@@ -278,10 +285,10 @@ def loaded_again(data: bytes, calls: Sequence[str] = ()) -> Loaded:
     """Return the executable for the default device that `serialized` wrote.
 
     Args:
-      data: bytes of somebody who is trusted: the runtime runs what they say.
+      data: bytes from a trusted source, since the runtime runs the code in them.
       calls: foreign functions that it calls.
 
-    Raises RuntimeFailure for what the runtime refuses.
+    Raises RuntimeFailure for bytes that the runtime refuses.
     """
     return _again(data, (first(),), calls)
 
@@ -289,19 +296,18 @@ def loaded_again(data: bytes, calls: Sequence[str] = ()) -> Loaded:
 def executable_again(
     data: bytes, program: Program, module: Module, keys: Sequence[Key], calls: Sequence[str] = ()
 ) -> tuple[Executable, list[Key]]:
-    """Return the executable that `serialized` wrote, to call with buffers, and the dispatch keys
-    that these are to have.
+    """Return the executable that `serialized` wrote, and the dispatch keys of its operands.
 
     Args:
       data, calls: as of `loaded_again`.
-      program: what it computes.
-      module: where it runs, how its results lie and what is passed to it; its code is not looked
-        at.  Its devices are as many as those it was compiled for, and may be others.
-      keys: dispatch keys of the operands that it was compiled for, on these devices; what is in
-        the default place lies as the compiler chose, or whole on each.
+      program: the program that it computes.
+      module: its place, results and constants; its code is not used.  It has as many devices as
+        the module that was compiled, but they may be others.
+      keys: dispatch keys of the operands that it was compiled for, on these devices.  Operands of
+        the default place lie as the compiler chose, or whole on each device.
 
-    Raises RuntimeFailure for what the runtime refuses, PlacementError for devices that are not
-    here.
+    Raises RuntimeFailure for bytes that the runtime refuses, PlacementError for devices that are
+    not here.
     """
     loaded = _again(data, _ids(module), calls, bool(module.chosen))
     front = len(module.constants)
@@ -332,7 +338,7 @@ def _again(data: bytes, ids: tuple[int, ...], calls: Sequence[str], chosen: bool
 
 
 def _stays(module: Module, loaded: Loaded, i: int, aval: Aval) -> Placed:
-    """Return the dispatch key that an argument of `main`, of the default place, is brought to."""
+    """Return the dispatch key that an argument of `main` in the default place is moved to."""
     if not (module.chosen and module.chosen[i]):
         return Placed(aval, module.place.everywhere())
     tiles = loaded.chosen[i] if loaded.chosen else None
@@ -340,7 +346,7 @@ def _stays(module: Module, loaded: Loaded, i: int, aval: Aval) -> Placed:
 
 
 def settled(module: Module, loaded: Loaded, keys: Sequence[Any]) -> list[Any]:
-    """Return dispatch keys of arguments, with the compiler's choice where it was to choose."""
+    """Return dispatch keys of arguments, with the compiler's choice filled in where it chose."""
     first = len(module.constants)
     tiles = loaded.chosen or [None] * (first + len(keys))
     return [
@@ -361,8 +367,8 @@ def executable(
     keys: Sequence[Any] = (),
     options: Options = USUAL,
 ) -> Executable:
-    """Return the program compiled for operands with these dispatch keys, in one tier ("both" is the
-    full one)."""
+    """Return the program compiled for operands with these dispatch keys, in one tier; "both" counts
+    as the full one."""
     made: list[Executable] = []
     compile_in_tiers(program, donated, keys, options.single(), lambda one, last: made.append(one))
     return made[0]
@@ -391,7 +397,7 @@ def compile_in_tiers(
 
 
 def agreed(module: Module, name: str) -> None:
-    """Raise unless all processes whose devices a module runs on are about to compile it, too."""
+    """Raise unless all processes whose devices a module runs on are about to compile the same."""
     ids = _ids(module)
     _expect_runnable(ids)
     world = _together(ids)
@@ -409,8 +415,8 @@ def bound(
 ) -> Executable:
     """Return a compiled module as an executable to call with buffers.
 
-    Wrappers are added around its run only where they are needed: one that has none (a program
-    without effects, constants and placements) runs without a Python frame of ours.
+    Each wrapper around `run` is added only where it is needed: a program without effects,
+    constants and placements runs without a Python frame of Plait.
     """
     run = loaded.executable.execute_sharded
     acts = bool(module.callbacks or program.effects)
@@ -457,7 +463,7 @@ def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
     outs = program.out_avals
     if module.place is None:
         return [*outs]
-    # of a program without results the compiler tells how its empty tuple is divided
+    # Without results, the compiler reports the tiling of its empty tuple.
     tiles = loaded.tiles if outs and loaded.tiles is not None else [None] * len(outs)
     return [
         Placed(a, _where(module, told, t, a))
@@ -467,24 +473,24 @@ def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
 
 _turn = RLock()
 _running: list = []
-"""The token of the last run on several virtual devices, if nobody has waited for it yet."""
+"""The token of the last run on several virtual devices, unless a thread has waited for it."""
 
 
 def _in_turn(run: Callable, done: bool) -> Callable:
-    """Return `run` for several virtual devices of one host: it waits for the last such run first.
+    """Return `run` for several virtual devices of one host; it waits for the last such run first.
 
-    These devices share a few threads.  In a collective each device of a run waits for the others
-    on its thread; two runs at once could take all threads with devices that wait for those which
-    find none, for ever.  Hence one such run at a time, whichever program or Python thread it is of;
-    runs in which no device waits for another come to an end on any number of threads.
-    `done`: `run` returns only when the program is through, so nobody has to wait for it.
+    These devices share a few threads.  In a collective, each device of a run waits for the others
+    on its thread.  Two runs at once could occupy all threads with waiting devices, while the
+    devices that they wait for get no thread: a deadlock.  Hence only one such run at a time, of any
+    program and Python thread.  Runs in which no device waits for another need no such care.
+    If `done`, `run` returns only when the program is complete, so no later run has to wait for it.
     """
 
     def taken(bufs: list[Any]) -> Any:
         with _turn:
             if in_flight:
                 _wait_for_others()
-            while _running:  # the same once more, without another call of Python for each run
+            while _running:  # inlined from `_wait_for_others` to save a Python call
                 try:
                     _running.pop().block_until_ready()
                 except jaxlib_api.RuntimeFailure:
@@ -499,8 +505,10 @@ def _in_turn(run: Callable, done: bool) -> Callable:
 
 
 def _wait_for_others() -> BaseException | None:
-    """Return when the last run on several devices is through, with the error of a flight that
-    failed; `_turn` is held."""
+    """Wait for the last run on several devices; return the error of a flight that failed, if any.
+
+    `_turn` is held.
+    """
     error = None
     while in_flight:
         in_flight[-1].finish()
@@ -508,7 +516,7 @@ def _wait_for_others() -> BaseException | None:
     while _running:
         try:
             _running.pop().block_until_ready()
-        except jaxlib_api.RuntimeFailure:  # its results tell whoever reads them
+        except jaxlib_api.RuntimeFailure:  # reading its results raises the error
             pass
     return error
 
@@ -520,11 +528,11 @@ _QUEUE = 16
 def _as_flight(
     run: Callable, done: bool, of: frozenset[int], one_by_one: bool, began: Callable[[], None]
 ) -> Callable:
-    """Return `run` for devices of these processes, which calls `began()` first; `one_by_one`: it
-    begins when the last such run is through.
+    """Return `run` for devices of these processes, which calls `began()` first.
 
-    So it must on CPUs: collectives of two programs at once might meet in another order elsewhere,
-    and after one has failed the bytes of the next would be taken for its own.
+    With `one_by_one`, it begins when the last such run is complete.  CPUs need this: two programs
+    at once might run their collectives in another order elsewhere.  After a failed collective, the
+    bytes of the next one would be read as its own.
     """
 
     def taken(bufs: list[Any]) -> Any:
@@ -550,7 +558,7 @@ def _as_flight(
 
 
 def _flown(run: Callable, bufs: list[Any], of: frozenset[int]) -> Any:
-    """Run what returns only when it is through, so that its wait can be ended."""
+    """Run a program that blocks until it is complete, as a flight whose wait can end early."""
     out: list[Any] = []
     flight = Flight(of, lambda: out.append(run(bufs)))
     in_flight.append(flight)
@@ -562,8 +570,10 @@ def _flown(run: Callable, bufs: list[Any], of: frozenset[int]) -> Any:
 
 
 def _behind_flights(run: Callable) -> Callable:
-    """Return `run` for one device of a process among several: it would wait for ever behind a run
-    that will not end, so it raises then."""
+    """Return `run` for one device of a process among several.
+
+    It raises if a run before it will not end, since it would wait behind that run forever.
+    """
 
     def taken(bufs: list[Any], **how: Any) -> Any:
         for flight in in_flight:
@@ -576,10 +586,10 @@ def _behind_flights(run: Callable) -> Callable:
 
 
 def _each_once(run: Callable, donated: Sequence[int], constants: int) -> Callable:
-    """Return `run` for several devices, of operands none of which may use donated memory again.
+    """Return `run` for several devices, which refuses to use donated memory twice.
 
-    On several devices the runtime ends the process where this happens.  Arrays that were assembled
-    of others' pieces share memory too, so memory is compared, not arrays.
+    On several devices the runtime would end the process in this case.  Arrays assembled from pieces
+    of others share memory too, so memory addresses are compared, not arrays.
     """
 
     def checked(bufs: list[Any]) -> Any:
@@ -613,9 +623,10 @@ def _each_once(run: Callable, donated: Sequence[int], constants: int) -> Callabl
 
 
 def _places(buf: Any) -> list[tuple[int, int]]:
-    """Where the pieces of an array begin, each on its device.
+    """Return where the pieces of an array begin, each on its device.
 
-    Without elements it has no memory, and yet the runtime wants it only once: it is its own place.
+    An array without elements has no memory, but the runtime accepts it only once; its identity
+    stands for its address.
     """
     if buf.is_deleted():
         return []
@@ -628,14 +639,14 @@ def _fronted(run: Callable, front: list) -> Callable:
     def fronted(bufs):
         try:
             return run(front + bufs)
-        except jaxlib_api.RuntimeFailure as e:  # whoever calls knows of its own buffers only
+        except jaxlib_api.RuntimeFailure as e:  # the caller checks only its own buffers
             raise failure(e, front) if any(b.is_deleted() for b in front) else e from None
 
     return fronted
 
 
 def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
-    """Return the placement of a result: as the program asks, or as the compiler chose."""
+    """Return the placement of a result: as the program sets it, or else as the compiler chose."""
     if told is not None:
         return told
     return placement_of(module.places, tiles, aval.physical.ndim)
@@ -648,10 +659,10 @@ _copies: dict[int, tuple[Any, dict]] = {}
 def _brought(buf: Any, key: Placed) -> Any:
     """Return a copy of an array of the default place, made when it is first needed there.
 
-    The same small arrays (a constant, a learning rate) go to the same devices at each call: kept,
-    they travel once.  Larger ones, which the compiler divides, would take their memory once more
-    for as long as the original lives, so they travel at each call.  The original is held weakly,
-    and a number that was reused is no hit.
+    The same small arrays (a constant, a learning rate) go to the same devices at each call, so
+    their copies are kept.  Copies of larger arrays, which the compiler shards, would occupy memory
+    as long as the original lives, so these are moved at each call.  The original is held weakly,
+    and an id that Python has reused does not count as a hit.
     """
     laid = key.aval.physical
     if laid.size * laid.dtype.itemsize > SMALL:
@@ -672,9 +683,9 @@ def _carried(buf: Any, key: Placed) -> Any:
 
 
 def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
-    """Return `run` for arrays of the default place, of which every device gets a copy or a piece.
+    """Return `run` for arrays of the default place, which it copies or divides over the devices.
 
-    The program may write to what is donated, so the copy of a donated array is a fresh one.
+    The program may write to donated operands, so a donated array gets a fresh copy.
     """
 
     def moved(bufs):
@@ -687,7 +698,7 @@ def _moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable
 
 
 def _caught(f: Callable, failures: list) -> Callable:
-    """Return `f` with its exceptions remembered: the runtime keeps only their text."""
+    """Return `f`, which records its exceptions in `failures`: the runtime keeps only their text."""
 
     def called(*xs):
         try:
@@ -700,9 +711,9 @@ def _caught(f: Callable, failures: list) -> Callable:
 
 
 def _watched(run: Callable, failures: list) -> Callable:
-    """Return `run` for programs with side effects: these have happened when it returns.
+    """Return `run` for programs with side effects, which waits until these have happened.
 
-    An exception of a callback is raised as it was, and not as the runtime's text of it.
+    An exception of a callback is raised itself, instead of the runtime's text of it.
     """
 
     def watched(bufs):

@@ -1,11 +1,11 @@
-"""Asking where values of a program come to lie, while it is compiled.
+"""Placement queries: calls that report the placement of a value while the program is compiled.
 
-The compiler calls back once it has divided the program over devices; of a program for one device it
-is known before.
+The compiler calls back once it has divided the program over devices.  In a program for one device
+the placement is known before.
 
-Invariant: what is asked changes neither results nor how they lie, and nothing of it is left in the
-executable.  Whoever asks is told as often as the program is compiled, and what he raises comes out
-of the compilation.
+Invariant: a query changes neither results nor their placement, and leaves no trace in the
+executable.  Its callback runs once each time the program is compiled, and an exception that it
+raises comes out of the compilation.
 """
 
 import itertools
@@ -23,11 +23,11 @@ TARGET = "plait_inspect_placement"
 
 
 class Question:
-    """Where a value lies: `tell(placement)` is called with the answer, None for the default
+    """The query for one value: `tell(placement)` is called with the answer, None for the default
     device.
 
     Attributes:
-      failure: what `tell` raised, which must not pass through the compiler.
+      failure: the exception of `tell`, which must not pass through the compiler.
     """
 
     def __init__(self, tell: Callable[[Any], None], places: list[Any], aval: Aval):
@@ -36,12 +36,12 @@ class Question:
         self.failure: BaseException | None = None
 
     def answer_alone(self) -> None:
-        """Tell it of a program for one device."""
+        """Call `tell` in a program for one device."""
         self._tell(self._places[0].everywhere() if self._places else None)
 
     def answer(self, sharding: Any) -> str:
-        """Tell it, as the compiler says it; return the text of a module that does nothing with a
-        piece of the value."""
+        """Call `tell` with the compiler's sharding; return the text of a module that does nothing
+        with a piece of the value."""
         tiles, shape = jaxlib_api.tiles(sharding), self._aval.shape
         try:
             self._tell(placement_of(self._places, tiles, len(shape)))
@@ -53,13 +53,16 @@ class Question:
 
 
 def placement_of(places: list[Any], tiles: Any, ndim: int) -> Any:
-    """Return the placement of an array of `ndim` axes that is tiled so, in words of one of the
-    places of a module; without names, if none has any."""
+    """Return the placement of an array of `ndim` axes with this tiling.
+
+    The first place of the module that can express the tiling does so; otherwise the placement has
+    no axis names.
+    """
     for place in places:
         placement = place.placement(tiles, ndim)
         if placement is not None:
             return placement
-    if not hasattr(places[0], "tiled"):  # those of releases that came before it
+    if not hasattr(places[0], "tiled"):  # places of plugins for older releases
         raise PlaitError(
             f"the compiler divided an array as {tiles}, for which {places[0]} has no words",
             fix="say how it shall lie, with plait.with_sharding_constraint or jit's out_shardings",
@@ -69,11 +72,11 @@ def placement_of(places: list[Any], tiles: Any, ndim: int) -> Any:
 
 _numbers = itertools.count()
 _open: "weakref.WeakValueDictionary[int, Question]" = weakref.WeakValueDictionary()
-"""The questions of modules that live, by the numbers that their code has for them."""
+"""The queries of living modules, by the numbers in their code."""
 
 
 def ask(e: Any, x: Any, aval: Aval, tell: Callable[[Any], None]) -> None:
-    """Have `tell(placement)` called where `x`, a value of this type in a module, comes to lie."""
+    """Record a query for `x`, a value of this type: `tell(placement)` gets the answer."""
     number, question = next(_numbers), Question(tell, e.unit.places, aval)
     _open[number] = question
     jaxlib_api.register_inspector(TARGET, _answered)
@@ -92,7 +95,7 @@ def _answered(number: bytes, sharding: Any) -> str:
 
 
 def settle(unit: Any) -> list[Question]:
-    """Answer what is known when a module is complete; return the questions that are left."""
+    """Answer the queries that are known once a module is complete; return the others."""
     if unit.places and len(unit.place.devices) > 1:
         return [question for question, _ in unit.questions]
     for question, made in unit.questions:

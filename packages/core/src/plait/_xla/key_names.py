@@ -1,10 +1,9 @@
-"""Names of keys and numbers of values: what the check of reuse knows of them.
+"""Names of random keys and numbers of values, for the check of key reuse.
 
-A key has a name.  A key that is one of several, by a choice that is not known, has a name of its
-own, and it is written down which it may be.  A value that is not known has a number: equal numbers,
-equal values.
+Each key has a name.  A key chosen among several by an unknown condition has its own name, and a
+table records which keys it may be.  Each unknown value has a number: equal numbers, equal values.
 
-Invariant: names are only compared, and never given twice.
+Invariant: names are only compared, and never reused.
 """
 
 import itertools
@@ -18,50 +17,50 @@ from .._types.avals import INTEGER, Aval
 _SMALL = 64
 _fresh = itertools.count(1)
 _either: dict[int, frozenset[int]] = {}
-"""Name of a key that is one of several, by a condition -> their names."""
+"""Name of a key chosen by a condition -> the names that it may be."""
 _picked: dict[int, frozenset[int]] = {}
-"""Name of a key at a place that is computed -> the names of all that it may be."""
+"""Name of a key at a computed index -> the names that it may be."""
 _picks: dict[int, set[int]] = {}
-"""Name -> names of keys at computed places that may be it."""
+"""Name -> names of keys at computed indices that may be it."""
 
 
 class Names(NamedTuple):
-    """The names of the keys in an array of this shape."""
+    """The names of the keys in an array, in its shape."""
 
     at: np.ndarray
 
 
 class Known(NamedTuple):
-    """A value that is known: a few integers or booleans."""
+    """A known value: a few integers or booleans."""
 
     value: np.ndarray
 
 
 class Same(NamedTuple):
-    """Integers or booleans that are not known, but equal to all others of this number."""
+    """Unknown integers or booleans, equal to all others with this number."""
 
     number: int
 
 
 def unknown() -> Same:
-    """A value of which nothing is known."""
+    """Return an unknown value, with a new number."""
     return Same(next(_fresh))
 
 
 def few(aval: Aval) -> bool:
-    """Whether it is an array of a few integers or booleans."""
+    """Return whether a type is an array of a few integers or booleans."""
     return aval.category <= INTEGER and aval.size.__class__ is int and aval.size <= _SMALL
 
 
 def mark(x: Any) -> Any:
-    """What equal values have in common; None if that is not known."""
+    """Return a hashable mark that equal values share; None if equality cannot be decided."""
     if x.__class__ is Same:
         return x
     return None if x is None else (x.__class__, x[0].dtype.str, x[0].shape, x[0].tobytes())
 
 
 def fresh(shape: Sequence[Any]) -> Names:
-    """Names of keys that nobody has seen."""
+    """Return new names for keys in an array of this shape."""
     sizes = [d if d.__class__ is int else 2 for d in shape]  # a symbolic size stands for some keys
     count = int(np.prod(sizes, dtype=np.int64))
     names = np.fromiter(itertools.islice(_fresh, count), np.int32, count)
@@ -69,7 +68,7 @@ def fresh(shape: Sequence[Any]) -> Names:
 
 
 def one_of(x: Names, y: Names) -> Names:
-    """Names of keys each of which is one of two, by a condition."""
+    """Return names of keys: each is one of two, by a condition."""
     if np.array_equal(x.at, y.at):
         return x
     out = fresh(x.at.shape)
@@ -79,12 +78,12 @@ def one_of(x: Names, y: Names) -> Names:
 
 
 def meant(name: int) -> frozenset[int]:
-    """The keys that a name may stand for, by conditions."""
+    """Return the keys that a name may stand for, by conditions."""
     return _either.get(name) or frozenset((name,))
 
 
 def picked(shape: Sequence[Any], sources: Callable[[tuple], Iterable[int]]) -> Names:
-    """Names of keys each of which is one of `sources(place)`, which is not known."""
+    """Return names of keys: each is an unknown one of `sources(place)`."""
     out = fresh(shape)
     for place, n in np.ndenumerate(out.at):
         of = frozenset[int]().union(*[_sources(int(s)) for s in sources(place)])
@@ -102,9 +101,9 @@ def _sources(name: int) -> frozenset[int]:
 
 
 def crowded(name: int, is_spent: Callable[[int], Any]) -> Any:
-    """Where a key was spent that must be the key of this name, or the other one.
+    """Return where a key was spent if the key of this name would then be used twice, else None.
 
-    The key at a computed place is surely used twice when it was used, and all that it may be were.
+    A key at a computed index is certainly used twice once it and all keys that it may be were used.
     """
     for pick in (name, *_picks.get(name, ())):
         of = _picked.get(pick)

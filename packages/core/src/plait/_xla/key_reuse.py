@@ -1,18 +1,17 @@
-"""The check that no random key is used twice, of Programs and of what runs.
+"""The check that no random key is used twice, in Programs and when they run.
 
-Every element of an array of keys has a name.  Walking over a program, names are moved as the keys
-would be: by the very operations, applied to the names.  A rule says of the few operations that
-make or spend keys what they do; a key at a place that is computed may be any, and is the same one
-wherever the place is the same.  What an operation does to keys is not known of (a stranger's) gives
-keys new names, so that no error is false because of it.  Loops are walked twice: a second turn uses
-again what the first one left.
+Every element of an array of keys has a name.  A walk over a program moves names as the program
+moves keys: it applies the same operations to the names.  A rule handles each of the few operations
+that make or spend keys.  A key at a computed index may be any of the keys, and is the same key for
+the same index.  An operation without a rule gives its results new names, so that no error is a
+false alarm.  Loops are walked twice, since a second turn reuses the keys of the first.
 
-The setting `debug_key_reuse` turns it on.  A program that is compiled is walked once, with lines
-from where it was traced; and whenever it runs on keys, these are spent for good, by the identity
-of their memory.
+The setting `debug_key_reuse` turns the check on.  A program is walked once when it is compiled, and
+errors name the lines where it was traced.  Each time it runs on keys, these are recorded as spent,
+by the identity of their memory.
 
-Invariant: names are only compared.  A walk changes nothing but the ledger, and the ledger of what
-is spent only when the program has run.
+Invariant: names are only compared.  A walk changes only its own ledger; the global ledger of spent
+keys changes only when the program has run.
 """
 
 import weakref
@@ -47,9 +46,9 @@ reuse_rules = RuleTable(
 )
 
 _spent: dict[int, Any] = {}
-"""Name -> where it was spent, of what has run."""
+"""Name -> where the key was spent, by programs that have run."""
 _repeats: set[int] = set()
-"""What was spent by operations that may be done again."""
+"""Names of keys spent by operations that may be repeated."""
 _named: dict[int, tuple[Any, np.ndarray]] = {}
 """id of a buffer -> (weak reference to it, names of its elements)."""
 
@@ -61,13 +60,13 @@ class Walk:
     """One pass over a program.
 
     Attributes:
-      spent: name -> where, of what this pass has spent.
-      at: where everything happens; None: where each equation says.
-      env: what is known of the variables of the program that is walked now.
-      inner: in a call, where it is, and what had been spent before.
-      repeats: what was spent by operations that may be done again; `again`: of these, what is not
-        yet spent in the one that is done now.
-      numbers: what is computed, and of what -> what is known of the result.
+      spent: name -> where this pass has spent it.
+      at: where all equations happen; None: at the line that each one records.
+      env: the known values of the variables of the program that is being walked.
+      inner: in a call, its line, and the keys that had been spent before.
+      repeats: keys spent by operations that may be repeated.
+      again: of these, the keys that the current operation has not spent yet.
+      numbers: an operation and its operands -> the known value of its result.
     """
 
     def __init__(self, spent: dict[int, Any] | None = None, at: Any = None):
@@ -80,7 +79,7 @@ class Walk:
         self.numbers: dict[Any, Any] = {}
 
     def spend(self, names: Names, where: Any) -> None:
-        """These keys are used up; raises KeyReuseError if one of them was already."""
+        """Mark these keys as spent; raise KeyReuseError if one of them already was."""
         where = where if self.at is None else self.at
         for name in names.at.flat:
             for n in meant(int(name)):
@@ -94,7 +93,7 @@ class Walk:
                 self.spent[n] = where
 
     def repeatable(self, e: Any, xs: Sequence[Any]) -> list[Any]:
-        """As `inside`, of an operation that may be done once more: that spends nothing new."""
+        """Do as `inside` for an operation that may be repeated: a repetition spends no new keys."""
         held, before = self.again, set(self.spent)
         self.again = self.repeats | _repeats
         outs = self.inside(e, xs)
@@ -103,7 +102,7 @@ class Walk:
         return outs
 
     def call(self, p: Program, args: Sequence[Any], where: Any) -> list[Any]:
-        """A program called here: traced elsewhere, maybe, and long ago."""
+        """Walk over a program that is called here, but may have been traced elsewhere."""
         held, before = self.inner, set(self.spent)
         self.inner = held or (where, before)
         outs = self.program(p, args)
@@ -113,12 +112,12 @@ class Walk:
         return outs
 
     def is_spent(self, name: Any) -> Any:
-        """Where a key was spent; None if it was not."""
+        """Return where a key was spent; None if it was not."""
         found = (self.spent.get(n) or _spent.get(n) for n in meant(int(name)))
         return next(filter(None, found), None)
 
     def program(self, p: Program, args: Sequence[Any]) -> list[Any]:
-        """What is known of the outputs."""
+        """Return the known values of a program's outputs."""
         args = [self._fitting(v.aval, x) for v, x in zip(p.inputs, args, strict=True)]
         env: dict[Any, Any] = dict(zip(p.inputs, args))
         for v, x in p.consts:
@@ -135,19 +134,19 @@ class Walk:
         return [read(a) for a in p.outputs]
 
     def _fitting(self, aval: Aval, o: Any) -> Any:
-        """Every key has a name, and every integer a number."""
+        """Return `o`, or new names for keys and a new number for integers that have none."""
         if aval.category == OPAQUE:
             return o if o.__class__ is Names else fresh(aval.shape)
         return unknown() if o is None and aval.category <= INTEGER else o
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """`make()`, the first time; then the same."""
+        """Return `make()` the first time, and the same value after that."""
         if key not in self.numbers:
             self.numbers[key] = make()
         return self.numbers[key]
 
     def equation(self, e: Any, xs: list[Any]) -> list[Any]:
-        """What is known of the results of an equation."""
+        """Return the known values of an equation's results."""
         prim, outs = e.prim, [o.aval for o in e.outputs]
         rule = reuse_rules.find(prim)
         if rule is not None:
@@ -164,30 +163,30 @@ class Walk:
         return [self.numbered(e, xs, unknown)] if outs[0].category <= INTEGER else [None]
 
     def numbered(self, e: Any, xs: Sequence[Any], make: Callable[[], Any]) -> Any:
-        """`make()`, and the same again for the same operation of equal operands."""
+        """Return `make()`, and the same value again for the same operation on equal operands."""
         marks = tuple(map(mark, xs))
         if None in marks:
             return make()
         try:
             return self.once((e.prim, freeze_params(e.params), marks), make)
-        except TypeError:  # parameters that can not be hashed
+        except TypeError:  # parameters that cannot be hashed
             return make()
 
     def moved(self, e: Any, xs: Sequence[Any]) -> list[Any]:
-        """The operation applied to names and to what is known."""
+        """Apply the operation to names and known values."""
         if any(x is None or x.__class__ is Same for x in xs):
             return [None] * len(e.outputs)
         try:
             with use(GROUND):
                 got = e.prim.bind(*[from_numpy(np.asarray(x[0])) for x in xs], **e.params)
-        except PlaitError:  # sizes that are symbols
+        except PlaitError:  # symbolic sizes
             return [None] * len(e.outputs)
         made = [np.asarray(y) for y in as_list(got)]
         keys = [o.aval.category == OPAQUE for o in e.outputs]
         return [Names(_real(y)) if k else Known(y) for y, k in zip(made, keys)]
 
     def at_places(self, e: Any, xs: Sequence[Any], sources: Callable) -> list[Any]:
-        """As `moved`; of places that are not known, each key is one of `sources(place)`."""
+        """Do as `moved`; at unknown indices, each key is one of `sources(place)`."""
         got = self.moved(e, xs)
         if got[0] is None and xs[0].__class__ is Names:
             shape = e.outputs[0].aval.shape
@@ -197,7 +196,7 @@ class Walk:
         return got
 
     def inside(self, e: Any, xs: Sequence[Any]) -> list[Any]:
-        """An operation that runs each of its programs once, by its slots."""
+        """Walk over an operation that runs each of its programs once, by its slots."""
         w = e.prim.higher.slots(e.params)
         slots: list[Any] = [None] * w.count
         for s, x in zip(w.operands, xs, strict=True):
@@ -207,14 +206,14 @@ class Walk:
             for s, a in zip(ins, program.in_avals, strict=True):
                 x: Any = slots[s]
                 if s in w.mapped and x.__class__ is not Names:
-                    x = None  # known of all rows at once
+                    x = None  # the known value holds all rows, not one
                 if x.__class__ is Names and x.at.shape != a.shape:
                     borrowed.append((x, fresh(a.shape)))
                     x = borrowed[-1][1]
                 given.append(x)
             for s, o in zip(outs, self.program(program, given), strict=True):
                 slots[s] = None if s in w.mapped else o
-            for whole, piece in borrowed:  # a piece or a row: what is done to it is done to all
+            for whole, piece in borrowed:  # if a piece or a row is spent, the whole is
                 where = next(filter(None, map(self.is_spent, piece.at.flat)), None)
                 if where is not None:
                     self.spend(whole, where)
@@ -226,21 +225,21 @@ class Walk:
 
 
 def _real(names: np.ndarray) -> np.ndarray:
-    """Names, where nothing was moved to: new ones."""
+    """Return names, with new ones where no name was moved to."""
     if (names > 0).all():
         return names
     return np.where(names > 0, names, fresh(names.shape).at)
 
 
 def _known(x: Any) -> Any:
-    """What is known of a literal or a constant."""
+    """Return the known value of a literal; None for other constants."""
     if x.__class__ is Literal and x.aval.category <= INTEGER and few(x.aval):
         return Known(x.numpy())
     return None
 
 
 def names_of(x: Array) -> Any:
-    """What is known of an array: the names of keys, or of words of keys that have been named."""
+    """Return the known value of an array: the names of its keys, or of key words with names."""
     if x.aval.category == OPAQUE:
         return _of_buffer(x.buffer(), x.aval.shape)
     if few(x.aval):
@@ -249,11 +248,11 @@ def names_of(x: Array) -> Any:
 
 
 _seeds: dict[int, Any] = {}
-"""id of a buffer -> weak reference to it, of keys made of numbers while something was traced."""
+"""id of a buffer -> weak reference to it, for keys made from numbers during tracing."""
 
 
 def seeded(x: Array) -> None:
-    """A key was made of a number while a function was traced: the program makes it each time."""
+    """Record a key made from a number during tracing: the program makes it at each run."""
     if config.debug_key_reuse and current() is not GROUND:
         buf, n = x.buffer(), id(x.buffer())
         _seeds[n] = weakref.ref(buf, lambda r: _seeds.pop(n, None) if _seeds.get(n) is r else None)
@@ -272,7 +271,7 @@ def _labelled(buf: Any, aval: Aval) -> Names | None:
 
 
 def _of_buffer(buf: Any, shape: Sequence[Any]) -> Names:
-    """The names of the keys in a buffer, given now if they have none."""
+    """Return the names of the keys in a buffer, giving new ones if they have none."""
     held = _named.get(id(buf))
     if held is not None and held[0]() is buf and held[1].shape == tuple(shape):
         return Names(held[1])
@@ -301,11 +300,12 @@ def _again(before: Any, where: Any) -> KeyReuseError:
     )
 
 
-# ---- what runs -----------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------
 
 
 def guarded(run: Any, program: Program) -> Any:
-    """`run` for a program of keys, which spends those it is given while the setting is on."""
+    """Return `run` for a program of keys, which marks its operands as spent while the setting is
+    on."""
     if not speaks(program):
         return run
     if config.debug_key_reuse:
@@ -316,7 +316,7 @@ def guarded(run: Any, program: Program) -> Any:
             return run(bufs)
         walk, args = Walk(at=here()), [_seen(b, v.aval) for b, v in zip(bufs, program.inputs)]
         outs = walk.program(program, args)
-        for b, v in zip(bufs, program.inputs):  # words that turned out to be keys
+        for b, v in zip(bufs, program.inputs):  # words that the program uses as keys
             if walk.env.get(v).__class__ is Names:
                 _name(b, walk.env[v])
         results = run(bufs)
@@ -340,7 +340,7 @@ def _seen(buf: Any, aval: Aval) -> Any:
 
 
 class _Results:
-    """The results of a run, whose keys get their names."""
+    """The results of a run, which name their keys when they are consumed."""
 
     __slots__ = ("results", "outs")
 
@@ -348,7 +348,7 @@ class _Results:
         self.results, self.outs = results, outs
 
     def consume_with_handlers(self, handlers: Any) -> list:
-        """As of the runtime."""
+        """Return the results as the runtime does, and name the keys among them."""
         bufs = self.results.consume_with_handlers(handlers)
         for b, o in zip(bufs, self.outs, strict=True):
             if o.__class__ is Names:

@@ -1,11 +1,11 @@
-"""Program -> StableHLO: rules, and the emitter that they are given.
+"""Lowering of Programs to StableHLO: the table of rules, and the emitter that they use.
 
 Each distinct program becomes one `func.func`, however often it is called.  Every function of a
-module is passed, in front of its arguments, what the program does not name: sizes of symbolic
-dimensions, constant arrays, tokens of ordered effects.  Loops and branches are regions, which see
-these directly.
+module takes, before its arguments, the values that its program uses without naming them: sizes of
+symbolic dimensions, constant arrays, tokens of ordered effects.  Loops and branches are regions,
+which see these directly.
 
-Invariant: lowering looks at Programs only, never at Python.
+Invariant: lowering reads Programs only, and never Python functions.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,7 +30,7 @@ from .mlir import attr, i64s, type_of
 
 I32 = Aval((), INT32)
 OPERATION = "plait.operation"
-"""The attribute of functions that are one operation each: which one, as a program's text."""
+"""The attribute of functions that hold one operation each: its text as in a program."""
 
 lower_rules = RuleTable(
     "lower",
@@ -53,17 +53,24 @@ eager_rules = RuleTable(
 class Unit:
     """One module under construction.
 
-    `symbols` are module-level declarations of lowering rules, `callbacks` the Python functions it
-    calls, `constants` the arrays that it needs, which `main` takes first, but for those that it
-    `embeds`, `places` where it must run (several, if they have the same devices; none: on the
-    default device), `placements` how values lie that are known to (by MLIR value), `questions`
-    (where values come to lie) with the operations that ask them, `acting` the operations that act
-    on the world once, `platforms` what it is lowered for, `said` the expansions of equations with
-    programs, `references` how often functions were made or called, `made` the operations that are
-    copied and `attributes` those of constants, by what they are; `instead(equation, platforms)`, if
-    there is one, may give a function of values that is to be lowered rather than the equation;
-    `named(equation)`, if there is one, may give a program of that equation alone and its text: the
-    operation is then a function of the module, which carries the text.
+    Attributes:
+      symbols: the module-level declarations of lowering rules.
+      callbacks: the Python functions that the module calls.
+      constants: the arrays that it needs; `main` takes first those that it does not `embed`.
+      places: where it must run (several, if they have the same devices); empty for the default
+        device.
+      placements: MLIR value -> its placement, where it is set.
+      questions: the placement queries, with their operations.
+      acting: the operations with side effects that must happen once.
+      platforms: the platforms that it is lowered for.
+      said: the expansions of equations with programs.
+      references: how often functions were made or called.
+      made: key -> an operation to copy.
+      attributes: constant -> its attributes.
+      instead: None, or `instead(equation, platforms)`, which may return a function of values that
+        is lowered in place of the equation.
+      named: None, or `named(equation)`, which may return a program of that equation alone and its
+        text.  The operation then becomes a function of the module, which carries the text.
     """
 
     __slots__ = (
@@ -104,17 +111,17 @@ class Unit:
 
     @property
     def rounds_alike(self) -> bool:
-        """Whether what the compiler computes in two places is rounded alike in both.
+        """True if a value that the compiler computes in two places is rounded alike in both.
 
-        It puts cheap operands into every loop that reads them.  In one of them a product and a sum
-        may become a single operation that rounds once, and in another not, so that a value is not
-        equal to itself.  Only the full tier for CPUs has never been seen to do so.
+        The compiler puts cheap operands into every loop that reads them.  In one loop, but not in
+        another, a product and a sum may become a single operation that rounds once.  Then a value
+        is not equal to itself.  Only the full tier for CPUs has never been seen to do so.
         """
         return self.platforms == ("cpu",) and self.tier == "full"
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing in it is told of by anything but operations and types, so far."""
+        """True if operations and types describe the module completely, so far."""
         told = self.symbols or self.callbacks or self.places or self.placements or self.questions
         return not (told or self.acting or self.locations or self.instead or self.named)
 
@@ -124,7 +131,7 @@ class Unit:
         return self.places[0] if self.places else None
 
     def embeds(self, x: Any) -> bool:
-        """Whether a constant array is written into the module, and not passed to `main`."""
+        """Return whether a constant array is written into the module, and not passed to `main`."""
         return bool(self.embed(x)) if callable(self.embed) else self.embed
 
     def run_at(self, place: Any) -> None:
@@ -141,8 +148,8 @@ class Unit:
     def needs(self, p: Program) -> dict[int, Any]:
         """Return every constant array of a program, its sub-programs, and their expansions.
 
-        Functions are given them in front of their arguments, hence the question is asked before
-        the body is lowered; expansions are made for it, and found again then.
+        Functions take them before their arguments, so they must be found before the body is
+        lowered.  Expansions are made here, and looked up when the body is lowered.
         """
         found = self._needed.get(p)
         if found is not None:
@@ -163,15 +170,15 @@ class Unit:
         return found
 
     def expanded(self, e: Any, instead: Callable | None = None) -> Program:
-        """Return the program that the `expand` rule of an equation without lowering makes of it,
-        or that another function makes `instead`."""
+        """Return the program that the `expand` rule of an equation, or the function `instead`,
+        turns it into."""
         prim, params = e.prim, e.params
         say = expand_rules.find(prim) if instead is None else instead
         if say is None:
             raise lower_rules.missing(prim, e.where)
         avals = tuple([a.aval for a in e.inputs])
         key: Any = ("expand", prim, avals, prim.frozen(params)) if prim.higher is None else e
-        # programs among the parameters must not live for ever
+        # Programs among the parameters must not stay alive forever.
         store = prim.compiled if prim.higher is None else self.said
         if instead is not None:
             key, store = (instead, *key), self.said
@@ -191,14 +198,14 @@ class Unit:
         return self.symbols[key]
 
     def unique(self, name: str) -> str:
-        """Return a symbol that no function of the module has yet."""
+        """Return a symbol that no function of the module has yet, made from `name`."""
         name = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "f"
         n = self.names[name] = self.names.get(name, -1) + 1
         return self.unique(f"{name}_{n}") if n else name
 
 
 class Emitter:
-    """Makes operations, by `op`, at one place of a module.
+    """A writer of operations at one place of a module.
 
     Attributes:
       unit: the module.
@@ -218,7 +225,7 @@ class Emitter:
 
     @property
     def is_divided(self) -> bool:
-        """Whether the compiler may divide the values here over several devices.
+        """True if the compiler may divide the values here over several devices.
 
         A module that gets its place later, from a constraint further on, is lowered again.
         """
@@ -226,15 +233,15 @@ class Emitter:
         if place is None:
             self.unit.supposed_alone = True
             return False
-        answers = hasattr(place, "is_left")  # those of releases that came before it do not
+        answers = hasattr(place, "is_left")  # places of plugins for older releases lack it
         return answers and len(place.devices) > 1 and place.is_left(self.bound)
 
     def whole_along(self, x: Any, aval: Aval, axes: Collection[int]) -> Any:
-        """Return `x`, which every device has whole along these axes.
+        """Return `x`, gathered so that every device has it whole along these axes.
 
-        The compiler divides operations without regard to what it is able to: some, divided along
-        some axes, have wrong results, or end the process.  These axes are brought together before
-        and divided again after.
+        The compiler divides operations even where its result is wrong: some operations, divided
+        along some axes, return wrong numbers or end the process.  These axes are gathered before
+        the operation and divided again after it.
         """
         if not self.is_divided or not axes:
             return x
@@ -266,8 +273,11 @@ class Emitter:
         return o.result if len(outs) == 1 else list(o.results)
 
     def _with_regions(self, name, inputs, outs, regions, order, end, bound, attributes) -> Any:
-        """Tokens of `order` go through the operation: regions of loops take and return them (a
-        predicate only takes them), other regions see those outside and return theirs."""
+        """Make an operation with regions, and thread the tokens of `order` through it.
+
+        Regions of loops take and return tokens (a predicate only takes them); other regions see
+        the outer tokens and return their own.
+        """
         loop = name == "stablehlo.while"
         token = mlir.bindings().token
         extra = [token] * len(order)
@@ -296,10 +306,10 @@ class Emitter:
         return results[0] if len(outs) == 1 else results[: len(outs)]
 
     def alike(self, key: Any, inputs: Sequence[Any], make: Callable[[], Any]) -> Any:
-        """Make an operation with one result: a copy of the one that was made for an equal `key`,
-        which has other inputs; else by `make`.
+        """Make an operation with one result; `make` makes the first one for each `key`.
 
-        Regions take several calls of the bindings, a copy takes one.
+        Later ones are copies with other inputs: an operation with regions takes several calls of
+        the bindings, a copy takes one.
         """
         first = self.unit.made.get(key)
         if first is None or self.unit.locations:
@@ -319,7 +329,7 @@ class Emitter:
         return Emitter(self.unit, ip, bound, self.dims, self.consts, tokens, self.where)
 
     def tokens_of(self, order: Sequence[Effect]) -> list:
-        """Return the last tokens of these effects; make those that there are none of yet."""
+        """Return the last tokens of these effects; make a token for each effect without one."""
         for k in order:
             if k not in self.tokens:
                 token = mlir.bindings().token
@@ -330,14 +340,14 @@ class Emitter:
         return [self.tokens[k] for k in order]
 
     def constant(self, value: Any, aval: Aval) -> Any:
-        """Make a constant of a type: a scalar that fills it, or a numpy array of its shape."""
+        """Make a constant of a type from a scalar that fills it, or a numpy array of its shape."""
         if is_symbolic(aval.shape):
             cell = self.constant(value, Aval((), aval.dtype))
             return self.broadcast(cell, (), aval)
         kind = value.__class__
         if kind is not float and kind is not int and kind is not bool:
             return self.op("stablehlo.constant", [], aval, value=_dense(value, aval))
-        key = repr(value), aval  # not the value, for 0.0 equals -0.0
+        key = repr(value), aval  # not the value itself, since 0.0 equals -0.0
         found = self.unit.attributes.get(key)
         if found is None:
             found = self.unit.attributes[key] = {"value": _dense(value, aval)}
@@ -347,7 +357,7 @@ class Emitter:
         ).result
 
     def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
-        """Make a `broadcast_in_dim`, to a symbolic shape if need be."""
+        """Make a `broadcast_in_dim`, or a dynamic one if the shape is symbolic."""
         at = i64s(*dims)
         if is_symbolic(aval.shape):
             shape = self.shape(aval.shape)
@@ -369,7 +379,8 @@ class Emitter:
             return self.constant(int(d), I32)
         algebra = self.arithmetic()
         if not all(d.scope.at_least_zero(subtract(b, ONE)) for b in divisors(d.terms)):
-            # there may be sizes that this one is not defined for, and that are not asked for it
+            # This size may be undefined where it is not used (a divisor of 0), so that computing it
+            # must not divide by 0 there.
             least = lambda b: self.op("stablehlo.maximum", [b, self.constant(1, I32)], I32)  # noqa: E731
             algebra = algebra._replace(
                 floordiv=lambda a, b: self._floordiv(a, least(b)),
@@ -406,14 +417,15 @@ class Emitter:
         return self.op("stablehlo.divide", [sub, b], I32)
 
     def _mod(self, a, b):
+        # `remainder` has the sign of the dividend, so the divisor is added and it is taken again.
         r = self.op("stablehlo.remainder", [a, b], I32)
         r = self.op("stablehlo.add", [r, b], I32)
         return self.op("stablehlo.remainder", [r, b], I32)
 
     def shape(self, shape: Sequence[Any]) -> Any:
-        """Return a shape as a vector of i32 values; the same one for the same shape here."""
+        """Return a shape as a vector of i32 values; reuse it for the same shape in this block."""
         key = tuple([d if d.__class__ is Dim else int(d) for d in shape])
-        if key not in self._shapes:  # operations go to the end of a block: it is seen from here on
+        if key not in self._shapes:  # operations are appended to a block, so later ones can use it
             self._shapes[key] = self._shape(key)
         return self._shapes[key]
 
@@ -425,7 +437,7 @@ class Emitter:
         return self.op("stablehlo.concatenate", sizes, out, dimension=mlir.i64(0))
 
     def _entry(self, d: Any) -> Any:
-        """Return a size as a vector of one i32 value; the same one for the same size here."""
+        """Return a size as a vector of one i32 value; reuse it for the same size in this block."""
         one = Aval((1,), INT32)
         if d.__class__ is not Dim:
             return self.constant(int(d), one)
@@ -437,10 +449,10 @@ class Emitter:
     # -- programs --------------------------------------------------------------------------
 
     def array(self, x: Any) -> Any:
-        """Return the value of a constant array: an argument of `main`, which was given it.
+        """Return the value of a constant array, which is an argument of `main`.
 
-        Only programs that a lowering rule made for itself have others; those are written into the
-        module.
+        Only programs that a lowering rule made for its own use have other constants; these are
+        written into the module.
         """
         here = self.consts.get(id(x))
         return self.constant(x.numpy(), x.aval) if here is None else here
@@ -479,7 +491,7 @@ class Emitter:
                 ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
                 try:
                     out = rule(self, xs, ins, outs, **e.params)
-                except ShapeError as error:  # a type that the compiler can not have
+                except ShapeError as error:  # a type that the compiler cannot represent
                     error.about(e.where)
                     raise
                 except TypeError as error:
@@ -494,20 +506,20 @@ class Emitter:
         return [read(a) for a in p.outputs]
 
     def _instead(self, e: Any) -> Callable | None:
-        """Return what is lowered rather than an equation without programs and named axes."""
+        """Return the function lowered in place of an equation without programs and named axes."""
         if e.prim.higher is not None or e.prim.ambient is not None:
             return None
         return self.unit.instead(e, self.unit.platforms)  # type: ignore[misc]
 
     def _by_name(self, alone: Program, text: str) -> Callable:
-        """Return a rule that calls a function for an operation which is a program `alone`, and that
-        says of itself, by an attribute, which operation it is."""
+        """Return a rule that calls a function for one operation: its program is `alone`, and an
+        attribute of the function holds the text of the operation."""
 
         def rule(e: Emitter, xs, ins, outs, **params):
             unit, before = e.unit, e.unit.named
             key: Any = alone, frozenset(), unit.platforms
             known = key in unit.functions
-            unit.named = None  # in the function it is done, and not called again
+            unit.named = None  # the function performs the operation, and does not call itself
             try:
                 results = e.call(alone, xs)
             finally:
@@ -520,13 +532,13 @@ class Emitter:
         return rule
 
     def said_otherwise(self, e: Any, xs: Sequence[Any], instead: Callable | None = None) -> Any:
-        """Lower an operation without a rule: by its expansion, inline if that is short."""
+        """Lower an operation without a rule by its expansion; inline if that is short."""
         q = self.unit.expanded(e, instead)
         inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
         return inline if e.prim.many else inline[0]
 
     def binder(self, e: Any) -> Callable:
-        """Return the lowering of an equation that uses named axes: whoever bound these has it."""
+        """Return the lowering of an equation that uses named axes, from the binder of its axes."""
         names = e.prim.ambient(e.params)
         for n in names:
             if n not in self.bound:
@@ -541,10 +553,10 @@ class Emitter:
         return by.pop().lowering(e.prim)
 
     def call(self, p: Program, args: Sequence[Any]) -> list:
-        """Call the function of `p`, which is made at its first call; return the results."""
+        """Call the function of `p`, which is made at the first call; return the results."""
         bound = frozenset((n, self.bound.get(n)) for n in p.axes)
         key: Any = p, bound, self.unit.platforms
-        if p.effects:  # what acts once for all devices, and once for each, are different functions
+        if p.effects:  # acting once for all devices and once for each are different functions
             key = *key, bool(self.bound)
         name = self.unit.functions.get(key)
         if name is None:
@@ -565,9 +577,10 @@ class Emitter:
         """Make a private function of sizes, constants, tokens and arguments, which returns tokens
         and results; return its name.
 
-        One that needs nothing but its arguments, refers to no other, and comes in module after
-        module (tables, inner functions that are jitted), is kept by its program as code, and read
-        again.  (Another module may have a function of the other's name that does something else.)
+        If the function takes only its arguments and refers to no other function, its code is kept
+        with its program, and read again in the next module.  In another module, the name of a
+        function that it refers to may belong to a different one.  Keeping code pays for tables and
+        jitted inner functions, which occur in module after module.
         """
         self.unit.references += 1
         alone = not (self.dims or p.axes or p.effects or self.unit.needs(p)) and self.unit.is_plain
@@ -582,7 +595,7 @@ class Emitter:
         before = self.unit.references
         made = self._function(p, name)
         if not kept:
-            kept.append(None)  # what comes once is not worth it
+            kept.append(None)  # encoding pays only from the second module on
         elif self.unit.is_plain and self.unit.references == before:
             kept.append(mlir.code_of(made))
         return name
@@ -616,7 +629,7 @@ def _dense(value: Any, aval: Aval) -> Any:
 
 
 def simple(name: str, **texts: str) -> Callable:
-    """Return a rule that makes the operation of that name, operand for operand."""
+    """Return a rule that makes the operation of this name on the same operands."""
     full = name if "." in name else "stablehlo." + name
 
     def rule(e: Emitter, xs, ins, outs):

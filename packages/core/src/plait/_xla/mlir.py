@@ -1,9 +1,8 @@
 """Pieces of StableHLO: types, attributes, constants, functions.
 
-Everything is memoised, and nothing is imported from jaxlib's MLIR before the first module is
-built.
+Results are memoised.  jaxlib's MLIR is imported only when the first module is built.
 
-Invariant: one context serves the process, and is touched only while `door.lock` is held; modules
+Invariant: the process has one context, which is used only while `jaxlib_api.lock` is held; modules
 leave it as bytes.
 """
 
@@ -24,7 +23,7 @@ _state: dict[str, Any] = {}
 
 
 def bindings() -> Any:
-    """jaxlib's MLIR, with our context in it: `.ir`, `.create`, `.context`, `.unknown`, ..."""
+    """Return jaxlib's MLIR bindings with Plait's context: `.ir`, `.create`, `.context`, ..."""
     try:
         return _state["m"]
     except KeyError:
@@ -65,12 +64,12 @@ _NAMES = {
 
 
 _one_zero: list[str] = []
-"""Those of these types that this process has used which have no negative zero."""
+"""Names of the types without a negative zero that this process has used."""
 
 
 @cache
 def element_type(dtype: np.dtype):
-    """The MLIR type of an element."""
+    """Return the MLIR type of an element."""
     name = _NAMES.get(dtype.name) if dtype != float0 else "i1"
     if name is None:
         name = dtype.name.replace("uint", "ui").replace("int", "i")
@@ -80,15 +79,15 @@ def element_type(dtype: np.dtype):
 
 
 def has_one_zero(module: Any) -> bool:
-    """Whether a module has numbers of a type that has no negative zero."""
-    if not _one_zero:  # as nearly always: a module is not written as text for nothing
+    """Return whether a module has numbers of a type that has no negative zero."""
+    if not _one_zero:  # this is the usual case, and writing a module as text is slow
         return False
     text = module.operation.get_asm(large_elements_limit=16)
     return any(name in text for name in _one_zero)
 
 
 _MOST = 2**60 - 1
-"""So many bytes that their bits can be counted, too, as the runtime does for small types."""
+"""The most bytes whose bits can be counted too, as the runtime does for small types."""
 
 
 def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
@@ -106,9 +105,9 @@ def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
 
 
 def type_of(aval: Aval):
-    """The MLIR type of a value; kept on the aval.
+    """Return the MLIR type of a value, which is cached on the aval.
 
-    Raises ShapeError for one of more bytes than can be counted.
+    Raises ShapeError for a type with more bytes than can be counted.
     """
     t = aval.mlir
     if t is None:
@@ -126,61 +125,61 @@ def type_of(aval: Aval):
 
 @cache
 def attr(text: str):
-    """The attribute with this text."""
+    """Return the attribute with this text."""
     return bindings().ir.Attribute.parse(text, bindings().context)
 
 
 @cache
 def i64s(*xs: int):
-    """`array<i64: ...>`."""
+    """Return `array<i64: ...>`."""
     return bindings().ir.DenseI64ArrayAttr.get(xs, bindings().context)
 
 
 @cache
 def bools(*xs: bool):
-    """`array<i1: ...>`."""
+    """Return `array<i1: ...>`."""
     return bindings().ir.DenseBoolArrayAttr.get(xs, bindings().context)
 
 
 @cache
 def i64(n: int):
-    """`n : i64`."""
+    """Return `n : i64`."""
     return attr(f"{n} : i64")
 
 
 @cache
 def boolean(b: bool):
-    """`true` or `false`."""
+    """Return `true` or `false`."""
     return attr("true" if b else "false")
 
 
 @cache
 def string(text: str):
-    """A string attribute."""
+    """Return a string attribute."""
     return bindings().ir.StringAttr.get(text, bindings().context)
 
 
 @cache
 def indices(*xs: int):
-    """A dense vector of indices: a layout."""
+    """Return a dense vector of indices: a layout."""
     inner = f"[{', '.join(map(str, xs))}]" if xs else ""
     return attr(f"dense<{inner}> : tensor<{len(xs)}xindex>")
 
 
 @cache
 def matrix(rows: tuple[tuple[int, ...], ...]):
-    """A dense matrix of i64: replica groups, paddings."""
+    """Return a dense matrix of i64: replica groups, paddings."""
     n = len(rows[0]) if rows else 0
     return attr(f"dense<{[list(r) for r in rows]}> : tensor<{len(rows)}x{n}xi64>")
 
 
 def array_of(attributes: Iterable[Any]):
-    """An array attribute."""
+    """Return an array attribute."""
     return bindings().ir.ArrayAttr.get(list(attributes), bindings().context)
 
 
 def constant_of(value: Any) -> int | None:
-    """The number that an integer without axes is, if it is written down; else None."""
+    """Return the value of a constant integer without axes; None if it is not constant."""
     op = value.owner
     if getattr(op, "name", "") != "stablehlo.constant":
         return None
@@ -189,7 +188,7 @@ def constant_of(value: Any) -> int | None:
 
 
 def without_zeros(value: Any) -> bool:
-    """Is `value` one integer, not 0, that is written down (and broadcast)?"""
+    """Return whether `value` is one constant integer (broadcast or not) other than 0."""
     op = value.owner
     while "broadcast_in_dim" in getattr(op, "name", ""):
         op = op.operands[0].owner
@@ -200,12 +199,12 @@ def without_zeros(value: Any) -> bool:
 
 
 def symbol(name: str):
-    """`@name`."""
+    """Return `@name`."""
     return bindings().ir.FlatSymbolRefAttr.get(name, bindings().context)
 
 
 def location(where: Any):
-    """The MLIR location of a source location."""
+    """Return the MLIR location of a source location."""
     m = bindings()
     if where.__class__ is Named:
         return m.ir.Location.name(where.name, location(where.at), m.context)
@@ -213,7 +212,7 @@ def location(where: Any):
 
 
 def dense(x: np.ndarray, aval: Aval):
-    """The attribute of a constant; a 0-d `x` fills the shape."""
+    """Return the attribute of a constant; a 0-d `x` fills the shape."""
     m = bindings()
     element = element_type(aval.dtype)
     if aval.dtype == float0:
@@ -224,7 +223,7 @@ def dense(x: np.ndarray, aval: Aval):
             if kind == FLOATING:
                 one = m.ir.FloatAttr.get(element, float(x))
             else:
-                n = int(x)  # given as the signed number that has these bits
+                n = int(x)  # the attribute takes the signed number with these bits
                 one = m.ir.IntegerAttr.get(element, n - 2**64 if n >= 2**63 else n)
             return m.ir.DenseElementsAttr.get_splat(type_of(aval), one)
         x = np.broadcast_to(x, aval.shape)
@@ -238,7 +237,7 @@ def dense(x: np.ndarray, aval: Aval):
 
 
 def new_module():
-    """An empty module."""
+    """Return an empty module."""
     m = bindings()
     module = m.ir.Module.create(loc=m.unknown)
     module.operation.attributes["sym_name"] = string("plait")
@@ -246,7 +245,7 @@ def new_module():
 
 
 def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public: bool):
-    """(the entry block of a new function, the function)."""
+    """Return the entry block of a new function, and the function."""
     m = bindings()
     with m.context, m.unknown, m.ir.InsertionPoint(module.body):
         kind = m.ir.FunctionType.get(ins, outs)
@@ -255,7 +254,7 @@ def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public:
 
 
 def code_of(f) -> bytes:
-    """A function as bytes, alone in a module."""
+    """Return a function as bytes, alone in a module."""
     m = bindings()
     module = m.ir.Module.create(loc=m.unknown)
     f.operation.clone(m.ir.InsertionPoint(module.body))
@@ -264,14 +263,14 @@ def code_of(f) -> bytes:
 
 def add_function(module, code: bytes, name: str) -> None:
     """Add a function to a module, from its bytes, under this name."""
-    parsed = parse(code)  # which its operations do not keep alive
+    parsed = parse(code)  # keeps the module alive, since its operations do not
     (f,) = parsed.body.operations
     made = f.operation.clone(bindings().ir.InsertionPoint(module.body))
     made.attributes["sym_name"] = string(name)
 
 
 def function_of(module, name: str):
-    """The function of that name."""
+    """Return the function with this name."""
     symbols = bindings().ir.SymbolTable(module.operation)
     return symbols[name]
 
@@ -287,7 +286,7 @@ def annotate(f, arguments: Sequence[dict], results: Sequence[dict] = ()) -> None
 
 
 def declare(module, text: str) -> None:
-    """A module-level operation, from its text."""
+    """Add a module-level operation, given as text."""
     m = bindings()
     parsed = m.ir.Module.parse(text, m.context)
     at = m.ir.InsertionPoint.at_block_begin(module.body)
@@ -295,20 +294,20 @@ def declare(module, text: str) -> None:
 
 
 def block(region, types: Sequence[Any]):
-    """A new block of a region."""
+    """Return a new block of a region."""
     return region.blocks.append(*types, arg_locs=[bindings().unknown] * len(types))
 
 
 def insertion_point(b):
-    """Where operations of a block go."""
+    """Return the point at the end of a block."""
     return bindings().ir.InsertionPoint(b)
 
 
 def bytecode(module) -> bytes:
-    """The module as bytes.
+    """Return the module as bytes.
 
-    Compiling reads them into a context of its own, since compilation runs without the GIL, and a
-    context belongs to one thread at a time.
+    The compiler reads them into its own context: it runs without the GIL, and a context belongs to
+    one thread at a time.
     """
     out = io.BytesIO()
     module.operation.write_bytecode(out)
@@ -316,7 +315,7 @@ def bytecode(module) -> bytes:
 
 
 def text(code: bytes, locations: bool = False) -> str:
-    """The text of a module."""
+    """Return the text of a module."""
     m = bindings()
     with jaxlib_api.lock:
         module = m.ir.Module.parse(code, m.context)
@@ -324,13 +323,15 @@ def text(code: bytes, locations: bool = False) -> str:
 
 
 def parse(code: bytes):
-    """The module of some bytes or text."""
+    """Return the module of some bytes or text."""
     return bindings().ir.Module.parse(code, bindings().context)
 
 
 def expect_countable(module) -> None:
-    """Raise ShapeError if a module that was not made here has values of more bytes than can be
-    counted; for a holder of the lock."""
+    """Raise ShapeError if a module from elsewhere has values with more bytes than can be counted.
+
+    The caller holds the lock.
+    """
     m = bindings()
     walk_on, ranked = m.ir.WalkResult.ADVANCE, m.ir.RankedTensorType
     found = set()

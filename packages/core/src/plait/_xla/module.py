@@ -1,8 +1,8 @@
-"""Whole modules: a program as `main`, with the operands that it takes besides its own.
+"""Whole modules: a program as `main`, with its extra operands (constants).
 
-Invariant: a module holds code and no data: constants are operands of `main`, so equal code has
-equal bytes whatever it closes over; and it holds source locations only if asked, so the same
-function defined on another line is the same code.
+Invariant: a module holds code and no data.  Constants are operands of `main`, so equal code has
+equal bytes, whatever arrays it closes over.  A module holds source locations only on request, so
+the same function defined on another line is the same code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,18 @@ from .physical import laid_out, physical_key
 
 
 class Module:
-    """A lowered program: `code` (bytecode), `constants` that `main` takes first, `callbacks`,
-    the `places` where it must run, of each result the placement, if it was told, and which
-    arguments of `main` are `chosen`, placed by the compiler (none of them if it is empty), the
-    `questions` that it answers when it compiles, and whether it `has_one_zero`: numbers whose
-    type has no negative zero."""
+    """A lowered program.
+
+    Attributes:
+      code: the bytecode.
+      constants: arrays that `main` takes first.
+      callbacks: Python functions that it calls.
+      places: the places where it must run.
+      results: the placement of each result, None where the program does not set it.
+      chosen: for each argument of `main`, whether the compiler places it; empty if it places none.
+      questions: the placement queries that are answered when it is compiled.
+      has_one_zero: whether it has numbers of a type without a negative zero.
+    """
 
     __slots__ = (
         "code", "constants", "callbacks", "places", "results", "chosen", "questions",
@@ -53,7 +60,7 @@ class Module:
 
     @property
     def place(self) -> Any:
-        """Where it must run; None: on the default device."""
+        """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
 
 
@@ -68,13 +75,18 @@ def module_of(
     named: Callable | None = None,
     tier: str = "full",
 ) -> Module:
-    """The module whose `main` is `p`, on operands with these dispatch keys.
+    """Return the module whose `main` is `p`, on operands with these dispatch keys.
 
-    `donated` are numbers of inputs whose memory results may take; `embed` writes constant arrays
-    into the module, which then stands alone, or, if it is a function, those of which it is true;
-    `instead(equation, platforms)` may give a function of values to be lowered rather than an
-    equation; `named(equation)` may give a program of that equation alone and its text, which then
-    is a function that carries it (`OPERATION`).  `tier` is that in which it will be compiled.
+    Args:
+      p: the program.
+      donated: the numbers of inputs whose memory results may take.
+      keys: the dispatch keys.
+      platforms: the platforms that it is lowered for.
+      locations: whether the module holds source locations.
+      embed: whether to write constant arrays into the module, so that it stands alone; or a
+        function of an array that decides this.
+      instead, named: as of `Unit`.
+      tier: the tier that it will be compiled in.
     """
     for name in p.axes:
         raise unbound(name)
@@ -98,17 +110,20 @@ def module_of(
 
 
 SMALL = 1 << 14
-"""The most bytes of an array of the default place of which each device gets a copy."""
+"""The most bytes of an array in the default place that is copied to each device."""
 
 
 def is_chosen(key: Any) -> bool:
-    """Whether it is the compiler that says where an argument with this dispatch key lies."""
+    """Return whether the compiler chooses the placement of an argument with this dispatch key."""
     return getattr(key.placement, "is_chosen", False)
 
 
 def is_left(unit: Unit, key: Any) -> bool:
-    """Whether it is left to the compiler how an argument of a module is divided: it was asked for,
-    or the argument is in the default place, and a copy for each device would be large."""
+    """Return whether the compiler decides how an argument of a module is divided.
+
+    It does so on request, and for arguments in the default place that are too large to copy to each
+    device.
+    """
     if key.placement is not None:
         return is_chosen(key)
     if not unit.places or unit.embed or len(unit.place.devices) == 1:
@@ -118,7 +133,7 @@ def is_left(unit: Unit, key: Any) -> bool:
 
 
 def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -> list:
-    """Writes `main`; the placements of its results, None where nobody told one."""
+    """Write `main`; return the placements of its results, None where the program sets none."""
     unit.constants = unit.needs(p)
     held = unit.constants
     passed = {k: x for k, x in held.items() if not unit.embeds(x)}
@@ -149,12 +164,12 @@ def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -
 
 
 def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str, Any]:
-    """Return each symbolic size of these types, found from the sizes of axes of values: read off
-    the first that is it and nothing else, or computed from several.
+    """Return each symbolic size of these types, found from the sizes of axes of values.
 
-    Raises UndecidedDim for sizes that arguments do not determine.
+    A size is read off the first axis that equals it, or computed from several axes.  Raises
+    UndecidedDim for sizes that arguments do not determine.
     """
-    # By their texts: two names may be equal by a constraint, and each is looked up.
+    # The keys are texts: two names may be equal by a constraint, and each is looked up.
     found: dict[str, tuple[Dim, Any, int]] = {}
     for x, a in zip(args, avals, strict=True):
         for i, d in enumerate(a.shape):
@@ -181,8 +196,10 @@ def measured(e: Emitter, avals: Sequence[Aval], args: Sequence[Any]) -> dict[str
 
 
 def _expect_measured(scope: Scope, how: Mapping[str, Any]) -> None:
-    """Raise UndecidedDim for a constraint on a size that arguments do not determine, which no call
-    could check, and by which shapes may have been decided."""
+    """Raise UndecidedDim for a constraint on a size that arguments do not determine.
+
+    No call could check it, although shapes may have been decided by it.
+    """
     for fact in scope.facts:
         unknown = sorted(fact.names - how.keys())
         if unknown:
@@ -195,19 +212,21 @@ def _expect_measured(scope: Scope, how: Mapping[str, Any]) -> None:
 
 
 def _square_root(e: Emitter, n: Any) -> Any:
-    """The greatest size of which the square is no more than a size, bit by bit: in operations on
-    integers, of which compilers compute the value when they put in sizes."""
+    """Return the integer square root of a size, bit by bit.
+
+    Only integer operations are used: compilers fold them to a constant once sizes are known.
+    """
     root = e.constant(0, I32)
     for bit in reversed(range(16)):
         wider = e.op("stablehlo.add", [root, e.constant(1 << bit, I32)], I32)
-        times = e.op("stablehlo.divide", [n, wider], I32)  # its square may be no i32
+        times = e.op("stablehlo.divide", [n, wider], I32)  # `wider` squared could overflow i32
         fits = e.compare(wider, times, "LE", Aval((), BOOL))
         root = e.op("stablehlo.select", [fits, wider, root], I32)
     return root
 
 
 def _argument(unit: Unit, key: Any, donated: bool) -> dict:
-    """What an argument of `main` carries; only now is it known where the module runs."""
+    """Return the attributes of an argument of `main`.  Called once the devices are known."""
     placement = key.placement
     if placement is None and unit.places and not is_left(unit, key):
         placement = unit.place.everywhere()

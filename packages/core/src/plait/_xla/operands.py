@@ -1,8 +1,8 @@
-"""What executables are given: buffers of scalars, and Arrays of what users pass.
+"""Operands of executables: buffers of scalars, and Arrays made from the arguments of calls.
 
-The common scalars are kept, and of each type of numpy array how it is brought to the device.
+Buffers of common scalars are cached, and so is the layout of each type of numpy array.
 
-Invariant: what is kept for one value is never given for another: they are found by keys of
+Invariant: a value cached for one argument is never used for another: the cache keys come from
 `freeze`.
 """
 
@@ -24,13 +24,13 @@ _scalars: dict[tuple, Any] = {}
 
 
 def scalar_buffer(x: Literal) -> Any:
-    """A 0-d buffer with the value of a literal; the common ones are kept."""
+    """Return a 0-d buffer with the value of a literal; buffers of common values are cached."""
     return number_buffer(x.value, x.aval.dtype)
 
 
 def number_buffer(v: Any, dtype: Any) -> Any:
-    """A 0-d buffer with the value of a Python number; the common ones are kept."""
-    kind = v.__class__  # `number_key`, without a call
+    """Return a 0-d buffer with the value of a Python number; common values are cached."""
+    kind = v.__class__  # inlined from `number_key` to save a call
     if kind is float:
         key: Any = kind, bits_of(v), dtype
     else:
@@ -57,11 +57,11 @@ def _scalar(v, dtype: Any):
 
 _arguments: dict[tuple, Array] = {}
 _hosted: dict[tuple, tuple] = {}
-"""How numpy arrays of a type are brought to the default place."""
+"""Shape, dtype and setting of numpy arrays -> how to copy them to the default place."""
 
 
 def as_argument(x: Any) -> Array:
-    """What a compiled function is given: an Array, of a weak type for Python scalars."""
+    """Return an argument of a compiled function as an Array, of a weak type for Python scalars."""
     kind = x.__class__
     if kind is Array:
         return x
@@ -91,9 +91,9 @@ def as_argument(x: Any) -> Array:
 
 
 def as_donated(x: Any) -> Array:
-    """As `as_argument`, for an argument whose memory the program may take: no other has it.
+    """Do as `as_argument` for a donated argument, which must not share its memory.
 
-    The kept arrays of common numbers are everybody's, and would be gone for all later calls.
+    The cached arrays of common numbers serve all callers, so donating one would break later calls.
     """
     return solid(as_value(x)) if x.__class__ in WEAK else as_argument(x)
 

@@ -1,14 +1,14 @@
-"""Programs on opaque elements, made Programs on what stands for them in memory.
+"""Rewriting of Programs on opaque elements to Programs on their memory.
 
 An opaque array of shape S, whose elements are arrays of shape T, is an array of shape S + T: a
-lifted value with one component, which has the axes of the value in front.  So this is a carrier
-like any other: core takes it through every operation with programs, `expand` rules serve what is
-said with other primitives, and a rule is needed only for what moves or compares elements itself.
-It is applied to a whole Program right before lowering, so that no lowering rule, no buffer and no
-executable knows of opaque elements, and programs without them are lowered as they are.
+lifted value with one component, whose first axes are those of the value.  So this is a carrier
+like any other.  Core takes it through every operation with programs, and `expand` rules serve
+composite primitives; only primitives that move or compare elements themselves need a rule.
+The carrier is applied to a whole Program right before lowering.  Hence lowering rules, buffers and
+executables need no support for opaque elements, and programs without them are lowered unchanged.
 
-Invariant: a value of opaque type is always in the form WORDS here, be it a constant or a literal;
-what `laid_out` returns speaks of numbers only.
+Invariant: a value of opaque type always has the form WORDS here, also if it is a constant or a
+literal; the result of `laid_out` contains numbers only.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ class Physical(Carrier):
 
 
 def _memory(x: Any) -> Any:
-    """What stands for a value that is no component of ours; itself, if it is of numbers."""
+    """Return the memory of a value that has no component here; numbers are returned unchanged."""
     if x.aval.category != OPAQUE:
         return x
     if x.__class__ is Array:
@@ -106,7 +106,7 @@ def _memory(x: Any) -> Any:
 
 
 def speaks(program: Program) -> bool:
-    """Whether there are opaque elements in a program, or in a program inside."""
+    """Return whether a program, or a program inside it, has opaque elements."""
     return derived(program, "opaque", lambda: _speaks(program))
 
 
@@ -127,9 +127,9 @@ def _any(values: Sequence[Any]) -> bool:
 
 
 def laid_out(program: Program) -> Program:
-    """The program on what stands for opaque elements; itself, if there are none.
+    """Return the program on the memory of opaque elements; the same program if it has none.
 
-    Of inputs and outputs the types become `aval.physical`, their number and order stay.
+    The types of inputs and outputs become `aval.physical`; their number and order stay.
     """
     if not speaks(program):
         return program
@@ -140,6 +140,6 @@ def laid_out(program: Program) -> Program:
 
 
 def physical_key(key: Any) -> Any:
-    """The dispatch key of what stands for an array with this one."""
+    """Return the dispatch key of the memory of an array with this key."""
     aval = key.aval.physical
     return aval if key.placement is None else Placed(aval, key.placement)

@@ -1,12 +1,12 @@
-"""How long the compiler may take: the full tier, the fast one, or the fast one now and the full one
-later, compiled by a thread.
+"""Compilation tiers: the full tier, the fast tier, or both (the fast one first, and the full one
+later, on a thread).
 
-The fast tier leaves out most of what LLVM does for loops, and the emitters whose code takes it
-longest: compiling takes a third of the time or less, and programs take one to three times as long.
+The fast tier leaves out most of LLVM's loop passes, and the emitters whose code takes longest to
+compile.  Compiling takes a third of the time or less, and programs take one to three times as long.
 
-Invariant: what a tier changes is time, and the rounding of results; a full compilation that fails
-in the thread gives a warning and nothing else.  The thread is gone before the interpreter is: it is
-waited for at exit, since native code that compiles while the process is torn down would crash.
+Invariant: a tier changes only time and the rounding of results.  A full compilation that fails on
+the thread gives a warning and nothing else.  The process waits for the thread at exit: native code
+that compiles while the process is torn down would crash.
 """
 
 import atexit
@@ -28,28 +28,28 @@ TIERS = ("full", "fast", "both")
 
 
 class Options(NamedTuple):
-    """What is asked of the compiler: names and values of its flags, and the tier; None: that of the
-    setting."""
+    """Options of one compilation: names and values of compiler flags, and the tier, None for that
+    of the setting."""
 
     flags: tuple[tuple[str, Any], ...] = ()
     tier: str | None = None
 
     def resolved(self) -> "Options":
-        """The same with a tier."""
+        """Return the same options with the tier filled in."""
         return self if self.tier is not None else Options(self.flags, config.tier)
 
     @property
     def tier_now(self) -> str:
-        """The tier; that of the setting, if none was asked for."""
+        """The tier, or that of the setting if none is given."""
         return str(self.resolved().tier)
 
     def single(self) -> "Options":
-        """The same with a tier, of which there is one: "both" is the full one."""
+        """Return the same options with one tier: "both" becomes the full one."""
         asked = self.resolved()
         return asked.at("full") if asked.tier == "both" else asked
 
     def at(self, tier: str) -> "Options":
-        """The same flags in another tier."""
+        """Return the same flags with another tier."""
         return Options(self.flags, tier)
 
 
@@ -58,7 +58,7 @@ FAST = Options((), "fast")
 
 
 def expect_tier(tier: Any) -> str | None:
-    """Return the tier that was given, or None; ArgumentError if there is none of this name."""
+    """Return the tier, which may be None; raise ArgumentError if no tier has this name."""
     if tier is not None and tier not in TIERS:
         raise ArgumentError(
             f"there is no tier {tier!r} of the compiler",
@@ -82,11 +82,11 @@ _SMALL = 4096
 
 
 def of_operation(program: Program) -> Options:
-    """Return how to compile an operation outside of jit: fast, if that changes no bit of it.
+    """Return the options for an operation outside of jit: fast, if that changes no bit of it.
 
-    So it is where elements are moved and at most once rounded, as IEEE 754 says; other functions
-    (tanh) are computed otherwise in loops of vectors, and two roundings may be fused to one.
-    Beyond some thousands of elements, running them takes longer than what was saved.
+    This holds for operations that move elements and round at most once, as IEEE 754 defines.  Other
+    functions (tanh) are computed differently in vector loops, and two roundings may be fused.
+    Beyond some thousands of elements, running takes longer than compiling saved.
     """
     if platform() != "cpu":
         return USUAL
@@ -116,8 +116,8 @@ def of_operation(program: Program) -> Options:
 class Swap:
     """The wait for a better tier of a program that runs already.
 
-    Whoever has put an executable into a table says afterwards how the table forgets it: in this
-    order nobody is left with it for ever.
+    A caller first puts its executable into a table, and then calls `tell` with the function that
+    removes it.  In this order, no table keeps the executable of the fast tier forever.
     """
 
     __slots__ = ("_lock", "_waiting", "_done")
@@ -128,7 +128,7 @@ class Swap:
         self._done = False
 
     def tell(self, forget: Callable[[], None]) -> None:
-        """Call `forget()` when the better tier is there: now, if it is.  It is held weakly."""
+        """Call `forget()` when the better tier is ready, at once if it is.  It is held weakly."""
         with self._lock:
             if not self._done:
                 self._waiting.add(forget)
@@ -136,7 +136,7 @@ class Swap:
         forget()
 
     def finish(self) -> None:
-        """Call all that wait."""
+        """Call all functions that wait."""
         with self._lock:
             self._done = True
             waiting = list(self._waiting)
@@ -154,13 +154,13 @@ _closing = False
 
 
 def later(job: Callable[[], None]) -> None:
-    """Do a job in the thread, after those that were given before; at exit it is dropped."""
+    """Run a job on the thread, after the earlier ones; at exit, jobs not begun are dropped."""
     global _thread
     with _lock:
         if _closing:
             return
         _jobs.append(job)
-        if _thread is None or not _thread.is_alive():  # in a forked process it is not
+        if _thread is None or not _thread.is_alive():  # a forked process has no such thread
             _thread = threading.Thread(target=_work, name="plait full tier", daemon=True)
             try:
                 _thread.start()
@@ -170,7 +170,7 @@ def later(job: Callable[[], None]) -> None:
 
 
 def wait() -> None:
-    """Wait until the thread has nothing to do."""
+    """Wait until the thread has no jobs left."""
     while True:
         thread = _thread
         if thread is None or not thread.is_alive():
@@ -193,19 +193,19 @@ def _work() -> None:
 
 
 def _tell(error: Exception) -> None:
-    """Warn of what the thread could not do, once of the same."""
+    """Warn of a job that failed on the thread, once for each text."""
     text = (str(error).splitlines() or [type(error).__name__])[0]
     said = f"the full tier could not be compiled, and the fast one stays: {text}"
     try:
         warn(said, RuntimeWarning, once=True)
-    except RuntimeWarning as e:  # warnings are errors here: Python shows it as it does in threads
+    except RuntimeWarning as e:  # warnings are errors here; Python shows errors of threads so
         shown = (type(e), e, e.__traceback__, threading.current_thread())
         threading.excepthook(threading.ExceptHookArgs(shown))
 
 
 @atexit.register
 def _close() -> None:
-    """Drop what was not begun, and wait for the compilation that was."""
+    """Drop the jobs that have not begun, and wait for the one that has."""
     global _closing
     with _lock:
         _closing = True

@@ -1,4 +1,4 @@
-"""Errors as values: conditions that compiled functions check, and what goes wrong by itself.
+"""Errors as values: conditions that compiled functions check, and errors found automatically.
 
     def f(x):
         check(x > 0, "x must be positive, and is {}", x)
@@ -7,7 +7,7 @@
     error, y = plait.jit(checkify(f))(-1.0)
     error.throw()  # FailedCheckError, with the line of the check
 
-Invariant: nothing is defined here.
+Invariant: no name is defined here.
 """
 
 from .errors import (

@@ -1,6 +1,6 @@
-"""Checks that nobody wrote: nans, divisors, indices.
+"""Automatic checks: nans, divisors, indices.
 
-Invariant: an operation is looked at by its operands and results alone; what it gives is the same.
+Invariant: a check reads only the operands and results of an operation, and changes neither.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ from .findings import Findings
 __all__ = ["look_at"]
 
 _MOVES = {select, convert_, stop}
-"""What gives a nan only where an operand has it, besides what its traits say."""
+"""Operations that return a nan only where an operand has it, besides those with such traits."""
 
 
 def look_at(
     findings: Findings, prim: Any, args: Sequence[Any], outs: Sequence[Any], params: Any, where: Any
 ) -> None:
-    """Report what is wrong with the operands and results of an operation."""
+    """Report errors in the operands and results of an operation."""
     if OutOfBoundsError in findings.kinds and prim in _WINDOWS:
         _indices(findings, prim, args, _WINDOWS[prim](args, params), where)
     if DivisionByZeroError in findings.kinds and prim is div:
@@ -47,7 +47,7 @@ def _said(text: str) -> Callable[[Any], str]:
 
 
 def _nans(findings: Findings, prim: Any, outs: Sequence[Any], where: Any) -> None:
-    """Report an operation that gave a nan."""
+    """Report an operation that returned a nan."""
     found = [isnan(o).any() for o in outs if o.aval.inexact]
     if not found:
         return
@@ -84,14 +84,16 @@ _WINDOWS: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, Any, Any]]] = {
     gather_: _of_gather,
     **dict.fromkeys(SCATTER.values(), _of_scatter),
 }
-"""What returns the positions of an operation's windows, with a component for each axis along the
-last axis; those axes; and the sizes of the window along all axes."""
+"""Functions that return (positions, axes, sizes) of an operation's windows.
+
+The last axis of the positions has a component for each of the axes; the sizes are along all axes.
+"""
 
 
 def _indices(
     findings: Findings, prim: Any, args: Sequence[Any], windows: tuple[Any, Any, Any], where: Any
 ) -> None:
-    """Report a window that is not inside."""
+    """Report a window that is not inside its array."""
     indices, axes, sizes = windows
     if not axes or any(d.__class__ is int and d == 0 for d in indices.aval.shape):
         return
@@ -113,7 +115,7 @@ def _indices(
 
 
 def _room(shape: Sequence[Any], axes: Sequence[int], sizes: Sequence[Any], dtype: Any) -> Any:
-    """Return the greatest positions along these axes, as wide as indices are."""
+    """Return the greatest positions along these axes, in the dtype of indices."""
     room = [shape[a] - sizes[a] for a in axes]
     if is_symbolic(room):
         return stack([size_value(r, dtype) for r in room])

@@ -1,13 +1,12 @@
-"""Programs that return what they found, besides their results.
+"""Programs that return their findings, besides their results.
 
-A program becomes one with a code and arrays for messages in front of its results.  Calls,
+A program is rewritten to return a code, and arrays for messages, before its results.  Calls,
 branches and loops pass them on, and so does every operation with programs that has a rule in the
-table `checks`; of others, those with a custom rule are kept as they are, and what they compute is
-computed once more to find what is wrong: a rule speaks of the results of its function, and of no
-others.
+table `checks`.  An operation with a custom rule is kept, and computed once more without the rule to
+find errors: the rule accepts only the results of its own function.
 
-Invariant: results are those of the program it was made of; a check that is collected is gone, and
-one that is not stays.
+Invariant: results are those of the original program; a collected check is removed, and any other
+check stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +32,9 @@ __all__ = ["Checked", "Collector", "checked"]
 
 
 class Checked(NamedTuple):
-    """A program whose results are what it found, and then its own; and its places.
+    """A program whose results are its findings followed by its own results, and its places.
 
-    It is the program itself if it has no places.
+    It is the original program if it has no places.
     """
 
     program: Program
@@ -43,7 +42,7 @@ class Checked(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many results say what was found."""
+        """The number of results that hold findings."""
         return 1 + sum(p.count for p in self.places) if self.places else 0
 
     @property
@@ -52,32 +51,34 @@ class Checked(NamedTuple):
         return [a.strong() for a in self.program.out_avals[: self.width]]
 
     def taken(self, findings: Findings, outs: Sequence[Any]) -> list[Any]:
-        """Add what it found, given all its results; return its own."""
+        """Add the findings, given all results; return the program's own results."""
         if self.places:
             findings.meet(outs[0], self.places, outs[1 : self.width])
         return list(outs[self.width :])
 
 
 class Collector(Findings):
-    """What a program finds that is walked; rules of the table `checks` get it."""
+    """The findings of a program during the walk over it; rules of the table `checks` take it."""
 
     def checked(self, program: Program) -> Checked:
-        """Return a program of an operation that says what it found, if there is anything to find.
+        """Return a program of an operation that returns its findings, if it can have any.
 
-        Whoever runs it gives all its results to `taken` or `taken_first`, or what one of several
-        runs found to `meet_at`.
+        Pass all its results to `taken` or `taken_first`, or the findings of one of several runs to
+        `meet_at`.
         """
         return checked(program, self.kinds)
 
     def taken(self, inner: Checked, outs: Sequence[Any]) -> list[Any]:
-        """Add what a program of `checked` found, given all its results; return its own."""
+        """Add the findings of a program of `checked`, given all results; return its own results."""
         return inner.taken(self, outs)
 
     def taken_first(
         self, inner: Checked, outs: Sequence[Any], words: Callable[[int], str] | None = None
     ) -> list[Any]:
-        """The same for several runs, given what they found along a leading axis: the first run
-        that found something counts, and `words(number)` names it in messages."""
+        """Do as `taken` for several runs, given their findings along a leading axis.
+
+        The first run with a finding counts, and `words(number)` names it in messages.
+        """
         w = inner.width
         if not w:
             return list(outs)
@@ -90,12 +91,12 @@ class Collector(Findings):
         return list(outs[w:])
 
     def unchecked(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters whose programs have no checks: where they are not run, or run again."""
+        """Return parameters whose programs have no checks, for programs that run without checks."""
         return {k: _without_checks(v, self.kinds) for k, v in params.items()}
 
 
 def checked(program: Program, kinds: ErrorCategory) -> Checked:
-    """Return the program that says what it found of these kinds."""
+    """Return the program that returns its findings of these kinds."""
     return derived(program, ("checked", kinds), lambda: _made(program, kinds))
 
 
@@ -111,7 +112,7 @@ def _made(program: Program, kinds: ErrorCategory) -> Checked:
 
 
 def _walked(program: Program, args: Sequence[Any], found: Collector) -> list[Any]:
-    """Apply the equations under the current interpreter, and add what they find."""
+    """Apply the equations under the current interpreter, and add their findings."""
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
     with with_lines() as recorders:
@@ -136,7 +137,7 @@ def _applied(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
 
 
 def _check(ins: Sequence[Any], params: dict[str, Any], found: Collector) -> None:
-    """Collect a check, or leave it if nobody looks for its kind."""
+    """Collect a check, or leave it if its kind is not looked for."""
     said = params["said"]
     if isinstance(said, Rethrown):
         _error(ins, said, params, found)
@@ -147,9 +148,9 @@ def _check(ins: Sequence[Any], params: dict[str, Any], found: Collector) -> None
 
 
 def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Collector) -> None:
-    """Collect an Error that is checked; what nobody looks for stays to be checked."""
+    """Collect an Error that is checked; other kinds stay as a check."""
     ndim = ins[0].aval.ndim
-    if 0 in ins[0].aval.shape:  # there are no examples
+    if 0 in ins[0].aval.shape:  # without examples nothing can fail
         found.meet(NOTHING, said.places, none_of(rows_of(ins[2:], ndim)))
         return
     ours = [k for k, p in enumerate(said.places) if p.kind in found.kinds]
@@ -159,7 +160,7 @@ def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Co
         for k in ours:
             others = others | (code == k)
         check_p.bind(others, *ins[1:], **params)
-        code = (others * (code + 1)) - 1  # what is not ours is nothing here
+        code = (others * (code + 1)) - 1  # errors of other kinds become -1, no finding
     if ours and code.aval.ndim:
         flat = [x.reshape((-1, *x.aval.shape[code.aval.ndim :])) for x in (code, *payload)]
         code, payload = first_of(flat[0], flat[1:])
@@ -201,8 +202,8 @@ def _through(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
 
 
 def _twice(e: Eqn, ins: Sequence[Any], params: dict[str, Any], found: Collector) -> list[Any]:
-    """Apply an operation with a custom rule as it is, and once more without the rule, to find what
-    is wrong.  The compiler sees that both are the same."""
+    """Apply an operation with a custom rule as it is, and once more without the rule, to find
+    errors.  The compiler merges the two computations."""
     outs = as_list(e.prim.bind(*ins, **found.unchecked(params)))
     prim, inside = e.prim.higher.erase(e.prim, params)
     held = [stop.bind(x) if x.aval.inexact else x for x in ins]
@@ -211,7 +212,7 @@ def _twice(e: Eqn, ins: Sequence[Any], params: dict[str, Any], found: Collector)
 
 
 def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
-    """Return a parameter whose programs, if it has any, have no checks of these kinds."""
+    """Return a parameter without checks of these kinds in its programs."""
     if x.__class__ is tuple:
         return tuple([_without_checks(v, kinds) for v in x])
     if x.__class__ is Thunk and FailedCheckError in kinds:
@@ -238,7 +239,7 @@ def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
 
 
 def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
-    """Return a custom rule without checks; like the rule itself it is made when it is needed."""
+    """Return a custom rule without checks; like the rule itself, it is made when it is needed."""
     key = "without checks", kinds
     if key not in rule.lifted:
 
@@ -253,7 +254,7 @@ def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
 
 @checks_rules.rule(cond)
 def _cond(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Every branch returns the findings of all: its own, and nothing for the others."""
+    """Let every branch return the findings of all branches; those of the others are empty."""
     branches = [checked(b, found.kinds) for b in params["branches"]]
     places = [p for b in branches for p in b.places]
     first = [0, *accumulate(len(b.places) for b in branches)]
@@ -280,7 +281,7 @@ def _cond(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[
 
 @checks_rules.rule(while_)
 def _while(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The findings are carried; so is what the predicate said, if it has findings."""
+    """Carry the findings; carry the result of the predicate too, if it has findings."""
     going, turn = (checked(params[k], found.kinds) for k in ("cond", "body"))
     a, b = params["cond_consts"], params["body_consts"]
     ours, theirs, init = ins[:a], ins[a : a + b], ins[a + b :]
@@ -291,7 +292,7 @@ def _while(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list
     w = len(start.values)
 
     def asked(state: Findings, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
-        """What the predicate says of a carry, if it is computed beforehand."""
+        """Return the predicate's result for a carry, if it is computed beforehand."""
         if not asks:
             return []
         outs = evaluate(going.program, [*consts, *carry])
@@ -334,7 +335,7 @@ def _while(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list
 
 @checks_rules.rule(scan)
 def _scan(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The findings are carried."""
+    """Carry the findings."""
     turn = checked(params["body"], found.kinds)
     k, w = params["consts"], turn.width
     first = state_of(turn.state)
@@ -353,14 +354,14 @@ def _scan(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[
 
 
 def _again(state: Findings, outs: Sequence[Any], turn: Checked, first: int) -> None:
-    """Add what a further turn found."""
+    """Add the findings of a further turn."""
     if turn.places:
         state.meet_again(outs[0], outs[1 : turn.width], first)
 
 
 @checks_rules.rule(map_axes)
 def _mapped(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Of all rows, the first that found something counts."""
+    """Map the rows; the first row with a finding counts."""
     row = checked(params["program"], found.kinds)
     if params["size"] == 0:
         found.meet(NOTHING, row.places, none_of(row.state[1:]))

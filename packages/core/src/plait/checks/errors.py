@@ -1,7 +1,7 @@
-"""What is found: kinds of errors, the places that can report one, and errors as values.
+"""The kinds of errors, the places that can report one, and errors as values.
 
-Invariant: an Error is a tree of arrays, whose structure says which places there are; it holds the
-first that reported, in the order of execution.
+Invariant: an Error is a tree of arrays, and its structure holds the places; it reports the first
+error in the order of execution.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class CheckError(PlaitError, ValueError):
-    """A check did not hold; the classes below say of which kind."""
+    """A check did not hold; the subclasses are the kinds of checks."""
 
 
 class FailedCheckError(CheckError):
@@ -34,7 +34,7 @@ class FailedCheckError(CheckError):
 
 
 class NaNError(CheckError, FloatingPointError):
-    """An operation gave a nan."""
+    """An operation returned a nan."""
 
 
 class OutOfBoundsError(CheckError, IndexError):
@@ -46,7 +46,7 @@ class DivisionByZeroError(CheckError, ZeroDivisionError):
 
 
 ErrorCategory = frozenset[type[CheckError]]
-"""Kinds of errors that are looked for."""
+"""Kinds of errors to look for."""
 
 
 class Place:
@@ -54,10 +54,10 @@ class Place:
 
     Attributes:
       kind: the class of its errors.
-      text: makes the message, from what goes with it.
-      count: how many arrays go with it.
+      text: makes the message from the payload.
+      count: the number of arrays in the payload.
       where: the location of the line.
-      enforced: whether compiled code that nobody checks calls Python to raise the error.
+      enforced: whether compiled code outside of `checkify` calls Python to raise the error.
     """
 
     __slots__ = ("kind", "text", "count", "where", "enforced")
@@ -74,9 +74,9 @@ class Place:
         self.enforced = enforced
 
     def at(self, words: Callable[[int], str]) -> "Place":
-        """Return the place that reports from one of several runs, and says which.
+        """Return a place that reports from one of several runs, and names the run.
 
-        The number of the run goes with it, behind all else; `words(number)` is put into words.
+        The number of the run is the last array of the payload; `words(number)` describes it.
         """
 
         def text(payload: Sequence[Any]) -> str:
@@ -99,9 +99,9 @@ def example(at: Sequence[Any]) -> str:
 
 
 class Error:
-    """What `checkify` found: no error, or the first one; a tree, which functions take and return.
+    """The result of `checkify`: no error, or the first one; a tree, so functions may return it.
 
-    Mapped by `vmap` it holds an error or none for each example.
+    Under `vmap` it holds an error or none for each example.
 
     >>> import plait
     >>> from plait.checks import check, checkify
@@ -122,7 +122,7 @@ class Error:
 
     @border
     def get(self) -> str | None:
-        """Return the message; None if there is no error.  Mapped, there is a line per example."""
+        """Return the message; None without an error.  Under `vmap`, one line per example."""
         found = self._found()
         if not np.ndim(self.code):
             return found[0][1].what if found else None
@@ -131,7 +131,7 @@ class Error:
 
     @border
     def get_exception(self) -> CheckError | None:
-        """Return the error as an exception, for the first example if it is mapped; or None."""
+        """Return the error as an exception (of the first example under `vmap`); or None."""
         found = self._found()
         if not found:
             return None

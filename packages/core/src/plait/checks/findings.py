@@ -1,7 +1,6 @@
-"""What is found while a program is run: a code, and what goes with it for each place.
+"""Findings of a running program: a code, and a payload for each place.
 
-Invariant: the code is that of the first place that reported; of arrays that go with others
-nothing is read.
+Invariant: the code is that of the first place that reported; payloads of other places are not read.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +16,11 @@ from .errors import CheckError, Error, ErrorCategory, Place, example
 __all__ = ["NOTHING", "Findings", "Rethrown", "first_of", "none_of", "rows_of", "state_of"]
 
 NOTHING = Literal(-1, Aval((), INT32))
-"""The code where nothing is found."""
+"""The code of a program without findings."""
 
 
 class Rethrown(NamedTuple):
-    """What is said where an Error is given to `check_error`: its own places."""
+    """The places of an Error that is given to `check_error`."""
 
     places: tuple[Place, ...]
     enforced = False
@@ -29,16 +28,16 @@ class Rethrown(NamedTuple):
     def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
         """Return the first error."""
         found = Error(payload[0], payload[1:], self.places).get_exception()
-        assert found is not None  # the condition was that there is none
+        assert found is not None  # the condition was false, so there is an error
         return found
 
 
 class Findings:
-    """Places so far, and what they reported: values of the current interpreter.
+    """The places so far, and their findings, as values of the current interpreter.
 
     Args:
-      kinds: what is looked for.
-      places, code, payload: to go on from.
+      kinds: the kinds of errors to look for.
+      places, code, payload: the findings to start from.
     """
 
     def __init__(
@@ -53,17 +52,17 @@ class Findings:
 
     @property
     def values(self) -> list[Any]:
-        """The code, and what goes with it; nothing if there are no places."""
+        """The code and the payloads; empty without places."""
         return [self.code, *self.payload] if self.places else []
 
     def report(self, ok: Any, place: Place, payload: Sequence[Any] = ()) -> None:
         """Add a place, which reports unless `ok` is True everywhere.
 
-        The axes of `ok` are the first of everything in `payload`; that of the first example that
-        failed is kept.
+        The axes of `ok` are the first axes of every array in `payload`; the payload of the first
+        example that failed is kept.
         """
         ndim = ok.aval.ndim
-        if 0 in ok.aval.shape:  # there are no examples
+        if 0 in ok.aval.shape:  # without examples nothing can fail
             self.meet(NOTHING, [place], none_of(rows_of(payload, ndim)))
             return
         if ndim:
@@ -77,7 +76,7 @@ class Findings:
         self.meet(where(ok, -1, 0), [place], payload)
 
     def meet(self, code: Any, places: Sequence[Place], payload: Sequence[Any]) -> None:
-        """Add what was found after all that is here, by a part of the program with these places."""
+        """Add the findings of a later part of the program with these places."""
         if not places:
             return
         code = where(code >= 0, code + len(self.places), -1).astype(INT32)
@@ -93,14 +92,16 @@ class Findings:
         at: Any,
         words: Callable[[int], str],
     ) -> None:
-        """Add what was found in one of several runs of a part of the program, in that of number
-        `at`, which `words(number)` names in messages."""
+        """Add the findings of run number `at` among several runs of a part of the program.
+
+        `words(number)` names the run in messages.
+        """
         rest = iter(payload)
         each = [[*(next(rest) for _ in range(p.count)), at] for p in places]
         self.meet(code, [p.at(words) for p in places], [x for xs in each for x in xs])
 
     def meet_again(self, code: Any, payload: Sequence[Any], first: int) -> None:
-        """Take what was found in a further turn by places that are here, from `first` on."""
+        """Add the findings of a further turn, for places that are here from `first` on."""
         before = sum(p.count for p in self.places[:first])
         found = where(code >= 0, code + first, -1).astype(INT32)
         done = self.code >= 0
@@ -110,21 +111,21 @@ class Findings:
 
 
 def rows_of(payload: Sequence[Any], ndim: int) -> list[Aval]:
-    """Return the types of what goes with one example."""
+    """Return the types of the payload of one example."""
     return [x.aval.with_shape(x.aval.shape[ndim:]) for x in payload]
 
 
 def none_of(avals: Sequence[Aval]) -> list[Any]:
-    """Return what goes with places that did not report."""
+    """Return the payload of places that did not report."""
     return [Literal(0, a) for a in avals]
 
 
 def state_of(avals: Sequence[Aval]) -> list[Any]:
-    """Return the values of findings before anything is found; of these types, the code first."""
+    """Return the values of findings at the start, of these types; the first one is the code."""
     return [NOTHING, *none_of(avals[1:])] if avals else []
 
 
 def first_of(codes: Any, payload: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return what was found first, given what was found along a leading axis."""
+    """Return the first finding among findings along a leading axis."""
     at = argmax(codes >= 0)
     return codes[at], [x[at] for x in payload]

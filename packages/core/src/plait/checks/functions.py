@@ -1,6 +1,6 @@
-"""What users call: conditions that must hold, and functions that return errors as values.
+"""The public functions: conditions that must hold, and functions that return errors as values.
 
-Invariant: a function that is checked returns what it returns without, and an Error.
+Invariant: a checked function returns its usual results, and an Error.
 """
 
 from collections.abc import Callable, Iterable
@@ -51,7 +51,7 @@ __all__ = [
 user_checks: ErrorCategory = frozenset([FailedCheckError])
 """Conditions given to `check`."""
 nan_checks: ErrorCategory = frozenset([NaNError])
-"""Operations that give a nan."""
+"""Operations that return a nan."""
 index_checks: ErrorCategory = frozenset([OutOfBoundsError])
 """Indices outside of arrays, read or written."""
 div_checks: ErrorCategory = frozenset([DivisionByZeroError])
@@ -61,25 +61,26 @@ automatic_checks: ErrorCategory = float_checks | index_checks
 all_checks: ErrorCategory = automatic_checks | user_checks
 
 init_error = Error(np.int32(-1), (), ())
-"""The Error that says nothing."""
+"""The Error without an error."""
 
 
 @border
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Hold that `pred` is True: the error, if not, says `msg.format(*fmt_args, **fmt_kwargs)`.
+    """Require that `pred` is True; if not, the error is `msg.format(*fmt_args, **fmt_kwargs)`.
 
     Outside of transformations, and under `vmap` and `grad` of known values, the error is raised
-    here.  A compiled function can not raise: `checkify` returns the error beside the results.
+    here.  A compiled function cannot raise: `checkify` returns the error beside the results.
 
     Args:
       pred: a bool without axes.
       msg: a format string.
       fmt_args, fmt_kwargs: trees of arrays.
-      debug: whether it is left out of compiled functions that are not checked by `checkify`.
+      debug: whether to leave it out of compiled functions that `checkify` does not check.
 
-    Raises FailedCheckError; ArgumentError for a predicate that is no bool without axes, for a
-    message that is no text or does not fit its arguments, and where it is compiled without
-    `checkify`.
+    Raises:
+      FailedCheckError: `pred` is False.
+      ArgumentError: `pred` is not a bool without axes; `msg` is not a string or does not fit its
+        arguments; or the check is compiled without `checkify`.
 
     >>> import plait
     >>> from plait.checks import check, checkify
@@ -126,7 +127,7 @@ def _formatted(msg: str, tree: Any, values: Any) -> str:
 
 @border
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check(..., debug=True)`: left out of compiled functions that are not checked by `checkify`.
+    """Do `check(..., debug=True)`: compiled functions leave it out unless `checkify` checks them.
 
     >>> import plait
     >>> from plait.checks import debug_check
@@ -143,7 +144,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 def checkify(
     f: Callable[..., Any], errors: Iterable[type[CheckError]] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """A function that returns `(error, f(*args, **kwargs))`.
+    """Return a function that returns `(error, f(*args, **kwargs))`.
 
     The error is the first that occurs when the function runs; nothing is raised, and the function
     runs to its end.  It can be compiled, mapped (`error` then holds one for each example) and
@@ -154,8 +155,9 @@ def checkify(
       errors: kinds of errors to look for: `user_checks`, `nan_checks`, `div_checks`,
         `index_checks`, and unions of these by `|`.
 
-    Raises ArgumentError for what is no function and for kinds that there are not, MissingRule for a
-    check inside of a stranger's operation that does not say how it comes out (table `checks`).
+    Raises:
+      ArgumentError: `f` is not a function, or a kind is unknown.
+      MissingRule: a check is inside of a plugin's operation without a rule in the table `checks`.
 
     >>> import plait
     >>> import plait.numpy as pnp
@@ -185,7 +187,7 @@ def checkify(
         traced = trace(f, args, kwargs, "checkify", traces)
         made = checked(traced.program, kinds)
         values = [*traced.captured, *traced.values]
-        # what is left to be checked by others acts where it is, and can not be compiled
+        # A program with uncollected checks has an effect, and cannot be compiled.
         run = evaluate if CHECK in made.program.effects else _called
         outs = [materialise_at_ground(o) for o in run(made.program, values)]
         found = outs[: made.width] or [materialise_at_ground(NOTHING)]
@@ -203,7 +205,7 @@ def _called(program: Any, values: Any) -> list[Any]:
 def check_error(error: Error) -> None:
     """Raise the error, if there is one, or let a `checkify` around this return it.
 
-    Raises the error; ArgumentError for what is no Error.
+    Raises the error; ArgumentError for any other object.
 
     >>> from plait.checks import check, check_error, checkify
     >>> def f(x):
