@@ -159,7 +159,8 @@ def test_the_sign_of_zeros_and_nan():
         for f in (pnp.sign, plait.jit(pnp.sign)):
             got = np.asarray(f(x))
             assert got.dtype == x.dtype and not got.any()
-            assert not np.signbit(got.real).any() and not np.signbit(got.imag).any()
+            if x.dtype.kind == "f":  # a zero keeps its sign, as JAX has it
+                np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
     assert math.isnan(float(pnp.sign(np.float32(NAN))))
 
 

@@ -90,6 +90,12 @@ def test_other_values_are_pickled():
     assert partial(3) == 5
 
 
+def elsewhere(make):
+    """Return what `make` returns, on the last device."""
+    with plait.default_device(plait.devices()[-1]):
+        return plait.jit(make)()
+
+
 VALUES = {
     "weak float": lambda: plait.jit(lambda: 1.5)(),
     "weak integer": lambda: plait.jit(lambda: 3)(),
@@ -103,7 +109,7 @@ VALUES = {
     "of four bits": lambda: jnp.ones(2, "int4"),
     "empty": lambda: jnp.zeros((0, 2), "float16"),
     "keys": lambda: plait.random.split(plait.random.key(3), 2),
-    "elsewhere": lambda: plait.device_put(1.5, plait.devices()[-1]),
+    "elsewhere": lambda: elsewhere(lambda: 1.5),
 }
 WAYS = {
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),
@@ -142,7 +148,7 @@ def test_copies_have_the_type_and_the_elements_of_the_original(value):
 
 def test_deep_copies_stay_on_their_devices_in_memory_of_their_own():
     there = plait.devices()[-1]
-    for x in (plait.device_put(np.arange(3.0), there), plait.device_put(1.5, there)):
+    for x in (elsewhere(lambda: jnp.arange(3.0)), elsewhere(lambda: 1.5)):
         y = copy.deepcopy(x)
         assert y.devices() == x.devices() == {there}
         want = np.array(x)

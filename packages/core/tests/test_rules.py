@@ -134,14 +134,14 @@ def test_primitives_of_one_name():
     """A module may define its primitive again; another module's is refused."""
     held = primitive("defined")
     assert primitive("defined") is not held
-    with pytest.raises(DuplicateRule, match="two primitives 'core_rules.defined'"):
+    with pytest.raises(DuplicateRule, match="two primitives have the name 'core_rules.defined'"):
         exec(
             "ext.Primitive('core_rules.defined', lambda x: x)", {"ext": ext, "__name__": "somebody"}
         )
     for name in ("plain", "", "no name.verb", 3, "a..b"):
         with pytest.raises(RegistrationError):
             ext.Primitive(name, lambda x: x)
-    with pytest.raises(RegistrationError, match="can not be called"):
+    with pytest.raises(RegistrationError, match="must be callable"):
         ext.Primitive("core_rules.three", 3)
     with pytest.raises(RegistrationError, match="is no trait"):
         ext.Primitive("core_rules.traits", lambda x: x, traits=("linear",))

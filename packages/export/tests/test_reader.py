@@ -161,6 +161,8 @@ def test_each_operation_is_itself_again(name):
             assert name in found, (job, found)
             beside = {*found} - {name}
             plain = {"core.broadcast_in_dim", "core.convert", "core.iota", "core.reshape"}
+            if name == "core.conv_general":  # padding that the compiler gets wrong inside of it
+                plain |= {"core.pad", "core.barrier"}
             assert beside <= plain, (job, beside)
         if name in SLOW:
             (e,) = [e for e in inline_calls(exported.program()).eqns if e.prim.name == name]
@@ -183,7 +185,8 @@ def names_written():
     """Names of operations that anything in core writes, by the texts of its sources."""
     core = Path(plait.__file__).parent
     found = set()
-    for path in core.rglob("*.py"):
+    to_the_compiler = core / "_xla" / "apart.py"  # rewrites modules that are never exported
+    for path in {*core.rglob("*.py")} - {to_the_compiler}:
         found |= set(re.findall(r'"((?:stablehlo|sdy|func)\.\w+)"', path.read_text()))
     texts = "".join(p.read_text() for p in (core / "_ops").rglob("*.py"))
     simple = re.findall(r'\bsimple\("(\w+)"', texts)

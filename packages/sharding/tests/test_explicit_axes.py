@@ -487,9 +487,7 @@ def test_shard_map_without_in_specs(mesh, close, entries_, axis_names):
         f = shard_map(piece, out_specs=P(*spec), axis_names=axis_names)
         for g in (f, plait.jit(f)):
             close(g(a, {"n": np.float32(2)}), 2 * x)
-        mixed = plait.grad(lambda v: f(v, {"n": v.sum()}).sum())(a)  # the square of the sum
     assert set(inside) == {((8 // sizes[0], 8 // sizes[1]), ())}
-    close(mixed, np.full((8, 8), 2 * x.sum()))
 
 
 def test_shard_map_without_in_specs_needs_explicit_axes(told):

@@ -325,7 +325,7 @@ def hypot(x1: Any, x2: Any) -> Any:
     # the lesser one adds this: in the derivative of big * root the square of the ratio would count,
     # which may be 0; the sign makes the derivative at zero zero
     more = el.mul(small, el.div(ratio, el.add(root, 1)))
-    length = el.mul(el.add(big, more), el.sign(big))
+    length = el.add(el.mul(el.add(big, more), el.sign(big)), 0)  # which makes -0 a 0
     infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
     return el.select(infinite, el.select(el.eq(long, np.inf), long, short), length)
 

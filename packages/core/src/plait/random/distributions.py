@@ -49,7 +49,8 @@ def _normal(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
     re, im = (_real_normal(k, shape, part) for k in halves(data))
     z = el.complex_.bind(re, im)
-    return el.div.bind(z, Literal(complex(np.array(np.sqrt(2), dtype)), z.aval))
+    # A product, since JAX's numbers are those of a compiler that divides by a constant in this way.
+    return el.mul.bind(z, Literal(complex(part.type(1 / np.sqrt(2))), z.aval))
 
 
 def _real_normal(data: Any, shape: tuple, dtype: np.dtype) -> Any:

@@ -49,7 +49,7 @@ REFERENCES = {
     "core.igamma": Reference(
         rounded(of_scipy("gammainc")), columns(_SHAPES + _EDGES[0], _AT + _EDGES[1]), 130),
     "core.igammac": Reference(
-        rounded(of_scipy("gammaincc")), columns(_SHAPES + _EDGES[0], _AT + _EDGES[1]), 130),
+        rounded(of_scipy("gammaincc")), columns(_SHAPES + _EDGES[0], _AT + _EDGES[1]), 160),
     "core.igamma_grad_a": Reference(rounded(_slope(False)), _IN_SINGLE, 250),
     "core.random_gamma_grad": Reference(rounded(_slope(True)), _IN_SINGLE, 250),
     "core.regularized_incomplete_beta": Reference(
