@@ -1,7 +1,7 @@
 """Dtypes: their names, kinds, promotion and limits.
 
-Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dtype is, equals the
-dtype it stands for, and makes an array of that dtype when it is called.
+Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dtype is, and equals
+the dtype it stands for.  Calling it makes an array of that dtype.
 """
 
 from typing import Any

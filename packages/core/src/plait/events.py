@@ -10,7 +10,7 @@ An executable that is found on disk is loaded ("load") and not compiled.
         f(x)
     n[f]
 
-Invariant: an event costs one test of an empty list when there are no listeners.
+Invariant: without listeners, an event costs one test of an empty list.
 """
 
 import inspect

@@ -204,8 +204,8 @@ def register(
     """Make a class a tree: `to_children(x) -> (children, static)` and its inverse
     `from_children(static, children) -> x`.
 
-    Structures are equal only if their static parts are alike: of one class, and equal by the rule
-    of keys (1, 1.0 and True differ, as do 0.0 and -0.0).  `keys(x)` returns the path entries of the
+    Structures are equal only if their static parts are of one class and equal by the rule of keys
+    (1, 1.0 and True differ, as do 0.0 and -0.0).  `keys(x)` returns the path entries of the
     children, for messages and paths: entries like `DictKey("w")`, or `".w"` for an attribute.
     Raises TypeRule if the class is registered already.
     """

@@ -1,6 +1,6 @@
 """Keys of values that users give: caches use them in place of Python's ==.
 
-In Python 1 == 1.0 == True and 0.0 == -0.0, but a program specialised to one of them is wrong for
+In Python 1 == 1.0 == True and 0.0 == -0.0.  But a program specialised to one of them is wrong for
 the others: 1 / -0.0 is not 1 / 0.0.  The rule is:
 
 * Values of different classes differ.
@@ -11,8 +11,8 @@ the others: 1 / -0.0 is not 1 / 0.0.  The rule is:
 * Values of any other class are alike if that class's `__eq__` returns True, as everywhere in
 Python.
 
-Invariant: all keys are made by this rule: `freeze` where a key is hashed, `same` where two values
-are compared, `Exact` where another library compares them by ==.
+Invariant: all keys are made by this rule.  `freeze` makes keys that are hashed, `same` compares two
+values, and `Exact` wraps values that another library compares by ==.
 """
 
 import struct

@@ -461,8 +461,8 @@ _lacking: set[str] = set()
 def fast_flags(platform: str, has_one_zero: bool = False) -> dict[str, Any]:
     """Return {name: value} of compiler flags for short compile times.
 
-    For dtypes with a single zero the other emitters are wrong: a negative number that is rounded to
-    zero becomes nan, which has the bits of a negative zero.
+    For dtypes with a single zero the other emitters are wrong.  They turn a negative number that is
+    rounded to zero into nan, which has the bits of a negative zero.
     """
     of_cpu = "xla_cpu_"
     there = {k: v for k, v in _FAST.items() if k not in _lacking}

@@ -5,8 +5,7 @@ Wheels such as `jax-cuda13-pjrt` put a folder with a library into the namespace 
 only if the user names a platform, since reading it takes a tenth of the time to start.  The Python
 code beside a library imports jax, so it is not run; `jaxlib_api.make_plugin_client` does its work.
 
-Invariant: the only modules of a plugin that are imported here are C modules, none of which imports
-jax.
+Invariant: the only modules of a plugin that are imported here are C modules that do not import jax.
 """
 
 import importlib

@@ -97,7 +97,7 @@ def user_frames(where: Any, limit: int = 5) -> list[Frame]:
     """Return up to `limit` frames of user code at the location `where`, innermost first.
 
     Python's own library calls Plait on behalf of the user (`contextlib` does, where a `with`
-    begins). Its frames are returned only if there are no others.
+    begins). Its frames are returned only if all others are hidden.
     """
     found: list[Frame] = []
     between: list[Frame] = []

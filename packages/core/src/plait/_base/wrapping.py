@@ -1,7 +1,7 @@
 """Functions that stand for others: they have their names, documentation and attributes.
 
-Invariant: attributes that Plait keeps on a function (with names that begin with `__plait_`, and
-those that a wrapper of Plait offers) stay with that function: its wrappers do not have them.
+Invariant: wrappers of a function do not get the attributes that Plait keeps on it.  These have
+names that begin with `__plait_`, or are offered by a wrapper of Plait.
 """
 
 import functools

@@ -148,8 +148,11 @@ class Function:
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
 
     def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
-        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed:
-        with `more` arguments after the static ones, or (`own`) before the function's own ones."""
+        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed.
+
+        It must take `more` arguments after the static ones; with `own`, `more` arguments before the
+        function's own ones.
+        """
         if not callable(rule):
             raise ArgumentError(
                 f"{how} of {self.name()} needs a function, not {rule!r}",

@@ -81,7 +81,7 @@ class Array(Value):
     # would add a Python call.
     def numpy(self) -> np.ndarray:
         """Wait for the elements, and return them as a read-only numpy array of the same shape and
-        dtype, in the same memory where the device is the host.
+        dtype. It shares their memory if the device is the host.
 
         Raises TypeRule for keys, which are not numbers, DeletedArrayError, and RuntimeFailure if
         the computation of the array failed.
@@ -189,7 +189,7 @@ class Array(Value):
 
     @property
     def addressable_shards(self) -> list:
-        """The pieces of this process, as a list of Shards: each with its device, its `index` in the
+        """The pieces of this process, as a list of Shards.  Each has its device, its `index` in the
         whole array, and its `data`, an array on that device."""
         return resolve("sharding").shards_of(self)
 
@@ -485,9 +485,9 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
 def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
     """Run an executable; return the buffers of its results.
 
-    The shortest calls repeat these lines, since one more Python call would slow them measurably:
-    `eager.apply` of one operand, a jitted function of plain arrays, and the code that `call_forms`
-    writes.
+    The shortest calls repeat these lines, since one more Python call would slow them measurably.
+    These are `eager.apply` of one operand, a jitted function of plain arrays, and the code that
+    `call_forms` writes.
     """
     try:
         return run(bufs).consume_with_handlers(handlers)

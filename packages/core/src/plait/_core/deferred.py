@@ -1,7 +1,7 @@
 """Functions and rules of the user that are staged late, or not at all.
 
 Applied at once, the user's Python runs on values, and may branch on them.  Under staging a rule
-becomes a program only when a transformation needs it: a rule often calls the function that it
+becomes a program only when a transformation needs it.  A rule often calls the function that it
 serves, and staging both together would never end.
 
 Invariant: facts about a call are stored with the call and not with the function.
@@ -45,7 +45,8 @@ class Deferred:
 
     def tracers(self) -> list[Any]:
         """Return the traced values in its closure and static arguments that may be used here."""
-        held = [getattr(x, "__dict__", None) for x in self.static]  # not trees
+        # A static argument need not be a tree, so its attributes are searched as well.
+        held = [getattr(x, "__dict__", None) for x in self.static]
         return tracers_of(self.user, *self.static, *held)
 
 

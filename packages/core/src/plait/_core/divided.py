@@ -4,8 +4,8 @@ Types record it (`Aval.sharding`).  A package that has meshes derives it for res
 of operands (`Division.results`).  Type rules see types without it.  Results of operations with
 programs are divided as the results of their programs, by their wiring.
 
-The operations of a carrier's rule, or of a rule for transposition, were not written by the user, so
-the user's types do not constrain them: the operands are `released`, and the results are brought to
+The user did not write the operations of a carrier's rule, or of a rule for transposition, so the
+user's types do not constrain them.  Their operands are `released`, and the results are brought to
 the types of the operation.
 
 Invariant: types without a division cost nothing here.  An operation on operands without one has

@@ -293,9 +293,9 @@ def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter; return the outputs.
 
-    Equations that are recorded meanwhile keep the source locations of those that are applied: the
-    user wrote those lines, and Python's frames would name the caller of the transformation. Errors
-    without a location of their own get the equation's.
+    Equations that are recorded meanwhile keep the source locations of those that are applied. The
+    user wrote those lines, while Python's frames would name the caller of the transformation.
+    Errors without a location of their own get the equation's.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)

@@ -1,8 +1,8 @@
 """Lift an operation with programs, using only its wiring.
 
-One algorithm serves calls, branches, loops, custom rules and operations of third parties: it solves
-the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands to
-them, and rebuilds the operation.
+One algorithm serves calls, branches, loops, custom rules and operations of third parties.  It
+solves the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands
+to them, and rebuilds the operation.
 
 A custom rule is a program, too, between values in slots.  But it is staged only when it is first
 needed, if ever, and often calls the very function it serves.  So forms follow from the operation's
@@ -212,8 +212,9 @@ def _given_by_rules(
     """Return {slot: form} of results by the rules.
 
     An Ellipsis stands for the form of any value.  It is the answer if the rules cannot be lifted
-    now: they depend on patterns of zeros, or fail (which matters only once they are used), or are
-    already being lifted for their forms.  For a rule that calls its function that would never end.
+    now.  They may depend on patterns of zeros, or fail, which matters only when they are used.  Or
+    they are already being lifted for their forms, which would never end for a rule that calls its
+    function.
     """
     anything = dict.fromkeys(plain, ...)
     thunks = all(ends.rule.__class__ is Thunk for ends in w.rules)
@@ -413,7 +414,7 @@ def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:
 def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = None) -> Any:
     """Return a custom rule on components.
 
-    Like the rule itself it is a Thunk: staging a rule may stage the function that it serves, whose
+    Like the rule itself it is a Thunk.  Staging a rule may stage the function that it serves, whose
     rule would then be lifted, and so on for ever.  The rule holds it by its key, since there is no
     program yet that could.
 

@@ -235,7 +235,7 @@ def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:
 
 
 def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
-    """Decorator: make a primitive whose type rule is the function."""
+    """Return a decorator that makes a primitive whose type rule is the function."""
 
     def make(rule: Callable[..., Any]) -> Primitive:
         return Primitive(name, rule, **options)

@@ -234,9 +234,10 @@ class Stage(Interpreter):
 
 
 class Apart(Interpreter):
-    """An interpreter around operations that devices along some axes of a mesh do not do alike: a
-    branch that each chooses, a loop with its own number of turns.  Values captured inside vary
-    along these axes.
+    """An interpreter around operations that devices along some axes of a mesh do not do alike.
+
+    Examples are a branch that each device chooses, and a loop with its own number of turns.  Values
+    captured inside vary along these axes.
 
     The cotangent of a value that is the same on all devices is summed over them, also by the user's
     own rules for derivatives.  Inside, not all devices would take part in that sum.

@@ -8,7 +8,7 @@ Operations with programs conform to their operands before they are recorded.  Th
 transformation makes the programs of a loop separately.  The sum that a reversed loop carries begins
 as a zero, the same on all devices, and ends as a sum of different values on each device.  A type
 that still called it the same would mislead the next reverse pass.  So each slot varies along all
-axes that one of its ends varies along: programs are staged again on such inputs, and operands that
+axes that one of its ends varies along.  Programs are staged again on such inputs, and operands that
 vary less are made to vary.  If a predicate varies, so does everything inside: otherwise only some
 of the devices would take part in a sum over devices.
 
@@ -70,8 +70,8 @@ def retyped(out: Any, axes: Vma) -> Any:
 def of_programs(
     higher: Wiring | None, avals: Sequence[Aval], params: dict[str, Any], outs: Any
 ) -> Any:
-    """Return the types of the results of an operation with programs, or with an effect, with the
-    axes along which they vary after the operation conforms to its operands."""
+    """Return the types of the results of an operation with programs, or with an effect, varying as
+    they do after the operation conforms to its operands."""
     if higher is None:
         axes = union(avals)
         return retyped(outs, axes) if axes else outs

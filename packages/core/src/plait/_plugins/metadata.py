@@ -1,4 +1,4 @@
-"""Installed plugins: their declarations, whether they may be used, and what is missing.
+"""Installed plugins: their declarations, permission to use them, and missing ones.
 
 The metadata (entry points) of installed distributions is the only source of transformations, rule
 modules and public names.  The project's own distributions use it too.

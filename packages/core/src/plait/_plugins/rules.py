@@ -3,11 +3,11 @@
 A table is one column of the matrix primitive x transformation.  It returns the primitive's own
 rule, else that of its first trait that has one, else None.
 
-Invariant: before a table answers about a namespace (of a primitive, or of one of its traits), every
-installed module that declared rules for that (table, namespace) has been imported.  So the order of
-imports cannot change an answer.  If such a module cannot be imported, and belongs to the owner of
-the table or of the primitive, the answer is an error, never a trait's guess.  Rule modules register
-rules, and never look rules up while they are imported.
+Invariant: a table answers about a namespace (of a primitive, or of one of its traits) only after
+all installed modules with rules for that (table, namespace) were imported.  So the order of imports
+cannot change an answer.  If such a module of the owner of the table or of the primitive cannot be
+imported, the answer is an error, never a trait's guess.  Rule modules register rules, and never
+look rules up while they are imported.
 """
 
 import sys

@@ -3,8 +3,8 @@
 Elements need not be numbers: an `Opaque` dtype describes how an element is stored in memory, and
 the dtype of its tangents.
 
-In a program that several devices run, each on its pieces, a type also records along which axes of
-the mesh the value may differ (`vma`, varying manual axes).  Reverse mode sums the cotangents of all
+In a program that several devices run, each on its pieces, a type also records the mesh axes along
+which the value may differ (`vma`, varying manual axes).  Reverse mode sums the cotangents of all
 devices for a value that is the same on all of them.  A value may always be used in place of one
 that varies more; type rules never see these axes (`plait._core.varying`).
 
@@ -101,12 +101,12 @@ class Aval:
     inexact: bool
     varies: bool  # whether it has tangents
     category: int
-    physical: "Aval"  # the type in memory; it differs for opaque dtypes and float0
-    handler: Any  # result handler of the runtime, in the default place
-    mlir: Any  # the MLIR type, made at first lowering
-    vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object
-    sharding: "Division | None"  # the division over explicit axes, if there is one
-    dims: frozenset[str]  # the names of the symbolic sizes in its shape
+    physical: "Aval"  # the type in memory; it differs for opaque dtypes and float0.
+    handler: Any  # the result handler of the runtime, in the default place.
+    mlir: Any  # the MLIR type, made at first lowering.
+    vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object.
+    sharding: "Division | None"  # the division over explicit axes, if there is one.
+    dims: frozenset[str]  # the names of the symbolic sizes in its shape.
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None

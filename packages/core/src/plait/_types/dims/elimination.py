@@ -5,7 +5,7 @@ refuted by Fourier-Motzkin elimination, in which every monomial is a variable of
 row is tightened to integers.  A linear method cannot relate products to their factors.  So products
 of rows are added, where all their monomials exist already.
 
-Invariant: `contradictory` is True only if there is no solution; False is not a claim.
+Invariant: `contradictory` returns True only if the system has no solution; False claims nothing.
 """
 
 from itertools import combinations, count, product

@@ -31,8 +31,9 @@ class Dim:
     Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
     int if the result is constant.  With floats, and divided by `/`, they are numbers of a program,
     as arrays are.  `== < <= > >=` and `bool` hold for all sizes or for none, or raise UndecidedDim;
-    `int` always raises it.  Plait's own code sorts sizes into tables, so `==` does not raise there:
-    True means that the sizes are always equal, False only that this is unknown (see `decide_eq`).
+    `int` always raises it.  Plait's own code sorts sizes into tables, so `==` does not raise there.
+    True then means that the sizes are always equal, and False that this is unknown (see
+    `decide_eq`).
 
     Example:
       >>> a, b = symbolic_dims("a, b")

@@ -78,9 +78,9 @@ def measure_dims(
         be computed.  If None, no roots are used.
 
     Returns:
-      For each name in `dims`, and each other name that equations among the constraints determine
-      by these, an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
-      right if there are names for which all dims have these sizes.
+      For each name in `dims`, an expression of `s0`, `s1`, ..., the sizes of the dims in their
+      order.  Other names that equations among the constraints determine by these have one, too.
+      The expressions are right if some values of the names give all dims these sizes.
 
     Raises:
       UndecidedDim: the sizes do not determine a name.
