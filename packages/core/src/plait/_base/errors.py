@@ -160,7 +160,7 @@ class NoArray(ConcretizationError, AttributeError):
 
 
 class TypeRule(PlaitError, TypeError, ValueError):
-    """Operands or arguments that a primitive or function does not accept; base of three classes."""
+    """Operands or arguments that a primitive or function does not accept; base of finer classes."""
 
 
 class OperandTypeError(TypeRule):

@@ -167,7 +167,7 @@ def _scalar(x: Any) -> Hashable:
 
 
 def _parts(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return the function that gives the parts that == of a class compares; None if unknown."""
+    """Return the function from a value to the parts that == compares; None if it is unknown."""
     if issubclass(kind, tuple):
         return tuple if kind.__eq__ is tuple.__eq__ else None
     if kind in (slice, range):

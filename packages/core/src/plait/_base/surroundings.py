@@ -42,7 +42,7 @@ def last_asked() -> object:
 
 
 def surrounding(name: str) -> Hashable:
-    """Return the surrounding value of that name; None if there is none."""
+    """Return the surrounding value of that name; None without one."""
     ask()
     return next((value for known, value in _around.get() if known == name), None)
 

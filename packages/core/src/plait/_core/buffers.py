@@ -88,7 +88,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
 
 
 def _without(plugin: Plugin, failure: Exception) -> None:
-    """Report that a platform cannot be used: an error if the user set it, else a warning."""
+    """Raise MissingPlatform for a platform that cannot be used if the user set it; else warn."""
     what = f"the plugin for {plugin.platform!r} can not be used: {failure}"
     if config.platform is not None:
         fix = "set plait.config.platform = None to compute on the CPU"

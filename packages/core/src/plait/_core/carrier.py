@@ -119,7 +119,7 @@ class Carrier(Interpreter):
             setattr(self, name, value)
         self._key: Any = None
 
-    # -- what a subclass says --------------------------------------------------------------
+    # -- methods for subclasses ------------------------------------------------------------
 
     def run(self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Call a rule of the table with its signature, while the parent is current; return its
@@ -209,7 +209,7 @@ class Carrier(Interpreter):
         """Return the same transformation for programs in which something else binds these axes."""
         return self
 
-    # -- what follows ----------------------------------------------------------------------
+    # -- derived methods -------------------------------------------------------------------
 
     def key(self) -> Any:
         """Return the key of lifted programs, which depend on it and on the forms alone.

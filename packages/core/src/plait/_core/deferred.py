@@ -69,7 +69,7 @@ def rule_thunk(
     avals: Callable[[], Sequence[Aval]],
     check: Callable[[list[Aval]], None] | None = None,
 ) -> Thunk:
-    """Return a rule that is staged when it is first asked for.
+    """Return a rule that is staged when it is first needed.
 
     Args:
       f: the rule.

@@ -52,8 +52,8 @@ class Ends(NamedTuple):
     """For a rule for reverse mode, the slots of results whose cotangents are among its inputs.
 
     Its outputs are cotangents, too.  A lifted cotangent of a plain value is `collect`ed, since
-    every component of the lifted results used that value.  A plain cotangent of a plain result is
-    `spread`."""
+    every part of the whole (every mapped example, say) used that value.  A plain cotangent of a
+    plain result is `spread`."""
     along: Callable[[Any, int], Any] | None = None
     """For a rule for reverse mode, `along(program, k)` returns the derivative of its outputs along
     input `k`: a program of the inputs and the change of that input."""

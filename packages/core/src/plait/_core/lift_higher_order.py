@@ -462,8 +462,8 @@ def _lifted_rule(
     """Return (the program of a rule on components, forms of its outputs).
 
     If some cotangents of a rule are lifted and others plain, the plain ones are spread.  Otherwise
-    the sum of the rule's outputs over all components would count a plain one once for each
-    component.
+    the sum of the rule's outputs over all parts (mapped examples, say) would count a plain one once
+    for each part.
     """
     if not ends.reverse:
         return lift_program(carrier, program, ins, outs)

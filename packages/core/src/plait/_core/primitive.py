@@ -169,7 +169,7 @@ class Primitive:
     conformed = varying.conformed
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Return parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""
+        """Return parameters as a key that distinguishes 1, 1.0 and True, 0.0 and -0.0."""
         if self.loose is None:
             return tuple(params.items())
         return freeze_params(params)

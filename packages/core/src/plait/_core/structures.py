@@ -19,7 +19,7 @@ class Unkeyed(Exception):
 def structure(
     eqns: Sequence[Eqn], variables: Sequence[Any], outputs: Sequence[Any]
 ) -> tuple[Any, ...] | None:
-    """Return a key that equations of the same structure have, and no others; None if there is none.
+    """Return a key that exactly the equations of the same structure have; None if none can be made.
 
     `variables` are those that the equations begin with, in order.
     """
