@@ -253,7 +253,7 @@ class State(tuple):
 
 
 class Config:
-    """Attributes are the settings; calling it sets some of them for a `with` block.
+    """The settings of the process, as attributes; calling it sets some for a `with` block.
 
     Settings belong to the process, not to a thread or task.  Blocks in several of them may overlap
     and end in any order.  While several open blocks set a setting, the one that began last wins.

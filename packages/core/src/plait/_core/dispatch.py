@@ -6,7 +6,7 @@ arguments to the compiled program of the whole call.  Its body, in Python, runs 
 made, and whenever a transformation is under way.  A higher layer compiles the programs
 (`GROUND.plan_with`).
 
-Invariant: a call returns what its body returns.  A call whose meaning may depend on anything else
+Invariant: a call returns the result of its body.  A call whose meaning may depend on anything else
 (values, its surroundings) has no plan, and runs the body each time.  Each set of settings has a
 table of its own.
 """

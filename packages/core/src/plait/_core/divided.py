@@ -9,7 +9,7 @@ user's types do not constrain them.  Their operands are `released`, and the resu
 the types of the operation.
 
 Invariant: types without a division cost nothing here.  An operation on operands without one has
-results without one, unless it states where its result is.
+results without one, unless its parameters set one.
 """
 
 from collections.abc import Sequence
