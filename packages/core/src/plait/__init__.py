@@ -6,9 +6,9 @@
     def f(x):
         return plait.numpy.sin(x).sum()
 
-What core has is here: `jit`, `numpy`, `lax`, `random`, `nn`, `tree`, ...  What installed plugins
-add (derivatives, mapping, sharding, export) is found when it is first asked for; a missing name
-says which distribution offers it.
+Core's names are here: `jit`, `numpy`, `lax`, `random`, `nn`, `tree`, ...  The names of installed
+plugins (derivatives, mapping, sharding, export) are resolved at their first use.  The error for a
+missing name says which distribution offers it.
 
 Invariant: importing this imports no surface, no plugin and no compiler, and reads no metadata.
 """
@@ -106,7 +106,7 @@ _LATER = {
         "numpy_rank_promotion",
     ),
 }
-"""Modules, and what of them is here: they are imported when one of these is asked for."""
+"""Modules, with those of their names that belong here; each is imported at the first use of one."""
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""`python -m plait`: what is installed, whether it fits, and how a plugin is begun.
+"""`python -m plait`: list installed plugins, check that they fit, and begin a new one.
 
-Invariant: nothing happens when this is imported, and nothing is decided here.
+Invariant: importing this has no effect; `plait._api.commands` does all the work.
 """
 
 import sys

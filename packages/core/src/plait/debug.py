@@ -1,7 +1,7 @@
-"""Looking into computations while they run.
+"""Inspection of computations while they run.
 
-Invariant: what is called here acts once for each time the program says so, and has no results;
-looking for nans changes no result either.
+Invariant: a callback acts once each time the program reaches it, and has no results; looking for
+nans does not change results either.
 """
 
 import logging as _logging
@@ -37,11 +37,11 @@ def callback(
     """Call `callback(*args, **kwargs)` in Python when the arguments are computed.
 
     Args:
-      callback: takes trees of numpy arrays; what it returns is dropped.
+      callback: takes trees of numpy arrays; its results are dropped.
       args, kwargs: trees of arrays.
-      ordered: whether calls happen in the order of the program.
-      partitioned: whether each device may call it with its pieces; this process never does, and
-        calls once with whole arrays (in `shard_map` the pieces are what there is).
+      ordered: True if calls happen in the order of the program.
+      partitioned: True allows a call on each device with its pieces.  Plait never uses that
+        permission, and calls once with whole arrays (in `shard_map` with the pieces).
 
     >>> import plait
     >>> seen = []
@@ -88,10 +88,10 @@ def print(
     Args:
       fmt: a format string.
       args, kwargs: trees of arrays.
-      ordered: whether lines come in the order of the program.
-      partitioned: as of `callback`.
-      skip_format_check: whether the format is tried only when it is printed, not before.
-      file: where to; standard output if not given.
+      ordered: True if lines come in the order of the program.
+      partitioned: see `callback`.
+      skip_format_check: True if the format is checked only when it is printed, not before.
+      file: the file to print to; standard output by default.
 
     Raises TypeRule if the format does not fit the arguments.
 
@@ -106,7 +106,7 @@ def print(
 
 
 def _check_format(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """TypeRule if the format names arguments that are not there, or leaves some out."""
+    """Raise TypeRule if the format names missing arguments, or leaves some out."""
     try:
         fields = [name for _, name, _, _ in _string.Formatter().parse(fmt) if name is not None]
     except (ValueError, TypeError) as e:
@@ -135,11 +135,13 @@ _parts = _string.Formatter().parse
 
 @contextmanager
 def nans() -> Generator[None, None, None]:
-    """Inside the `with` block an operation that makes a nan of operands without one is an error.
+    """Make it an error, inside the `with` block, for an operation to give nan for operands without
+    nan.
 
-    It names the line: of the operation, where it is applied at once; of the equation, where a
-    jitted function, a branch or a loop gives a nan, which is then done again equation by equation;
-    of the operation that is differentiated, where the nan is a derivative's.
+    The error names a line.  For an operation applied at once, it is the line of the operation.  A
+    jitted function, a branch or a loop that gives a nan is run again equation by equation, and the
+    line is that of the equation.  For a nan in a derivative, it is the line of the operation that
+    is differentiated.
 
     Raises NanError.
 
@@ -157,8 +159,8 @@ def nans() -> Generator[None, None, None]:
 
 @contextmanager
 def infs() -> Generator[None, None, None]:
-    """Inside the `with` block an operation that makes an infinity of finite operands is an error;
-    see `nans`.
+    """Make it an error, inside the `with` block, for an operation to give an infinity for finite
+    operands; see `nans`.
 
     Raises NanError.
 
@@ -175,7 +177,7 @@ def infs() -> Generator[None, None, None]:
 
 
 class _Watch(Interpreter):
-    """Applies everything under its parent, and looks at what comes out."""
+    """An interpreter that applies operations under its parent, and inspects their results."""
 
     does = "debug.nans"
     keeps_fused = True
@@ -186,7 +188,7 @@ class _Watch(Interpreter):
         self.what, self.found = what, found
 
     def has(self, x: Any) -> bool:
-        """Whether what is looked for is in a value."""
+        """Return whether a value contains a nan (or an infinity, for `infs`)."""
         if x.__class__ is Literal:
             return x.aval.inexact and bool(self.found(x.value))
         return x.__class__ is Array and x.aval.inexact and bool(self.found(x.numpy()).any())
@@ -219,7 +221,8 @@ def _shown(x: Any) -> str:
 
 
 def _again(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
-    """The programs of an operation, equation by equation, as often as they are run."""
+    """Run the programs of an operation equation by equation, as often as the operation runs
+    them."""
     if prim is cond:
         evaluate(params["branches"][int(args[0].concrete())], args[1:])
     elif prim is while_:

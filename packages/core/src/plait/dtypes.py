@@ -1,7 +1,7 @@
-"""Dtypes: those of arrays, how they are ordered, and what they promote to.
+"""Dtypes: their names, kinds, promotion and limits.
 
-Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dtype is, equals the
-dtype it stands for, and called it makes an array of it.
+Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dtype is, and equals
+the dtype it stands for.  Calling it makes an array of that dtype.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class ScalarType:
-    """Stands for a dtype; called, it makes an array of that dtype."""
+    """A stand-in for a dtype; calling it makes an array of that dtype."""
 
     __slots__ = ("dtype", "__name__")
 
@@ -67,7 +67,7 @@ class ScalarType:
             return NotImplemented
         try:
             return np.dtype(other) == self.dtype
-        except (TypeError, ValueError):  # a class of the user's that is no dtype
+        except (TypeError, ValueError):  # a user's class that is not a dtype
             return False
 
     def __hash__(self) -> int:
@@ -97,7 +97,8 @@ __all__ += [n for n, v in list(globals().items()) if isinstance(v, ScalarType)]
 
 
 class _Dtype(type):
-    """Makes `dtype(x)` numpy's dtype, and every such an instance of `dtype`."""
+    """The metaclass that makes `dtype(x)` return numpy's dtype, and any such an instance of
+    `dtype`."""
 
     def __call__(
         cls, dtype: Any, align: bool = False, copy: bool = False, **kwargs: Any
@@ -114,7 +115,7 @@ class _Dtype(type):
 
 
 class dtype(metaclass=_Dtype):  # noqa: N801
-    """The dtype of an array, of something that can become one, or by a name, as numpy's.
+    """The dtype of an array, of an object that can become one, or with a name, as numpy's.
 
     >>> import plait
     >>> plait.numpy.dtype("bfloat16").itemsize
@@ -137,7 +138,7 @@ _ABSTRACT = {
 
 
 class opaque(np.generic):  # noqa: N801
-    """The kind of dtypes whose elements are no numbers."""
+    """The kind of dtypes whose elements are not numbers."""
 
 
 class prng_key(opaque):  # noqa: N801
@@ -153,12 +154,12 @@ _FAMILY = {opaque: None, prng_key: "key"}
 
 
 def kind_of(dtype: Opaque) -> type:
-    """The most special kind that a dtype is of whose elements are no numbers."""
+    """Return the most specific kind that an opaque dtype belongs to."""
     return next((k for k, family in _FAMILY.items() if family == dtype.family), opaque)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether one dtype is the other, or of the kind it names; numpy's, with narrow dtypes.
+    """Return whether one dtype is the other, or of the kind it names; includes narrow dtypes.
 
     Args:
       arg1: a dtype, or a kind: `floating`, `integer`, ...
@@ -191,7 +192,7 @@ _KIND_NAMES = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind, as the array API names it, or one of several.
+    """Return whether a dtype is of a kind in the array API's sense, or of one of several.
 
     Args:
       dtype: a dtype.
@@ -219,7 +220,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def _aval(x: Any) -> Aval:
-    """The type of an array, a Python scalar or its class, or a dtype."""
+    """Return the type of an array, a Python scalar or its class, or a dtype."""
     if x.__class__ in WEAK:
         return WEAK[x.__class__]
     if isinstance(x, type) and x in WEAK:
@@ -237,11 +238,11 @@ def _aval(x: Any) -> Aval:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that arrays, Python scalars and dtypes meet in; with `return_weak_type_flag` a
-    pair of it and whether it is weak.
+    """Return the dtype that arrays, Python scalars and dtypes are promoted to.
 
-    Python scalars, and the classes bool, int, float and complex, are weak: they count only if
-    they are of a higher kind than everything else.
+    With `return_weak_type_flag`, return (dtype, whether it is weak).  Python scalars, and the
+    classes bool, int, float and complex, are weak: they count only if they are of a higher kind
+    than everything else.
 
     >>> import plait
     >>> plait.numpy.result_type("int8", 1.5), plait.numpy.result_type("bfloat16", 1)
@@ -254,7 +255,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """The dtype that two dtypes meet in; the classes bool, int, float and complex are weak.
+    """Return the dtype that two dtypes are promoted to; bool, int, float and complex are weak.
 
     >>> import plait
     >>> plait.numpy.promote_types("int32", "float16")
@@ -270,12 +271,12 @@ _TABLE = (
 
 
 def promotion_table(*names: Any) -> str:
-    """What each two of some dtypes promote to, as a table of Markdown.
+    """Return the promotions of each pair of dtypes, as a Markdown table.
 
     Args:
-      names: dtypes, and the classes int, float and complex for Python numbers; by default all but
-        the rarer float8s.  In the table i*, f* and c* are Python numbers, or what was computed of
-        them alone: they give way.  A dash is a pair that is refused.
+      names: dtypes, and the classes int, float and complex for Python numbers; by default all
+        except the rarer float8s.  In the table i*, f* and c* are weak: Python numbers, or results
+        of them alone. A dash is a pair that is refused.
 
     >>> import plait
     >>> print(plait.dtypes.promotion_table("int32", "float16", float))
@@ -310,7 +311,7 @@ def _table_cell(a: Aval, b: Aval) -> str:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
-    """The dtype that arrays of it have here: another one only if the setting `x64` is off.
+    """Return the dtype that arrays of `dtype` have: another one only if the setting `x64` is off.
 
     None is the default float.  Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
 
@@ -330,7 +331,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python class of numbers like the elements of `x`: bool, int, float or complex."""
+    """Return the Python class of numbers like the elements of `x`: bool, int, float or complex."""
     kinds = {BOOLEAN: bool, INTEGER: int, FLOATING: float, COMPLEX: complex}
     return kinds[_aval(x).category]
 
@@ -339,7 +340,7 @@ def scalar_type_of(x: Any) -> type:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """The bits of one element.
+    """Return the number of bits of one element.
 
     >>> import plait
     >>> plait.dtypes.itemsize_bits("bfloat16"), plait.dtypes.itemsize_bits("int4")
@@ -351,8 +352,8 @@ def itemsize_bits(dtype: Any) -> int:
 class finfo:  # noqa: N801
     """The limits of a floating (or complex) dtype, as numpy's: eps, max, min, tiny, bits, ...
 
-    They are Python numbers, which take the dtype of the array that they meet; `dtype` is the
-    floating dtype, of complex numbers that of their parts.
+    They are Python numbers, which take the dtype of the arrays they are combined with.  `dtype` is
+    the floating dtype; for complex dtypes, that of the parts.
 
     >>> import plait
     >>> plait.numpy.finfo("bfloat16").eps
@@ -396,7 +397,7 @@ class finfo:  # noqa: N801
 
 
 def iinfo(int_type: Any) -> Any:
-    """The limits of an integer dtype, as numpy's: max, min, bits.
+    """Return the limits of an integer dtype, as numpy's: max, min, bits.
 
     >>> import plait
     >>> plait.numpy.iinfo("int8").max

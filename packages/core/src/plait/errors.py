@@ -1,4 +1,4 @@
-"""Every exception a user can meet.
+"""Every exception that Plait raises for users.
 
 Invariant: nothing is defined here.
 """

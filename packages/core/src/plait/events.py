@@ -1,4 +1,4 @@
-"""Counting what happens behind a call: traces, lowerings, compilations, transfers.
+"""Counts of events behind a call: traces, lowerings, compilations, transfers.
 
 An executable that is found on disk is loaded ("load") and not compiled.
 
@@ -10,7 +10,7 @@ An executable that is found on disk is loaded ("load") and not compiled.
         f(x)
     n[f]
 
-Invariant: an event costs one test of an empty list when nobody listens.
+Invariant: without listeners, an event costs one test of an empty list.
 """
 
 import inspect
@@ -23,7 +23,7 @@ _listeners: list[Callable[[str, object], None]] = []
 
 
 def happened(name: str, what: object = None) -> None:
-    """Tell all listeners."""
+    """Call all listeners with an event."""
     for listener in _listeners:
         listener(name, what)
 
@@ -40,7 +40,7 @@ def listening(listener: Callable[[str, object], None]) -> Iterator[None]:
 
 @contextmanager
 def counting() -> Iterator[Counter]:
-    """How often each event happened in the block, so far."""
+    """Count how often each event happens in the block."""
     counts: Counter = Counter()
     with listening(lambda name, _: counts.update((name,))):
         yield counts
@@ -48,8 +48,9 @@ def counting() -> Iterator[Counter]:
 
 @contextmanager
 def counting_of(event: str = "trace") -> Iterator[Counter]:
-    """How often the event happened in the block, so far, by what it happened to: for a trace the
-    function as its user wrote it, with or without its jit.
+    """Count how often an event happens in the block, by its subject.
+
+    The subject of a trace is the function as its user wrote it; the count is found by its jit, too.
 
     >>> import plait
     >>> f = plait.jit(lambda x: x * 2)
@@ -69,7 +70,7 @@ def counting_of(event: str = "trace") -> Iterator[Counter]:
 
 
 class _OfFunctions(Counter):
-    """A counter that finds a function by what it became, too."""
+    """A counter that finds a function by its wrappers, too."""
 
     def __missing__(self, key: object) -> int:
         plain = _plain(key)
@@ -77,6 +78,6 @@ class _OfFunctions(Counter):
 
 
 def _plain(what: object) -> object:
-    """The function behind wrappers; an object without hash by its repr."""
+    """Return the function behind wrappers; for an object without a hash, its repr."""
     inner = inspect.unwrap(what) if callable(what) else what
     return inner if type(inner).__hash__ is not None else repr(inner)

@@ -1,6 +1,6 @@
-"""Trees of arrays as one vector, and back.
+"""Conversion of trees of arrays to one vector, and back.
 
-Invariant: the way back gives every array the shape and dtype that it had.
+Invariant: the inverse restores the shape and dtype of every array.
 """
 
 import math
@@ -19,13 +19,13 @@ __all__ = ["ravel_pytree"]
 
 @border
 def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
-    """(vector, unravel): the arrays of a tree, end to end, and the function that undoes it.
+    """Return (vector, unravel): the arrays of a tree, end to end, and the inverse function.
 
-    The vector has the dtype that all of them meet in.  `unravel` takes a vector of that size, and
-    gives the arrays their own dtypes again: where real arrays lie beside complex ones, they get
-    real parts.  It raises TypeRule for a vector of another size, and for one whose numbers none of
-    the arrays holds: complex ones for real arrays, floats for integers.  The ways back to
-    trees of one structure and types are equal, and can be pickled.
+    The vector has the dtype that all arrays are promoted to.  `unravel` takes a vector of that
+    size, and restores the dtypes of the arrays: real arrays beside complex ones get real parts.  It
+    raises TypeRule for a vector of another size, and for numbers that none of the arrays can hold:
+    complex ones for real arrays, floats for integers.  Inverses for trees of equal structure and
+    types are equal, and can be pickled.
 
     >>> import plait
     >>> flat, unravel = plait.flatten_util.ravel_pytree({"w": plait.numpy.ones((2, 2)), "b": 3.0})
@@ -45,8 +45,10 @@ def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
 
 @dataclass(frozen=True, slots=True)
 class Unravel:
-    """The way back from a vector to a tree: equal for trees of the same structure and types, so
-    that a jitted function which is given one as a static argument is compiled once for these.
+    """The inverse function from a vector to a tree.
+
+    Two are equal if their trees have the same structure and types, so a jitted function with such a
+    static argument is compiled once for them.
 
     Args:
       tree: the structure.
@@ -58,7 +60,7 @@ class Unravel:
 
     @border
     def __call__(self, flat: Any) -> Any:
-        """The tree of a vector; ShapeError if that has another size."""
+        """Return the tree of a vector; raise ShapeError if the vector has another size."""
         flat = as_value(flat)
         sizes = [math.prod(a.shape) for a in self.avals]
         if flat.aval.shape != (sum(sizes),):

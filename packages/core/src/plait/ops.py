@@ -1,4 +1,4 @@
-"""Reductions over segments: where JAX has them.
+"""Reductions over segments, under JAX's module name.
 
 Invariant: nothing is defined here.
 """

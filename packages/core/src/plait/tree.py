@@ -1,10 +1,10 @@
 """Trees of values: tuples, lists, dicts, None, named tuples, and classes that users register.
 
-This module is what users know as `plait.tree`: `flatten`, `unflatten`, `leaves`, `structure`,
-`map`, `reduce`, `all`, `transpose`, `broadcast`, and the same with paths.
+Users call this module `plait.tree`: `flatten`, `unflatten`, `leaves`, `structure`, `map`, `reduce`,
+`all`, `transpose`, `broadcast`, and the same with paths.
 
-Invariant: Plait has a registry of its own; nothing is ever registered in anybody else's.  Every
-message about a tree says where in it, by a key path like `['w'][0].bias`.
+Invariant: Plait has a registry of its own, and registers nothing in those of other libraries.
+Every message about a tree names the place in it by a key path like `['w'][0].bias`.
 """
 
 import builtins
@@ -50,10 +50,10 @@ __all__ = [
 
 DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
 GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
-"""The entries of paths; `str` of one is how it is written after the value."""
+"""The entries of paths; `str` of an entry is its text after the value, like `.w` or `['w']`."""
 
 registry = new_registry()
-# Structures are pickled with their registry, and that by name: it is where it is.
+# Pickling a structure pickles its registry by name, so the registry must be found under this name.
 registry.__module__, registry.__name__ = __name__, "registry"
 _flatten = registry.flatten
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ LEAF: "TreeDef" = _flatten(0)[1]
 def flatten(
     tree: Any, is_leaf: "Callable[[Any], bool] | None" = None
 ) -> "tuple[list[Any], TreeDef]":
-    """(leaves in order, structure).
+    """Return (leaves in order, structure).
 
     Args:
       tree: values in nested containers; None is a container without leaves.
-      is_leaf: says of a node whether to stop at it.
+      is_leaf: called with each node; the node is a leaf if it returns True.
 
     >>> import plait
     >>> plait.tree.flatten({"b": [1, 2], "a": 3})
@@ -91,7 +91,7 @@ def flatten(
     try:
         return _flatten(tree) if is_leaf is None else _flatten(tree, is_leaf)
     except (SystemError, RecursionError) as e:
-        # jaxlib's own recursion is counted against Python's limit, and it says so in either way
+        # jaxlib counts its own recursion against Python's limit, and raises either of these.
         if e.__class__ is SystemError and not isinstance(e.__cause__, RecursionError):
             raise
         raise TreeMismatch(
@@ -108,21 +108,21 @@ def node_data(tree: "TreeDef") -> "tuple[type, Any] | None":
 
 
 class KeyedTree(NamedTuple):
-    """A structure whose dictionaries have keys that == may not tell apart, and these."""
+    """A structure whose dictionaries have keys that == may not distinguish, with these keys."""
 
     keys: "Hashable"
     tree: "TreeDef"
 
 
 def exact_key(tree: "TreeDef") -> "TreeDef | KeyedTree":
-    """Return a hashable key of a structure: itself, where == tells such structures apart.
+    """Return a hashable key of a structure: the structure itself if == distinguishes its kind.
 
-    Keys of dictionaries are compared by jaxlib, and by ==: 1, True and 1.0 are one.  Names are
-    compared so here too, also those of enumerations: a dictionary finds what is equal.
+    jaxlib compares the keys of dictionaries by ==, for which 1, True and 1.0 are one.  Keys that
+    are plain strings are compared so here too, since a dictionary finds equal keys.
     """
     try:
         is_loose = _has_other_keys(tree)
-    except ValueError:  # numpy does not say whether it equals another structure
+    except ValueError:  # the structure holds numpy arrays, whose == is not a bool
         is_loose = True
     return KeyedTree(tuple(_dict_keys(tree)), tree) if is_loose else tree
 
@@ -132,7 +132,8 @@ def bare_tree(key: "TreeDef | KeyedTree") -> "TreeDef":
     return key.tree if key.__class__ is KeyedTree else key  # type: ignore[union-attr,return-value]
 
 
-# Few, since hashes leave static parts out: a structure is compared with all that differ in these.
+# The cache is small: hashes leave static parts out, so a look-up compares a structure with all
+# others that differ only in these.
 @lru_cache(maxsize=128)
 def _has_other_keys(tree: "TreeDef") -> bool:
     """Return whether dictionaries have keys that are not names."""
@@ -149,7 +150,7 @@ def _dict_keys(tree: "TreeDef") -> "Iterator[Any]":
 
 
 def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
-    """The tree of this structure with these leaves; the inverse of `flatten`.
+    """Return the tree of this structure with these leaves; the inverse of `flatten`.
 
     Raises ValueError if there are more or fewer leaves than the structure has.
     """
@@ -157,19 +158,19 @@ def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
 
 
 def leaves(tree, is_leaf=None) -> list:
-    """The leaves in order."""
+    """Return the leaves in order."""
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree, is_leaf=None) -> "TreeDef":
-    """The tree without its leaves: comparable and hashable."""
+    """Return the tree without its leaves: comparable and hashable."""
     return flatten(tree, is_leaf)[1]
 
 
 def map_tree(f: "Callable", tree, *rest, is_leaf=None):
-    """`f` on corresponding leaves of trees; `rest` may go deeper where `tree` has leaves.
+    """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
-    Raises TreeMismatch if one of `rest` has another structure, saying where.
+    Raises TreeMismatch, with the place, if one of `rest` has another structure.
 
     >>> import plait
     >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
@@ -181,7 +182,7 @@ def map_tree(f: "Callable", tree, *rest, is_leaf=None):
 
 
 def flatten_up_to(kind: "TreeDef", tree, like, what: str) -> list:
-    """The parts of `tree` where `kind` (the structure of `like`) has leaves."""
+    """Return the parts of `tree` at the leaves of `kind` (the structure of `like`)."""
     try:
         return kind.flatten_up_to(tree)
     except (ValueError, TypeError):
@@ -203,10 +204,10 @@ def register(
     """Make a class a tree: `to_children(x) -> (children, static)` and its inverse
     `from_children(static, children) -> x`.
 
-    Structures are equal only if their static parts are alike: of one class, and equal by the rule
-    of keys (1, 1.0 and True differ, as do 0.0 and -0.0).  `keys(x)` says where the children are,
-    for messages and paths: entries like `DictKey("w")`, or `".w"` for an attribute.  Raises
-    TypeRule if the class is registered already.
+    Structures are equal only if their static parts are of one class and equal by the rule of keys
+    (1, 1.0 and True differ, as do 0.0 and -0.0).  `keys(x)` returns the path entries of the
+    children, for messages and paths: entries like `DictKey("w")`, or `".w"` for an attribute.
+    Raises TypeRule if the class is registered already.
     """
 
     def with_keys(x):
@@ -220,16 +221,17 @@ _registered: "set[type]" = set()
 
 
 def is_named_tuple(cls: type) -> bool:
-    """Whether a class is a named tuple, of which nobody said that it is another kind of tree."""
+    """Return whether a class is a named tuple that is not registered as another kind of tree."""
     return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls not in _registered
 
 
 def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
-    """The same, where `with_keys(x) -> ((entry, child) pairs, static)`, or None."""
+    """Make a class a tree, like `register`; `with_keys(x)` returns ((entry, child) pairs, static),
+    or is None."""
     if not isinstance(cls, type):
         raise ArgumentError(f"only classes can be registered as trees, not {cls!r}")
 
-    # jaxlib compares the static parts of structures by ==, which takes 1, True and 1.0 for one.
+    # jaxlib compares the static parts of structures by ==, for which 1, True and 1.0 are equal.
     def exactly(x):
         kids, static = to_children(x)
         return kids, static if static.__class__ in PLAIN else exact(static)
@@ -251,12 +253,12 @@ def register_with_keys(cls: type, to_children, from_children, with_keys) -> None
 
 
 def _entry(key):
-    """An attribute's entry of a path for `.name`; other keys as they are."""
+    """Return an attribute's path entry for `.name`; other keys as they are."""
     return GetAttrKey(key[1:]) if isinstance(key, str) and key.startswith(".") else key
 
 
 def static(**options):
-    """A field of a dataclass that is static: part of the structure, not a child."""
+    """Return a field of a dataclass that is static: part of the structure, not a child."""
     metadata = {**(options.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(metadata=metadata, **options)
 
@@ -265,10 +267,11 @@ def static(**options):
 def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_fields=()) -> type:
     """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
 
-    By default fields made by `static()` are static and the others are children; `drop_fields` are
-    neither, and have their defaults afterwards.  A class that is no dataclass serves too, if both
-    kinds of fields are named and its instances are made by `cls(**fields)`.  Returns the class, so
-    it serves as a decorator.  Raises TypeRule if a field is neither, both or unknown.
+    By default fields made by `static()` are static and the others are children.  `drop_fields` are
+    neither, and get their defaults when a value is rebuilt.  A class that is not a dataclass works
+    too, if both kinds of fields are named and its instances are made by `cls(**fields)`.  Returns
+    the class, so it can be used as a decorator.  Raises TypeRule if a field is neither, both or
+    unknown.
 
     >>> import dataclasses, plait
     >>> @plait.tree.register_dataclass
@@ -309,7 +312,8 @@ def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_
 
 
 def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) -> type:
-    """Make a class a tree by the names of its fields, which are the arguments it is made with."""
+    """Make a class a tree by the names of its fields, which are the arguments of its
+    constructor."""
     twice = sorted(n for n in {*data, *meta} if [*data, *meta].count(n) > 1)
     if twice:
         raise ArgumentError(
@@ -362,7 +366,7 @@ _register_builtins()
 
 
 def children(tree) -> "list[tuple[str, Any]] | None":
-    """(key, child) of a node, one level down; None for a leaf."""
+    """Return (key, child) of each child of a node, one level down; None for a leaf."""
     level = registry.flatten_one_level_with_keys(tree)
     if level is None:
         return None
@@ -377,7 +381,7 @@ def _key_text(key) -> str:
 
 
 def key_paths(tree: Any) -> list[str]:
-    """The path of every leaf, in the order of `leaves`."""
+    """Return the path of every leaf, in the order of `leaves`."""
     out: list[str] = []
 
     def walk(node, path):
@@ -393,7 +397,8 @@ def key_paths(tree: Any) -> list[str]:
 
 
 def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
-    """What is made of each leaf of a tree, in order; an error says of which: `name` and a path."""
+    """Return the results that `made` yields for each leaf of a tree, in order; an error names the
+    leaf by `name` and its path."""
     out: list[Any] = []
     try:
         for x in made:
@@ -405,7 +410,7 @@ def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
 
 
 def difference(want, got, path: str = "") -> str:
-    """Where two trees first differ in structure, in words."""
+    """Return where two trees first differ in structure, in words."""
     a, b = children(want), children(got)
     at = path or "the top"
     if a is None:
@@ -426,9 +431,10 @@ def difference(want, got, path: str = "") -> str:
 
 
 def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):
-    """([(path, leaf) in order], structure): a path is a tuple of entries, like `DictKey("w")`.
+    """Return ([(path, leaf) in order], structure).
 
-    `is_leaf_takes_path`: whether `is_leaf` is called as `is_leaf(path, node)`.
+    A path is a tuple of entries, like `DictKey("w")`.  If `is_leaf_takes_path`, `is_leaf` is called
+    as `is_leaf(path, node)`.
 
     >>> import plait
     >>> [(plait.tree_util.keystr(p), x) for p, x in plait.tree.flatten_with_path({"a": [1, 2]})[0]]
@@ -441,13 +447,13 @@ def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):
 
 
 def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False) -> list:
-    """(path, leaf) of every leaf, in order."""
+    """Return (path, leaf) of every leaf, in order."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 @border
 def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: bool = False):
-    """`f(path, leaf, ...)` on corresponding leaves; see `map`."""
+    """Apply `f(path, leaf, ...)` to corresponding leaves; see `map`."""
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
     return kind.unflatten([f(*pair, *vs) for pair, *vs in zip(pairs, *others, strict=True)])
@@ -459,9 +465,10 @@ def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: 
 def spread(
     prefix: Any, value: Any, what: str, is_entry: "Callable[[Any], bool]", entry: str
 ) -> "list[Any]":
-    """One entry of the tree prefix `prefix` per leaf of the tree `value`.
+    """Return one entry of the tree prefix `prefix` for each leaf of the tree `value`.
 
-    `is_entry(x)` says what an entry is (it may be None or a tuple); `entry` says it in words.
+    `is_entry(x)` returns whether x is an entry (which may be None or a tuple); `entry` is the word
+    for one in messages.
     """
     out: list = []
 
@@ -502,7 +509,7 @@ def _shape_of(tree) -> str:
 
 @border
 def broadcast(prefix_tree, full_tree, is_leaf=None):
-    """`full_tree` with every leaf replaced by what `prefix_tree` has there or above.
+    """Return `full_tree` with every leaf replaced by the leaf of `prefix_tree` there or above.
 
     >>> import plait
     >>> plait.tree.broadcast([1, 2], [0, {"a": 0, "b": 0}])
@@ -521,7 +528,7 @@ _NOTHING: Any = object()
 
 @border
 def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None):
-    """The leaves combined from the left: `function(function(x0, x1), x2)`, as functools.reduce.
+    """Combine the leaves from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
     >>> import plait
     >>> plait.tree.reduce(lambda x, y: x + y, {"a": 1, "b": (2, 3)})
@@ -539,7 +546,7 @@ def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None
 
 
 def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING, is_leaf=None):
-    """The leaves combined pairwise, in a balanced way: for associative operations."""
+    """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
         raise ArgumentError("a tree without leaves can not be reduced", fix="give an identity")
@@ -550,16 +557,16 @@ def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING,
 
 
 def all(tree, *, is_leaf=None) -> bool:
-    """Whether every leaf is true, as Python's `all`."""
+    """Return whether every leaf is true, as Python's `all`."""
     return builtins.all(leaves(tree, is_leaf))
 
 
 @border
 def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose):
-    """A tree of trees turned inside out: `inner` on the outside, `outer` within.
+    """Turn a tree of trees inside out: `inner` on the outside, `outer` within.
 
-    `inner_treedef` None: it is found out from the first part.  Raises TreeMismatch if the tree
-    does not have the structure `outer` of `inner`s.
+    If `inner_treedef` is None, it is the structure of the first part.  Raises TreeMismatch if the
+    tree does not have the structure `outer` of `inner`s.
 
     >>> import plait
     >>> plait.tree.transpose(plait.tree.structure([0, 0]), None, [(1, 2), (3, 4)])
@@ -578,4 +585,4 @@ def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_
     return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
 
 
-map = border(map_tree)  # the public name, last: above, `map` is Python's
+map = border(map_tree)  # last, since `map` is Python's in the code above

@@ -1,6 +1,6 @@
-"""Trees under the names that JAX's `tree_util` has.
+"""Trees under the names of JAX's `tree_util`.
 
-Invariant: nothing here but `Partial` and names: the functions are those of `plait.tree`.
+Invariant: only `Partial` and names are defined here; the functions are those of `plait.tree`.
 """
 
 import functools
@@ -79,7 +79,7 @@ PyTreeDef = TreeDef
 KeyEntry = Any
 KeyPath = tuple[Any, ...]
 default_registry = registry
-"""The only registry there is."""
+"""The only registry."""
 
 
 # ---- registration --------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: type) -> type:
-    """Decorator: the class has methods `tree_flatten(self) -> (children, static part)` and
-    `tree_unflatten(cls, static part, children)`, a classmethod.
+    """Make a class a tree by its methods `tree_flatten(self) -> (children, static part)` and
+    `tree_unflatten(cls, static part, children)`, a classmethod; a decorator.
 
     >>> import plait
     >>> @plait.tree_util.register_pytree_node_class
@@ -142,15 +142,15 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: type) -> type:
-    """Decorator: the class has `tree_flatten_with_keys(self) -> ((entry, child) pairs, static
-    part)` and `tree_unflatten(cls, static part, children)`."""
+    """Make a class a tree by its methods `tree_flatten_with_keys(self) -> ((entry, child) pairs,
+    static part)` and `tree_unflatten(cls, static part, children)`; a decorator."""
     plain = getattr(cls, "tree_flatten", None)
     register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten, plain)
     return cls
 
 
 def register_static(cls: type) -> type:
-    """Decorator: instances are trees without leaves, static as a whole."""
+    """Make the instances of a class trees without leaves, static as a whole; a decorator."""
     register(cls, lambda x: ((), x), lambda static, _: static)
     return cls
 
@@ -159,22 +159,22 @@ def register_static(cls: type) -> type:
 
 
 def treedef_is_leaf(treedef: TreeDef) -> bool:
-    """Whether it is the structure of a single leaf."""
+    """Return whether it is the structure of a single leaf."""
     return treedef == LEAF
 
 
 def treedef_children(treedef: TreeDef) -> list[TreeDef]:
-    """The structures of the children of the outermost node."""
+    """Return the structures of the children of the outermost node."""
     return treedef.children()
 
 
 def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
-    """The structure of a tuple of trees of these structures."""
+    """Return the structure of a tuple of trees of these structures."""
     return pytree.treedef_tuple(registry, list(treedefs))
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """(children, static part) of the outermost node.
+    """Return (children, static part) of the outermost node.
 
     Raises TypeRule for a leaf.
 
@@ -187,7 +187,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
-    """([(entry of a path, child), ...], static part) of the outermost node; see
+    """Return ([(entry of a path, child), ...], static part) of the outermost node; see
     `flatten_one_level`."""
     if tree is None:
         return [], None
@@ -201,7 +201,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hasha
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether every element is a leaf."""
+    """Return whether every element is a leaf."""
     if is_leaf is None:
         return pytree.all_leaves(registry, iterable)
     xs = list(iterable)
@@ -210,7 +210,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of the class have children: it is built in or registered."""
+    """Return whether instances of the class have children: it is built in or registered."""
     return (
         typ is type(None)
         or issubclass(typ, tuple)
@@ -220,12 +220,12 @@ def is_tree_node(typ: type) -> bool:
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A path as text.
+    """Return a path as text.
 
     Args:
       keys: entries of a path.
-      simple: names and numbers only, without brackets, quotes and dots.
-      separator: between entries.
+      simple: True for names and numbers only, without brackets, quotes and dots.
+      separator: text between entries.
 
     >>> import plait
     >>> path = plait.tree.leaves_with_path({"w": [1.0]})[0][0]
@@ -243,7 +243,7 @@ def _name(key: Any) -> str:
 
 
 class Partial(functools.partial):
-    """`functools.partial` that is a tree: the arguments are children, the function is static.
+    """A `functools.partial` that is a tree: the arguments are children, the function is static.
 
     >>> import plait
     >>> half = plait.tree_util.Partial(lambda s, x: s * x, 0.5)
@@ -253,7 +253,7 @@ class Partial(functools.partial):
 
     def __new__(cls, func, *args, **kw):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
-            func = func.__call__  # else its arguments would become children too
+            func = func.__call__  # otherwise its arguments would become children too
         return super().__new__(cls, func, *args, **kw)
 
 

@@ -1,6 +1,6 @@
 """Types for annotations.
 
-Invariant: these are for readers and type checkers; nothing is decided by them when programs run.
+Invariant: these are for readers and type checkers; they do not affect how programs run.
 """
 
 from typing import Any, Protocol, TypeAlias
@@ -16,7 +16,7 @@ __all__ = ["Array", "ArrayLike", "DTypeLike", "Shape"]
 
 
 class _Arrays(type):
-    """The class of a class whose instances are told by what they can do, traced or not."""
+    """The metaclass that makes arrays and traced values instances of `Array`."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Value) and not isinstance(x, Handle)
@@ -25,7 +25,7 @@ class _Arrays(type):
         return kind is cls or issubclass(kind, Value)
 
     def __getattr__(cls, name: str) -> Any:
-        """The methods of arrays, as functions of an array: `plait.Array.sum(x)`."""
+        """Return a method of arrays as a function of an array: `plait.Array.sum(x)`."""
         if name.startswith("_"):
             raise AttributeError(name)
         for kind in (Value, ConcreteArray):
@@ -35,8 +35,9 @@ class _Arrays(type):
 
 
 class Array(metaclass=_Arrays):
-    """What arrays and traced values are instances of, and nothing else is: for annotations and
-    `isinstance`.  Functions like `plait.numpy.asarray` make arrays.
+    """The class whose instances are arrays and traced values, for annotations and `isinstance`.
+
+    Functions like `plait.numpy.asarray` make arrays.
 
     >>> import plait
     >>> plait.jit(lambda x: 2 * x if isinstance(x, plait.Array) else 0)(1.5)
@@ -55,11 +56,11 @@ class _HasDType(Protocol):
 
 
 ArrayLike: TypeAlias = Value | np.ndarray | np.generic | bool | int | float | complex
-"""What functions take for an array: arrays, traced values, numpy's, and Python scalars; no lists,
-which only `plait.numpy.asarray` and its like take."""
+"""Values that functions accept as arrays: arrays, traced values, numpy's, and Python scalars. Lists
+are accepted only by `plait.numpy.asarray` and similar functions."""
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype | _HasDType
-"""What names a dtype: "float32", numpy.float32, float, a dtype, or a thing that has one."""
+"""Names of a dtype: "float32", numpy.float32, float, a dtype, or an object that has one."""
 
 Shape: TypeAlias = tuple[Any, ...]
-"""Sizes: ints, or symbolic ones."""
+"""A tuple of sizes: ints, or symbolic ones."""

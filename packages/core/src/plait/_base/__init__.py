@@ -1,4 +1,4 @@
 """The ground floor: jaxlib, source locations, errors, settings.
 
-Invariant: nothing here knows of types, programs or plugins.
+Invariant: nothing here depends on types, programs or plugins.
 """

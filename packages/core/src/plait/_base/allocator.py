@@ -1,10 +1,11 @@
-"""What the C library does with memory that is freed.
+"""The treatment of freed memory by the C library.
 
 By default the GNU C library gives large blocks back to the system when they are freed, and each new
-one comes back page by page, zeroed: results of 32 MB and more take several times as long to be
-written as to be computed.  (Its manual, "Memory Allocation Tunable Parameters", has the options.)
+one comes back page by page, zeroed.  Writing a result of 32 MB or more then takes several times as
+long as computing it.  (Its manual, "Memory Allocation Tunable Parameters", has the options.)
 
-Invariant: nothing here changes what is computed, and nothing is changed unless it is asked for.
+Invariant: nothing here changes results, and the allocator is changed only by the setting
+`keep_memory`.
 """
 
 import ctypes
@@ -18,11 +19,11 @@ _LARGE = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Have this process keep the memory that is freed, up to 1 GiB a block, for what comes next.
+    """Make this process keep the memory that is freed, up to 1 GiB a block, for later use.
 
-    It then holds the most that it ever needed, and some blocks more.  Threads share one arena, or
-    each would keep its own.  Raises PlaitError if the C library has no
-    such options.
+    The process then holds the most that it ever needed, and some blocks more.  Threads share one
+    arena, since each would otherwise keep its own.  Raises PlaitError if the C library has no such
+    options.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     options = (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE), (_ARENA_MAX, 1)

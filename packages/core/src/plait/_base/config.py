@@ -6,8 +6,8 @@
 
 Every setting can be given by the environment too, as `PLAIT_` and its name in capitals.
 
-Invariant: whatever depends on settings keys its caches on `config.state`, an object that is the
-same exactly when all settings are.
+Invariant: every cache whose contents depend on settings has `config.state` in its keys, an object
+that is the same exactly when all settings are.
 """
 
 import os
@@ -67,8 +67,8 @@ _platform.__name__ = 'the name of one platform ("cpu", "cuda", "tpu", ...) or No
 
 
 def user_cache() -> str | None:
-    """Return the folder of this user where Plait keeps what can be made again; None if there is no
-    place for such."""
+    """Return the user's folder for files that Plait can make again; None if the system has no place
+    for them."""
     said = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
     if os.path.isabs(said):
         return os.path.join(said, "plait")
@@ -180,7 +180,8 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
 
 
 def wide(on: Any) -> dict[str, Any]:
-    """Return the settings under which Python numbers have 64 bits, or none has (`on` is false)."""
+    """Return the settings that give Python numbers 64 bits; if `on` is false, 32 bits
+    everywhere."""
     bits = "64" if _flag(on) else "32"
     return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
 
@@ -211,7 +212,7 @@ _FLAGS = {
         )
     },
 }
-"""Settings by the names that JAX has for them, for `config.update`."""
+"""Functions from values of JAX's settings to settings of Plait, for `config.update`."""
 
 _READ: "dict[str, Callable[[dict[str, Any]], Any]]" = {
     "jax_enable_x64": lambda values: values["default_float"] == "float64",
@@ -223,7 +224,7 @@ _READ: "dict[str, Callable[[dict[str, Any]], Any]]" = {
     "jax_platforms": lambda values: values["platform"],
     "jax_traceback_filtering": lambda values: "off" if values["traceback"] == "full" else "auto",
 }
-"""What they are, by these names; others have their own behind `jax_`."""
+"""The values of JAX's settings by their names; all others have Plait's name behind `jax_`."""
 
 _BYSTANDERS = frozenset(
     (
@@ -236,7 +237,7 @@ _BYSTANDERS = frozenset(
         "keep_memory",
     )  # fmt: skip
 )
-"""Settings that no cache is keyed on: changing them changes no program."""
+"""Settings that are not part of cache keys: changing them changes no program."""
 
 
 class State(tuple):
@@ -252,12 +253,12 @@ class State(tuple):
 
 
 class Config:
-    """Attributes are the settings; calling it sets some of them for a `with` block.
+    """The settings of the process, as attributes; calling it sets some for a `with` block.
 
-    Settings belong to the process, not to a thread or task.  Blocks of several of them may overlap
-    and end in any order: what the one says that began last is in force, of those that are still
-    open; when all have ended, so has every change.  A setting that is assigned inside a block
-    which says it, too, is that until the block ends.
+    Settings belong to the process, not to a thread or task.  Blocks in several of them may overlap
+    and end in any order.  While several open blocks set a setting, the one that began last wins.
+    When all have ended, every change is undone.  An assignment inside a block that sets the same
+    setting lasts until the block ends.
 
     >>> from plait import config
     >>> with config(default_float="float64"):
@@ -324,15 +325,15 @@ class Config:
             changed()
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed()` at every change of a setting, for as long as somebody keeps it.
+        """Call `changed()` at every change of a setting, for as long as `changed` is alive.
 
-        Only a weak reference is held: what a jitted function clears when settings change must not
+        Only a weak reference is held: a callback that clears a jitted function's cache must not
         keep that function alive.
         """
         self._watchers.add(changed)
 
     def freeze(self, name: str, why: str, same: tuple = ()) -> None:
-        """Refuse changes of this setting from now on; `why` is said to whoever tries.
+        """Refuse changes of this setting from now on; `why` appears in the error.
 
         `same` are values that change nothing.
         """
@@ -355,14 +356,14 @@ class Config:
             ) from None
 
     def _in_force(self) -> dict:
-        """The values outside of all blocks, and what the blocks say, from the first to the last."""
+        """Return the values outside of all blocks, overridden by those of each block in order."""
         values = dict(self._outside)
         for block in self._blocks:
             values |= block
         return values
 
     def _assign(self, new: dict) -> None:
-        """Change settings until the end of the last block that says them, if there is one."""
+        """Change settings until the end of the last block that sets them, if there is one."""
         with self._lock:
             self._adopt({**self._values, **new})
             for name, value in new.items():
@@ -375,7 +376,7 @@ class Config:
 
     @border
     def update(self, name: str, value) -> None:
-        """The same as assigning the attribute; `name` may be JAX's, like "jax_enable_x64"."""
+        """Assign a setting; `name` may be JAX's, like "jax_enable_x64"."""
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}
         self._assign({k: self._read(k, v) for k, v in new.items()})
 
@@ -388,7 +389,7 @@ class Config:
         try:
             yield self
         finally:
-            with self._lock:  # others may have begun after this one, and still be open
+            with self._lock:  # blocks that began later may still be open
                 self._blocks[:] = [b for b in self._blocks if b is not block]
                 self._adopt(self._in_force())
 

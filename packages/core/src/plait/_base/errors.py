@@ -1,9 +1,9 @@
-"""Every exception a user can meet.
+"""Every exception that Plait raises for users.
 
 A message has three parts: what happened; where, in the user's file and line; what to write.
 
-Invariant: a `PlaitError` finds the user's line by itself when it is made, so that no caller has
-to remember to say it.
+Invariant: a `PlaitError` finds the user's line by itself when it is made, so that no caller needs
+to pass it.
 """
 
 from typing import Any
@@ -74,14 +74,18 @@ class PlaitError(Exception):
 
     def about(self, where: Any) -> "PlaitError":
         """Return this error, pointing to `where` (a location token) unless it was made with a
-        place of its own: an operation may be refused long after the line that staged it ran."""
+        location.
+
+        An operation may be refused long after the line that staged it ran.
+        """
         line = user_line(where)
         if not self._told and line != "<unknown>":
             self.where, self._told = line, True
         return self
 
     def of(self, name: str) -> "PlaitError":
-        """Return this error, which says of which array among many it is: `args[0]['w']`."""
+        """Return this error, with the name of the array among many that it concerns:
+        `args[0]['w']`."""
         self.what = f"{self.what} ({name})"
         self.args = (self.what,)
         return self
@@ -108,11 +112,11 @@ class UndefinedRule(MissingRule, AttributeError):
 
 
 class RegistrationError(PlaitError, TypeError):
-    """A rule, a table, a primitive or a carrier that can not be what it is registered as."""
+    """A rule, a table, a primitive or a carrier that cannot be registered as given."""
 
 
 class DuplicateRule(RegistrationError):
-    """Two modules gave a rule for the same cell, or two things of one name."""
+    """Two modules gave a rule for the same cell, or defined one name twice."""
 
 
 class MissingPlugin(PlaitError, AttributeError):
@@ -120,15 +124,15 @@ class MissingPlugin(PlaitError, AttributeError):
 
 
 class PluginError(PlaitError, ImportError):
-    """An installed plugin can not be used."""
+    """An installed plugin cannot be used."""
 
 
 class PluginWarning(UserWarning):
-    """A plugin that might have had something to say could not be loaded; nothing depends on it."""
+    """A plugin that might have registered something could not be loaded; nothing depends on it."""
 
 
 class CacheWarning(UserWarning):
-    """Executables can not be kept on disk, or one that was can not be used; it is compiled."""
+    """Executables cannot be kept on disk, or a kept one cannot be used and is compiled again."""
 
 
 class UnexpectedTracerError(PlaitError):
@@ -140,35 +144,35 @@ class ClosedOver(UnexpectedTracerError, MissingRule):
 
 
 class ConcretizationError(PlaitError, TypeError):
-    """Python asked for the value of something that has only a type."""
+    """Python needed the value of something that has only a type."""
 
 
 class UnknownMask(ConcretizationError, IndexError):
-    """A boolean index whose values are not known, so nor is how many elements it picks."""
+    """A boolean index with unknown values, so that the number of picked elements is unknown."""
 
 
 class UnknownSlice(ConcretizationError, IndexError):
-    """A slice whose ends are not known, so nor is how many elements it picks."""
+    """A slice with unknown ends, so that the number of picked elements is unknown."""
 
 
 class NoArray(ConcretizationError, AttributeError):
-    """What only an array in memory has was asked of a value that is traced."""
+    """An attribute that only arrays in memory have was read from a traced value."""
 
 
 class TypeRule(PlaitError, TypeError, ValueError):
-    """Something that a primitive or a function does not accept; the base of the three mistakes."""
+    """Operands or arguments that a primitive or function does not accept; base of finer classes."""
 
 
 class OperandTypeError(TypeRule):
-    """Operands whose elements a primitive or a function does not take, or that are no arrays."""
+    """Operands whose elements a primitive or a function does not take, or that are not arrays."""
 
 
 class NotAnArrayError(OperandTypeError):
-    """Something that was to be an operand, and that no array can be made of without asking."""
+    """An operand that is not an array and is not converted to one implicitly."""
 
 
 class NotAnIndexError(OperandTypeError, IndexError):
-    """Something in a subscript that is no index of arrays: a float, a string, ..."""
+    """An object in a subscript that cannot index arrays: a float, a string, ..."""
 
 
 class ShapeError(TypeRule):
@@ -176,7 +180,7 @@ class ShapeError(TypeRule):
 
 
 class ArgumentError(TypeRule):
-    """Arguments that are no operands and make no sense: flags, modes, functions, roles of
+    """Arguments that are not operands and make no sense: flags, modes, functions, roles of
     arguments (static, donated)."""
 
 
@@ -189,7 +193,7 @@ class AxisError(PlaitError, ValueError, IndexError):
 
 
 class PlacementError(PlaitError, ValueError):
-    """Arrays on different devices that one computation was given."""
+    """Arrays on different devices were passed to one computation."""
 
 
 class MissingPlatform(PlacementError, RuntimeError):
@@ -197,11 +201,11 @@ class MissingPlatform(PlacementError, RuntimeError):
 
 
 class SubscriptError(PlaitError, IndexError):
-    """An index that an array does not have, or that is no index."""
+    """An index that an array does not have, or an object that is not an index."""
 
 
 class OutOfBounds(TypeRule, OverflowError):
-    """A Python integer that the dtype it is to have does not hold."""
+    """A Python integer that does not fit in its dtype."""
 
 
 class TreeMismatch(PlaitError, ValueError, TypeError):
@@ -209,7 +213,7 @@ class TreeMismatch(PlaitError, ValueError, TypeError):
 
 
 class CopyError(PlaitError, BufferError, ValueError):
-    """Memory was to be shared, and can not be."""
+    """Memory that cannot be shared as requested."""
 
 
 class DeletedArrayError(PlaitError, RuntimeError):
@@ -221,7 +225,7 @@ class RuntimeFailure(PlaitError, RuntimeError):
 
 
 class KeyReuseError(PlaitError, RuntimeError):
-    """A random key that was used, and is used again."""
+    """A random key that is used again."""
 
 
 class UndecidedDim(PlaitError, TypeError):
@@ -229,7 +233,7 @@ class UndecidedDim(PlaitError, TypeError):
 
 
 class DimMismatch(PlaitError, ValueError, TypeError):
-    """Sizes that do not fit together, or that the symbolic dimensions can not have."""
+    """Sizes that do not fit together, or that the symbolic dimensions cannot have."""
 
 
 ConcretizationTypeError = ConcretizationError

@@ -1,17 +1,18 @@
-"""Keys of values that users give: what caches are keyed by in place of Python's ==.
+"""Keys of values that users give: caches use them in place of Python's ==.
 
-Python says 1 == 1.0 == True and 0.0 == -0.0, but a program specialised to one of them is wrong for
+In Python 1 == 1.0 == True and 0.0 == -0.0.  But a program specialised to one of them is wrong for
 the others: 1 / -0.0 is not 1 / 0.0.  The rule is:
 
 * Values of different classes differ.
 * Floats, complex numbers, numpy's scalars and Decimals are alike if their bits (digits) are; a nan
   is like itself.
 * Tuples, named tuples, frozensets, slices, ranges, and instances of dataclasses and attrs classes
-  whose == was generated, are alike if what == compares of them is alike.
-* Values of any other class are alike if that class says so (`__eq__`), as everywhere in Python.
+  with a generated == are alike if the parts that == compares are alike.
+* Values of any other class are alike if that class's `__eq__` returns True, as everywhere in
+Python.
 
-Invariant: all keys are made by this rule: `freeze` where a key is hashed, `same` where two values
-are compared, `Exact` where another library compares them by ==.
+Invariant: all keys are made by this rule.  `freeze` makes keys that are hashed, `same` compares two
+values, and `Exact` wraps values that another library compares by ==.
 """
 
 import struct
@@ -39,10 +40,10 @@ __all__ = [
 
 
 def freeze(x: Any) -> Hashable:
-    """Return a hashable key of a static value: two keys are equal only if the values are alike, by
-    the rule of this module.
+    """Return a hashable key of a static value.
 
-    Raises TypeError for what cannot be hashed.
+    Two keys are equal only if the values are alike by the rule of this module.  Raises TypeError
+    for a value that cannot be hashed.
     """
     kind = x.__class__
     how = _how[kind]
@@ -50,12 +51,12 @@ def freeze(x: Any) -> Hashable:
 
 
 def freeze_params(params: dict[str, Any]) -> tuple[Any, ...]:
-    """Return such a key of parameters by name, in their order."""
+    """Return the key of parameters by name, in their order, by the rule of `freeze`."""
     return tuple([(k, freeze(v)) for k, v in params.items()])
 
 
 def number_key(x: Any) -> Hashable:
-    """Return a key like `freeze` of what is a Python number nearly always, in less time."""
+    """Return the key that `freeze` returns, in less time for Python numbers."""
     kind = x.__class__
     if kind is float:
         return kind, bits_of(x)
@@ -63,14 +64,15 @@ def number_key(x: Any) -> Hashable:
 
 
 bits_of = struct.Struct("d").pack
-"""Return the bits of a float: the whole key of it, beside its class."""
+"""Return the bits of a float, its whole key beside its class."""
 
 
 def same(x: Any, y: Any) -> bool:
-    """Return whether two values are alike, by the rule of this module, also if they cannot be
-    hashed: lists and dicts are alike if what they hold is.
+    """Return whether two values are alike by the rule of this module, even if they cannot be
+    hashed.
 
-    An object is always like itself, whatever its class says.
+    Lists and dicts are alike if their contents are.  An object is always like itself, whatever its
+    class defines.
     """
     if x is y:
         return True
@@ -112,15 +114,15 @@ _by_parts: dict[Any, Callable[[Any, Any], bool]] = {
     OrderedDict.__eq__: _same_in_order,
     set.__eq__: _same_elements,
 }
-"""How containers of equal length are compared, by the == that their class has."""
+"""Comparisons of containers of equal length, by the == that their class has."""
 
 
 # ---- how values of a class are frozen ------------------------------------------------------------
 
 
 class _How(dict[type, Callable[[Any], Hashable] | None]):
-    """What is made of values of each class for a key beside the class; None for the value itself,
-    which is known to be hashable."""
+    """{class: function} that makes the part of a key beside the class; None if the value itself,
+    known to be hashable, is that part."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Hashable] | None:
         self[kind] = how = _how_to_freeze(kind)
@@ -147,7 +149,8 @@ def _how_to_freeze(kind: type) -> Callable[[Any], Hashable] | None:
 
 
 def _and_itself(kind: type, base: type, key: Callable[[Any], Hashable]) -> Callable[[Any], Any]:
-    """Return how to freeze instances of a kind of `base`, whose own == is heard as well."""
+    """Return the function that freezes instances of a subclass of `base`; the subclass's own ==, if
+    it has one, counts too."""
     if kind.__eq__ is base.__eq__:
         return key
     return lambda x: (key(x), _hashed(x))
@@ -159,17 +162,17 @@ def _hashed(x: Any) -> Hashable:
 
 
 def _scalar(x: Any) -> Hashable:
-    # The text tells all digits, and bytes of long doubles are padded by what was in memory.
+    # The text contains all digits, and long doubles have undefined padding bytes.
     return (x.dtype.str, repr(x)) if x.dtype.char in "gG" else (x.dtype.str, x.tobytes())
 
 
 def _parts(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return what gives the parts that == of a class compares; None if it is not known."""
+    """Return the function from a value to the parts that == compares; None if it is unknown."""
     if issubclass(kind, tuple):
         return tuple if kind.__eq__ is tuple.__eq__ else None
     if kind in (slice, range):
         return attrgetter("start", "stop", "step")
-    # Generated functions are compiled from a text, whose name tells who wrote it.
+    # Generated functions are compiled from a text, whose name identifies the generator.
     file = getattr(getattr(kind.__eq__, "__code__", None), "co_filename", "")
     if is_dataclass(kind) and file == "<string>":
         names = [f.name for f in fields(kind) if f.compare]
@@ -184,7 +187,7 @@ def _parts(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 _EXACT = frozenset((int, bool, str, bytes, NoneType, type, FunctionType, BuiltinFunctionType))
-"""Classes of hashable values that are equal only if nothing tells them apart."""
+"""Classes of hashable values that are equal only if they cannot be distinguished."""
 
 _how = _How()
 
@@ -198,7 +201,7 @@ _UNMADE: Any = object()
 class Exact:
     """A value whose == is `same`, for keys that another library compares.
 
-    Unwrapped values that are compared with it are equal if they are alike, too.
+    Comparing it with an unwrapped value that is alike is True, too.
     """
 
     __slots__ = ("value", "key")
@@ -219,7 +222,7 @@ class Exact:
             return False
         if x.__class__ is tuple and len(x) == len(y) and all(map(is_, x, y)):
             return True
-        # One is compared with many others: jaxlib leaves static parts out of hashes.
+        # One value is compared with many: jaxlib leaves static parts out of hashes.
         mine, its = self.frozen(), other.frozen()  # type: ignore[attr-defined]
         return same(x, y) if mine is None or its is None else bool(mine == its)
 
@@ -252,7 +255,7 @@ class _WithClasses(tuple[Any, Any]):
 
 
 def exact(x: Any) -> Any:
-    """Return a value that == compares by `same`: itself where Python's == does so, else wrapped."""
+    """Return a value whose == is `same`: itself if Python's == agrees with `same`, else wrapped."""
     if x.__class__ in PLAIN:
         return x
     if x.__class__ is not tuple:
@@ -263,7 +266,7 @@ def exact(x: Any) -> Any:
         return x
     if floats is _IN_WHOLE:
         return Exact(x)
-    for i in floats:  # equal ones are alike, but for zeros, and but for a nan, which equals none
+    for i in floats:  # == of floats agrees with `same`, except for zeros and nan
         v = x[i]
         if not v or v != v:
             return Exact(x)
@@ -277,14 +280,14 @@ def bare(x: Any) -> Any:
 
 
 PLAIN = _EXACT - {bool}
-"""Classes of values that `exact` returns as they are: without bool, of any two values that are
-equal and differ one has another class."""
+"""Classes of values that `exact` returns as they are.  Without bool, two values that are equal but
+not alike always include one of another class."""
 _AS_IT_IS, _IN_WHOLE = None, "in whole"
 
 
 class _Tuples(dict[tuple[type, ...], Any]):
-    """How tuples of values of some classes are made exact: where floats are, if classes and floats
-    are all that == does not compare."""
+    """{classes: how to make tuples of such values exact}: the positions of floats, if classes and
+    floats are all that == does not distinguish; else _AS_IT_IS or _IN_WHOLE."""
 
     def __missing__(self, kinds: tuple[type, ...]) -> Any:
         others = frozenset(kinds) - PLAIN
@@ -292,7 +295,7 @@ class _Tuples(dict[tuple[type, ...], Any]):
         if others:
             floats = tuple([i for i, kind in enumerate(kinds) if kind is float])
             how = floats if others <= {bool, float} else _IN_WHOLE
-        if len(self) < 4096:  # classes that are made anew all the time are not all kept
+        if len(self) < 4096:  # bounds the memory for programs that keep creating classes
             self[kinds] = how
         return how
 

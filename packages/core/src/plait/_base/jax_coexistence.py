@@ -1,7 +1,7 @@
-"""Life beside jax: placeholders that become bases of its typed scalars when it defines them.
+"""Coexistence with jax: placeholders that become bases of its typed scalars when it defines them.
 
-Invariant: nothing here imports jax; of jax's modules only the one that defines its typed scalars is
-executed in another way, once.
+Invariant: nothing here imports jax.  Of jax's modules only the one that defines its typed scalars
+is executed in another way, once.
 """
 
 import builtins
@@ -12,19 +12,19 @@ import numpy as np
 
 
 class Int(int):
-    """Stands for jax's TypedInt."""
+    """Placeholder for jax's TypedInt."""
 
 
 class Float(float):
-    """Stands for jax's TypedFloat."""
+    """Placeholder for jax's TypedFloat."""
 
 
 class Complex(complex):
-    """Stands for jax's TypedComplex."""
+    """Placeholder for jax's TypedComplex."""
 
 
 class Ndarray(np.ndarray):
-    """Stands for jax's TypedNdArray."""
+    """Placeholder for jax's TypedNdArray."""
 
 
 _PLACEHOLDERS = {
@@ -45,7 +45,7 @@ def _build_class(func, name, *bases, **kw):
 
 
 class Finder:
-    """Gives jax's typed scalars our placeholders as bases when it defines them."""
+    """An import hook that gives jax's typed scalars the placeholders as bases."""
 
     def find_spec(self, name, path=None, target=None):
         if name != LITERALS:

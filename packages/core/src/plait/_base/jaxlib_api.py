@@ -1,10 +1,10 @@
-"""The one door to jaxlib.
+"""The only interface to jaxlib.
 
-Everything Plait asks of jaxlib is asked here, and the differences between its releases end here.
+All calls of jaxlib are made here, and the differences between its releases are handled here.
 Functions are thin; buffers (`ArrayImpl`) that they return never leave `plait._core.array.Array`.
 
-Invariant: no other module imports jaxlib.  Of its process-wide switches we set the one that lets
-tracebacks be taken, and those that `hosted` names, which jax sets anew when it is imported; so
+Invariant: no other module imports jaxlib.  Of its process-wide switches this module sets the one
+that enables tracebacks, and those that `hosted` names, which jax sets anew when it is imported. So
 `jax` may live in the same process.
 """
 
@@ -47,7 +47,7 @@ else:
     _jax.Traceback.enabled = True
 
 take_traceback = _jax.Traceback.get_traceback
-"""An opaque token for the Python stack as it is now; 0.3 us."""
+"""Return an opaque token for the current Python stack; takes 0.3 us."""
 
 # ---- trees ---------------------------------------------------------------------------------
 
@@ -55,7 +55,8 @@ pytree = _jax.pytree
 
 
 def new_registry():
-    """Return a new pytree registry: nothing is ever registered in anybody else's."""
+    """Return a new pytree registry; Plait registers nothing in the registries of other
+    libraries."""
     return pytree.PyTreeRegistry(
         enable_none=True,
         enable_tuple=True,
@@ -103,9 +104,9 @@ def limits(dtype: np.dtype) -> tuple:
 def guard_jax() -> None:
     """Prepare jaxlib for a later `import jax` in this process, once.
 
-    jaxlib freezes two tables from Python types to handlers at the first conversion of a host
-    value, and knows jax's typed scalars in them only if jax came first.  Placeholders registered
-    now, which become bases of jax's classes when it defines them, are found by the MRO.
+    jaxlib freezes two tables from Python types to handlers at the first conversion of a host value.
+    They contain jax's typed scalars only if jax was imported first.  Placeholders are registered
+    now, and become bases of jax's classes when it defines them, so the tables find them by the MRO.
     """
     if jax_coexistence.LITERALS in sys.modules or not hasattr(_jax, "set_typed_int_type"):
         return
@@ -135,22 +136,25 @@ _put = _jax.batched_device_put
 
 @cache
 def _let_go() -> None:
-    """Let what the runtime holds be collected with Python's garbage.
+    """Have the runtime release numpy arrays in full garbage collections of Python.
 
-    It keeps a numpy array that it has read until it is asked next, for its threads may not touch
-    Python's objects: the last one that was given to it would stay for ever.
+    The runtime keeps an array that it has read until its next call, since its threads may not touch
+    Python's objects.  The last array would otherwise stay for ever.
     """
     gc.callbacks.append(_collected)
 
 
 def _collected(phase: str, info: dict[str, int]) -> None:
-    if phase == "stop" and info["generation"] == 2:  # the young are collected often
+    if phase == "stop" and info["generation"] == 2:  # younger ones are too frequent
         _jax.collect_garbage()
 
 
 def make_cpu_client(num_devices: int, **world: Any):
-    """Return a new CPU client with `num_devices` virtual devices; `world` are the arguments by
-    which it takes part in several (`distributed_client`, `node_id`, `num_nodes`, `collectives`)."""
+    """Return a new CPU client with `num_devices` virtual devices.
+
+    `world` are its options as one of several processes (`distributed_client`, `node_id`,
+    `num_nodes`, `collectives`).
+    """
     guard_jax()
     _let_go()
     return xla_client.make_cpu_client(num_devices=num_devices, **world)
@@ -160,11 +164,10 @@ _plugin_clients: dict[Plugin, Any] = {}
 
 
 def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: Any):
-    """Return the client of a platform whose library a plugin brings, once.
+    """Return the client of a platform, from the library of its plugin; one client per plugin.
 
-    `world` are options by which it takes part in several (`node_id`, `num_nodes`,
-    `visible_devices`).  Raises RuntimeFailure where the library finds no device, or can not be
-    loaded.
+    `world` are its options as one of several processes (`node_id`, `num_nodes`, `visible_devices`).
+    Raises RuntimeFailure if the library finds no device, or cannot be loaded.
     """
     if plugin not in _plugin_clients:
         _plugin_clients[plugin] = _plugin_client(plugin, distributed_client, world)
@@ -185,7 +188,7 @@ def _plugin_client(plugin: Plugin, distributed_client: Any, world: dict[str, Any
 
 @cache
 def _library(plugin: Plugin) -> Any:
-    """Load the library of a platform, and return its interface of C."""
+    """Load the library of a platform, and return its C interface."""
     name = plugin.platform
     if name == "cuda":
         _preload(companions())
@@ -202,22 +205,24 @@ def _library(plugin: Plugin) -> Any:
 
 
 def devices_of_topology(plugin: Plugin, name: str, options: dict[str, Any]) -> tuple:
-    """Return devices for which the library of a platform compiles, and of which none need be here.
+    """Return devices that the library of a platform compiles for; none of them need be here.
 
-    `name` and `options` say which, in the words of the library.  Raises RuntimeFailure for what it
-    does not know.
+    `name` and `options` are the library's own description of them.  Raises RuntimeFailure if the
+    library does not have such devices.
     """
     guard_jax()
     if plugin.platform == "tpu":
-        # else it asks the cloud for minutes which TPU this machine has
+        # Otherwise the library queries the cloud metadata for minutes to find this machine's TPU.
         os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     made = xla_client.make_c_api_device_topology(_library(plugin), name, **options)
     return tuple(made._make_compile_only_devices())
 
 
 def compile_for(devices, code: bytes, options):
-    """Compile StableHLO bytecode for devices of a topology, and return what the compiler made: an
-    executable that can be looked at, and not called."""
+    """Compile StableHLO bytecode for devices of a topology.
+
+    Return an executable that can be inspected, but not called.
+    """
     if b"hybrid_" in code:
         prepare_hybrids()
     module = mlir().ir.Module.parse(code, new_context())
@@ -225,8 +230,8 @@ def compile_for(devices, code: bytes, options):
 
 
 def cost_of_compiled(client: Any, executable) -> dict[str, float]:
-    """Return what a compiled program costs: by its runtime, or by that of `client` if that has no
-    estimate."""
+    """Return the estimated costs of a compiled program, by its runtime, or by that of `client` if
+    its own has no estimate."""
     try:
         return executable.cost_analysis()
     except RuntimeFailure:
@@ -237,14 +242,14 @@ def cost_of_compiled(client: Any, executable) -> dict[str, float]:
 # ---- several processes -----------------------------------------------------------------------
 
 _NEVER = 24 * 3600
-"""Seconds of silence after which jaxlib ends a process: who is silent is found out elsewhere."""
+"""Seconds of silence after which jaxlib ends a process; Plait detects silent processes itself."""
 
 
 def distributed_service(address: str, processes: int, patience: int):
     """Return the service by which the runtimes of several processes find each other.
 
-    It listens at `address` until its `shutdown()`.  That process is aborted whose service ends
-    before itself, so it lives in a process of its own.  Raises RuntimeFailure if it can not listen.
+    It listens at `address` until its `shutdown()`.  A process whose service ends first is aborted,
+    so the service runs in a process of its own.  Raises RuntimeFailure if it cannot listen.
     """
     return _jax.get_distributed_runtime_service(
         address,
@@ -259,7 +264,7 @@ def distributed_service(address: str, processes: int, patience: int):
 def distributed_client(address: str, index: int, patience: int):
     """Return this process's connection to such a service, connected.
 
-    The process is aborted if nobody listens at the address: look before.
+    The process is aborted if no service listens at the address, so check that first.
     """
     made = _jax.get_distributed_runtime_client(
         address,
@@ -276,13 +281,16 @@ def distributed_client(address: str, index: int, patience: int):
 
 def gloo(client: Any, hostname: str):
     """Return the collectives between CPUs of several processes, by TCP; `hostname` is the address
-    of this machine that the others know."""
+    at which the others reach this machine."""
     return _jax.make_gloo_tcp_collectives(client, hostname=hostname)
 
 
 def _preload(libraries: list[str]) -> None:
-    """Load libraries, so that who looks for them by name finds them; those that can not be loaded
-    need one that comes later, or are not needed."""
+    """Load libraries, so that looking them up by name succeeds.
+
+    Libraries that cannot be loaded are tried again after the others, which they may need; those
+    that fail again are not needed.
+    """
     left = libraries
     while left:
         missing = [path for path in left if not _loaded(path)]
@@ -292,7 +300,7 @@ def _preload(libraries: list[str]) -> None:
 
 
 def _loaded(path: str) -> bool:
-    """Whether a library can be loaded."""
+    """Load a library; return whether that succeeded."""
     try:
         ctypes.CDLL(path)
     except OSError:
@@ -301,8 +309,8 @@ def _loaded(path: str) -> bool:
 
 
 def _register_extension(extension: str, platform: str, api: Any) -> None:
-    """Register the foreign functions of a platform (its linear algebra), which lie in modules of C
-    in the package `extension`."""
+    """Register the foreign functions of a platform (its linear algebra) from the C modules in the
+    package `extension`."""
     name = GPUS[platform]
     of, *modules = extension_modules(extension, platform)
     register = xla_client.register_custom_call_handler, xla_client.register_custom_type_handler
@@ -323,7 +331,7 @@ def device_list(devices):
 
 
 def layout(devices, tiling: str):
-    """Return jaxlib's object for how an array lies on a device list.
+    """Return jaxlib's object for the layout of an array on a device list.
 
     `tiling` is text as HloSharding prints it, such as "{replicated}" or "{devices=[2,1]<=[2]}".
     """
@@ -343,9 +351,9 @@ def tiles(sharding) -> tuple | None:
 
 
 def parsed_tiling(x) -> Any:
-    """Return the HloSharding that a text, an OpSharding or an HloSharding is; None for others.
+    """Return the HloSharding for a text, an OpSharding or an HloSharding; None for anything else.
 
-    Raises what the runtime raises for text that it does not understand.
+    Raises the runtime's own error for text that it cannot parse.
     """
     if isinstance(x, str):
         return _hlo.HloSharding.from_string(x)
@@ -355,8 +363,8 @@ def parsed_tiling(x) -> Any:
 
 
 def hlo_sharding(layout_):
-    """Return the HloSharding inside a layout; None for the runtime's own layout of what is on one
-    device, as the pieces of an array have it."""
+    """Return the HloSharding inside a layout; None for the runtime's own layout of an array on one
+    device, such as a piece."""
     return getattr(layout_, "_hlo_sharding", None)
 
 
@@ -371,7 +379,7 @@ def put_pieces(aval, layout_, pieces, devices):
 def share_piece(aval, layout_, pieces, devices):
     """Return a buffer in the memory of numpy arrays (one per device), which it keeps alive.
 
-    It is a copy if that memory is not contiguous, or not aligned as the device wants it.
+    It is a copy if that memory is not contiguous, or not aligned for the device.
     """
     return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
 
@@ -382,7 +390,7 @@ def assembled(aval, layout_, pieces):
 
 
 def result_handler(aval, layout_):
-    """Return the handler that makes buffers of what an executable returns.
+    """Return the handler that makes buffers of an executable's results.
 
     Buffers get the type `aval`, which jaxlib does not check.
     """
@@ -390,7 +398,7 @@ def result_handler(aval, layout_):
 
 
 def copy_to(buf, devices, layout_):
-    """Copy a buffer to other devices, not by way of the host, and return the copy."""
+    """Copy a buffer to other devices directly, not through the host, and return the copy."""
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buf], [devices], [layout_], [_jax.ArrayCopySemantics.ALWAYS_COPY]
     )[0]
@@ -404,13 +412,14 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), with
 
     Args:
       device_ids: numbers of the devices that run it.
-      partitioned: whether the compiler divides it over these devices (by Shardy).
-      overrides: pairs of a name and a value of XLA's own flags.
-      chosen: of each argument whether the compiler may divide it as it likes; none if empty.
-      without: names of passes to leave out, by commas.
+        partitioned: True if the compiler (its Shardy pass) divides the program over these devices.
+        overrides: pairs of a name and a value of XLA's own flags.
+        chosen: for each argument, True if the compiler may choose its division; empty for none.
+        without: names of passes to leave out, separated by commas.
     """
     options = xla_client.CompileOptions()
-    # Else what is float16 or bfloat16 stays, unrounded, in the float32 that it is computed in.
+    # Otherwise values of float16 and bfloat16 are not rounded, and stay in the float32 that they
+    # are computed in.
     options.env_option_overrides = list((_EXACT | dict(overrides)).items())
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = 1
@@ -431,7 +440,7 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), with
 def load(client, code: bytes, devices, options, callbacks=()):
     """Compile StableHLO bytecode for a device list, and return the loaded executable.
 
-    `callbacks` are Python functions that the program calls.  Raises what the compiler raises
+    `callbacks` are Python functions that the program calls.  Raises the compiler's own error
     (`RuntimeFailure`).
     """
     if b"lapack_" in code:
@@ -446,14 +455,14 @@ def load(client, code: bytes, devices, options, callbacks=()):
 
 _FAST = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 _lacking: set[str] = set()
-"""Flags of these that this release does not have: newer ones have no second kind of emitters."""
+"""The flags of _FAST that this release lacks: newer ones have no second kind of emitters."""
 
 
 def fast_flags(platform: str, has_one_zero: bool = False) -> dict[str, Any]:
-    """Return flags with which the compiler takes little time: a dictionary of values by name.
+    """Return {name: value} of compiler flags for short compile times.
 
-    With numbers that have one zero the other emitters would make a nan, which has the bits of a
-    negative zero, of what is negative and rounded to zero.
+    For dtypes with a single zero the other emitters are wrong.  They turn a negative number that is
+    rounded to zero into nan, which has the bits of a negative zero.
     """
     of_cpu = "xla_cpu_"
     there = {k: v for k, v in _FAST.items() if k not in _lacking}
@@ -464,9 +473,9 @@ def fast_flags(platform: str, has_one_zero: bool = False) -> dict[str, Any]:
 
 def lacks_fast_flag(error: Exception, given: dict[str, Any]) -> bool:
     """Return whether a compilation with these `fast_flags` failed because this release of jaxlib
-    has not one of them, which they are without from then on.
+    lacks one of them; later `fast_flags` leave it out.
 
-    Several threads may find that out at once: each has been given it, and tries again.
+    Several threads may find that out at the same time: each was given the flag, and tries again.
     """
     said = str(error)
     lacking = [name for name in given if "No such compile option" in said and f"'{name}'" in said]
@@ -477,7 +486,8 @@ def lacks_fast_flag(error: Exception, given: dict[str, Any]) -> bool:
 def load_again(client, data: bytes, code: bytes, devices, options):
     """Return the loaded executable whose `serialize` gave these bytes, for a device list.
 
-    `code` is what it was compiled of.  Raises what the runtime raises (`RuntimeFailure`).
+    `code` is the StableHLO that it was compiled from.  Raises the runtime's own error
+    (`RuntimeFailure`).
     """
     if b"lapack_" in code:
         register_lapack()
@@ -485,12 +495,12 @@ def load_again(client, data: bytes, code: bytes, devices, options):
 
 
 def options_bytes(options) -> bytes:
-    """Return compile options as bytes, with the flags of the process as the compiler reads them."""
+    """Return compile options as bytes, including the compiler flags of the process."""
     return options.SerializeAsString()
 
 
 def processor(devices) -> int:
-    """Return a number that tells apart the kinds of machines that these devices belong to."""
+    """Return a number that identifies the kind of machine that these devices belong to."""
     return _jax.get_topology_for_devices(list(devices)).fingerprint()
 
 
@@ -498,8 +508,8 @@ def processor(devices) -> int:
 def register_lapack() -> None:
     """Register LAPACK's functions with the CPU runtime, once, by the names `lapack_..._ffi`.
 
-    It is scipy's, which jaxlib depends on; to load it takes 0.4 s, hence the first program that
-    calls it does.
+    The library is scipy's, which jaxlib depends on.  Loading it takes 0.4 s, so the first program
+    that needs it does so.
     """
     from jaxlib.cpu import _lapack
 
@@ -518,21 +528,21 @@ _hybrids: list[Any] = []
 
 @cache
 def prepare_hybrids() -> None:
-    """Let what computes on the host for a GPU find LAPACK, once; see `register_lapack`."""
+    """Let functions that compute on the host for a GPU find LAPACK, once; see `register_lapack`."""
     for module in _hybrids:
         module.initialize()
 
 
 def register_target(name: str, fn, platform: str, api_version: int) -> None:
     """Register a foreign function, given as a capsule, with the runtime of a platform ("cpu",
-    "cuda", "rocm"); `api_version` says how the runtime calls it."""
+    "cuda", "rocm"); `api_version` is the version of its calling convention."""
     xla_client.register_custom_call_target(
         name, fn, platform=GPUS.get(platform, platform), api_version=api_version
     )
 
 
 def capsule(symbol):
-    """Return a Python capsule of the address of a `ctypes` function."""
+    """Return a Python capsule that holds the address of a `ctypes` function."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
@@ -546,10 +556,10 @@ def headers() -> str:
 
 @cache
 def register_inspector(name: str, answer: Callable[[bytes, Any], str]) -> None:
-    """Register what the compiler asks when it divides a program that calls `name`, once.
+    """Register a callback for dividing programs that call the custom call `name`, once.
 
-    `answer(config, sharding)` is given the text of the call and the HloSharding of its only
-    operand, and returns the text of a module that is put there instead.
+    The compiler calls `answer(config, sharding)` with the text of the call and the HloSharding of
+    its only operand.  It returns the text of a module that replaces the call.
     """
 
     def divide(shapes, shardings, result, result_sharding, config):
@@ -580,17 +590,20 @@ def output_shardings(executable) -> list:
 
 
 def parameter_shardings(executable) -> list:
-    """Return the HloShardings of the arguments, in order, as `output_shardings` does."""
+    """Return the HloShardings of the arguments, in order; an empty list if none was chosen."""
     return [_hlo.HloSharding.from_proto(p) for p in executable.get_parameter_shardings() or []]
 
 
 _BETWEEN_DEVICES = (b"all-", b"reduce-scatter", b"collective-", b"send", b"recv")
-"""How the names of operations begin for which devices meet."""
+"""Prefixes of the names of operations that make devices wait for each other."""
 
 
 def meets(executable) -> bool:
-    """Return whether devices may wait for one another within a run: an operation says so, or a name
-    that looks like one."""
+    """Return whether devices may wait for one another during a run.
+
+    It searches the executable's code for names of such operations, so other names that contain one
+    count too.
+    """
     code = [m.as_serialized_hlo_module_proto() for m in executable.hlo_modules()]
     return any(name in c for c in code for name in _BETWEEN_DEVICES)
 
@@ -601,8 +614,8 @@ def dlpack_capsule(buf, **kw):
 
 
 def dlpack_import(x: Any, device: Any):
-    """Return a buffer on an accelerator in the memory of `x`, which speaks the DLPack protocol and
-    lies on that device; what computes it is waited for on the device."""
+    """Return a buffer in the memory of `x`, which supports the DLPack protocol and lies on this
+    accelerator; the device itself waits for pending computations of `x`."""
     stream = device.get_stream_for_external_ready_events()
     return _jax.dlpack_managed_tensor_to_buffer(x.__dlpack__(stream=stream), device, stream)
 
@@ -618,7 +631,7 @@ class _Built:
 
 
 class _Hosted(NamedTuple):
-    """All that jaxlib needs to know of an executable to run it without calling Python."""
+    """Everything jaxlib needs to run an executable without calling Python."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -633,11 +646,11 @@ class _Hosted(NamedTuple):
 
 @cache
 def _hosting() -> tuple:
-    """Return (registry, cache) of all functions that `hosted` makes, and give the switches values.
+    """Return (registry, cache) of all functions that `hosted` makes, and set jaxlib's switches.
 
-    jaxlib asks for three switches, which it has no values for until somebody gives them: whether
-    compilation is off, whether 64-bit values are kept, what to call afterwards.  Whoever imports
-    jax gives them other values, and from then on `versions` does without such calls.
+    jaxlib reads three switches that have no values by default: whether compilation is off, whether
+    64-bit values are kept, and a function to call afterwards.  Importing jax sets them to other
+    values, and from then on `versions` makes no such calls.
     """
     of = _jax.config.Config
     _jax.jax_jit.set_disable_jit_state(of("plait_disable_jit", False))
@@ -651,11 +664,11 @@ def _hosting() -> tuple:
 def hosted(miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
     """Return a function of buffers and numpy arrays whose known calls jaxlib runs by itself.
 
-    For unknown ones it calls `miss(*operands) -> (results, entry, False)`, where the entry is made
-    by `hosted_entry`, or is None if jaxlib must ask again next time.
+    For unknown calls it runs `miss(*operands) -> (results, entry, False)`.  The entry is made by
+    `hosted_entry`, or is None if jaxlib must run `miss` again next time.
 
-    The runtime reads the memory of aligned numpy arrays in place, and may read that of others
-    after the call has returned: callers give it copies of what its owner may write to.
+    The runtime reads the memory of aligned numpy arrays in place, and may read that of others after
+    the call has returned.  So callers pass copies of arrays that their owner may write to.
     """
     registry, kept = _hosting()
     return _jax.pjit("f", miss, miss, [], [], object(), registry, _no_such_argument, kept)
@@ -664,8 +677,8 @@ def hosted(miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
 def hosted_entry(
     executable: Any, layout_: Any, n: int, keys: list[Any], build: Callable[[list[Any]], Any]
 ) -> Any:
-    """Return what tells jaxlib how to run an executable with `n` operands; `build` makes the
-    results, given their buffers."""
+    """Return the entry from which jaxlib runs an executable with `n` operands; `build` makes the
+    results from their buffers."""
     registry, _ = _hosting()
     m = len(keys)
     return _Hosted(
@@ -692,8 +705,8 @@ def _no_such_argument(*args):
 def mlir() -> SimpleNamespace:
     """Return jaxlib's MLIR bindings: a namespace of the modules `ir`, `extension`, and dialects.
 
-    They are imported when first asked for, at the first compilation, since that takes 20 ms.  Of
-    dialects of which operations are made by name, their extension modules are enough: a Python
+    They are imported at the first compilation, since that takes 20 ms.  Some dialects are
+    represented by their extension modules only, since their operations are made by name: a Python
     class for each operation takes 5 ms a dialect.
     """
     from jaxlib.mlir import ir
@@ -709,7 +722,8 @@ def mlir() -> SimpleNamespace:
 
 
 def new_context():
-    """Return a new MLIR context with the dialects that we write: for one thread at a time."""
+    """Return a new MLIR context with the dialects that Plait writes; one thread at a time may use
+    it."""
     m = mlir()
     context = m.ir.Context()
     context.enable_multithreading(False)
@@ -726,7 +740,7 @@ def new_context():
 def location_cache(is_ours, context):
     """Return a cache that turns tokens of `take_traceback` into MLIR locations.
 
-    Frames for whose file `is_ours(name)` is true are left out.
+    Frames are left out if `is_ours(name)` is true for their file.
     """
     return mlir().extension.TracebackToLocationCache(
         code_to_filename=lambda code: None if is_ours(code.co_filename) else code.co_filename,
@@ -748,8 +762,8 @@ def refine_shapes(code: bytes) -> bytes:
 def portable_artifact(module, version: str, divided: bool = False) -> bytes:
     """Serialise a module for readers of a version of StableHLO ("1.9.3"); return the bytes.
 
-    Shardy's operations stay what they are in one that is `divided`, and become calls that the
-    compiler alone understands in another.  The module is left as it is.
+    Shardy's operations are kept if the module is `divided`; otherwise they become calls that only
+    the compiler understands.  The module itself is not changed.
     """
     return _jax.mlir.serialize_portable_artifact(module, version, divided)
 
@@ -776,17 +790,15 @@ def hlo_text(executable) -> str:
 
 
 def hlo_of(code: bytes) -> str:
-    """Return the HLO of a StableHLO module (bytecode), before anything is optimised, as text."""
+    """Return the HLO of a StableHLO module (bytecode), before optimisation, as text."""
     return computation_of(code).as_hlo_text()
 
 
 def computation_of(code: bytes) -> Any:
-    """Return a StableHLO module (bytecode) as a computation of XLA's, before anything is
-    optimised."""
+    """Return a StableHLO module (bytecode) as an XLA computation, before optimisation."""
     return _jax.mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
 
 
 def cost_of(client: Any, code: bytes) -> dict[str, float]:
-    """Return what a StableHLO module costs, by the runtime's estimate before anything is
-    optimised."""
+    """Return the runtime's estimate of a StableHLO module's costs, before optimisation."""
     return _jax.hlo_module_cost_analysis(client, computation_of(code).get_hlo_module())

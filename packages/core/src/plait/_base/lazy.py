@@ -1,8 +1,8 @@
-"""Modules of our own that are imported when somebody first needs them.
+"""Modules of Plait that are imported when they are first needed.
 
-Surfaces such as `plait.numpy` and `plait.text` would make `import plait` slow, and lie above what
-now and then needs one of them: the method `x.std()` is the function of `plait.numpy`, the text of a
-program is written by `plait.text`.
+Surfaces such as `plait.numpy` and `plait.text` would make `import plait` slow.  They lie above
+modules that occasionally need one of them: the method `x.std()` is the function of `plait.numpy`,
+and `plait.text` writes the text of a program.
 
 Invariant: besides the loader of plugins, this is the only place that imports a module by a name.
 """
@@ -16,5 +16,5 @@ __all__ = ["later"]
 
 @cache
 def later(name: str) -> ModuleType:
-    """Return the module `plait.<name>`; import it first if nobody has."""
+    """Return the module `plait.<name>`; import it if needed."""
     return import_module(f"plait.{name}")

@@ -1,14 +1,15 @@
-"""What surrounds a call besides its arguments: values by name, of this thread or task alone.
+"""The surroundings of a call: values by name, of this thread or task alone.
 
-A plugin surrounds the calls of a block with something that functions may ask for while they are
-traced (plait-sharding: the mesh of `with mesh:`).  Settings are for the whole process; these are
-context variables, which other threads and tasks do not see.
+A plugin surrounds the calls of a block with a value that functions may read while they are traced
+(plait-sharding: the mesh of `with mesh:`).  Settings are for the whole process; these are context
+variables, which other threads and tasks do not see.
 
-Whoever keeps what a call led to must know whether it asked: compare `last_asked()` before and
-after, and key what asked on `around()`.  What is taken from such a store has asked, too: `ask()`.
+A cache of the results of a call must detect whether the call read its surroundings: compare
+`last_asked()` before and after.  If it did, `around()` is part of the cache key, and a hit must
+call `ask()`.
 
-Invariant: a value is read by `surrounding` alone, which asks; so what did not ask is the same for
-all surroundings, and calls that ask for nothing pay nothing.
+Invariant: values are read by `surrounding` alone, which calls `ask`.  So calls that read nothing
+are the same for all surroundings, and cost nothing more.
 """
 
 from collections.abc import Callable, Hashable
@@ -26,28 +27,28 @@ around: Callable[[], Surroundings] = _around.get
 
 
 def ask() -> None:
-    """Note that what goes on here depends on what surrounds it."""
+    """Record that the computation under way depends on its surroundings."""
     global _last
     _last = object()
 
 
 def last_asked() -> object:
-    """Return an object for the last time that anybody asked what surrounds calls.
+    """Return an object that changes each time that surroundings are read.
 
-    It is one for all threads and tasks: a function that is traced may run an event loop, whose
-    tasks ask for it.  To take another thread's question for one's own does no harm.
+    All threads and tasks share it: a function that is traced may run an event loop, whose tasks
+    read surroundings.  Counting another thread's read as one's own does no harm.
     """
     return _last
 
 
 def surrounding(name: str) -> Hashable:
-    """Return the value of that name that surrounds us; None if there is none."""
+    """Return the surrounding value of that name; None without one."""
     ask()
     return next((value for known, value in _around.get() if known == name), None)
 
 
 def surround(name: str, value: Hashable) -> None:
-    """Let this surround what is called from now on in this thread or task; None takes it away."""
+    """Surround later calls in this thread or task with this value; None removes it."""
     rest = [(known, v) for known, v in _around.get() if known != name]
     _around.set(tuple(sorted([*rest, (name, value)] if value is not None else rest, key=_first)))
 

@@ -1,16 +1,16 @@
-"""Tracebacks that end at the user's line: frames of Plait are taken out of what users are shown.
+"""Tracebacks that end at the user's line, without frames of Plait.
 
-An exception that leaves a *border*, a public function that is called by user code or calls it, has
-its traceback pruned there: what remains are frames of user code, those inside of transformed
-functions included.  A border is a `try` around what the function does, which costs nothing while
-nothing is raised.  The thin functions that have none (of `plait.lax`, say) are seen to where the
-interpreter prints what nobody caught: from the first error of ours on, unless somebody else has
-taken that over.
+A *border* is a public function that user code calls, or that calls user code.  The traceback of an
+exception that leaves a border is pruned there to frames of user code, including those inside of
+transformed functions.  A border is a `try` around the function's body, which costs nothing while
+nothing is raised.  Thin functions without one (of `plait.lax`, say) are pruned when the interpreter
+prints an uncaught exception.  That hook is installed at Plait's first error, unless another package
+has replaced the interpreter's own.
 
-With the setting `traceback="full"` nothing is taken out.
+With the setting `traceback="full"` no frame is removed.
 
-Invariant: an exception keeps every frame of user code, its class, its text and its cause; of the
-exceptions that it was raised after, those that were raised and caught within Plait are left out.
+Invariant: an exception keeps every frame of user code, its class, its text and its cause.  Of the
+exceptions in its context, those that were raised and caught within Plait are left out.
 """
 
 import contextlib
@@ -35,24 +35,24 @@ _full = False
 _LIBRARIES = tuple(
     os.path.join(folder, "") for folder in (*numpy.__path__, *ml_dtypes.__path__, JAXLIB_FOLDER)
 )
-"""What we call, and what may raise for us: frames of these are the user's only if his code called
-them."""
+"""Folders of libraries that Plait calls and that may raise: their frames are shown only if the
+user's code called them."""
 _MISTAKES = (AssertionError, AttributeError, NameError, KeyError)
-"""What is never raised by us on purpose, but by errors of ours (which have a `fix`)."""
+"""Classes that Plait does not raise on purpose, except as errors of its own (with a `fix`)."""
 _NOTE = "raised inside of Plait, by a mistake of its own; PLAIT_TRACEBACK=full shows where"
 
 
 def show_all(full: bool) -> None:
-    """Say whether frames of Plait are left in tracebacks; the setting `traceback` is kept here."""
+    """Set whether tracebacks keep frames of Plait; the setting `traceback` is stored here."""
     global _full
     _full = full
 
 
 def leaving(error: BaseException) -> None:
-    """Take frames of Plait out of the traceback of an exception that leaves for user code, and
-    exceptions that were caught within Plait out of what it was raised after.
+    """Remove frames of Plait from the traceback of an exception that leaves for user code, and
+    exceptions that were caught within Plait from its context.
 
-    To be called in an `except` clause that ends with a bare `raise`, which adds no frame.
+    Call it in an `except` clause that ends with a bare `raise`, which adds no frame.
     """
     if _full:
         return
@@ -79,10 +79,10 @@ def leaving(error: BaseException) -> None:
 
 
 def border(f: F) -> F:
-    """Decorator: what is raised in `f` leaves it with frames of user code only.
+    """Decorate `f` so that exceptions leave it with frames of user code only.
 
-    It costs a call of Python; functions whose calls are to be as short as can be have the `try`
-    within.
+    The decorator costs a call of Python; functions that must be as fast as possible contain the
+    `try` themselves.
     """
 
     @functools.wraps(f)
@@ -93,12 +93,12 @@ def border(f: F) -> F:
             leaving(e)
             raise
 
-    # of a wrapper of the user's function it is that which was wrapped
+    # If `f` wraps the user's function, the attribute must be that function.
     function.__wrapped__ = getattr(f, "__wrapped__", f)
     return function  # type: ignore[return-value]
 
 
-# ---- which frames are ours ---------------------------------------------------------------------
+# ---- frames of Plait and of users --------------------------------------------------------------
 
 
 def _entries(trace: TracebackType | None) -> Iterator[TracebackType]:
@@ -119,7 +119,7 @@ def _is_library(entry: TracebackType) -> bool:
 
 
 def _users(trace: TracebackType | None) -> list[TracebackType]:
-    """Return the entries of user code: those that are not ours, and not of libraries we called."""
+    """Return the entries of user code: neither Plait's, nor of libraries that Plait called."""
     kept: list[TracebackType] = []
     called_by_us = False
     for entry in _entries(trace):
@@ -132,7 +132,7 @@ def _users(trace: TracebackType | None) -> list[TracebackType]:
 
 
 def _pruned(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback of the entries of user code."""
+    """Return the traceback with its entries of user code only."""
     kept = _users(trace)
     found: TracebackType | None = None
     for entry in reversed(kept):
@@ -145,12 +145,12 @@ def _is_internal(error: BaseException) -> bool:
     return error.__traceback__ is not None and not _users(error.__traceback__)
 
 
-# ---- what nobody caught ------------------------------------------------------------------------
+# ---- uncaught exceptions -----------------------------------------------------------------------
 
 
 def watch_display() -> None:
-    """See to it that what the interpreter prints of errors that nobody caught ends at the user's
-    line; where somebody else prints them, nothing is changed."""
+    """Make the interpreter print uncaught exceptions with frames of user code only; do nothing if
+    another package has replaced its hooks."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _shown
     if threading.excepthook is threading.__excepthook__:

@@ -1,7 +1,7 @@
 """Functions that stand for others: they have their names, documentation and attributes.
 
-Invariant: what Plait itself keeps on a function (attributes that begin with `__plait_`, and those
-that a wrapper of Plait offers) stays with that function: its wrappers do not have it.
+Invariant: wrappers of a function do not get the attributes that Plait keeps on it.  These have
+names that begin with `__plait_`, or are offered by a wrapper of Plait.
 """
 
 import functools
@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 W = TypeVar("W", bound=Callable[..., Any])
 
 OFFERED = "__plait_offered__"
-"""The attribute of a wrapper that names the attributes which it has of its own."""
+"""The attribute of a wrapper that lists the attributes of its own."""
 
 
 class Signature(inspect.Signature):
-    """The signature of a function, made when somebody looks at it: to make one takes longer than
-    to wrap the function."""
+    """The signature of a function, made when it is first read, since making one takes longer than
+    wrapping the function."""
 
     __slots__ = ("_of", "_made")
 
-    def __init__(self, of: Callable[..., Any]):  # whatever the base is asked goes by the two below
+    def __init__(self, of: Callable[..., Any]):  # the base reads only the two properties
         self._of, self._made = of, None
 
     @property
@@ -38,7 +38,7 @@ class Signature(inspect.Signature):
 
     @property
     def return_annotation(self) -> Any:
-        """The annotation of what it returns."""
+        """The annotation of its results."""
         return self._own.return_annotation
 
     def replace(self, **changes: Any) -> inspect.Signature:
@@ -53,14 +53,14 @@ class Signature(inspect.Signature):
 
 
 _PLAIN = (FunctionType, MethodType, functools.partial)
-"""What has a signature wherever it was made; what is built in may have none."""
+"""Classes that always have a signature; builtins may have none."""
 
 
 def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
-    """Return a decorator like `functools.wraps(f)`, which leaves what is Plait's on `f`.
+    """Return a decorator like `functools.wraps(f)`, which leaves Plait's own attributes on `f`.
 
-    Of callables that are no functions only name, documentation and signature are taken: what their
-    instances hold is their own affair.
+    For callables that are not functions only name, documentation and signature are copied, not the
+    contents of the instance.
     """
 
     def dress(wrapper: W) -> W:

@@ -1,4 +1,5 @@
 """The centre: interpreters, values, primitives, programs, staging, and carriers.
 
-Invariant: nothing here knows any primitive, or what a program is compiled to.
+Invariant: nothing here depends on a particular primitive, or on the target that programs are
+compiled to.
 """

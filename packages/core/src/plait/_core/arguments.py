@@ -15,7 +15,7 @@ from .staging import admitted
 
 
 class Call:
-    """One call of a custom function: its arguments, and its tree of results once known."""
+    """One call of a custom function: its arguments, and the tree of its results after it ran."""
 
     def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
         self.user, self.static = user, static
@@ -34,7 +34,8 @@ class Call:
     def results(self, out: Any) -> list:
         """Return flat results, and remember their tree.
 
-        It belongs to this call: a function that branches on values may return another tree then.
+        The tree belongs to this call, since a function that branches on values may return another
+        tree in another call.
         """
         outs, self.out = flatten(out)
         return [admitted(o) for o in outs]
@@ -128,11 +129,11 @@ class Function:
         return given.args
 
     def name(self) -> str:
-        """The function's own name."""
+        """Return the function's own name."""
         return getattr(self.fun, "__name__", "f")
 
     def call(self, args: tuple, kwargs: dict) -> Call:
-        """A call with these arguments."""
+        """Return a call with these arguments; raise ArgumentError if it lacks a static one."""
         args = self.positional(args, kwargs)
         n = len(args)
         fixed: dict[int, Any] = {}
@@ -147,8 +148,11 @@ class Function:
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
 
     def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
-        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed:
-        with `more` arguments after the static ones, or (`own`) before the function's own ones."""
+        """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed.
+
+        It must take `more` arguments after the static ones; with `own`, `more` arguments before the
+        function's own ones.
+        """
         if not callable(rule):
             raise ArgumentError(
                 f"{how} of {self.name()} needs a function, not {rule!r}",
@@ -156,7 +160,8 @@ class Function:
             )
         counts = [more + n for n in (self._counts() if own else [len(self.static)])]
         try:
-            # what is called is the wrapper, which may take other arguments than what it wraps
+            # The wrapper is called, and its arguments may differ from those of the wrapped
+            # function.
             signature = inspect.signature(rule, follow_wrapped=False) if counts else None
         except (TypeError, ValueError):
             return

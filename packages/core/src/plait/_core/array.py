@@ -76,14 +76,14 @@ class Array(Value):
                 fix="keep the result of the function it was donated to, or do not donate it",
             ) from None
 
-    # `numpy`, `__array__` and `block_until_ready` have the border within
-    # (`plait._base.tracebacks.border`), for arrays are asked for their elements, and waited for, in
-    # the innermost loops of programs.
+    # `numpy`, `__array__` and `block_until_ready` contain the code of the decorator
+    # `plait._base.tracebacks.border`: the innermost loops of programs call them, and the decorator
+    # would add a Python call.
     def numpy(self) -> np.ndarray:
         """Wait for the elements, and return them as a read-only numpy array of the same shape and
-        dtype, in the same memory where the device is the host.
+        dtype. It shares their memory if the device is the host.
 
-        Raises TypeRule for keys, which are no numbers, DeletedArrayError, and RuntimeFailure if
+        Raises TypeRule for keys, which are not numbers, DeletedArrayError, and RuntimeFailure if
         the computation of the array failed.
         """
         try:
@@ -112,7 +112,7 @@ class Array(Value):
         return memoryview(self.numpy())  # type: ignore[arg-type]
 
     def concrete(self) -> "Array":
-        """Return the array itself, whose elements are known (of a traced value they are not)."""
+        """Return the array itself: its elements are known, unlike those of a traced value."""
         return self
 
     def item(self, *index):
@@ -142,7 +142,7 @@ class Array(Value):
                     await_ready(self.buffer())
                 self._buf.block_until_ready()
             except AttributeError:
-                self.buffer()  # which says that it was deleted
+                self.buffer()  # raises DeletedArrayError if the array was deleted
                 raise
             except jaxlib_api.RuntimeFailure as e:
                 raise failure(e, [self._buf]) from None
@@ -184,12 +184,12 @@ class Array(Value):
 
     @property
     def sharding(self):
-        """The sharding that says which device has which piece; plait-sharding must be installed."""
+        """The sharding: which device holds which piece.  Needs plait-sharding."""
         return resolve("sharding").sharding_of(self)
 
     @property
     def addressable_shards(self) -> list:
-        """The pieces of this process, as a list of Shards: each with its device, its `index` in the
+        """The pieces of this process, as a list of Shards.  Each has its device, its `index` in the
         whole array, and its `data`, an array on that device."""
         return resolve("sharding").shards_of(self)
 
@@ -199,12 +199,12 @@ class Array(Value):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all pieces belong to this process."""
+        """True if all pieces belong to this process."""
         return not member_here or is_here(self.buffer())
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device that has a piece has the whole array."""
+        """True if every device that has a piece has the whole array."""
         return self.key.placement is None or self.sharding.is_fully_replicated
 
     @property
@@ -229,8 +229,8 @@ class Array(Value):
 
     @property
     def committed(self) -> bool:
-        """Whether the user said where it lies; arrays of which nobody did are brought to where the
-        other operands of an operation are."""
+        """True if the user chose where the array lies; other arrays are moved to the other
+        operands."""
         return self.key.placement is not None
 
     @property
@@ -250,10 +250,11 @@ class Array(Value):
         return pieces[0]
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """Return a DLPack capsule of the memory, which its taker may read but not write to.
+        """Return a DLPack capsule of the memory, which the consumer may read but not write to.
 
-        Other libraries ask for it in their `from_dlpack(x)`.  With `copy` it is memory of its own.
-        Raises CopyError for an array in pieces, and for a device where the array is not.
+        Other libraries call this in their `from_dlpack(x)`.  With `copy` the capsule has memory of
+        its own. Raises CopyError for an array in several pieces, and if the array is not on
+        `dl_device`.
         """
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise CopyError(
@@ -272,7 +273,8 @@ class Array(Value):
         return jaxlib_api.dlpack_capsule(buf, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the kind of device, 1 for CPUs and 2 for CUDA, and its number, as DLPack says.
+        """Return DLPack's number of the kind of device (1 for CPU, 2 for CUDA), and the device's
+        number.
 
         Raises CopyError for devices that DLPack has no number for.
         """
@@ -350,10 +352,9 @@ class Array(Value):
 
 
 class Literal(Value):
-    """A Python scalar that stands for an array of type `aval`, all of whose elements equal it.
+    """A Python scalar that stands for an array of type `aval` filled with that scalar.
 
     Programs have literals as operands: no equation makes the 1 of `x + 1`, or zeros of derivatives.
-
     Attributes:
       value: the scalar.
       aval: the type of the array.
@@ -413,7 +414,7 @@ class Literal(Value):
 
 
 def is_literal_zero(x: Any) -> bool:
-    """Return whether a value is zero, and known to be without looking at an array."""
+    """Return whether a value is a literal zero; arrays are not read."""
     return x.__class__ is Literal and x.value == 0
 
 
@@ -427,14 +428,14 @@ def wrap(buf: Any, key: Aval | Placed) -> Array:
 
 
 def _elements(x: Array) -> np.ndarray:
-    """Return the elements as users see them, when they are there."""
+    """Wait for the elements, and return them as users see them."""
     kind = x.aval.category
     if kind == OPAQUE:
         raise no_number("numpy.asarray", x.aval)
     try:
         host = get(x._buf)
     except AttributeError:
-        x.buffer()  # says that it was deleted
+        x.buffer()  # raises DeletedArrayError if the array was deleted
         raise
     except (jaxlib_api.RuntimeFailure, BufferError) as e:
         raise failure(e, [x._buf]) from None
@@ -456,22 +457,22 @@ def standing_for(x: Any, aval: Aval) -> Array:
 
 
 def _weakly(x: np.ndarray) -> Array:
-    """Return the array of a pickle whose dtype gives way as those of Python's numbers do."""
+    """Return the unpickled array with a weak dtype, as Python's numbers have."""
     strong = from_numpy(x)
     return wrap(strong.buffer(), Aval(strong.aval.shape, strong.aval.dtype, True))
 
 
 def is_tracer(x: object) -> bool:
-    """Return whether `x` is a value under interpretation."""
+    """Return whether `x` is a traced value."""
     return isinstance(x, Tracer)
 
 
 def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
-    """Return our error for a failure of the runtime on these buffers.
+    """Return Plait's error for a failure of the runtime on these buffers.
 
-    Often one of them was deleted, which the runtime's own text does not say; a Python exception
-    of a callback keeps its text.  Where several processes compute together, one that has ended may
-    be the cause.
+    Often one of them was deleted, which the runtime's own text does not mention.  The error of a
+    Python callback keeps its text.  Where several processes compute together, one that has ended
+    may be the cause.
     """
     if any(b.is_deleted() for b in bufs):
         return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
@@ -484,8 +485,9 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
 def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
     """Run an executable; return the buffers of its results.
 
-    The shortest calls (`eager.apply` of one operand, a jitted function of plain arrays, the text
-    that `call_forms` writes) repeat these lines, since a Python call more would be felt there.
+    The shortest calls repeat these lines, since one more Python call would slow them measurably.
+    These are `eager.apply` of one operand, a jitted function of plain arrays, and the code that
+    `call_forms` writes.
     """
     try:
         return run(bufs).consume_with_handlers(handlers)
@@ -497,8 +499,11 @@ def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
 
 
 def shared(x: np.ndarray) -> Array:
-    """Return `x` on the default device, sharing its memory if it is contiguous, aligned as the
-    device wants it, and of a dtype that may stay; else a copy."""
+    """Return `x` on the default device.
+
+    It shares the memory of `x` if that is contiguous and aligned for the device, and the dtype
+    needs no conversion; otherwise it is a copy.
+    """
     unmasked(x)
     if canonical(x.dtype) is not x.dtype:
         return from_numpy(x)
@@ -512,10 +517,11 @@ _ACCELERATORS = {2: "cuda", 10: "rocm"}
 
 
 def on_accelerator(x: Any) -> Array | None:
-    """Return the array in the memory of `x`, which speaks the DLPack protocol, if that is memory of
-    an accelerator (a copy, if it is not the first one); else None.
+    """Return the array in the memory of `x`, an object with the DLPack protocol; None if that
+    memory is not an accelerator's.
 
-    Raises CopyError if this process does not drive it.
+    Memory of an accelerator other than the first is copied.  Raises CopyError if this process does
+    not drive the accelerator.
     """
     ask = getattr(x, "__dlpack_device__", None)
     kind, number = (1, 0) if ask is None else ask()
@@ -534,7 +540,7 @@ def on_accelerator(x: Any) -> Array | None:
 
 
 def unmasked(x: Any) -> Any:
-    """Return `x`; refuse numpy's masked arrays, whose masks arrays here can not keep."""
+    """Return `x`; refuse numpy's masked arrays, since arrays here cannot keep a mask."""
     if x.__class__ is not np.ndarray and isinstance(x, np.ndarray):
         masked = sys.modules.get("numpy.ma")
         if masked is not None and isinstance(x, masked.MaskedArray):
@@ -559,7 +565,7 @@ def as_value(x: Any) -> Any:
     """Return the value that primitives take for a value, a numpy array or a Python scalar.
 
     Objects with `__plait_array__`, `__jax_array__` or `__array__` are converted by that method.
-    Lists are refused, for a silent copy of one would be slow.  Raises TypeRule.
+    Lists are refused, since converting one silently would be slow.  Raises TypeRule.
     """
     if isinstance(x, Value):
         return x
@@ -569,7 +575,7 @@ def as_value(x: Any) -> Any:
             fits(x, weak.dtype)
         return Literal(x, weak)
     if isinstance(x, np.ndarray):
-        if category(x.dtype) == NOTHING:  # all there is of it is its shape
+        if category(x.dtype) == NOTHING:  # float0: the shape is all its content
             return Literal(False, Aval(x.shape, float0))
         return from_numpy(x)
     if isinstance(x, np.generic):
@@ -581,7 +587,7 @@ def as_value(x: Any) -> Any:
         if convert is not None:
             return as_value(convert())
     for kind in _NUMBERS:
-        if isinstance(x, kind):  # of a class derived from it, as members of an IntEnum are
+        if isinstance(x, kind):  # an instance of a subclass, such as a member of an IntEnum
             return as_value(kind(x))
     if hasattr(x, "__array__") and not isinstance(x, type):
         return as_value(np.asarray(x))
@@ -599,7 +605,7 @@ def integer_bounds(dtype: np.dtype) -> tuple[int, int]:
 
 
 def fits(x: int, dtype: np.dtype) -> int:
-    """Return `x`; raise OutOfBounds, as numpy does, if the integer dtype can not hold it."""
+    """Return `x`; raise OutOfBounds, as numpy does, if the integer dtype cannot hold it."""
     low, high = integer_bounds(dtype)
     if not low <= x <= high:
         raise OutOfBounds(
@@ -610,7 +616,7 @@ def fits(x: int, dtype: np.dtype) -> int:
 
 
 def not_an_array(x: object, what: str = "Argument") -> TypeRule:
-    """Return the error for an object that is no array; `what` begins the sentence."""
+    """Return the error for an object that is not an array; `what` begins the sentence."""
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
     hint = (

@@ -1,4 +1,4 @@
-"""Named axes: which interpreter binds a name here, and of which size the axis is.
+"""Named axes: which interpreter binds a name here, and the size of the axis.
 
 Invariant: a name means the innermost axis of that name.
 """
@@ -14,7 +14,7 @@ from .interpreter import Interpreter, current
 def axis_size(axis_name: Any) -> Any:
     """Return the size of the innermost axis of that name (of a tuple of names: the product).
 
-    Raises AxisError if none is bound.
+    Raises AxisError if no axis of that name is bound.
     """
     if axis_name.__class__ in (tuple, list):
         return prod([axis_size(name) for name in axis_name])
@@ -32,15 +32,15 @@ def binder(axis_name: Any) -> Interpreter:
             if axis_name in by.sizes:
                 return by
             by = by.parent
-    except TypeError:  # not hashable, so no name
+    except TypeError:  # an object that is not hashable cannot be a name
         pass
     raise unbound(axis_name)
 
 
 def joined(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the names of axes, a tuple for those in a row that are bound together.
+    """Return the names of axes, with a tuple for consecutive ones that are bound together.
 
-    Raises AxisError if none is bound of a name.
+    Raises AxisError if a name is not bound.
     """
     rows: list[tuple[Hashable, list[Any]]] = []
     for name in names:
@@ -64,8 +64,8 @@ def named_axes() -> dict[Any, Any]:
 
 
 class Binding(NamedTuple):
-    """How a named axis is bound: its size, whether types say along it what varies, and what it is
-    an axis of (`Interpreter.joins`)."""
+    """The binding of a named axis: its size, whether types record what varies along it, and the
+    object that it is an axis of (`Interpreter.joins`)."""
 
     size: Any
     typed: bool
@@ -73,7 +73,7 @@ class Binding(NamedTuple):
 
 
 def bound_axes() -> dict[Any, Binding]:
-    """Return how each axis is bound that is bound here: what is staged depends on all of it."""
+    """Return the binding of each axis that is bound here: staged programs depend on all of it."""
     found: dict[Any, Binding] = {}
     for name, size in named_axes().items():
         by = binder(name)
@@ -82,7 +82,7 @@ def bound_axes() -> dict[Any, Binding]:
 
 
 def unbound(name: object) -> AxisError:
-    """Return the error for an axis name that nobody binds."""
+    """Return the error for an axis name that is not bound."""
     return AxisError(
         f"no axis named {name!r} is bound here",
         fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",

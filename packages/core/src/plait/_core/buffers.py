@@ -1,10 +1,10 @@
-"""Device memory: the client, its devices, and arrays going there and coming back.
+"""Device memory: the client, its devices, and transfers of arrays to and from them.
 
-Devices are numbered alike in all processes that compute together, and a process has the pieces of
-an array that lie on its own.
+All processes that compute together number the devices alike.  A process holds the pieces of an
+array that lie on its own devices.
 
-Invariant: there is one client per process, made when the first array is (two would refuse each
-other's buffers); whatever leaves here is a buffer that only `plait._core.array.Array` holds.
+Invariant: a process has one client, made with its first array, since two clients would refuse each
+other's buffers.  Only `plait._core.array.Array` holds the buffers that this module returns.
 """
 
 from functools import cache, lru_cache, wraps
@@ -24,9 +24,9 @@ from .topologies import Topology, expect_here, topology_of
 
 
 def once(f):
-    """Decorator: like `functools.cache`, but two threads never run `f` at the same time.
+    """Decorate `f` like `functools.cache`, but never run it in two threads at the same time.
 
-    `functools.cache` is no lock: two threads that start together would make two clients, which
+    `functools.cache` takes no lock: two threads that start together would make two clients, which
     refuse each other's buffers.
     """
     memo = cache(f)
@@ -40,13 +40,13 @@ def once(f):
 
 
 def client():
-    """The client of this process."""
+    """Return the client of this process."""
     return _started()[0]
 
 
 @once
 def _started() -> tuple[Any, str]:
-    """Make the client; settings that say which one can not change any more."""
+    """Make the client, and freeze the settings that chose it; return (client, platform)."""
     if config.keep_memory:  # before the client's threads have memory of their own
         keep_freed_memory()
     made, name = _made()
@@ -58,8 +58,11 @@ def _started() -> tuple[Any, str]:
 
 
 def _made() -> tuple[Any, str]:
-    """A new client of the platform that is set, or else of the first that has devices, and its
-    name: clients of all GPUs say that they are "gpu"."""
+    """Return (a new client, the name of its platform).
+
+    The platform is the one that is set, or else the first one with devices.  The name is returned
+    since clients of all GPUs call themselves "gpu".
+    """
     world = member()
     options = (lambda name: {}) if world is None else world.client_options
     for plugin in _plugins_for(config.platform) if config.platform != "cpu" else ():
@@ -72,7 +75,7 @@ def _made() -> tuple[Any, str]:
 
 
 def _plugins_for(name: str | None) -> list[Plugin]:
-    """The plugins of a platform, or all; MissingPlatform if one is named that has none."""
+    """Return the plugins of a platform, or of all for None; MissingPlatform if it has none."""
     found = plugins(asked=name is not None)
     of = [p for p in found if name in (None, p.platform, "gpu" if p.platform in GPUS else None)]
     if name is not None and not of:
@@ -85,7 +88,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
 
 
 def _without(plugin: Plugin, failure: Exception) -> None:
-    """Say that a platform can not be used: an error if it was asked for, else a warning."""
+    """Raise MissingPlatform for a platform that cannot be used if the user set it; else warn."""
     what = f"the plugin for {plugin.platform!r} can not be used: {failure}"
     if config.platform is not None:
         fix = "set plait.config.platform = None to compute on the CPU"
@@ -95,7 +98,7 @@ def _without(plugin: Plugin, failure: Exception) -> None:
 
 @once
 def devices() -> tuple:
-    """The devices of all processes, those of the first process first."""
+    """Return the devices of all processes, those of the first process first."""
     if member() is None:
         return tuple(client().local_devices())
     return tuple(sorted(client().devices(), key=lambda d: (d.process_index, d.id)))
@@ -103,36 +106,37 @@ def devices() -> tuple:
 
 @once
 def local() -> tuple[int, ...]:
-    """Numbers of the devices that this process drives."""
+    """Return the numbers of the devices that this process drives."""
     mine = client().process_index()
     return tuple([i for i, d in enumerate(devices()) if d.process_index == mine])
 
 
 @once
 def first() -> int:
-    """The number of the default device: the first that this process drives."""
+    """Return the number of the default device: the first that this process drives."""
     return local()[0]
 
 
 def started() -> bool:
-    """Whether the devices exist already, so that this process can join others no more."""
+    """Return whether the devices exist, after which this process cannot join others any more."""
     return config.is_frozen("platform")
 
 
 @cache
 def owners(ids: tuple[int, ...]) -> frozenset[int]:
-    """Numbers of the processes that drive these devices."""
+    """Return the numbers of the processes that drive these devices."""
     every = devices()
     return frozenset([every[i].process_index for i in ids])
 
 
 def platform() -> str:
-    """What programs are lowered for: `cpu`, `cuda`, `rocm`, `tpu`, or the name of a plugin."""
+    """Return the platform that programs are lowered for: `cpu`, `cuda`, `rocm`, `tpu`, or a
+    plugin's."""
     return _started()[1]
 
 
 def expect_platform(backend: str | None) -> None:
-    """MissingPlatform unless it is None or the platform of this process."""
+    """Raise MissingPlatform unless it is None or the platform of this process."""
     have = platform()
     known = (have, "gpu") if have in GPUS else (have,)
     if backend is not None and backend not in known:
@@ -144,8 +148,8 @@ def expect_platform(backend: str | None) -> None:
 
 @cache
 def device_list(ids: tuple[int, ...] | None = None, topology: Topology | None = None):
-    """Some devices by number, of a topology if there is one; the default place is the first of this
-    process alone."""
+    """Return some devices by number, of a topology if one is given; by default the first device of
+    this process."""
     all_ = devices() if topology is None else topology.devices
     if ids is None:
         return jaxlib_api.device_list((all_[first()],))
@@ -192,12 +196,11 @@ def default_place() -> tuple[Any, list[Any]]:
 
 
 def put(x: Any, key: Aval | Placed, share: bool = False):
-    """Return a device buffer with a copy of `x`, placed as the dispatch key says.
+    """Return a device buffer with a copy of `x`, placed according to the dispatch key.
 
-    `x` is a numpy array; if the key has a placement, anything will do that has a `shape` and gives
-    numpy arrays for slices of it.
-    For an opaque type `x` has the physical dtype.  With `share` an array of the default place uses
-    the memory of `x` itself, where the runtime can.
+    `x` is a numpy array, of the physical dtype if the type is opaque.  If the key has a placement,
+    `x` may be any object with a `shape` whose slices are numpy arrays.  With `share` an array of
+    the default place uses the memory of `x` itself, where the runtime can.
     """
     if key.placement is None:
         layout, device = default_place()
@@ -207,7 +210,7 @@ def put(x: Any, key: Aval | Placed, share: bool = False):
     layout, slices, there = _pieces_here(key, tuple(x.shape))
     if member_here:
         _expect_same(x, key, there)
-    pieces = [np.array(x[b]) for b in slices]  # forced copies of views fail
+    pieces = [np.array(x[b]) for b in slices]  # the runtime cannot force copies of views
     return jaxlib_api.put_pieces(key.aval.physical, layout, pieces, there)
 
 
@@ -220,10 +223,10 @@ def _pieces_here(key: Placed, shape: tuple[int, ...]) -> tuple[Any, list, list]:
 
 
 def _expect_same(x: Any, key: Any, there: list) -> None:
-    """Raise if an array can not be put here, or has other values in other processes.
+    """Raise if an array cannot be put here, or has other values in other processes.
 
-    What only gives numpy arrays for slices of it is asked for those that are here alone, and may
-    know no others.
+    Values are compared for numpy arrays only.  Other objects need to have only the slices of this
+    process.
     """
     ids, world = key.placement.place.devices, member()
     if not there:
@@ -238,7 +241,7 @@ def _expect_same(x: Any, key: Any, there: list) -> None:
 
 
 def here_of(layout, shape) -> list[tuple[tuple[slice, ...], Any]]:
-    """(slice of an array of `shape`, device) of the devices that this process drives, in order."""
+    """Return (slice of an array of `shape`, device) for each device of this process, in order."""
     every = list(layout._internal_device_list)
     found = list(zip(boxes(layout, shape), every, strict=True))
     if member() is None:
@@ -248,8 +251,11 @@ def here_of(layout, shape) -> list[tuple[tuple[slice, ...], Any]]:
 
 
 def assemble(pieces: list[Any], key: Aval | Placed):
-    """Return the array that consists of these buffers, one on each device in the order of the
-    placement, without copying them: they share its memory."""
+    """Return the array that consists of these buffers, one for each device of the placement in
+    order.
+
+    Nothing is copied: the array and the buffers share memory.
+    """
     for piece in pieces:
         _expect_alive(piece)
     if key.placement is not None:
@@ -258,10 +264,10 @@ def assemble(pieces: list[Any], key: Aval | Placed):
 
 
 def get(buf) -> np.ndarray:
-    """A read-only host view, without a copy where the memory allows.
+    """Return a read-only host view of the array, without a copy where the memory allows.
 
-    `memoryview`, unlike `numpy.asarray`, does not swallow errors of the computation.
-    Raises PlacementError if a part of the array lies in other processes alone.
+    `memoryview`, unlike `numpy.asarray`, does not swallow errors of the computation. Raises
+    PlacementError if a part of the array lies in other processes only.
     """
     if member_here:
         await_ready(buf)
@@ -284,12 +290,12 @@ def get(buf) -> np.ndarray:
 
 
 def is_here(buf) -> bool:
-    """Whether all pieces of an array are on devices of this process."""
+    """Return whether all pieces of an array are on devices of this process."""
     return buf._sharding._internal_device_list.is_fully_addressable
 
 
 def _gathered(buf) -> np.ndarray:
-    """The elements of an array over several processes, if this one has all of them."""
+    """Return the elements of an array over several processes, if this process has all of them."""
     layout, shape = buf._sharding, tuple(buf.aval.shape)
     out, seen = np.empty(shape, buf.aval.dtype), np.zeros(shape, bool)
     for (box, _), piece in zip(here_of(layout, shape), buf._arrays, strict=True):
@@ -322,9 +328,10 @@ def handler(key: Aval | Placed):
 
 
 def move(buf, key: Aval | Placed):
-    """Return a copy of the array of `buf`, placed as the dispatch key says.
+    """Return a copy of the array of `buf`, placed according to the dispatch key.
 
-    The copy goes from device to device if it is divided there as it is here, else through the host.
+    The copy goes from device to device if both placements divide the array alike, else through the
+    host.
     """
     _expect_alive(buf)
     placement = key.placement
@@ -343,7 +350,7 @@ def move(buf, key: Aval | Placed):
 
 
 def _copied(piece):
-    """Return a copy of an array on one device, on the same."""
+    """Return a copy of an array on one device, on the same device."""
     layout = piece._sharding
     return jaxlib_api.copy_to(piece, layout._internal_device_list, layout)
 

@@ -1,10 +1,10 @@
-"""Carriers: transformations that replace values by values with more to them.
+"""Carriers: transformations that replace values by values with additional components.
 
 A lifted value is (form, parts): a hashable static form, and component values of the parent
 interpreter.  Form None is a plain value, carried as itself.  Forward mode carries a tangent,
-mapping an axis, intervals two ends.  The author gives rules for first-order primitives, and
-defines what the methods below ask of forms; core takes the transformation through every operation
-with programs (`plait._core.lift_higher_order`), whoever defined it.
+mapping an axis, intervals two ends.  The author writes rules for first-order primitives, and the
+methods below, which define the forms.  Core takes any such transformation through every operation
+with programs (`plait._core.lift_higher_order`).
 
 Invariant: one rule set serves both ways of running.  Applied while Python runs, rules act on the
 parent's values; applied to a Program, the parent is a Stage and the result a Program.
@@ -41,7 +41,7 @@ expand_rules = RuleTable(
 
 
 class Lifted(Tracer):
-    """A lifted value; `aval` is the type that the user sees."""
+    """A value that a carrier lifted; `aval` is the type that the user sees."""
 
     __slots__ = ("form", "parts")
     form: Form
@@ -59,10 +59,10 @@ def components(xs: Iterable[Any]) -> Iterator[Any]:
 class Carrier(Interpreter):
     """A transformation that lifts values.
 
-    Subclasses set `rules` and `does`, name their static attributes in `fields`, and give `run`,
-    `part_avals` and `coerce`; the other methods have defaults that serve carriers whose
-    components have the shape of the value.  Forms are compared with ==; `join` must be monotone
-    and of finite height (or `widen` must end it).
+    Subclasses set `rules` and `does`, name their static attributes in `fields`, and define `run`,
+    `part_avals` and `coerce`.  The defaults of the other methods serve carriers whose components
+    have the shape of the value.  Forms are compared with ==.  `join` must be monotone and of finite
+    height, or `widen` must end it.
 
     Args:
       parent: the interpreter that rules run under.
@@ -77,14 +77,15 @@ class Carrier(Interpreter):
     """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
     the derivative of the mapped function is the mapped derivative.  Others are erased."""
     heeds: Mapping[str, str] = MappingProxyType({})
-    """Kinds of custom rules that are for this transformation, and what errors call a value that it
-    lifts: {"derivative": "differentiated"}."""
+    """The kinds of custom rules that are for this transformation, each with the participle by which
+    errors describe a lifted value: {"derivative": "differentiated"}."""
     dims: frozenset[str] = frozenset()
-    """Variables of symbolic sizes that it gives values to: it sees every operation that speaks of
-    one of them, whatever its operands (the number of elements of a mean, an iota)."""
+    """Variables of symbolic sizes that this carrier gives values to.  It handles every operation
+    whose types or parameters contain one of them, whatever its operands (the number of elements of
+    a mean, an iota)."""
 
     def __init_subclass__(cls, **options: Any):
-        """Refuse a carrier that has rules and not what applying them asks for.
+        """Refuse a carrier that has rules but lacks a method that applying them needs.
 
         Raises RegistrationError.
         """
@@ -118,7 +119,7 @@ class Carrier(Interpreter):
             setattr(self, name, value)
         self._key: Any = None
 
-    # -- what a subclass says --------------------------------------------------------------
+    # -- methods for subclasses ------------------------------------------------------------
 
     def run(self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Call a rule of the table with its signature, while the parent is current; return its
@@ -141,29 +142,29 @@ class Carrier(Interpreter):
         )
 
     def least(self, aval: Aval) -> Form:
-        """Return the form of values of this type of which nothing is known but that: None, for they
-        may be plain, unless the type itself says that they are not."""
+        """Return the least form that a value of this type can have: None unless the type rules out
+        plain values."""
         return None
 
     def entering(self, aval: Aval, form: Form) -> Form:
-        """Return the form in which a result of a program enters one again, as a carry does, or is
-        stacked as a row: one that the form can be coerced to.
+        """Return the form in which a result of a program becomes its input again, as a carry does,
+        or is stacked as a row; `form` can be coerced to it.
 
-        It is the form itself, but for forms whose components lack the axes of the value.
+        The two differ only for forms whose components lack the axes of the value.
         """
         return form
 
     def collect(self, aval: Aval, parts: tuple[Any, ...], f: Form, g: Form) -> tuple[Any, ...]:
-        """Return the cotangent of a value in form `g`, from that of the value coerced to `f`: the
-        transpose of `coerce`, where `g` is below `f`; else a coercion like any other.
+        """Return the cotangent of a value in form `g`, from that of the value coerced to `f`.
 
-        Without `collect` and `spread`, operations with custom rules for reverse mode have all
-        values whole, and none needs to be collected.
+        Where `g` is below `f` this is the transpose of `coerce`, otherwise a coercion like any
+        other. Carriers without `collect` and `spread` give operations with custom rules for reverse
+        mode all values in the form `whole`, so that no cotangent needs to be collected.
         """
         return self.coerce(aval, parts, f, g)
 
     def spread(self, aval: Aval, parts: tuple[Any, ...], g: Form) -> tuple[Any, ...]:
-        """Return a cotangent in form `g` that, collected, is the plain one with these parts."""
+        """Return a cotangent in form `g` that collects to the plain one with these parts."""
         raise PlaitError(
             f"{type(self).__name__} has a method `collect`, and no method `spread`",
             fix="define it",
@@ -171,7 +172,7 @@ class Carrier(Interpreter):
 
     @property
     def collects(self) -> bool:
-        """Whether cotangents of plain values can be given in other forms (`collect`)."""
+        """True if cotangents of plain values can have other forms (`collect`)."""
         return type(self).collect is not Carrier.collect
 
     def widen(self, aval: Aval, f: Form, g: Form) -> Form:
@@ -185,7 +186,7 @@ class Carrier(Interpreter):
         )
 
     def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
-        """Return, for each component, where it has the axes of the value."""
+        """Return, for each component, the position of each axis of the value in it."""
         return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))
 
     def grow(self, form: Form, axis: int) -> Form:
@@ -200,20 +201,21 @@ class Carrier(Interpreter):
         return form
 
     def concerns(self, axes: frozenset[Any]) -> bool:
-        """Return whether it must see operations that use these axis names, with any operands."""
+        """Return whether it handles operations that use these axis names, whatever their
+        operands."""
         return False
 
     def hidden_by(self, axes: frozenset[Any]) -> "Carrier":
         """Return the same transformation for programs in which something else binds these axes."""
         return self
 
-    # -- what follows ----------------------------------------------------------------------
+    # -- derived methods -------------------------------------------------------------------
 
     def key(self) -> Any:
         """Return the key of lifted programs, which depend on it and on the forms alone.
 
-        It is derived from `fields`: a key that an author wrote by hand and that lacked an attribute
-        would give one carrier the programs of another.
+        It is derived from `fields`.  A key written by hand that lacked an attribute would give one
+        carrier the programs of another.
         """
         if self._key is None:
             self._key = type(self), freeze(self.values)
@@ -319,10 +321,11 @@ class Carrier(Interpreter):
     def _divided(
         self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        """Apply a rule to values whose types say how they are divided over explicit axes.
+        """Apply a rule to values whose types record how they are divided over explicit axes.
 
-        What the rule does on the way is its own affair, unless it is elementwise: its operands'
-        types say nothing, and its results are brought to what the operation's types are.
+        Only an elementwise rule sees these types.  Operands of any other rule are released from
+        them first.  In both cases the results are divided as the type rule of the operation
+        requires.
         """
         types = as_list(prim.infer(tuple([a.aval for a in args]), params))
         if Elementwise not in prim.traits:
@@ -336,7 +339,7 @@ class Carrier(Interpreter):
         return self.lift(x.aval.with_sharding(None), form, tuple(released(parts)))
 
     def _lying(self, x: Any, aval: Aval) -> Any:
-        """Return a result whose components are divided as its type, which this is, says."""
+        """Return a result whose components are divided as its type `aval` requires."""
         form, parts = self.split(x)
         if form is None:
             return lie_as(x, aval.sharding)
@@ -353,8 +356,9 @@ class Carrier(Interpreter):
     def _unowned(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply an operation without lifted operands.
 
-        Python functions among its parameters may close over lifted values, which nobody sees until
-        they are staged and become operands: then it may be ours after all.
+        Python functions among its parameters may close over lifted values.  These appear only when
+        the functions are staged and the values become operands; this carrier then applies the
+        operation.
         """
         assert self.parent is not None
         higher = prim.higher
@@ -371,11 +375,11 @@ class Carrier(Interpreter):
         return out
 
     def refuse_enclosed(self, custom: str, params: dict[str, Any], outs: Sequence[Any]) -> None:
-        """Raise ClosedOver if results of an operation without lifted operands, with rules of a kind
-        that it `heeds`, carry what this transformation adds.
+        """Raise ClosedOver if results of an operation carry components of this transformation,
+        although no operand does; the operation has rules of a kind that it `heeds`.
 
-        The operation is then a function of the user's that was run as it is, and closes over lifted
-        values: its rule was not asked, and what comes out is not what the rule says.
+        The user's function was then run directly, and closes over lifted values: its rule was not
+        used, and the results differ from those of the rule.
         """
         users = [p for p in params.values() if p.__class__ is Deferred]  # the function, its rules
         if len(users) < 2:
@@ -385,10 +389,12 @@ class Carrier(Interpreter):
                 raise enclosed(x, f"{users[0].name}, a function with a rule,", self.heeds[custom])
 
     def _reached_by(self, args: Sequence[Any], params: dict[str, Any]) -> bool:
-        """Return whether functions that are not staged yet close over lifted values of ours.
+        """Return whether functions that are not staged yet close over values that this carrier
+        lifted.
 
-        On arrays they are run here and now.  Not so where an interpreter around us has lifted an
-        operand: it applies their rules where our values can not be used.
+        Operations on arrays run at once, so none is found there.  If an inner interpreter has
+        lifted an operand, that interpreter applies their rules, where the values of this carrier
+        cannot be used.
         """
         if not any(isinstance(a, Tracer) for a in args):
             return False
@@ -404,8 +410,8 @@ class Carrier(Interpreter):
             handle = handle_among(args)
             if handle is not None:
                 return apply_through(self, handle, prim, args, params)
-        # A rule that lifting does not commute with would be wrong on components: the operation is
-        # lifted without it, by what it computes.
+        # A rule that lifting does not commute with would be wrong on components.  The operation is
+        # lifted without the rule, as the function that it computes.
         if higher.custom and higher.custom not in self.commutes:
             prim, params = higher.erase(prim, params)
         token = enter(self.parent)  # type: ignore[arg-type]

@@ -60,10 +60,10 @@ def _equation(program: Program, e: Any, known: set[Any]) -> None:
 
 
 def _wired(said: str, e: Any) -> None:
-    """Refuse an operation with programs two ends of a slot of which have different types.
+    """Refuse an operation with programs if two ends of one slot have different types.
 
-    Operands and results may have another shape than programs see (rows, pieces); along which axes
-    they vary differs by those alone that the operation binds.
+    Operands and results may have other shapes than programs see (rows, pieces).  The axes along
+    which they vary differ only by those that the operation binds.
     """
     w, bound = e.prim.higher.slots(e.params), e.prim.higher.binds(e.params)
     inside: dict[int, Aval] = {}
@@ -100,12 +100,12 @@ def _wired(said: str, e: Any) -> None:
 
 
 def _ruled(said: str, ends: Ends, types: dict[int, Aval]) -> None:
-    """Refuse a custom rule that takes or returns other types than are in its slots, or tangents of
-    these.
+    """Refuse a custom rule whose inputs or outputs have other types than their slots, or tangents
+    of these.
 
-    One that was staged for operands that vary along fewer axes is good: it is evaluated where it is
-    used, and its types follow.  A cotangent may vary along axes that its value does not: it is then
-    summed over the devices along them.
+    A rule that was staged for operands that vary along fewer axes is accepted: it is evaluated
+    where it is used, and its types follow.  A cotangent may vary along axes that its value does
+    not: it is then summed over the devices along them.
     """
     program = ends.rule.made
     for slots, avals in ((ends.inputs, program.in_avals), (ends.outputs, program.out_avals)):

@@ -1,6 +1,6 @@
 """The traced values that Python functions close over.
 
-Invariant: functions are looked at, never called.
+Invariant: functions are inspected, never called.
 """
 
 import functools
@@ -15,17 +15,17 @@ from .staging import entered
 
 def tracers_of(*functions: Any) -> list[Tracer]:
     """Return the traced values in closures, defaults, bound arguments and instances of functions
-    that may be used where they are looked for.
+    that may be used under the current interpreter.
 
     A custom rule is staged long after the call it belongs to, when the interpreters around that
-    call are closed.  What it closes over must therefore be found at the call, without running it,
-    and become operands there.  Which of them it uses shows when it is staged; it may ask any
-    tracer for its type, also one of an interpreter further in, whose value it could not use.
+    call are closed.  So the values that it closes over must be found at the call, without running
+    it, and become operands there.  Staging shows which of them it uses.  The rule may read the type
+    of any tracer, also of one of an inner interpreter, whose value it could not use.
     """
     here = current()
     found: dict[int, Tracer] = {}
     for x in _reachable(functions):
-        if isinstance(x, Handle):  # who reads one late is told so; most are reached, and never read
+        if isinstance(x, Handle):  # reading one too late raises by itself
             continue
         usable = not x.by.closed and (is_above(x.by, here) or x.by.thread != here.thread)
         if usable or entered(x, here) is not None:
@@ -51,7 +51,7 @@ def _reachable(roots: tuple[Any, ...]) -> Iterator[Tracer]:
         elif hasattr(x, "__func__"):
             bound = getattr(x, "__self__", None)
             todo += [x.__func__, bound, *getattr(bound, "__dict__", {}).values()]
-        elif isinstance(x, dict):  # whose keys need not have an order, as those of trees have
+        elif isinstance(x, dict):  # not by `children`, which needs keys that can be ordered
             todo += x.values()
         elif isinstance(x, list | tuple | set | frozenset):
             todo += x

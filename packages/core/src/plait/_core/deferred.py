@@ -1,10 +1,10 @@
 """Functions and rules of the user that are staged late, or not at all.
 
 Applied at once, the user's Python runs on values, and may branch on them.  Under staging a rule
-becomes a program only when somebody asks for it: a rule often calls the function that it serves,
-and staging it with that function would never end.
+becomes a program only when a transformation needs it.  A rule often calls the function that it
+serves, and staging both together would never end.
 
-Invariant: what is known about a call belongs to the call and not to the function.
+Invariant: facts about a call are stored with the call and not with the function.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -23,10 +23,13 @@ __all__ = ["Deferred", "rule_thunk", "settled"]
 class Deferred:
     """A flat Python function, values to values, that is not staged yet.
 
-    symbolic: it is a rule whose first argument says which of its values are known to be zero, and
-    are therefore left out.
-    static: arguments that the user's function is given and that are no values of `f`; they may be
-    traced, or hold what is.
+    Args:
+      f: the function of values.
+      user: the user's function that `f` calls.
+      symbolic: True for a rule whose first argument marks the values that are known to be zero and
+        are therefore left out.
+      static: arguments of the user's function that are not values of `f`; they may be traced, or
+        contain traced values.
     """
 
     __slots__ = ("f", "name", "user", "symbolic", "static")
@@ -41,14 +44,14 @@ class Deferred:
         return f"<function {self.name}>"
 
     def tracers(self) -> list[Any]:
-        """Return the traced values that it closes over, or has among its static arguments, as far
-        as they may be used here."""
-        held = [getattr(x, "__dict__", None) for x in self.static]  # an object that is no tree
+        """Return the traced values in its closure and static arguments that may be used here."""
+        # A static argument need not be a tree, so its attributes are searched as well.
+        held = [getattr(x, "__dict__", None) for x in self.static]
         return tracers_of(self.user, *self.static, *held)
 
 
 class _Rule(Stage):
-    """Stages a rule, in which named axes are bound as they were where its function was called."""
+    """A stage for a rule, with the named axes bound as they were where its function was called."""
 
     def __init__(self, user: Any, axes: dict[Any, Binding]):
         super().__init__(None, "rule", user)
@@ -66,22 +69,22 @@ def rule_thunk(
     avals: Callable[[], Sequence[Aval]],
     check: Callable[[list[Aval]], None] | None = None,
 ) -> Thunk:
-    """Return a rule that is staged when it is first asked for.
+    """Return a rule that is staged when it is first needed.
 
     Args:
       f: the rule.
       captured: values that the call captured: the first inputs of its program.
-      avals: returns the types of the other inputs; it is asked when the rule is staged.
-      check: is given the types of the results.
+        avals: returns the types of the other inputs; it is called when the rule is staged.
+        check: receives the types of the results.
     """
-    axes = bound_axes()  # of the call: they may be unbound, or others, when the rule is staged
+    axes = bound_axes()  # of the call: the bindings may differ when the rule is staged
     maps = current().maps
 
     def make() -> Program:
         s = _Rule(f.user, axes)
         s.maps = maps  # type: ignore[misc]
-        # The stage has no parent, so nothing can be captured any more.  What the call captured is
-        # entered beforehand, in order: the program then takes it as the call passes it.
+        # The stage has no parent, so it cannot capture anything.  The values that the call
+        # captured are entered beforehand, in the order in which the call passes them.
         for x in captured:
             s.captured[id(x)] = s.var(x.aval, getattr(x, "where", None)), x
         program, found = stage(f.f, avals(), f.name, on=s)
@@ -96,7 +99,7 @@ def rule_thunk(
 def settled(
     program: Deferred, rules: Sequence[Deferred], args: Sequence[Any]
 ) -> tuple[Program, list[Any]]:
-    """Return (the function staged on the arguments, what it and its rules close over).
+    """Return (the function staged on the arguments, the values that it and its rules close over).
 
     The program's inputs are the captured values, then the arguments.
     """
@@ -105,8 +108,8 @@ def settled(
     reached = {id(t): t for r in rules for t in r.tracers()}
     extra = [t for i, t in reached.items() if i not in known]
     if extra:
-        # Captured by rules alone.  The program takes them too, as inputs that it does not read, so
-        # that it and all its rules take the same operands.
+        # Only rules captured these values.  The program takes them too, as inputs that it does not
+        # read, so that it and all its rules take the same operands.
         unused: list[Var] = []
         for t in extra:
             v = Var()

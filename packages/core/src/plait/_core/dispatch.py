@@ -1,17 +1,18 @@
 """Calls of public functions on arrays: one look-up and one run.
 
-Which operations `sum(x, axis=0)` means follows from the type of `x` and from `axis` alone.  So a
-function that is `dispatched` has a table, from types of arrays and static arguments to the compiled
-program of the whole call; its body, in Python, runs when an entry is made, and whenever something
-is being transformed.  What a program is made by is known to a higher layer (`GROUND.plan_with`).
+The types of its operands and its static arguments alone determine which operations a call such as
+`sum(x, axis=0)` means.  So a `dispatched` function has a table, from types of arrays and static
+arguments to the compiled program of the whole call.  Its body, in Python, runs when an entry is
+made, and whenever a transformation is under way.  A higher layer compiles the programs
+(`GROUND.plan_with`).
 
-Invariant: a call gives what the body gives.  What may follow from anything but types and static
-arguments (values, what surrounds the call) has no plan, and the body is asked each time; there is a
-table for each set of settings.
+Invariant: a call returns the result of its body.  A call whose meaning may depend on anything else
+(values, its surroundings) has no plan, and runs the body each time.  Each set of settings has a
+table of its own.
 """
 
 # pyright: reportPrivateUsage=false
-# (arrays are taken apart and put together here without a call: see `plait._core.array`)
+# (for speed, arrays are taken apart and put together here without a call; see `array.wrap`)
 
 import functools
 from collections.abc import Callable
@@ -30,17 +31,17 @@ from .interpreter import GROUND, current
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST = 4096
-"""The most entries of a table: shapes that change all the time start again."""
+"""The largest size of a table: one that is full, as under ever-changing shapes, is emptied."""
 
 
 class Plan(NamedTuple):
-    """How calls with arguments of some types are done.
+    """A plan: the way to execute calls with arguments of some types.
 
     Attributes:
-      run: the executable, a function of buffers; None if the body is to be asked each time.
+      run: the executable, a function of buffers; None if the body must run each time.
       handlers: receive its results.
-      aval: the type of the result, where that is one array.
-      build: makes the results from their buffers, where it is not.
+      aval: the type of the result, if the result is one array.
+      build: makes the results from their buffers in all other cases.
     """
 
     run: Callable[[list[Any]], Any] | None = None
@@ -50,11 +51,12 @@ class Plan(NamedTuple):
 
 
 _ASKED = Plan()
-"""The body is asked each time."""
+"""The plan of calls that run the body each time."""
 
 
 class _StaticKinds(dict[type, bool]):
-    """Whether arguments of a class are static: what class and equality tell apart."""
+    """{class: True} for classes of static arguments: those whose class and equality identify
+    them."""
 
     def __missing__(self, kind: type) -> bool:
         if issubclass(kind, type | np.dtype | Enum):
@@ -92,19 +94,19 @@ def dispatched(
     floats: bool = False,
     arrays: frozenset[str] = frozenset(),
 ) -> Any:
-    """Decorator: calls of `f` on arrays are found in a table, where an entry can be made.
+    """Decorate `f` so that its calls on arrays are found in a table, where an entry can be made.
 
     Args:
-      f: a function of arrays, or lists of them, and static arguments, by position or by name.  What
-        it does must follow from the types of the former and the values of the latter; it must not
-        look at values of arrays, even to check them.
-      body: what entries are made of, if not of `f` itself.
-      numbers: what Python numbers are that are given by position: "static" arguments, as all that
-        is given by name; "operands", as arrays are (their values must not matter to what is done);
-        or "asked": with them `f` is called each time.
-      floats: whether floats that are given by name are static, too, by their bits: of functions
-        that are compiled for each of them; else `f` is called each time.
-      arrays: names of arguments that are arrays, also where a number is given for one: `f` is
+      f: a function of arrays, or lists of them, and static arguments, by position or by name.  Its
+        operations must follow from the types of the arrays and the values of the static arguments.
+        It must not look at values of arrays, even to check them.
+      body: the function to compile entries from, if not `f` itself.
+      numbers: the role of Python numbers given by position.  "static": static arguments, as all
+        that are given by name.  "operands": arrays, whose values must not matter to the operations.
+        "asked": `f` is called each time.
+      floats: True if floats that are given by name are static too, by their bits, for functions
+        that are compiled for each of them; otherwise `f` is called each time.
+      arrays: names of arguments that are arrays, even where a number is given for one.  `f` is
         called each time that one of them is given by name.
     """
     if f is None:
@@ -112,13 +114,13 @@ def dispatched(
             dispatched, body=body, numbers=numbers, floats=floats, arrays=arrays
         )
     tables: dict[Any, dict[tuple[Any, ...], Plan]] = {}
-    """By settings, whose changes cost no plan: who goes back to others finds what he had."""
+    """A table for each set of settings: restoring earlier settings restores their plans."""
     table = tables.setdefault(config.state, {})
     number = GROUND.number if numbers == "operands" else None
     excluded = () if numbers == "static" else (int, float)
     of_static = _static_kinds
 
-    # Public functions are borders (`plait._base.tracebacks`); this one is that of `f`, too.
+    # Public functions are borders (`plait._base.tracebacks`); this one is the border of `f`, too.
     def function(*args: Any, **kwargs: Any) -> Any:
         if current() is not GROUND:
             try:
@@ -146,7 +148,7 @@ def dispatched(
                         else:
                             raise TypeError
                 elif kind in excluded:
-                    bufs.append(number(a))  # type: ignore[misc]  # where there is none it is asked
+                    bufs.append(number(a))  # type: ignore[misc]  # None raises TypeError: no plan
                     key.append(kind)
                 elif of_static[kind]:
                     key += kind, a
@@ -176,7 +178,7 @@ def dispatched(
                 found = GROUND.plan(body or f, args, kwargs, number is not None)
                 table[tuple(key)] = found
         except (TypeError, AttributeError, OverflowError):
-            pass  # what is neither, a deleted array, or too large a number
+            pass  # not an argument of these kinds, a deleted array, or too large a number
         run, handlers, out, build = found
         if run is None:
             try:
@@ -192,7 +194,7 @@ def dispatched(
             return build(outs)
         r = Array()
         r._buf = outs[0]
-        r.aval = r.key = out  # type: ignore[assignment]  # it is one array's
+        r.aval = r.key = out  # type: ignore[assignment]  # `out` is the type of one array
         return r
 
     def changed() -> None:

@@ -1,14 +1,15 @@
-"""How the results of an operation are divided over the explicit axes of a mesh.
+"""The division of an operation's results over the explicit axes of a mesh.
 
-Types say it (`Aval.sharding`), and a package that has meshes says how it follows from the types of
-operands (`Division.results`).  Type rules see none of it, so that none has to know; results of
-operations with programs are divided as their programs say, by their wiring.
+Types record it (`Aval.sharding`).  A package that has meshes derives it for results from the types
+of operands (`Division.results`).  Type rules see types without it.  Results of operations with
+programs are divided as the results of their programs, by their wiring.
 
-What a carrier's rule, or one for transposition, does with an operation is not what the user wrote,
-and is free of his types: its operands are `released`, and its results brought to what types say.
+The user did not write the operations of a carrier's rule, or of a rule for transposition, so the
+user's types do not constrain them.  Their operands are `released`, and the results are brought to
+the types of the operation.
 
-Invariant: types without a division cost nothing here, and an operation on such operands has results
-without one, unless it says where its result is.
+Invariant: types without a division cost nothing here.  An operation on operands without one has
+results without one, unless its parameters set one.
 """
 
 from collections.abc import Sequence
@@ -40,8 +41,8 @@ def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any
 
 
 def of_programs(higher: Wiring | None, params: dict[str, Any], outs: Any) -> Any:
-    """Return the types of the results of an operation with programs: what its programs say, with
-    the axes that these do not see whole."""
+    """Return the types of the results of an operation with programs: the types in its programs,
+    with the axes that these do not see added."""
     if higher is None or not isinstance(outs, tuple | list):
         return outs
     w = higher.slots(params)
@@ -84,7 +85,7 @@ def with_axis(aval: Aval, axis: int, size: Any, names: tuple[str, ...] = ()) -> 
 
 
 def lie_as(x: Any, sharding: Division | None) -> Any:
-    """Return the value divided so; with None in a type that says nothing of it."""
+    """Return the value with this division in its type; None removes the division."""
     have = x.aval.sharding
     if have is sharding or have == sharding:
         return x
@@ -94,5 +95,5 @@ def lie_as(x: Any, sharding: Division | None) -> Any:
 
 
 def released(xs: Sequence[Any]) -> list[Any]:
-    """Return values whose types say nothing of how they are divided."""
+    """Return the values, with types that record no division."""
     return [x if x.aval.sharding is None else lie_as(x, None) for x in xs]

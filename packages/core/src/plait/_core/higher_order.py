@@ -1,10 +1,10 @@
 """The wiring of an operation with programs: which value goes where.
 
-By its `Wiring` every transformation that lifts values passes through an operation, and printers,
-checkers and lowering find its programs, without knowing the operation.
+Transformations that lift values pass through an operation by its `Wiring`, without other knowledge
+of it.  Printers, checkers and lowering find its programs by the same means.
 
-Invariant: a slot is a place a value can be; two ends of one wire are one slot (a loop's carry
-going in and coming out; the results of all branches).
+Invariant: a slot is a place where a value can be.  All ends of one wire are one slot (a loop's
+carry going in and coming out; the results of all branches).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from .._types.avals import NOWHERE, Aval
 
 
 class Part(NamedTuple):
-    """One component of a lifted value: its type, and where it has the axes of the value.
+    """One component of a lifted value: its type, and the position of the value's axes in it.
 
     `at[i]` is the component's axis that is axis `i` of the value; None if it lacks it.
     """
@@ -36,46 +36,50 @@ class Part(NamedTuple):
 class Ends(NamedTuple):
     """A custom rule, and the slots that its inputs and outputs belong to.
 
-    The rule is a Thunk, or has a method `lift(carrier, ends, forms, before)`, which returns the
-    rule on components for a transformation with these forms in its slots; `before` is the lifted
-    rule in front of it.
+    The rule is a Thunk, or has a method `lift(carrier, ends, forms, before)`.  That method returns
+    the rule on components for a transformation with these forms in its slots; `before` is the
+    lifted rule that runs before this one.
 
-    An Ellipsis stands for all inputs or outputs that are left (residuals, whose number is known
-    only when the rule is made): as outputs they keep the forms that they come in, as inputs they
-    have those of the rule in front, whose residuals they are.
+    An Ellipsis stands for all remaining inputs or outputs: residuals, whose number is known only
+    when the rule is made.  As outputs they keep the forms that they come in.  As inputs they have
+    the forms of the residuals of the rule before.
     """
 
     rule: Any
     inputs: tuple[int | EllipsisType, ...]
     outputs: tuple[int | EllipsisType, ...]
     reverse: tuple[int, ...] = ()
-    """Of a rule for reverse mode, the slots of results whose cotangents are among its inputs.  Its
-    outputs are cotangents, too: one that is lifted, of a value that is plain, is `collect`ed, for
-    the value was used by every part of the whole; and that of a plain result is `spread`."""
+    """For a rule for reverse mode, the slots of results whose cotangents are among its inputs.
+
+    Its outputs are cotangents, too.  A lifted cotangent of a plain value is `collect`ed, since
+    every part of the whole (every mapped example, say) used that value.  A plain cotangent of a
+    plain result is `spread`."""
     along: Callable[[Any, int], Any] | None = None
-    """Of such a rule, `along(program, k)`: what its outputs change by as input `k` does, a program
-    of the inputs and the change."""
+    """For a rule for reverse mode, `along(program, k)` returns the derivative of its outputs along
+    input `k`: a program of the inputs and the change of that input."""
 
 
 class Slots:
-    """The slots of an operation: of its operands, its results, and the ends of its programs.
+    """The slots of an operation's operands, of its results, and of the inputs and outputs of its
+    programs.
 
     Args:
       operands, outputs: the slot of each operand and of each result.
       bodies: (program, slots of its inputs, slots of its outputs) for each program.
       count: the number of slots.
-      mapped: {slot: axes} that operands and results have and programs do not see (scan: axis 0
-        of its rows and stacked results; a comparator sees elements: all axes).
+      mapped: {slot: axes} that operands and results have and programs do not see (scan: axis 0 of
+        its rows and stacked results; a comparator sees elements: all axes).
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
-      rules: `Ends` of custom rules, which are lifted when somebody asks for them.
-      whole: whether every slot takes the form that any value of its type can have, if one is
-        lifted (a rule that recovers operands from results gives them in the form of the results).
-      within: {slot: axes of a mesh} along which programs see operands vary that are the same
-        outside, since the operation binds them (shard_map: the axes that it divides an operand
-        over).
-      declared: {slot: axes of a mesh} along which operands that no program sees, and results, vary
-        by the operation's parameters; operands that vary along others make every result vary.
+      rules: `Ends` of custom rules, which are lifted when they are first needed.
+      whole: True if, once one slot is lifted, every slot takes the form that any value of its type
+        can have.  A rule that recovers operands from results needs it: it gives them in the form of
+        the results.
+      within: {slot: axes of a mesh} along which operands vary inside programs but not outside,
+        since the operation binds these axes (shard_map: the axes that it divides an operand over).
+      declared: {slot: axes of a mesh} along which results, and operands that no program sees, vary
+        by the operation's parameters.  Such operands that vary along other axes make every result
+        vary.
 
     `seen` are the slots that programs take their inputs from.
     """
@@ -115,8 +119,8 @@ class Wiring:
     """
 
     custom: str = ""
-    """The kind of custom rule it carries ("derivative", ...): transformations that commute with
-    that kind keep it, others see the operation without its rule (`erase`)."""
+    """The kind of custom rule that it carries ("derivative", ...).  Transformations that commute
+    with that kind keep the rule; others apply the operation without it (`erase`)."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         """Return the slots of an operation with these parameters."""
@@ -137,7 +141,7 @@ class Wiring:
 
         Args:
           programs: one for each body, then one for each rule.
-          parts: what slot `s` is now; as seen from outside for operands and results.
+            parts: the components of each slot now, as seen from outside for operands and results.
           operands: the components of all operands, in order.
           extra: values that every program now takes in front of its inputs.
         """
@@ -146,8 +150,13 @@ class Wiring:
     def returned(
         self, params: dict[str, Any], parts: list[tuple[Part, ...]], values: Sequence[Any]
     ) -> Sequence[Any]:
-        """Return the components of all results, as `parts` describes them, of what the operation
-        of `rebuild` gave; `params` are those before."""
+        """Return the components of all results, as described by `parts`.
+
+        Args:
+          params: the parameters before `rebuild`.
+          parts: the components of each slot, as in `rebuild`.
+          values: the results of the rebuilt operation.
+        """
         return values
 
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
@@ -159,25 +168,28 @@ class Wiring:
         return False
 
     waits: bool = False
-    """Whether it may stay `pending` in a program that is transposed before anything else is done
-    with it; then its functions are run when that happens, on values."""
+    """True if it may stay `pending` in a program that is transposed before any other use.  The
+    transposition then runs its functions on values."""
 
     def settle(
         self, params: dict[str, Any], args: Sequence[Any]
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         """Stage the Python functions among the parameters; return (operands, parameters).
 
-        What they close over is added to the operands.  It can not stay inside: a program is
-        closed, and transformations that pass through later see operands only, so a derivative
-        with respect to a captured value would be lost without a word.
+        The values that they close over are added to the operands.  They cannot stay inside: a
+        program is closed, and transformations that pass through later see operands only.  A
+        derivative with respect to a captured value would be lost silently.
         """
         return args, params
 
     def fewer(
         self, params: dict[str, Any], used: Sequence[bool]
     ) -> tuple[Any, dict[str, Any], int] | None:
-        """Return (primitive, parameters, n) of a cheaper operation whose results are the first `n`
-        of this one, if no others are used; None if there is none."""
+        """Return (primitive, parameters, n) of a cheaper operation with the first `n` results of
+        this one.
+
+        None if it has no such form, or if results beyond the first `n` are used.
+        """
         return None
 
     def erase(self, prim: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -191,9 +203,11 @@ def width(parts: Iterable[tuple[Part, ...]]) -> int:
 
 
 def deciding(w: Slots, levels: Sequence[frozenset[str]]) -> frozenset[str]:
-    """Return the axes of a mesh along which varies what decides, and what no program sees, beyond
-    what the operation declares of it: all values inside vary along these axes.
+    """Return the axes of a mesh along which all values inside an operation vary.
 
-    `levels` are the axes along which the value of each slot varies."""
+    These are the axes along which plain slots (predicates) vary, and operands that no program sees,
+    beyond the axes that the operation declares for them.  `levels` are the axes along which the
+    value of each slot varies.
+    """
     unseen = [levels[s] - w.declared.get(s, NOWHERE) for s in w.operands if s not in w.seen]
     return NOWHERE.union(*unseen, *(levels[s] for s in w.plain))

@@ -1,12 +1,12 @@
-"""Interpreters give meaning to primitives, one application at a time.
+"""Interpreters: they give meaning to primitives, one application at a time.
 
-Dispatch is by context: `prim.bind(...)` asks the current interpreter, which looks at the operands
+Dispatch is by context: `prim.bind(...)` calls the current interpreter, which looks at the operands
 it owns, and runs a rule under its parent.
 
-Invariant: `interpreter.apply` may be called under any current interpreter and leaves it
-unchanged; what a rule does, it does under the interpreter's parent.  A tracer belongs to exactly
-one interpreter, and using it after that interpreter is closed, or below the rules it serves, is
-an error that names the line which made it.
+Invariant: `interpreter.apply` may be called under any current interpreter and leaves it unchanged;
+its rules run under the interpreter's parent.  A tracer belongs to exactly one interpreter.  Using
+it after that interpreter is closed, or below the rules it serves, is an error that names the line
+which made it.
 """
 
 import copyreg
@@ -35,7 +35,7 @@ from .higher_order import Wiring
 Params = dict[str, Any]
 """The static parameters of an operation, by name."""
 Location = Any
-"""A location token of `plait._base.source`: jaxlib's, and opaque; None if nothing is known."""
+"""A location token of `plait._base.source`: jaxlib's, and opaque; None if it is unknown."""
 
 
 class Operation(Protocol):
@@ -64,10 +64,10 @@ class Operation(Protocol):
 
 
 class Value:
-    """What primitives take: an array, a literal, or a value that is traced.
+    """An operand of primitives: an array, a literal, or a traced value.
 
-    Its operators and methods apply primitives, which are defined in terms of values: `receive`
-    adds them to the class when the primitives exist.
+    Its operators and methods apply primitives, which are defined in terms of values: `receive` adds
+    them to the class when the primitives exist.
     """
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class Value:
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype gives way to that of other operands, as a Python number's does."""
+        """True if the dtype adapts to that of other operands, as a Python number's does."""
         return self.aval.weak_type
 
     def __len__(self) -> int:
@@ -116,29 +116,29 @@ class Value:
 
 
 class Interpreter:
-    """Gives primitives a meaning: subclasses define `apply`."""
+    """Base of the objects that give primitives a meaning: subclasses define `apply`."""
 
     parent: "Interpreter | None" = None
     beside: "Interpreter | None" = None
-    """A stage where it records what it does not do now; values of that stage are valid here too."""
+    """A stage that records the operations deferred here; its values are valid here too."""
     closed: bool = False
     depth: int = 0
     thread: int = 0
     staging: bool = False
-    """Whether what is applied ends in a Program, here or in an interpreter further out."""
+    """True if applied operations end in a Program, here or in an interpreter further out."""
     at_once: bool = False
-    """Whether what is applied is done now, and users see arrays, as on the ground."""
+    """True if applied operations run at once, and users see arrays, as on the ground."""
     keeps_fused: bool = False
-    """Whether functions of ours that are `fused` into one program are applied as one: what is
-    inside of them is no business of users."""
+    """True if Plait's own functions that are `fused` into one program are applied as one operation,
+    so that users do not see the operations inside."""
     sizes: ClassVar[dict[Any, Any]] = {}
     """The sizes of the named axes that it binds."""
     typed_axes: frozenset[Any] = frozenset()
-    """The named axes that it binds of which types say whether a value varies along them
+    """The named axes that it binds for which types record whether a value varies along them
     (`Aval.vma`)."""
     copies: bool = False
-    """Whether it does for many examples at once what its function does for one: what acts on
-    something outside would act once, and not once for each."""
+    """True if one application of an operation serves many examples: an effect on something outside
+    would happen once instead of once for each example."""
 
     does: str = "evaluate"
     """The name of the transformation, as users know it."""
@@ -147,7 +147,7 @@ class Interpreter:
     maps: "tuple[Interpreter, ...]" = ()
     """The interpreters around it, and itself, that name sizes, outermost first."""
     sizes_read: dict[str, Dim]
-    """Of one that names sizes: those that users have read."""
+    """For an interpreter that names sizes, those that users have read."""
 
     @property
     def kind(self) -> type["Interpreter"]:
@@ -162,24 +162,24 @@ class Interpreter:
         )
 
     def joins(self, name: Any) -> Hashable:
-        """Return what a named axis that it binds is an axis of, if one collective can be along
-        several axes of that; None if each is bound alone."""
+        """Return the object that a named axis of this interpreter is an axis of, if one collective
+        can run along several axes of that object; None if each axis is bound alone."""
         return None
 
     def names_size(self, name: str) -> bool:
-        """Return whether it, one of the `maps`, gave a size its name."""
+        """Return whether this interpreter, one of the `maps`, gave a size its name."""
         return False
 
     def outside(self, x: "Tracer") -> Any:
-        """Return what a value of this interpreter is outside of it; the value itself if it is
-        nothing there, since it carries what the transformation adds."""
+        """Return the value that `x` stands for outside of this interpreter; `x` itself if it
+        carries what the transformation adds."""
         return x
 
     @property
     def recorders(self) -> tuple[Any, ...]:
-        """The stages that record what is applied here, innermost first.
+        """The stages that record the operations applied here, innermost first.
 
-        A stage gives what it records the source line `where`, unless that is None.
+        Equations get a stage's source line `where`, unless that is None.
         """
         above = self.parent.recorders if self.parent is not None else ()
         return above if self.beside is None else (*self.beside.recorders, *above)
@@ -228,8 +228,10 @@ class Tracer(Value):
         return size
 
     def _owned(self, d: Any) -> Any:
-        """Return a size as users read it: it belongs to the maps that named it, and is one object
-        in all of a map."""
+        """Return a size as users read it: it belongs to the maps that named it.
+
+        Within a map, equal sizes are one object.
+        """
         maps = [m for m in self.by.maps if any(map(m.names_size, d.variables))]
         if not maps:
             return d
@@ -245,7 +247,7 @@ class Tracer(Value):
     def concrete(self) -> Any:
         """Return the value with known elements that it stands for now.
 
-        Raises ConcretizationError where the elements are not known (under jit), and
+        Raises ConcretizationError if the elements are not known (under jit), and
         UnexpectedTracerError after its transformation has ended.
         """
         if self.by.closed:
@@ -295,9 +297,10 @@ class Tracer(Value):
         return memoryview(self.plain("memoryview()").numpy())
 
     def plain(self, what: str) -> Any:
-        """Return the array that this stands for, where it depends on nothing that is transformed.
+        """Return the array that this stands for, if it does not depend on anything that is
+        transformed.
 
-        Raises the error of `lost` for any other value, taken out by `what`.
+        Raises the error of `lost`, with the operation `what`, for any other value.
         """
         if not self.by.closed:
             value = self.by.outside(self)
@@ -306,11 +309,11 @@ class Tracer(Value):
         raise self.lost(what)
 
     def lost(self, what: str) -> ConcretizationError | UnexpectedTracerError:
-        """Return the error for taking the value out of its transformation, by `what`.
+        """Return the error for taking the value out of its transformation, by the operation `what`.
 
-        Branching on a value is harmless, and `bool`, `int` and indexing are allowed where there is
-        one.  Computing with it behind our back (`numpy.sin(float(x))`) would silently drop what the
-        transformation carries along: a gradient would be 0."""
+        Branching on a value is harmless, so `bool`, `int` and indexing are allowed where it is
+        known. Computing with it outside of Plait (`numpy.sin(float(x))`) would silently drop the
+        components that the transformation carries along: a gradient would be 0."""
         if self.by.closed:
             return escaped(self, what, None)
         return ConcretizationError(
@@ -335,18 +338,18 @@ _OF_ARRAYS = {
     "is_deleted", "is_fully_addressable", "is_fully_replicated", "is_ready", "numpy",
     "on_device_size_in_bytes", "sharding", "unsafe_buffer_pointer",
 }  # fmt: skip
-"""What only arrays have."""
+"""Attributes that only arrays have."""
 
 
 class Evaluate(Interpreter):
-    """The ground, current where no transformation is under way: it does primitives at once.
+    """The ground, current where no transformation is under way: it applies primitives at once.
 
-    How to execute one is known to a higher layer, which calls `GROUND.execute_with`; likewise how
-    calls of functions of arrays are planned (`plait._core.dispatch`).
+    A higher layer executes them, and calls `GROUND.execute_with`.  It also plans calls of functions
+    of arrays (`plait._core.dispatch`).
 
     Attributes:
       number: returns the buffer of a Python number; OverflowError if it is too large.
-      plan: returns how calls of a function with such arguments are done.
+      plan: returns the plan of calls of a function with such arguments.
     """
 
     number: Callable[[Any], Any]
@@ -359,10 +362,10 @@ class Evaluate(Interpreter):
 
     def execute_with(self, executor: Callable[[Any, Any, Params], Any]) -> None:
         """Apply primitives by calling `executor(prim, args, params)`."""
-        self.apply = executor  # type: ignore[method-assign]  # on the instance: nothing is bound per call
+        self.apply = executor  # type: ignore[method-assign]  # on the instance, to bind nothing
 
     def plan_with(self, number: Callable[[Any], Any], plan: Callable[..., Any]) -> None:
-        """Plan calls of functions of arrays by these; see the attributes."""
+        """Plan calls of functions of arrays with these functions; see the attributes."""
         self.number, self.plan = number, plan
 
     def __reduce__(self) -> str:
@@ -375,10 +378,10 @@ _entered: "ContextVar[_Entry | None]" = ContextVar("plait.entered", default=None
 
 
 def _pickled(variable: ContextVar[Any]) -> tuple[Any, ...]:
-    """Reduce a context variable of this module to its name; others can not be pickled.
+    """Reduce a context variable of this module to its name; others cannot be pickled.
 
-    Transformed functions that are pickled by their contents (by cloudpickle) name `current`, a
-    method of such a variable."""
+    Cloudpickle pickles transformed functions by their contents, which include `current`, a method
+    of such a variable."""
     for name, own in (("_current", _current), ("_entered", _entered)):
         if variable is own:
             return _unpickled, (name,)
@@ -395,8 +398,8 @@ enter = _current.set
 leave = _current.reset
 
 
-# Blocks that every rule and every stage opens are classes: a generator for each takes nine calls of
-# Python where these take three.
+# Every rule and every stage opens such a block, so blocks are classes: a generator takes nine calls
+# of Python where a class takes three.
 
 
 def use(interpreter: Interpreter) -> "_Entry":
@@ -405,12 +408,13 @@ def use(interpreter: Interpreter) -> "_Entry":
 
 
 def opened(interpreter: Interpreter) -> "_Entry":
-    """Make an interpreter current for a `with` block, then close it: its tracers have escaped."""
+    """Make an interpreter current for a `with` block, then close it: its tracers are invalid
+    after."""
     return _Opened(interpreter)
 
 
 class _Entry:
-    """An interpreter that is entered, and what was entered before it."""
+    """An interpreter that is entered, and the entry before it."""
 
     __slots__ = ("below", "interpreter", "tokens")
 
@@ -423,11 +427,11 @@ class _Entry:
         return self.interpreter
 
     def __exit__(self, *_: Any) -> None:
-        """Make current what was before; raise PlaitError if another interpreter is current now.
+        """Make the interpreter before it current; raise PlaitError if another one is current now.
 
-        A generator that is suspended inside of `use(...)` may be collected long after, in the midst
-        of something else.  Putting back what was current *then* would leave a dead interpreter in
-        place for good, so unless this entry is still among those that are entered nothing changes.
+        A generator that is suspended inside of `use(...)` may be collected much later, during
+        something else.  Restoring the interpreter of *then* would leave a dead interpreter current
+        for good.  So nothing changes unless this entry is still among those that are entered.
         """
         top = _entered.get()
         in_order = top is self and current() is self.interpreter
@@ -462,7 +466,8 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
 
 
 def with_lines() -> "_Lines":
-    """Give the current interpreter's recorders, whose `where` may be set; put it back after."""
+    """Give the recorders of the current interpreter for a block that sets their `where`, and
+    restore it at the end."""
     return _Lines()
 
 
@@ -481,11 +486,11 @@ class _Lines:
 
 @contextmanager
 def naming(name: str) -> Generator[None, None, None]:
-    """Put a name before the source locations of what is recorded in a `with` block.
+    """Put a name before the source locations of equations recorded in a `with` block.
 
-    Names show where a lowered program is read with its locations, outermost first and with slashes
-    between them.  They are given at the end of the block, all at once: nothing stands between an
-    operation and its interpreter.
+    The locations of a lowered program show the names, outermost first and with slashes between
+    them.  They are set at the end of the block, all at once, so that applying an operation costs
+    nothing more.
     """
     stages = [s for s in current().recorders if hasattr(s, "eqns")]
     before = [len(s.eqns) for s in stages]
@@ -500,7 +505,7 @@ def naming(name: str) -> Generator[None, None, None]:
 
 
 def escaped(x: Tracer, user: str, where: Location) -> UnexpectedTracerError:
-    """Return the error for a tracer whose interpreter has ended."""
+    """Return the error for using a tracer after its interpreter has ended."""
     return UnexpectedTracerError(
         f"{user} was given {x!r}, which outlived {x.by.title()}.\n"
         f"  It was created on line {user_line(x.where)}, while the function being traced was "
@@ -521,8 +526,8 @@ def inverted(x: Tracer, user: str, by: str) -> UnexpectedTracerError:
 
 
 def enclosed(x: Value, function: str, how: str) -> ClosedOver:
-    """Return the error for a value that is being transformed, and comes into a function with a rule
-    for that transformation from outside: the rule would not take it along.
+    """Return the error for a function with a rule that closes over a value that is being
+    transformed: the rule would drop it.
 
     Args:
       function: names the function.
@@ -536,12 +541,13 @@ def enclosed(x: Value, function: str, how: str) -> ClosedOver:
 
 
 def stray(prim: object, args: Iterable[Any], by: Interpreter) -> Interpreter:
-    """Return the interpreter to run in where a tracer that it does not own came to `by`.
+    """Return the interpreter to apply an operation in, after `by` received a tracer it does not
+    own.
 
-    That is the tracer's own, if it is open and of another thread (one that was started within a
-    transformation begins at the ground again).  In the same thread it is an error: the tracer came
-    from above, by a rule that closes over a value of the level it serves.  Sending it back up would
-    give a value that looks right and has lost its derivative.
+    That is the tracer's own interpreter, if it is open and of another thread: a thread that was
+    started within a transformation begins at the ground.  In the same thread it is an error: a rule
+    closes over a value of the level that it serves.  Sending that value back up would give a result
+    that looks right and has lost its derivative.
     """
     found = [a for a in args if isinstance(a, Tracer) and a.by is not by]
     x = max(found, key=lambda a: a.by.depth)
@@ -553,7 +559,7 @@ def stray(prim: object, args: Iterable[Any], by: Interpreter) -> Interpreter:
 
 
 def admitted_sizes(x: Any) -> Any:
-    """Return a size, or a tuple of anything, whose sizes have no owners, from a user's.
+    """Return a user's size, or a tuple of anything, with the owners of sizes removed.
 
     Raises UnexpectedTracerError for the size of a map that has ended.
     """
@@ -578,5 +584,5 @@ def is_above(by: Interpreter, start: Interpreter | None) -> bool:
 
 
 def as_list(out: Any) -> list[Any]:
-    """Return what a rule gave as a list of results: a single value is a list of one."""
+    """Return the results of a rule as a list: a single value becomes a list of one."""
     return [*out] if isinstance(out, tuple | list) else [out]  # type: ignore[misc]

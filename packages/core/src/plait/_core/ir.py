@@ -1,12 +1,12 @@
 """Programs: closed, typed, first-order.
 
-A Program takes inputs, applies equations in order and returns outputs.  Sub-programs are
-parameters of higher-order primitives.  Arrays that a staged function closed over are its
-constants; values of other interpreters became inputs.
+A Program takes inputs, applies equations in order and returns outputs.  Sub-programs are parameters
+of higher-order primitives.  Arrays that a staged function closed over are its constants; values of
+other interpreters became inputs.
 
 Invariant: an equation reads inputs, constants, literals and results of earlier equations only.
-Variables are the tracers they were staged as.  What others derive from a program they keep on it
-(`derived`), and it dies with it.
+Variables are the tracers they were staged as.  Other modules keep values derived from a program on
+it (`derived`), and these die with it.
 """
 
 import weakref
@@ -62,14 +62,14 @@ class Program:
 
     Attributes:
       inputs: variables.
-      consts: (variable, Array) pairs; of a program that is only looked at (`make_program`) also
-        pairs of a variable and a value of a transformation under way.
+        consts: (variable, Array) pairs.  In a program for inspection only (`make_program`) the
+          value may also belong to a transformation under way.
       eqns: equations in order.
       outputs: variables and literals.
-      name: of the function it was staged from.
+      name: the name of the function it was staged from.
       axes: names of axes that its equations use and do not bind.
       effects: side effects of running it.
-      derivations: what others derived from it; see `derived`.
+      derivations: values derived from it; see `derived`.
     """
 
     __slots__ = (
@@ -109,17 +109,17 @@ class Program:
 
     @property
     def in_avals(self) -> list[Aval]:
-        """Types of the inputs."""
+        """The types of the inputs."""
         return [v.aval for v in self.inputs]
 
     @property
     def out_avals(self) -> list[Aval]:
-        """Types of the outputs."""
+        """The types of the outputs."""
         return [v.aval for v in self.outputs]
 
     @property
     def jaxpr(self) -> "Program":
-        """The program itself, where programs written for JAX ask for the equations."""
+        """The program itself; programs written for JAX read the equations from this attribute."""
         return self
 
     @property
@@ -139,7 +139,7 @@ class Program:
 
     @property
     def constants(self) -> dict[int, Any]:
-        """Every constant array here and in sub-programs, by identity."""
+        """All constant arrays here and in sub-programs, by identity."""
         if self._constants is None:
             found = {id(x): x for _, x in self.consts}
             for e in self.eqns:
@@ -151,7 +151,7 @@ class Program:
 
     @property
     def dims(self) -> frozenset[str]:
-        """Variables of the symbolic sizes in its types and parameters."""
+        """The variables of the symbolic sizes in its types and parameters."""
         if self._dims is None:
             found = set(dims_of([self.in_avals, self.out_avals]))
             for e in self.eqns:
@@ -169,10 +169,10 @@ def derived(
 ) -> T:
     """Return `make()`, kept on the program under `key`.
 
-    What is derived lives and dies with its program: a table of programs elsewhere would keep each
+    A derived value lives and dies with its program: a table of programs elsewhere would keep each
     of them alive.  `others` are further programs that it was made of (the other branches of a
-    `cond`).  They are part of the key by identity, and held weakly: fresh partners of one
-    long-lived program would otherwise pile up on it.
+    `cond`).  They are part of the key by identity, and held weakly: otherwise values for
+    short-lived partners would accumulate on a long-lived program.
     """
     store = program.derivations
     if not others:
@@ -183,8 +183,8 @@ def derived(
             return out
     key = key, tuple([id(o) for o in others])
     hit = store.get(key)
-    # The number of a dead program may be that of a new one, so a hit is one only if the very
-    # programs are still there.
+    # A new program may have the id of a dead one, so a hit counts only if these very programs are
+    # still alive.
     if hit is not None and all(r() is o for r, o in zip(hit[0], others)):
         return hit[1]
     out = make()
@@ -197,10 +197,10 @@ def derived(
 
 
 class Thunk:
-    """A program that is made when it is first asked for.
+    """A program that is made when it is first needed.
 
-    Custom rules are: a rule often calls the function that it serves, and would be staged for ever
-    if it were staged with it.
+    Custom rules are thunks: a rule often calls the function that it serves, and staging one with
+    the other would never end.
     """
 
     __slots__ = ("make", "made", "lifted", "rest", "__weakref__")
@@ -209,7 +209,7 @@ class Thunk:
         self.make: Callable[[], Program] | None = make
         self.made: Program | None = None
         self.lifted: dict[Any, Thunk] = {}
-        self.rest: tuple[Any, ...] = ()  # of a lifted rule, once made: the forms of its residuals
+        self.rest: tuple[Any, ...] = ()  # for a lifted rule: the forms of its residuals
 
     def __repr__(self) -> str:
         return "<rule>"
@@ -219,7 +219,7 @@ class Thunk:
         if self.made is None:
             assert self.make is not None
             self.made = self.make()
-            self.make = None  # and with it the user's function, which it held
+            self.make = None  # releases the user's function, which it held
         return self.made
 
 
@@ -262,7 +262,7 @@ def dims_of(xs: Iterable[Any]) -> frozenset[str]:
 
 
 def speaks_of(names: frozenset[str], values: Iterable[Any], params: Params) -> bool:
-    """Return whether types of values, or parameters, of an operation speak of such a size."""
+    """Return whether types of values, or parameters, of an operation contain such a size."""
     for v in values:
         dims = v.aval.dims
         if dims and not names.isdisjoint(dims):
@@ -285,7 +285,7 @@ def effects_of(prim: Operation, params: Params) -> frozenset[Effect]:
 def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
     """Return the ordered effects of programs, in the order in which their tokens are passed.
 
-    Sorted, since a set has no order that two functions of one module would agree on.
+    They are sorted, since the functions of one module must agree on the order, and a set has none.
     """
     return tuple(sorted({e for p in programs for e in p.effects if e.ordered}))
 
@@ -293,9 +293,9 @@ def ordered(programs: Iterable[Program]) -> tuple[Effect, ...]:
 def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
     """Apply the equations, one by one, under the current interpreter; return the outputs.
 
-    Equations that are recorded on the way keep the source locations of those that are applied: the
-    user wrote those lines, and Python's frames would name the caller of the transformation. Errors
-    that were not told a place are told theirs.
+    Equations that are recorded meanwhile keep the source locations of those that are applied. The
+    user wrote those lines, while Python's frames would name the caller of the transformation.
+    Errors without a location of their own get the equation's.
     """
     env: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
     env.update(program.consts)
@@ -318,8 +318,8 @@ def evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def fewer(e: Eqn, live: set[Any]) -> Eqn:
-    """Return an operation with programs in its cheaper form, if only such results are live as
-    that has; else the equation itself."""
+    """Return an operation with programs in its cheaper form, if that has all live results;
+    otherwise return the equation itself."""
     used = [o in live for o in e.outputs]
     found = None if all(used) else e.prim.higher.fewer(e.params, used)
     if found is None:

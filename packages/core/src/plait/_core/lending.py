@@ -1,11 +1,12 @@
-"""Handles of which a function is lent parts: references that are mapped, or taken row by row.
+"""Lending of parts of handles to functions: of references that are mapped, or taken row by row.
 
-A transformation that gives its function parts of what it is given takes what a handle stands for
-as an argument instead, lends the function a handle that stands for its part, and has what that
-stands for in the end as one more result.  Put together again, that is what the handle stands for.
-So nothing of the transformation knows of handles, and none is among operands.
+Some transformations give their function parts of its arguments.  Such a transformation takes the
+value of a handle as an argument instead of the handle.  It lends the function a new handle that
+stands for a part of that value, and returns the final value of that handle as one more result.
+These results, put together, become the value of the first handle.  So the transformation does not
+deal with handles, and none is among operands.
 
-Invariant: while parts of a handle are lent, whoever uses the handle itself is told so.
+Invariant: while parts of a handle are lent, using the handle itself is an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,18 +19,18 @@ __all__ = ["Lending", "lending_rows"]
 
 
 class Lending:
-    """Some leaves of the arguments of a transformed function, handles of which it gets parts.
+    """The handles among the arguments of a transformed function that is lent parts of them.
 
-    Use it as a context, in which parts are lent: `plain` is given to the transformation instead of
-    the arguments, and the function calls `lent` and `returned`, as often as it is run.
+    It is a context manager, in which parts are lent.  The transformation is given `plain` instead
+    of the arguments, and the function calls `lent` and `returned` each time it runs.
 
     Args:
       leaves, tree: the arguments.
-      which: the places of the handles.
-      is_leaf: by which the arguments were flattened.
+      which: the positions of the handles among the leaves.
+      is_leaf: the predicate with which the arguments were flattened.
 
     Attributes:
-      plain: the arguments, with what a handle stands for in its place.
+      plain: the arguments, with the value of each handle in its place.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Lending:
         is_leaf: Callable[[Any], bool] | None = None,
     ):
         self._handles: list[Handle] = [leaves[i] for i in which]
-        # places are known by paths: other arguments may have another structure for the function
+        # Paths identify the handles: the arguments of the function may have another structure.
         at = leaves_with_path(tree.unflatten(leaves), is_leaf)
         self._paths = [at[i][0] for i in which]
         self._changed = [False] * len(which)
@@ -66,8 +67,8 @@ class Lending:
             h.lend(False)
 
     def lent(self, given: Any) -> tuple[Any, list[tuple[Handle, Any]]]:
-        """Return the arguments of the function, with handles for parts in their places; and the
-        handles, each with what it stands for."""
+        """Return (the arguments of the function, with handles for parts in their places; the
+        handles, each with its value)."""
         leaves, tree = flatten(given)
         places = {path: i for i, (path, _) in enumerate(leaves_with_path(given))}
         at = [places[path] for path in self._paths]
@@ -77,8 +78,8 @@ class Lending:
         return tree.unflatten(leaves), [(h, h.contents()) for h in parts]
 
     def returned(self, parts: Sequence[tuple[Handle, Any]], out: Any) -> list[Any]:
-        """Return what the parts stand for in the end, where the function gave `out`; nobody uses
-        them any more."""
+        """Return the final values of the parts, after the function returned `out`; the parts cannot
+        be used any more."""
         for x in flatten(out)[0]:
             if any(x is h for h, _ in parts):
                 raise x.refused("the result of a function that got it as a part")
@@ -88,15 +89,15 @@ class Lending:
         return ends
 
     def restore(self, whole: Sequence[Any]) -> None:
-        """Let the handles stand for what was put together of the parts, where these were written;
-        in the context no more."""
+        """Replace the values of handles whose parts were written by the values put together from
+        the parts.  Call it after the context has ended."""
         for h, x, changed in zip(self._handles, whole, self._changed, strict=True):
             if changed:
                 h.replace(x)
 
 
 def lending_rows(leaves: Sequence[Any], tree: TreeDef) -> Lending | None:
-    """Return how the handles among arguments that are taken row by row are lent; None if there is
-    none."""
+    """Return the Lending of the handles among arguments that are taken row by row; None if there
+    are none."""
     which = [i for i, x in enumerate(leaves) if isinstance(x, Handle)]
     return Lending(leaves, tree, which) if which else None

@@ -1,17 +1,17 @@
-"""Lift an operation with programs, knowing nothing of it but its wiring.
+"""Lift an operation with programs, using only its wiring.
 
-One algorithm serves calls, branches, loops, custom rules and operations of third parties: it solves
-the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands to
-them, and rebuilds the operation.
+One algorithm serves calls, branches, loops, custom rules and operations of third parties.  It
+solves the forms of all slots to a fixpoint, lifts the programs to these forms, coerces the operands
+to them, and rebuilds the operation.
 
-A custom rule is a program, too, which takes and gives what is in its slots; but it is staged when
-somebody asks for it, if ever, and often calls the very function it serves.  So forms follow from
-what the operation computes, and a rule is asked only where that leaves a result plain: the
-derivative of a constant may vary.
+A custom rule is a program, too, between values in slots.  But it is staged only when it is first
+needed, if ever, and often calls the very function it serves.  So forms follow from the operation's
+programs.  A rule is lifted for its forms only where a result would stay plain: the derivative of a
+constant may vary.
 
-Invariant: forms are solved per slot; a lifted program is kept on the program it came from; what a
-transformation needs besides the operands (its ambient values) goes in front of the inputs of
-every program.
+Invariant: forms are solved per slot.  A lifted program is kept on the program it came from.
+Ambient values, which a transformation needs besides the operands, precede the inputs of every
+program.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -88,16 +88,16 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     for s, x in zip(w.operands, args, strict=True):
         f = carrier.form_of(x)
         for axis in sorted(w.mapped.get(s, ()), reverse=True):
-            # from the last axis to the first: the numbers of those in front are still right
+            # from the last axis to the first, so that the remaining axis numbers stay valid
             f = carrier.drop(f, axis) if f is not None else None
         _meet(carrier, forms, s, inside[s], f)
-    for _, ins, _ in w.bodies:  # what programs are given that is no operand (an unknown)
+    for _, ins, _ in w.bodies:  # inputs of programs that are not operands (an unknown)
         for s in ins:
             if forms[s] is None:
                 forms[s] = carrier.least(inside[s])
     if w.whole or (not carrier.collects and any(ends.reverse for ends in w.rules)):
-        # A form for each slot: one shared by all would be wrong, since "mapped along axis 2" means
-        # nothing to an operand of rank 1.
+        # Each slot has a form of its own: "mapped along axis 2", say, means nothing to an operand
+        # of rank 1.
         if any(f is not None for f in forms):
             forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
@@ -116,11 +116,11 @@ def _settle(
     inside: dict[int, Aval],
     forms: list[Form],
 ) -> None:
-    """Raise the forms, from what the programs give, until they stay."""
+    """Raise the forms by those of the programs' outputs, until none changes."""
     rounds = 0
-    # Forms that a few joins settle are left exact; one that still grows after four rounds (the
-    # capacity of a sparse carry under `c + x`) may grow for ever, and is widened from then on.
-    # The bound is for carriers whose `join` and `widen` do not end: an error instead of a hang.
+    # Forms that a few joins settle stay exact.  A form that still grows after four rounds (the
+    # capacity of a sparse carry under `c + x`) may grow for ever, and is widened from then on. The
+    # bound on rounds turns a hang into an error for carriers whose `join` and `widen` do not end.
     while _round(inner, w, inside, forms, widen=rounds > 3):
         rounds += 1
         if rounds > 8 + 4 * w.count:
@@ -135,7 +135,8 @@ def _wiring(prim: Operation) -> Wiring:
 def _inside(w: Slots, args: Sequence[Value], results: Sequence[Aval]) -> dict[int, Aval]:
     """Return the type that programs see at each slot.
 
-    Those of programs are written last: operands and results may have axes more (`mapped`).
+    The types inside programs replace those of operands and results, which may have additional axes
+    (`mapped`).
     """
     inside = {s: x.aval for s, x in zip(w.operands, args, strict=True)}
     inside.update(zip(w.outputs, results, strict=True))
@@ -150,8 +151,8 @@ def _meet(
 ) -> bool:
     """Raise the form of slot `s` so that it takes `f` too; return whether it changed.
 
-    None, a plain value, is below all forms: any form takes it.  What is joined is never lower than
-    what was there, so a result of a later round can not undo an earlier one.
+    None, a plain value, is below all forms: any form takes it.  A join is never lower than the form
+    before, so a result of a later round cannot undo an earlier one.
     """
     if f is None or f == forms[s]:
         return False
@@ -165,8 +166,8 @@ def _meet(
 def _round(
     carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form], widen: bool
 ) -> bool:
-    """Lift every program in the forms as they are, and raise those of its outputs; return whether
-    a form changed."""
+    """Lift every program with its inputs in the current forms, and raise the forms of its outputs;
+    return whether a form changed."""
     changed = False
     entering = {s for _, ins, _ in w.bodies for s in ins}
     for program, ins, outs in w.bodies:
@@ -187,7 +188,7 @@ def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitErr
     )
 
 
-# ---- the forms that custom rules ask for -----------------------------------------------------
+# ---- the forms that custom rules require -----------------------------------------------------
 
 _asking: ContextVar[bool] = ContextVar("asking custom rules for forms", default=False)
 
@@ -208,11 +209,12 @@ def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: 
 def _given_by_rules(
     carrier: Lifting, w: Slots, forms: list[Form], plain: list[int]
 ) -> dict[int, Form]:
-    """Return {slot: form} of results by the rules; an Ellipsis is a form for any value.
+    """Return {slot: form} of results by the rules.
 
-    That is the answer where rules can not be asked: they are made for patterns of zeros, or fail
-    (nobody may ever use them), or are themselves being asked for forms, which for a rule that calls
-    its function would never end.
+    An Ellipsis stands for the form of any value.  It is the answer if the rules cannot be lifted
+    now.  They may depend on patterns of zeros, or fail, which matters only when they are used.  Or
+    they are already being lifted for their forms, which would never end for a rule that calls its
+    function.
     """
     anything = dict.fromkeys(plain, ...)
     thunks = all(ends.rule.__class__ is Thunk for ends in w.rules)
@@ -245,7 +247,7 @@ def _forms_by_rules(
             continue
         for k, s in enumerate(inputs):
             if s in ends.reverse and s in plain:
-                # Along one cotangent: those of all together are lifted if one of them is.
+                # The rule's cotangents are taken one by one: together they are lifted if any is.
                 change = ends.along(program, k)  # type: ignore[misc]
                 dots = lift_program(carrier, change, (*given, given[k]))[1]
                 if any(
@@ -285,7 +287,7 @@ def rebuilt(
     results = prim.infer(tuple([a.aval for a in args]), params)
     parts = _parts(carrier, w, args, results, forms, outer)
     programs: list[Any] = []
-    # inside an operation that binds an axis name, the carrier does not own that name any more
+    # Inside an operation that binds an axis name, the carrier no longer owns that name.
     inner = carrier.hidden_by(higher.binds(params))
     for p, ins, outs in w.bodies:
         given, wanted = tuple([forms[s] for s in ins]), tuple([forms[s] for s in outs])
@@ -315,7 +317,7 @@ def rebuilt(
 
 
 def _outside(carrier: Lifting, f: Form, axes: Sequence[int]) -> Form:
-    """Return the form `f` of rows as that of the operands and results that they are rows of."""
+    """Return the form of operands and results whose rows have form `f`."""
     for axis in sorted(axes):
         f = carrier.grow(f, axis) if f is not None else None
     return f
@@ -346,7 +348,8 @@ def _parts(
 
 
 def _key(carrier: Lifting) -> Hashable:
-    """Return what a lifted program depends on: of ambient values only their types."""
+    """Return the cache key of lifted programs: the carrier's key and the types of its ambient
+    values."""
     return carrier.key(), tuple([v.aval for v in carrier.ambient])
 
 
@@ -360,16 +363,16 @@ def lift_program(
     """Return (the program on components, forms of its outputs).
 
     Without `out_forms`, or where they are an Ellipsis, the outputs keep the least forms that they
-    come in; with `cotangents` they are `collect`ed into them.  The inputs are the carrier's ambient
-    values, then the components of each input.
+    come in.  With `cotangents` they are `collect`ed into `out_forms`.  The inputs are the carrier's
+    ambient values, then the components of each input.
 
-    The new program is kept on the old one.  `solve` and `rebuilt` ask for it in turn, at every
-    level of nested operations; without the cache that would be 2 ** depth liftings.
+    The new program is kept on the old one.  `solve` and `rebuilt` need it in turn, at every level
+    of nested operations; without the cache that would be 2 ** depth liftings.
     """
 
     def make() -> tuple[Program, Forms]:
-        # A stage without parent: the new program depends on the carrier's key and the forms alone,
-        # and capturing a value of whoever asks first is an error, not a part of what is kept.
+        # The stage has no parent: the new program depends on the carrier's key and the forms alone,
+        # and must not capture a value of its first caller.
         stage = Stage(None, carrier.does, carrier.of)
         inner: Lifting | None = None
         try:
@@ -380,7 +383,7 @@ def lift_program(
                     _lifted_input(inner, stage, v, f)
                     for v, f in zip(program.inputs, forms, strict=True)
                 ]
-                stage.where = None  # from here on lines come from the old program's equations
+                stage.where = None  # lines come from the old program's equations from here on
                 with use(cast(Interpreter, inner)):
                     outs = evaluate(program, args)
                 got = tuple([inner.form_of(o) for o in outs])
@@ -391,7 +394,7 @@ def lift_program(
                     parts = [p for o, f in zip(outs, got, strict=True) for p in into(o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, got
-        finally:  # also if a rule fails: values that it kept are escaped from now on
+        finally:  # also if a rule fails: the values that it kept must not be used any more
             stage.abandon()
             if inner is not None:
                 inner.closed = True
@@ -411,12 +414,12 @@ def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:
 def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = None) -> Any:
     """Return a custom rule on components.
 
-    Like the rule itself it is a Thunk: staging a rule may stage the function that it serves, whose
-    rule would then be lifted, and so on for ever.  Its key is held by the rule, not by a program,
-    for there is none yet.
+    Like the rule itself it is a Thunk.  Staging a rule may stage the function that it serves, whose
+    rule would then be lifted, and so on for ever.  The rule holds it by its key, since there is no
+    program yet that could.
 
     Args:
-      before: the lifted rule in front of it, whose residuals it takes.
+      before: the lifted rule before it, whose residuals it takes.
     """
     if ends.rule.__class__ is not Thunk:
         return ends.rule.lift(carrier, ends, forms, before)
@@ -426,15 +429,15 @@ def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = Non
     rule: Thunk = ends.rule
     hit = rule.lifted.get(key)
     if hit is None:
-        # The thunk outlives this call and its carrier, which will be closed.  Lifting needs the
-        # carrier's key and the types of its ambient values only: a copy without parent has these.
+        # The thunk outlives this call and its carrier, which will be closed.  Lifting needs only
+        # the carrier's key and the types of its ambient values: a copy without parent has these.
         hollow = carrier.under(None, carrier.ambient)
 
         def make() -> Program:
             program = rule.get()
             ins, outs = given, wanted
             if ... in ins:
-                before.get()  # which settles the forms of its residuals
+                before.get()  # settles the forms of its residuals
                 ins = _filled(ins, before.rest)
             at = outs.index(...) if ... in outs else len(outs)
             rest = len(program.outputs) - len(outs) + 1 if ... in outs else 0
@@ -458,8 +461,9 @@ def _lifted_rule(
 ) -> tuple[Program, Forms]:
     """Return (the program of a rule on components, forms of its outputs).
 
-    If some cotangents that a rule takes are lifted and others plain, these are spread: the sum over
-    all parts of what the rule makes of them would count them once for each part.
+    If some cotangents of a rule are lifted and others plain, the plain ones are spread.  Otherwise
+    the sum of the rule's outputs over all parts (mapped examples, say) would count a plain one once
+    for each part.
     """
     if not ends.reverse:
         return lift_program(carrier, program, ins, outs)

@@ -1,11 +1,11 @@
 """Classes that one transformation takes apart in a way of its own.
 
-A tree is one for every function of trees.  A class that shall pass through a transformation, and be
-a leaf for everything else, or have other parts than the tree that it is, is told to that
-transformation: it opens the values of the class that it finds among arguments and results.
+A tree is a tree for every function of trees.  A class may also be registered with one
+transformation, which then opens the values of the class that it finds among arguments and results.
+For everything else the class stays a leaf, or the tree that it is.
 
-Invariant: an opened value is a node of a tree that is put together as the value itself; nothing
-changes in what the class is as a tree.
+Invariant: an opened value is a node of a tree, and unflattening that tree makes the value again.
+The class itself stays unchanged as a tree.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,7 +18,7 @@ __all__ = ["Openable", "registered_by"]
 
 
 class _Way:
-    """How values of a class are taken apart and put together."""
+    """A class, with the functions that take its values apart and put them together."""
 
     __slots__ = ("cls", "put_together", "take_apart")
 
@@ -39,7 +39,7 @@ class _Opened:
 
 
 def _closed(about: tuple[_Way, Hashable], parts: Sequence[Any]) -> Any:
-    """Return the value of which these are the parts."""
+    """Return the value that consists of these parts."""
     way, static = about
     return way.put_together(static, tuple(parts))
 
@@ -51,7 +51,8 @@ class Openable:
     """The classes that a transformation takes apart.
 
     Args:
-      told: what registers a class, for messages: "register_jittable"; see `registered_by`.
+        told: the name of the function that registers a class, for messages: "register_jittable";
+          see `registered_by`.
     """
 
     __slots__ = ("_ways", "told")
@@ -75,8 +76,8 @@ class Openable:
           to_parts: returns (parts, static) of a value; None for its method `to_parts`.
           from_parts: `from_parts(static, parts)` is its inverse; None for the class's method.
 
-        Raises RegistrationError if the class is registered already, ArgumentError for what is no
-        class or has no way to be taken apart.
+        Raises RegistrationError if the class is registered already, ArgumentError for an object
+        that is not a class, or a class that cannot be taken apart.
         """
         if not isinstance(cls, type):
             raise ArgumentError(f"{self.told}: {cls!r} is no class", fix="pass a class")
@@ -107,8 +108,8 @@ class Openable:
     def opened(self, tree: Any) -> Any:
         """Return the tree with its values of registered classes taken apart; itself if it has none.
 
-        The new nodes are put together as the values they stand for: the structure of what is
-        returned unflattens to a tree of values.
+        The structure of the returned tree unflattens to a tree of values: its new nodes are put
+        together as the values they stand for.
         """
         if not self._ways:
             return tree
@@ -142,10 +143,10 @@ _openables: dict[str, Openable] = {}
 
 
 def registered_by(told: str) -> Openable:
-    """The classes that users register by the function of this name.
+    """Return the classes that users register with the function of this name.
 
-    A transformation asks for its own by the name of its function; a class can be told to it by
-    whoever knows that name, whether or not the transformation is installed.
+    A transformation looks up its own classes by the name of its function.  A class can be
+    registered under that name whether or not the transformation is installed.
 
     >>> from plait.ext.tree import registered_by
     >>> registered_by("register_adable") is registered_by("register_adable")

@@ -7,8 +7,8 @@
 
 The signature is the schema: positional parameters are operands, keyword ones are static.
 
-Invariant: a primitive is its type rule and holds no other behaviour; whoever gives it meaning
-keeps that in a rule table of theirs.  Parameters are hashable; type rules are pure, hence
+Invariant: a primitive is its type rule and holds no other behaviour.  Modules that give it a
+meaning keep that in rule tables of their own.  Parameters are hashable; type rules are pure, hence
 memoised.
 """
 
@@ -64,13 +64,13 @@ class Primitive:
     Args:
       name: `namespace.verb`.
       rule: types of operands -> type of the result (a list of them if `many`).
-      traits: what it promises, the most specific first.
+      traits: its promised properties, the most specific first.
       many: whether it has a list of results.
-      prepare: operands as users give them -> as the type rule wants them.
+        prepare: converts the operands that users pass to those that the type rule takes.
       higher: its wiring, if it carries programs.
-      ambient: params -> names of the axes it uses, which something around it must bind.
-      vma: (axes of a mesh along which operands vary, params) -> those along which results do, if
-        these are others.
+      ambient: params -> names of the axes it uses, which an interpreter around it must bind.
+       vma: (axes of a mesh along which operands vary, params) -> those along which results vary, if
+       these differ.
       effect: params -> its side effect (an Effect), or None.
 
     Raises RegistrationError for a name without a namespace, a rule that is not callable, and an
@@ -138,7 +138,8 @@ class Primitive:
         return current().apply(self, values, params)
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply it to operands that the type rule takes as they are; return what it gives."""
+        """Apply it to operands that the type rule takes as they are; return its result or
+        results."""
         if self.higher is not None:
             handle = handle_among(args)
             if handle is not None:
@@ -168,7 +169,7 @@ class Primitive:
     conformed = varying.conformed
 
     def frozen(self, params: dict[str, Any]) -> tuple[Any, ...]:
-        """Return parameters as a key that tells 1, 1.0 and True, 0.0 and -0.0 apart."""
+        """Return parameters as a key that distinguishes 1, 1.0 and True, 0.0 and -0.0."""
         if self.loose is None:
             return tuple(params.items())
         return freeze_params(params)
@@ -227,14 +228,14 @@ def _owner(rule: Any) -> str:
 
 
 def _only_numbers(prim: Primitive, avals: tuple[Aval, ...]) -> None:
-    """Raise TypeRule if an operand has elements that are no numbers."""
+    """Raise TypeRule if an operand has elements that are not numbers."""
     for a in avals:
         if a.category == OPAQUE:
             raise no_number(prim.name.rpartition(".")[2], a)
 
 
 def primitive(name: str, **options: Any) -> Callable[[Callable[..., Any]], Primitive]:
-    """Decorator: make a primitive whose type rule is the function."""
+    """Return a decorator that makes a primitive whose type rule is the function."""
 
     def make(rule: Callable[..., Any]) -> Primitive:
         return Primitive(name, rule, **options)

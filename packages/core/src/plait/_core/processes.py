@@ -2,11 +2,11 @@
 
 A process is alone unless a plugin gives it a `Membership` before its devices exist.  From then on
 programs that run on devices of several processes are *flights*: one at a time, each watched by a
-thread, so that whoever waits for results waits in Python and can be told that they will not come.
-In native code such a wait ends when the operating system says so, or never.
+thread.  So a caller waits for results in Python, and can get an error if they will not come. In
+native code such a wait ends when the operating system ends it, or never.
 
-Invariant: a process that is alone asks for nothing here when it dispatches a call; membership
-changes what is wrapped around executables when they are bound, and how arrays are waited for.
+Invariant: dispatching a call calls nothing here while the process is alone.  Membership changes the
+wrappers of executables, which are made when they are bound, and the wait for arrays.
 """
 
 import time
@@ -33,12 +33,12 @@ __all__ = [
 
 
 class Membership(ABC):
-    """What a plugin says of the processes that compute together, and of this one among them.
+    """The view that one process has of the processes that compute together; a plugin defines it.
 
     Attributes:
       index: the number of this process.
-      count: how many there are.
-      lost: why each process that ended before its time did, by number; it only grows.
+      count: the number of processes.
+      lost: {number: reason} of processes that ended before their time; it only grows.
     """
 
     index: int
@@ -47,7 +47,8 @@ class Membership(ABC):
 
     @abstractmethod
     def client_options(self, platform: str) -> dict[str, Any]:
-        """How the runtime's client of a platform ("cpu", "cuda", ...) takes part."""
+        """Return the options with which the runtime's client of a platform ("cpu", ...) takes
+        part."""
 
     @abstractmethod
     def agree(self, code: bytes, name: str, owners: tuple[int, ...]) -> None:
@@ -55,16 +56,19 @@ class Membership(ABC):
 
     @abstractmethod
     def launches(self, code: bytes, name: str, owners: tuple[int, ...]) -> Callable[[], None]:
-        """Return what is called each time that this program begins to run; it must not wait."""
+        """Return a function to call each time that this program begins to run; it must not wait."""
 
     @abstractmethod
     def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
-        """Raise unless all `owners` spread this numpy array, `what` in words, with these values."""
+        """Raise unless all `owners` distribute this numpy array, named `what`, with these
+        values."""
 
     @abstractmethod
     def loss(self, owners: Iterable[int], waited: float) -> PlaitError | None:
-        """Return the error for those of these processes that will not do their part; None while
-        they may.  `waited`: how many seconds they were waited for."""
+        """Return the error if some of these processes will not do their part; None while they may.
+
+        `waited` is the number of seconds that this process has waited for them.
+        """
 
     @abstractmethod
     def explain(self, failure: Exception) -> PlaitError | None:
@@ -77,27 +81,27 @@ member_here = _member
 
 
 def member() -> Membership | None:
-    """The membership of this process; None if it is alone."""
+    """Return the membership of this process; None if it is alone."""
     return _member[0] if _member else None
 
 
 def join(as_member: Membership) -> None:
-    """Take part in a computation of several processes, from before the devices exist until the
-    process ends."""
+    """Join a computation of several processes, before the devices exist and until the process
+    ends."""
     _member[:] = [as_member]
 
 
 # ---- waiting ---------------------------------------------------------------------------------
 
 _FIRST, _LONGEST = 2e-5, 2e-3
-"""Seconds between two looks at an array that is waited for; they grow from one to the other."""
+"""Seconds between two looks at an awaited array; they grow from the first to the second."""
 _GRACE = 0.5
-"""Seconds in which a flight may still fail by itself after one of its processes was lost: then
-this process's devices are free again."""
+"""Seconds that a flight gets to fail by itself after one of its processes was lost: a flight that
+fails leaves this process's devices free."""
 
 
 class Flight:
-    """One run of a program on devices of these processes, until it is through."""
+    """One run of a program on devices of these processes, until it ends or fails."""
 
     def __init__(self, owners: frozenset[int], wait: Callable[[], Any]):
         self.owners, self.began = owners, time.monotonic()
@@ -107,7 +111,7 @@ class Flight:
         _watch(self, wait)
 
     def loss(self) -> PlaitError | None:
-        """The error for a flight that will not end; None while it may, and after it has."""
+        """Return the error for a flight that will not end; None while it may, and after it has."""
         if self.landed.is_set():
             return None
         now = time.monotonic()
@@ -119,7 +123,7 @@ class Flight:
         return found if now - self._lost_since > _GRACE else None
 
     def finish(self) -> None:
-        """Wait until it is through, whether it failed or not; raise if it never will be."""
+        """Wait until it has ended or failed; raise if it never will."""
         while not self.landed.wait(0.02):
             found = self.loss()
             if found is not None:
@@ -127,11 +131,11 @@ class Flight:
 
 
 in_flight: list[Flight] = []
-"""The last flight, if nobody has waited for it yet."""
+"""The last flight, unless it has been waited for."""
 
 
 def finish_flights() -> None:
-    """Wait until what runs on several processes is through; raise if it never will be."""
+    """Wait until the flights of this process have ended or failed; raise if one never will."""
     for flight in list(in_flight):
         flight.finish()
 
@@ -139,7 +143,7 @@ def finish_flights() -> None:
 def _watch(flight: Flight, wait: Callable[[], Any]) -> None:
     """Let a thread call `wait()`, which returns or raises when the flight is through.
 
-    A thread that waits for what never comes stays behind; the next flight finds another one.
+    A thread whose `wait()` never returns is abandoned; the next flight uses another one.
     """
     if not _idle:
         _Watcher().start()
@@ -147,7 +151,7 @@ def _watch(flight: Flight, wait: Callable[[], Any]) -> None:
 
 
 _idle: list[SimpleQueue] = []
-"""Where threads that have nothing to do are given something."""
+"""Job queues of the threads that are idle."""
 
 
 class _Watcher(Thread):
@@ -161,16 +165,19 @@ class _Watcher(Thread):
             flight, wait = self.jobs.get()
             try:
                 wait()
-            except BaseException as e:  # of a callback, too: who waits raises it
+            except BaseException as e:  # of a callback, too; kept for the waiting caller
                 flight.error = e
             _idle.append(self.jobs)
             flight.landed.set()
-            del flight, wait  # a token would keep what it is of
+            del flight, wait  # this loop must not keep the program and its results alive
 
 
 def await_ready(buf: Any) -> None:
-    """Return when the array is computed, or its computation has failed; raise if neither will be,
-    since a process has ended that was to compute a part of it, or of what it comes after."""
+    """Return when the array is computed, or its computation has failed.
+
+    Raise if neither will happen, since a process has ended that had to compute a part of it, or of
+    its operands.
+    """
     pause = _FIRST
     while not buf.is_ready():
         for flight in in_flight:
@@ -182,12 +189,12 @@ def await_ready(buf: Any) -> None:
 
 
 def explained(failure: Exception) -> PlaitError | None:
-    """Return the error for a failure of the runtime, if another process has caused it."""
+    """Return the error for a failure of the runtime, if another process caused it."""
     return _member[0].explain(failure) if _member else None
 
 
 def expect_present(owners: frozenset[int]) -> None:
-    """Raise if one of these processes is lost, so that a program on them can not run."""
+    """Raise if one of these processes is lost, so that a program on them cannot run."""
     found = _member[0].loss(owners, 0.0)
     if found is not None:
         raise found

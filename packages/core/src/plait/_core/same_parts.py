@@ -1,12 +1,11 @@
-"""Parts of trees of which it matters whether two of them are one and the same object.
+"""Parts of trees whose identity matters: two parts that are one object are equal.
 
-Lengths of which several batches are made say that the sizes of these batches are equal, and nobody
-has to read them for that.  A class of trees says which of its children are such parts; whoever
-stages a function of trees then gives it one value for all that are one object, and keys what was
-staged on which are.
+Several batches made with the same lengths object have equal sizes, without reading the lengths. A
+class of trees declares which of its children are such parts.  Staging a function of trees then uses
+one value for all parts that are one object, and adds to its key which ones are.
 
-Invariant: which parts are one follows from objects alone, never from their values; of trees without
-such parts nothing is asked but that they have none.
+Invariant: the identity of objects alone decides which parts are one, never their values.  Trees
+without such parts cost one look-up.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,22 +23,22 @@ _which: dict[type, Callable[[Any, int], Iterable[int]]] = {}
 
 
 def tell_parts_apart(cls: type, which: Callable[[Any, int], Iterable[int]]) -> None:
-    """Let it matter whether parts of trees of this class are one object.
+    """Make it matter whether parts of trees of this class are one object.
 
     Args:
       cls: a class that is registered as a tree.
-      which: `which(static, count)` returns the numbers of the children, of `count`, of which it
-        matters; they are leaves.
+      which: `which(static, count)` returns the numbers of those among the `count` children that are
+        such parts; they are leaves.
     """
     _which[cls] = which
     _parts.cache_clear()
 
 
 def parts_that_may_be_one(tree: TreeDef) -> tuple[int, ...]:
-    """Return the numbers of the leaves of which it matters whether they are one object."""
+    """Return the numbers of the leaves whose identity matters."""
     try:
         return _parts(tree)
-    except ValueError:  # numpy does not say whether it equals another structure
+    except ValueError:  # the structure holds numpy arrays, whose == is not a bool
         return _parts.__wrapped__(tree)
 
 
@@ -66,7 +65,7 @@ def _collect(tree: TreeDef, at: int, found: list[int]) -> None:
 
 
 def alike(tree: TreeDef, leaves: Sequence[Any]) -> Pattern:
-    """Return which of the parts are one object; empty if no two are."""
+    """Return which of the parts are one object, as a Pattern; empty if no two are."""
     parts = parts_that_may_be_one(tree)
     if len(parts) < 2:
         return ()

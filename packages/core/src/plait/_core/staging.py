@@ -36,13 +36,13 @@ from .ir import Eqn, Program, Var, swept
 
 
 class Stage(Interpreter):
-    """Records equations; its tracers are the variables of the Program it becomes."""
+    """An interpreter that records equations; its tracers are the variables of its Program."""
 
     settles = True
-    """Whether Python functions in parameters are staged when their operation is recorded, though
+    """True if Python functions in parameters are staged when their operation is recorded, although
     the operation could wait (`Wiring.waits`)."""
     pvary: ClassVar[Operation | None] = None
-    """The primitive whose result is its operand, in a type that varies along `axes`."""
+    """The primitive that returns its operand with a type that varies along `axes`."""
 
     def __init__(
         self,
@@ -84,8 +84,9 @@ class Stage(Interpreter):
             if (a.__class__ is not Var or a.by is not self) and a.__class__ is not Literal:
                 inputs = [self.atom(a) for a in args]
                 break
-        # Most equations are elementwise, without parameters: their type is a look-up in the memo of
-        # the primitive, and the rest is spelt out (a comprehension costs as much as all of it).
+        # Most equations are elementwise, without parameters.  Their type is a look-up in the memo
+        # of the primitive.  The rest is written out, since a comprehension costs as much as all of
+        # it.
         if not params and not self.closed:
             n = len(inputs)
             if n == 1:
@@ -136,7 +137,7 @@ class Stage(Interpreter):
         cls.pvary = prim
 
     def varied(self, x: Any, axes: frozenset[str]) -> Any:
-        """Return an atom of this stage in the type that varies along these axes of a mesh, too."""
+        """Return an atom of this stage whose type also varies along these axes of a mesh."""
         missing = axes - x.aval.vma
         if not missing:
             return x
@@ -149,14 +150,14 @@ class Stage(Interpreter):
     def atom(self, x: Any) -> Any:
         """Return the atom by which equations of this stage read a value.
 
-        A literal and a variable of ours stand for themselves.  An array becomes a constant, so that
-        its contents are not printed into the module.  A value of an enclosing interpreter becomes
-        an input, once, and is captured: whoever closes the stage passes it along.  Any other
-        tracer is where it does not belong, an error.
+        A literal and a variable of this stage stand for themselves.  An array becomes a constant,
+        so that its contents are not printed into the module.  A value of an enclosing interpreter
+        becomes an input, once, and is captured: the caller that closes the stage passes it as an
+        operand.  Any other tracer is an error.
         """
         if x.__class__ is Literal or (x.__class__ is Var and x.by is self):
             return x
-        # By number: values compare elementwise.  What was captured is kept, so no number is reused.
+        # By id, since values compare elementwise.  Captured values are kept, so no id is reused.
         hit = self.captured.get(id(x))
         if hit is not None:
             return hit[0]
@@ -186,8 +187,9 @@ class Stage(Interpreter):
     def from_outside(self, x: Tracer) -> bool:
         """Return whether a value belongs to a transformation of another thread.
 
-        A thread that was started within a transformation sees its values without having it among
-        its own interpreters; operations on them run in the transformation, in `stray`."""
+        A thread that was started within a transformation may use its values, although the
+        transformation is not among the thread's interpreters.  Operations on them run in the
+        transformation, by `stray`."""
         return self.parent is not None and x.by.thread != self.thread
 
     def close(
@@ -195,9 +197,10 @@ class Stage(Interpreter):
     ) -> tuple[Program, list[Any]]:
         """End with a program; return (program, captured values).
 
-        Its inputs are the captured values, then the declared ones.  All captured values come back:
-        a caller that dropped one would make a program of another number of operands than it has.
-        With `prune` those that no live equation reads are left out, of program and values alike.
+        Its inputs are the captured values, then the declared ones.  All captured values are
+        returned: a caller that dropped one would make a program with another number of operands
+        than it has. With `prune` those that no live equation reads are left out, of program and
+        values alike.
         """
         handle = handle_among(outs)
         if handle is not None:
@@ -218,11 +221,11 @@ class Stage(Interpreter):
         return program, [x for _, x in captured]
 
     def abandon(self) -> None:
-        """End without a program: tracers that were made here have escaped if they are used again.
+        """End without a program; using tracers that were made here is an error from now on.
 
-        The variables of a program refer to its stage for as long as the program lives.  So the
-        stage lets go of all it holds: programs are kept on functions, and must not keep these
-        alive, nor captured values, nor the interpreters around.  For messages an outline stays.
+        The variables of a program refer to its stage for as long as the program lives, and programs
+        are kept on functions.  So the stage releases the functions, captured values and
+        interpreters that it holds.  An outline of the function stays for messages.
         """
         self.closed = True
         self.of = outline(self.of)  # type: ignore[assignment]
@@ -231,11 +234,13 @@ class Stage(Interpreter):
 
 
 class Apart(Interpreter):
-    """Around what not all devices along some axes of a mesh do alike (the branch that each takes,
-    as many turns as each makes): what is captured inside varies along these axes.
+    """An interpreter around operations that devices along some axes of a mesh do not do alike.
 
-    A value that is the same on all devices has a cotangent that is summed over them, also by rules
-    of the user's that take derivatives; inside, not all would take part in the sum.
+    Examples are a branch that each device chooses, and a loop with its own number of turns.  Values
+    captured inside vary along these axes.
+
+    The cotangent of a value that is the same on all devices is summed over them, also by the user's
+    own rules for derivatives.  Inside, not all devices would take part in that sum.
     """
 
     def __init__(self, axes: frozenset[str], parent: Interpreter):
@@ -248,8 +253,9 @@ class Apart(Interpreter):
 
 
 def apart_from(x: Any, by: Interpreter | None = None) -> frozenset[str]:
-    """Return the axes of a mesh along which not all devices do alike what is done here, or in the
-    interpreter `by`, and where the value `x` is from; None, and arrays, are from furthest out."""
+    """Return the axes of a mesh along which devices do not act alike between here (or `by`) and the
+    interpreter that the value `x` belongs to; None and arrays belong outside of all
+    interpreters."""
     home = x.by if isinstance(x, Tracer) else None
     by, axes = current() if by is None else by, NOWHERE
     while by is not None and by is not home:
@@ -260,8 +266,10 @@ def apart_from(x: Any, by: Interpreter | None = None) -> frozenset[str]:
 
 
 def entered(x: Tracer, start: Interpreter | None) -> Var | None:
-    """Return the input by which a stage, `start` or one around it, was given a value beforehand: a
-    rule that is staged after its call sees what the call captured by its inputs."""
+    """Return the input through which `start`, or a stage around it, was given a value beforehand.
+
+    A rule that is staged after its call reads the values captured by the call from its inputs.
+    """
     while start is not None:
         hit = start.captured.get(id(x)) if isinstance(start, Stage) else None
         if hit is not None:
@@ -271,11 +279,11 @@ def entered(x: Tracer, start: Interpreter | None) -> Var | None:
 
 
 def admitted(x: Any) -> Any:
-    """Return what a user's function was given, or returned, as a value that may be used here.
+    """Return an argument or result of a user's function as a value that may be used here.
 
     Primitives refuse a tracer that has outlived its transformation or is used below it.  A value
-    that is handed on meets no primitive, so transformations check what they receive by this.
-    Raises UnexpectedTracerError, and NotAnArrayError for what is not an array.
+    that is only passed on meets no primitive, so transformations call this for the values they
+    receive. Raises UnexpectedTracerError, and NotAnArrayError for anything that is not an array.
     """
     value = as_value(x)
     if isinstance(value, Tracer):
@@ -288,7 +296,7 @@ def admitted(x: Any) -> Any:
 
 
 def _is_usable(x: Tracer, start: Interpreter) -> bool:
-    if isinstance(x, Handle):  # a reference says by itself where it may be used
+    if isinstance(x, Handle):  # a reference checks its own use
         return True
     if not x.by.closed and (is_above(x.by, start) or x.by.thread != get_ident()):
         return True
@@ -298,8 +306,8 @@ def _is_usable(x: Tracer, start: Interpreter) -> bool:
 def collector_paused() -> "_Paused":
     """Pause the garbage collector for a block that stages.
 
-    Staging makes many objects that all live on: looking for garbage among them took more than half
-    of the time for large programs.
+    Staging makes many objects that all live on.  Searching them for garbage took more than half of
+    the time for large programs.
     """
     return _Paused()
 

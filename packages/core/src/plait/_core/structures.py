@@ -1,7 +1,7 @@
-"""The structure of equations as a key: what two recordings of the same function have in common.
+"""The structure of equations as a key: recordings of equal functions have equal keys.
 
-Invariant: equal keys are of equations that do the same with operands of the same types, in the same
-order; arrays that programs hold are told apart as objects.
+Invariant: equations with equal keys do the same with operands of the same types, in the same order.
+Arrays that programs hold are compared by identity.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from .ir import Eqn, Program, Var, derived
 
 
 class Unkeyed(Exception):
-    """Raised at what can not be told apart from something else."""
+    """Raised for values whose equality cannot be decided."""
 
 
 def structure(
     eqns: Sequence[Eqn], variables: Sequence[Any], outputs: Sequence[Any]
 ) -> tuple[Any, ...] | None:
-    """Return a key that equations of the same structure have, and no others; None if there is none.
+    """Return a key that exactly the equations of the same structure have; None if none can be made.
 
     `variables` are those that the equations begin with, in order.
     """
@@ -38,7 +38,7 @@ def _structure(
     key: list[Any] = []
     for e in eqns:
         prim = e.prim
-        key += prim, len(e.inputs)  # or the last operands might be taken for results
+        key += prim, len(e.inputs)  # the length separates operands from results
         if e.params:
             key.append(parameters(prim, e.params))
         for a in e.inputs:
@@ -78,7 +78,8 @@ def parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _of_program(program: Program) -> tuple[Any, ...]:
-    """The structure of a program; its constants are told apart as objects, and it holds them."""
+    """Return the structure of a program; constants are keyed by their ids, and the key holds
+    them."""
 
     def make() -> tuple[Any, ...]:
         number: dict[Any, Any] = {v: i for i, v in enumerate(program.inputs)}
@@ -92,7 +93,7 @@ def _of_program(program: Program) -> tuple[Any, ...]:
 
 
 class _Held:
-    """Objects that a key holds, since it has their numbers; it is equal to every other one."""
+    """Objects that a key keeps alive, since it contains their ids; it equals every other one."""
 
     def __init__(self, objects: list[Any]):
         self.objects = objects

@@ -1,6 +1,6 @@
 """Texts of tilings: which devices have which tiles of an array, as the compiler writes it.
 
-Invariant: the runtime's parser is given what it can read; of other texts it may end the process.
+Invariant: the runtime's parser gets only texts that it can read, since others may end the process.
 """
 
 import math
@@ -15,8 +15,8 @@ def parse_tiling(x: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
     """Return (how many tiles each axis has, the numbers of the devices in the order of the tiles);
     (None, ()) if every device has the whole array.
 
-    `x` is the text of an HloSharding, or one of jaxlib's objects.  Raises ArgumentError for what is
-    neither, and where a device has no tile of its own or something else than a copy.
+    `x` is the text of an HloSharding, or one of jaxlib's objects.  Raises ArgumentError for
+    anything else, and if a device has neither a tile of its own nor a copy of one.
     """
     sharding = None
     if not isinstance(x, str) or _is_tiling(x):
@@ -44,8 +44,8 @@ _TILING = (
 
 
 def _is_tiling(text: str) -> bool:
-    """Whether a text says which devices have which tiles: of others the runtime's own parser may
-    end the process."""
+    """Return whether a text states which devices have which tiles; the runtime's own parser may end
+    the process for other texts."""
     if text == "{replicated}":
         return True
     found = re.fullmatch(_TILING, text)

@@ -1,11 +1,11 @@
-"""Topologies: devices that programs are compiled for, and none of which need be here.
+"""Topologies: devices that programs are compiled for, and that need not be here.
 
-A place of several devices says of which topology they are by its attribute `topology`; places
-without it, or with None, are of the devices of this process and of those it computes with.
+A place of several devices has its topology as its attribute `topology`.  The devices of a place
+without one, or with None, are those of this process and of the processes it computes with.
 
-Invariant: nothing is ever put on devices of a topology, and nothing runs on them: what would do so
-asks `expect_here`.  A topology that is asked for again is the same object, also in copies of what
-speaks of it.
+Invariant: nothing is ever put on devices of a topology, and nothing runs on them: `expect_here`
+guards both.  Looking a topology up again returns the same object, also in copies of objects that
+refer to it.
 """
 
 from functools import cache
@@ -22,8 +22,8 @@ class Topology:
     """Devices by number, as the library of their platform describes them.
 
     Attributes:
-      platform: what programs are lowered for: "cuda", "rocm", "tpu", or the name of a plugin.
-      name, options: which devices these are, in the words of the library.
+      platform: the platform that programs are lowered for: "cuda", "rocm", "tpu", or a plugin's.
+      name, options: the library's own description of the devices.
       devices: the runtime's own objects.
     """
 
@@ -41,10 +41,10 @@ class Topology:
 
 
 def find_topology(platform: str, name: str, **options: Any) -> Topology:
-    """Return the topology that the library of a platform knows by this name and these options.
+    """Return the topology that the library of a platform has by this name and these options.
 
-    Raises MissingPlatform where no such library is installed, or it can not be loaded;
-    ArgumentError for what it does not know.
+    Raises MissingPlatform if no such library is installed, or it cannot be loaded; ArgumentError if
+    the library does not have such a topology.
     """
     return _topology(platform, name, tuple(sorted(options.items())))
 
@@ -83,12 +83,12 @@ def topology_of(place: Any) -> Topology | None:
 
 
 def same_devices(a: Any, b: Any) -> bool:
-    """Whether two places have the same devices, in the same order."""
+    """Return whether two places have the same devices, in the same order."""
     return a.devices == b.devices and topology_of(a) is topology_of(b)
 
 
 def expect_here(place: Any) -> None:
-    """PlacementError if the devices of a place are those of a topology."""
+    """Raise PlacementError if the devices of a place are those of a topology."""
     topology = topology_of(place)
     if topology is not None:
         raise PlacementError(

@@ -1,21 +1,21 @@
-"""Along which axes of a mesh the results of an operation vary.
+"""The axes of a mesh along which the results of an operation vary.
 
-In a program that several devices run, each on its pieces, types say along which axes of the mesh
+In a program that several devices run, each on its pieces, types record along which axes of the mesh
 a value may differ (`Aval.vma`).  A result varies along every axis that an operand varies along,
-unless its primitive says otherwise (`Primitive.vma`: a sum over devices is the same for all).
+unless its primitive has another rule (`Primitive.vma`: a sum over devices is the same for all).
 
-Operations with programs conform to their operands before they are recorded.  A transformation
-makes a loop of programs that it has made apart: the sum that a reversed loop carries begins as a
-zero, the same on all devices, and ends as a sum of what each device has.  A type that goes on
-saying that it is the same misleads the next reverse pass.  So each slot varies along all axes that
-one of its ends varies along: programs are staged again on such inputs, and operands that vary less
-are made to vary.  If a predicate varies, so does everything inside: else only some of the devices
-would take part in a sum over devices.
+Operations with programs conform to their operands before they are recorded.  The reason is that a
+transformation makes the programs of a loop separately.  The sum that a reversed loop carries begins
+as a zero, the same on all devices, and ends as a sum of different values on each device.  A type
+that still called it the same would mislead the next reverse pass.  So each slot varies along all
+axes that one of its ends varies along.  Programs are staged again on such inputs, and operands that
+vary less are made to vary.  If a predicate varies, so does everything inside: otherwise only some
+of the devices would take part in a sum over devices.
 
-Invariant: type rules see types that vary along no axis.  Their operand that varies less than the
-operation is used as if it varied as much; reverse mode takes that back by summing its cotangent
-over the devices (`plait_autodiff.transpose`).  Of a recorded operation with programs all ends of a
-slot, operands and results with them, vary along the same axes: `check` reads it from its `Slots`.
+Invariant: type rules see types that vary along no axis.  An operand that varies less than the
+operation is used as if it varied as much.  Reverse mode undoes that by summing its cotangent over
+the devices (`plait_autodiff.transpose`).  In a recorded operation with programs, all ends of a
+slot, operands and results included, vary along the same axes: `check` verifies it by its `Slots`.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def of_result(
     avals: tuple[Aval, ...],
     params: dict[str, Any],
 ) -> Any:
-    """Return what the type rule says, on the axes that follow from the operands'."""
+    """Return the types of the type rule, varying along the axes that follow from the operands'."""
     axes = union(avals)
     if vma is None and not axes:
         return rule(*avals, **params)
@@ -70,8 +70,8 @@ def retyped(out: Any, axes: Vma) -> Any:
 def of_programs(
     higher: Wiring | None, avals: Sequence[Aval], params: dict[str, Any], outs: Any
 ) -> Any:
-    """Return the types of the results of an operation with programs, or with an effect, varying
-    as they do once the operation conforms to its operands."""
+    """Return the types of the results of an operation with programs, or with an effect, varying as
+    they do after the operation conforms to its operands."""
     if higher is None:
         axes = union(avals)
         return retyped(outs, axes) if axes else outs
@@ -88,8 +88,8 @@ def of_programs(
 def conformed(
     prim: Any, stage: Stage, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Aval]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return (operands, parameters) of an operation that conforms, for a stage to record; `outs`
-    are the types of its results."""
+    """Return (operands, parameters) of the operation after it conforms, for a stage to record;
+    `outs` are the types of its results."""
     if not _concerned(args, params):
         return args, params
     avals = [a.aval for a in args]
@@ -116,9 +116,12 @@ def conformed(
 
 
 def _levels(w: Slots, avals: Sequence[Aval], bound: Vma) -> list[Vma]:
-    """Return the axes along which the value in each slot varies, as programs see it, where operands
-    are of these types.  Along axes that the operation binds they vary as it says (`Slots.within`),
-    whatever a program takes."""
+    """Return the axes along which the value in each slot varies inside programs, for operands of
+    these types.
+
+    Along axes that the operation binds, the operation itself determines which values vary
+    (`Slots.within`), not the programs.
+    """
     levels: list[Vma] = [NOWHERE] * w.count
     for s, a in zip(w.operands, avals, strict=True):
         levels[s] = levels[s] | a.vma | w.within.get(s, NOWHERE)
@@ -143,9 +146,9 @@ def _levels(w: Slots, avals: Sequence[Aval], bound: Vma) -> list[Vma]:
 
 
 def _concerned(args: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Return whether anything varies, among operands (or their types) or at the ends of programs.
+    """Return whether any operand (or operand type), or any end of a program, varies along an axis.
 
-    It is asked of every operation with programs that is recorded, and calls nothing.
+    It runs for every recorded operation with programs, so for speed it calls nothing.
     """
     for a in args:
         if a.aval.vma:
@@ -171,8 +174,8 @@ def _alone(aval: Aval) -> Part:
 
 
 def varying_inputs(program: Program, axes: Vma, which: Sequence[bool] | None = None) -> Program:
-    """Return the program whose inputs, all or those in `which`, vary along these axes of a mesh,
-    too; types inside follow."""
+    """Return the program with its inputs, all or those in `which`, varying along these axes of a
+    mesh too; types inside follow."""
     flags = [True] * len(program.inputs) if which is None else which
     pairs = zip(program.in_avals, flags, strict=True)
     return _varying(program, tuple([a.vma | axes if flag else a.vma for a, flag in pairs]))
@@ -181,8 +184,11 @@ def varying_inputs(program: Program, axes: Vma, which: Sequence[bool] | None = N
 def _varying(
     program: Program, ins: tuple[Vma, ...], ends: tuple[Vma, ...] | None = None
 ) -> Program:
-    """Return the program whose inputs vary along these axes; its outputs do along those that
-    follow, or along `ends`.  An input that is to vary less is made to vary inside."""
+    """Return the program with its inputs varying along these axes.
+
+    Its outputs vary along the axes that follow, or along `ends`.  An input that is to vary less is
+    made to vary inside.
+    """
     if any(v.aval.vma != axes for v, axes in zip(program.inputs, ins, strict=True)):
         types = [a.with_vma(axes) for a, axes in zip(program.in_avals, ins)]
         given = program

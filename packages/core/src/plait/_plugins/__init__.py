@@ -1,4 +1,4 @@
 """Installed plugins: the scan of their metadata, traits, and the rule tables that they fill.
 
-Invariant: nothing here knows what a program or an interpreter is.
+Invariant: nothing here depends on programs or interpreters.
 """

@@ -1,8 +1,7 @@
-"""Installed plugins: what they declare, whether they may be used, and what is missing.
+"""Installed plugins: their declarations, permission to use them, and missing ones.
 
-Core learns of every transformation, rule module and public name from the metadata of installed
-distributions (entry points), and from nowhere else; what the project itself ships comes through
-the same door.
+The metadata (entry points) of installed distributions is the only source of transformations, rule
+modules and public names.  The project's own distributions use it too.
 
 Invariant: metadata is read once, when first needed, and never while Plait is being imported.  A
 broken plugin is reported when it is used, and breaks nothing else.
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 CORE = "plait-core"
 PLUGIN_API = (1, 1)
-"""Version of the names in `plait.ext`: (major, minor)."""
+"""The version of the names in `plait.ext`: (major, minor)."""
 DISTRIBUTION_OF = {
     "plait-autodiff": (
         "jvp vjp grad value_and_grad linearize linear_transpose jacfwd jacrev hessian "
@@ -44,7 +43,7 @@ DISTRIBUTION_OF = {
     "plait-export": "export",
     "plait-state": "new_ref Ref freeze empty_ref free_ref",
 }
-"""Which distribution offers which public name: for install hints only."""
+"""The distributions that offer each public name, for install hints only."""
 TABLES = {
     "jvp": "plait-autodiff",
     "transpose": "plait-autodiff",
@@ -73,19 +72,19 @@ MODULES = {
     "experimental.topologies": "plait-sharding",
     "ref": "plait-state",
 }
-"""Which distribution offers which module of names: for install hints only."""
+"""The distributions that offer each module of names, for install hints only."""
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
 
 
 SURFACES = ("plait.api", "plait.lax", "plait.debug")
 """Groups of names that plugins add to `plait`, and to some of its modules."""
 API_GROUP = "plait.plugin_api"
-"""Entry points by which a distribution says which PLUGIN_API it was built for: "1.0" is their name,
-its import package their value."""
+"""The group of entry points that declare the PLUGIN_API that a distribution was built for.  An
+entry point's name is that version ("1.0"), its value the import package."""
 
 
 class Declared(NamedTuple):
-    """One entry point, and whose it is."""
+    """One entry point, with its distribution."""
 
     point: "EntryPoint"
     distribution: str
@@ -116,7 +115,8 @@ def scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
 
 @cache
 def declared_api(distribution: str) -> tuple[int, int] | None:
-    """Return the PLUGIN_API that a distribution says it was built for; None if it does not say."""
+    """Return the PLUGIN_API that a distribution declares it was built for; None without a
+    declaration."""
     for (group, name), found in scan().items():
         if group == API_GROUP and any(d.distribution == distribution for d in found):
             major, _, minor = name.partition(".")
@@ -126,9 +126,9 @@ def declared_api(distribution: str) -> tuple[int, int] | None:
 
 
 def misfit(d: Declared) -> PluginError | None:
-    """Return the error of a distribution that can not work with this core; None if it can.
+    """Return the error of a distribution that cannot work with this core; None if it can.
 
-    It can if it was built for our major version, and needs no name that came later than ours.
+    It can if it was built for the same major version, and for no later minor version than core's.
     """
     if d.distribution == CORE:
         return None
@@ -170,11 +170,11 @@ def left_out(d: Declared) -> PluginError:
 
 
 def owns(d: Declared, table: str, namespace: str) -> bool:
-    """Return whether a distribution must be heard before `table` answers about `namespace`.
+    """Return whether a distribution must be loaded before `table` answers about `namespace`.
 
-    The owner of the primitives must, and the owner of the table; where nobody says whose the
-    primitives are, everybody who declares rules for them.  Others (glue) may have had rules, too,
-    but nobody's answer depends on them.
+    The owners of the primitives and of the table must.  If no distribution declares that it owns
+    the primitives, every distribution that declares rules for them must.  Others (glue) may have
+    rules, too, but no answer depends on them.
     """
     owners = [o.distribution for o in scan().get(("plait.primitives", namespace), ())]
     owners += [o.distribution for o in scan().get(("plait.tables", table), ())]
@@ -182,12 +182,12 @@ def owns(d: Declared, table: str, namespace: str) -> bool:
 
 
 def installed(group: str, name: str) -> tuple[Declared, ...]:
-    """Return what installed distributions declare under (group, name), admitted or not."""
+    """Return the declarations of installed distributions under (group, name), admitted or not."""
     return scan().get((group, name), ())
 
 
 def declared(group: str, name: str) -> tuple[Declared, ...]:
-    """Return what installed and admitted distributions declare under (group, name)."""
+    """Return the declarations of installed and admitted distributions under (group, name)."""
     found = installed(group, name)
     return tuple([d for d in found if admitted(d.distribution)]) if found else ()
 
@@ -223,7 +223,7 @@ def core_version() -> str:
 def load(d: Declared):
     """Return the object that an entry point names.  Plugins are imported here and nowhere else.
 
-    Raises PluginError, naming the distribution and what mends it.
+    Raises PluginError, with the distribution and a remedy.
     """
     wrong = misfit(d)
     if wrong is not None:
@@ -242,8 +242,10 @@ def load(d: Declared):
 
 
 def resolve(name: str, group: str = "plait.api"):
-    """Return the object behind a public name `plait.<name>` that core does not own; of another
-    group of SURFACES, such as `plait.lax`, behind `plait.lax.<name>`."""
+    """Return the object behind a public name `plait.<name>` that core does not own.
+
+    With another of the SURFACES as `group`, such as `plait.lax`, the name is `plait.lax.<name>`.
+    """
     found, module = declared(group, name), group.removesuffix(".api")
     if len(found) > 1:
         raise PluginError(
@@ -270,8 +272,8 @@ def public_names(group: str = "plait.api") -> list[str]:
 def additions(module: dict[str, Any], group: str) -> tuple[Callable, Callable]:
     """Return `__getattr__` and `__dir__` for a module to which plugins add names.
 
-    The names are those that installed plugins declare in `group`; each is found when it is first
-    asked for.
+    The names are those that installed plugins declare in `group`; each is resolved at its first
+    use.
     """
 
     def __getattr__(name: str) -> Any:

@@ -1,13 +1,13 @@
-"""Rule tables: how a transformation learns what to do with each primitive.
+"""Rule tables: the rules of a transformation for each primitive.
 
-A table is one column of the matrix primitive x transformation.  It answers with the primitive's
-own rule, else with that of its first trait that has one, else with None.
+A table is one column of the matrix primitive x transformation.  It returns the primitive's own
+rule, else that of its first trait that has one, else None.
 
-Invariant: before a table answers about a namespace (of a primitive, or of one of its traits),
-every installed module that declared rules for that (table, namespace) has been imported, so the
-order of imports can not change an answer; where one of them can not be imported and belongs to
-the owner of the table or of the primitive, the answer is an error, never a trait's guess.  Rule
-modules register; they never look rules up while they are imported.
+Invariant: a table answers about a namespace (of a primitive, or of one of its traits) only after
+all installed modules with rules for that (table, namespace) were imported.  So the order of imports
+cannot change an answer.  If such a module of the owner of the table or of the primitive cannot be
+imported, the answer is an error, never a trait's guess.  Rule modules register rules, and never
+look rules up while they are imported.
 """
 
 import sys
@@ -47,7 +47,7 @@ _VARARGS, _VARKEYWORDS = 0x04, 0x08  # flags of a code object that takes *args, 
 
 
 class Keyed(Protocol):
-    """What a table asks of a primitive."""
+    """The part of a primitive that a table uses."""
 
     @property
     def name(self) -> str: ...
@@ -74,9 +74,9 @@ class Signature:
         self.params = any(n.startswith("**") for n in names)
 
     def objection(self, code: CodeType, prim: Any) -> str | None:
-        """Return what is wrong with a function of this code as a rule for `prim` (a primitive or a
+        """Return the objection to a function of this code as a rule for `prim` (a primitive or a
         trait); None if it can be called."""
-        first = isinstance(prim, Trait)  # a trait's rule is given the primitive, too
+        first = isinstance(prim, Trait)  # a trait's rule receives the primitive, too
         given = ["prim", *self.fixed] if first else self.fixed
         rule = None if first else getattr(getattr(prim, "rule", None), "__code__", None)
         count = len(given)
@@ -113,15 +113,15 @@ class RuleTable:
     """A table of rules.
 
     Args:
-      name: of the table; installed modules declare rules for it in the entry-point group
-        `plait.rules.<name>`.
-      owns: namespaces whose rules come with their definitions.
-      doc: what a rule returns.
-      signature: how rules are called, like `(xs, ts, **params)`; what is registered is checked
-        against it.
-      programs: the same for primitives that hold programs, where it differs.
-      base: a table that answers where this one has no rule, neither for the primitive nor for
-        one of its traits.
+        name: the name of the table; installed modules declare rules for it in the entry-point group
+          `plait.rules.<name>`.
+        owns: namespaces whose rules come with their definitions.
+        doc: what a rule returns.
+        signature: the arguments of rules, like `(xs, ts, **params)`; registered rules are checked
+          against it.
+        programs: the signature for primitives that hold programs, if it differs.
+        base: a table that answers if this one has no rule, neither for the primitive nor for one of
+          its traits.
 
     Raises DuplicateRule if another module has made a table of this name.
 
@@ -139,7 +139,7 @@ class RuleTable:
         programs: str = "",
         base: "RuleTable | None" = None,
     ):
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # whoever makes the table
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the table's module
         self.owner: str = frame.f_globals.get("__name__", "?")
         held = _tables.get(name)
         if held is not None and held.owner != self.owner:
@@ -161,10 +161,10 @@ class RuleTable:
         self._loaded: set[str] = set(owns)
         self._clashes: dict[Any, tuple[Rule, Rule]] = {}
         self._failed: dict[str, list[PluginError]] = {}
-        self._unheard: dict[str, PluginError] = {}  # namespace -> why its owner was not heard
-        self._found: dict[Any, Rule | None] = {}  # memo of `find`, forgotten when a rule comes
+        self._unheard: dict[str, PluginError] = {}  # namespace -> why its owner is not loaded
+        self._found: dict[Any, Rule | None] = {}  # memo of `find`, cleared at registrations
         self.base = base
-        self._above: list[RuleTable] = []  # tables that this one is the base of
+        self._above: list[RuleTable] = []  # tables whose base this one is
         if base is not None:
             base._above.append(self)
         _tables[name] = self
@@ -173,10 +173,10 @@ class RuleTable:
         return f"<rules {self.name}>"
 
     def rule(self, *keys: Keyed | Trait, override: bool = False) -> Callable[[Rule], Rule]:
-        """Decorator: give this table a rule for primitives or traits.
+        """Decorate a function that becomes this table's rule for primitives or traits.
 
-        Raises RegistrationError for what is neither, and for a function that can not be called as
-        the table calls its rules; DuplicateRule for a second rule.
+        Raises RegistrationError for any other key, and for a function that cannot be called with
+        the table's signature; DuplicateRule for a second rule.
         """
 
         def register(fn: Rule) -> Rule:
@@ -198,7 +198,7 @@ class RuleTable:
         return register
 
     def _forget(self) -> None:
-        """Forget what was found, for a rule has come: here, and in tables above this one."""
+        """Clear the memo after a registration, here and in tables above this one."""
         self._found.clear()
         for table in self._above:
             table._forget()
@@ -232,10 +232,10 @@ class RuleTable:
             )
 
     def misapplied(self, prim: Keyed, rule: Rule, error: TypeError) -> RegistrationError | None:
-        """Return the error to raise instead of a TypeError that is not of the rule's own making.
+        """Return the error to raise instead of a TypeError that the rule's own code did not cause.
 
-        The rule never began (it takes other arguments), or it returned something else than such
-        rules return.  None if the error was raised inside of it.
+        Either the call failed before the rule began (other arguments), or its result has another
+        form than results of such rules.  None if the error was raised inside of the rule.
         """
         fn: Any = rule.func if isinstance(rule, partial) else rule
         code, at = getattr(fn, "__code__", None), error.__traceback__
@@ -251,8 +251,8 @@ class RuleTable:
     def _refuse(self, key: Keyed | Trait, held: Rule, fn: Rule) -> None:
         """Refuse a second rule for one cell.
 
-        While plugins are being imported it is kept for whoever asks for the cell: the module that
-        brings it may be the innocent one, and its other rules are needed.
+        While plugins are being imported, the error is deferred until the cell is looked up.  The
+        module being imported may not be at fault, and its other rules are needed.
         """
         if not _loading:
             raise self._duplicate(key, held, fn)
@@ -278,8 +278,8 @@ class RuleTable:
         self._load(prim.namespace)
         rule = self._unique(prim)
         if rule is None:
-            # A trait's rule would be a guess while the owner's own rules are unknown: a function
-            # that is linear but for its derivative at one point, say, must not get slope 1 there.
+            # A trait's rule would be a guess while the owner's rules are unknown.  A function that
+            # is linear except for its derivative at one point, say, must not get slope 1 there.
             if prim.namespace in self._unheard:
                 raise self._unheard[prim.namespace]
             rule = self._of_traits(prim)
@@ -300,12 +300,12 @@ class RuleTable:
         return None
 
     def own(self, key: Keyed | Trait) -> Rule | None:
-        """Return the rule registered for this very key, without traits."""
+        """Return the rule registered for this key itself, without traits."""
         self._load(key.namespace)
         return self._unique(key)
 
     def _unique(self, key: Keyed | Trait) -> Rule | None:
-        """Return the rule for this very key; raise DuplicateRule if there are two."""
+        """Return the rule for this key itself; raise DuplicateRule if there are two."""
         if key in self._clashes:
             raise self._duplicate(key, *self._clashes[key])
         return self._rules.get(key)
@@ -319,7 +319,7 @@ class RuleTable:
     def _load(self, namespace: str) -> None:
         if namespace in self._loaded:
             return
-        with _import_lock:  # re-entrant: a module being loaded may import others that load
+        with _import_lock:  # re-entrant, since an imported module may import others that load
             if (self.name, namespace) in _loading or namespace in self._loaded:
                 return
             _loading.add((self.name, namespace))
@@ -339,8 +339,8 @@ class RuleTable:
                         if needed:
                             self._unheard[namespace] = e
                 self._failed[namespace] = failed
-                # Only now: threads that look for the same rules wait at the lock until all of them
-                # are there; half a table would let a trait answer for a rule that is coming.
+                # Set last: threads that need these rules wait at the lock until all are registered.
+                # In half a table, a trait could answer for a rule that is not registered yet.
                 self._loaded.add(namespace)
             finally:
                 _loading.discard((self.name, namespace))
@@ -350,12 +350,12 @@ class RuleTable:
                 warn(said, PluginWarning)
 
     def hear_again(self) -> None:
-        """Forget which plugins were heard, and what followed from it."""
+        """Load the plugins again when they are next needed, and clear the memo."""
         self._loaded = set(self.own_namespaces)
         self._found.clear()
 
     def _report_failures(self, prim: Keyed) -> None:
-        """Raise what a plugin failed with, if it may have brought the rule that is missing."""
+        """Raise the error of a plugin that failed, if it may have brought the missing rule."""
         for namespace in {prim.namespace, *(t.namespace for t in prim.traits)}:
             for error in self._failed.get(namespace, ()):
                 raise error
@@ -380,9 +380,10 @@ class RuleTable:
 
 
 def again(held: Rule, fn: Rule) -> bool:
-    """Return whether a rule comes again from a module that failed to import and is imported anew.
+    """Return whether `fn` is the rule `held` again, after its module failed to import and was
+    imported anew.
 
-    Then the names are the same and the module's globals are others.
+    Then the names are equal, and the module's globals are not the same object.
     """
     names = [(getattr(f, "__module__", None), getattr(f, "__qualname__", None)) for f in (held, fn)]
     scopes = [getattr(f, "__globals__", None) for f in (held, fn)]
@@ -421,7 +422,7 @@ _plugins = [config.plugins]
 
 
 def _forget() -> None:
-    """Forget which plugins were heard, if the setting `plugins` has changed."""
+    """Load plugins again if the setting `plugins` has changed."""
     if config.plugins != _plugins[0]:
         _plugins[0] = config.plugins
         for table in _tables.values():

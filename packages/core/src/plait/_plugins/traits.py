@@ -6,7 +6,7 @@ from; the conformance kit checks the promise.
 
 
 class Trait:
-    """A property many primitives share, and for which one rule can be given."""
+    """A property that many primitives share, and for which one rule can be given."""
 
     __slots__ = ("name", "namespace", "promise")
 

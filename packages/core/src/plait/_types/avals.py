@@ -1,15 +1,15 @@
 """Types of values: shape, dtype, weakness.
 
-Elements may be no numbers: an `Opaque` dtype says how one of them is stored in memory, and which
-dtype its tangents have.
+Elements need not be numbers: an `Opaque` dtype describes how an element is stored in memory, and
+the dtype of its tangents.
 
-In a program that several devices run, each on its pieces, a type also says along which axes of the
-mesh the value may differ (`vma`, varying manual axes): reverse mode adds up the cotangents that
-devices have of a value that is the same for all of them.  A value may always be used where one that
-varies more is asked for; type rules never see these axes (`plait._core.varying`).
+In a program that several devices run, each on its pieces, a type also records the mesh axes along
+which the value may differ (`vma`, varying manual axes).  Reverse mode sums the cotangents of all
+devices for a value that is the same on all of them.  A value may always be used in place of one
+that varies more; type rules never see these axes (`plait._core.varying`).
 
-Over the explicit axes of a mesh a type says how the value is divided (`sharding`).  That belongs to
-a shape: the type with another shape says nothing of it, and type rules never see it either
+A type also records how the value is divided over the explicit axes of a mesh (`sharding`).  The
+division belongs to a shape: a type with another shape has none, and type rules never see it either
 (`plait._core.divided`).
 
 Invariant: `Aval(s, d, w) is Aval(s, d, w)`.  Avals are interned, so equality is identity and every
@@ -53,7 +53,8 @@ INT32 = np.dtype(np.int32)
 UINT32 = np.dtype(np.uint32)
 FLOAT32 = np.dtype(np.float32)
 float0 = np.dtype([("float0", np.void, 0)])
-"""The dtype of tangents of integers and booleans, which have none: its elements have no bytes."""
+"""The dtype of tangents of integers and booleans, which have no derivatives; its elements have no
+bytes."""
 
 BOOLEAN, INTEGER, FLOATING, COMPLEX, NOTHING, OPAQUE = range(6)
 _KINDS = {"b": BOOLEAN, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX}
@@ -63,7 +64,7 @@ _categories: dict[Any, int] = {
 _categories[float0] = NOTHING
 _SHORT = {"bool": "bool", "bfloat16": "bf16"}
 NOWHERE: frozenset[str] = frozenset()
-"""No axes: what is alike on all devices, as everything is outside of programs for pieces."""
+"""No axes: the value is the same on all devices, as always outside of programs for pieces."""
 _sets: dict[frozenset[str], frozenset[str]] = {NOWHERE: NOWHERE}
 
 
@@ -100,12 +101,12 @@ class Aval:
     inexact: bool
     varies: bool  # whether it has tangents
     category: int
-    physical: "Aval"  # the type in memory: itself, unless it is opaque or float0
-    handler: Any  # result handler of the runtime, in the default place
-    mlir: Any  # the MLIR type, made at first lowering
-    vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object
-    sharding: "Division | None"  # how it is divided over explicit axes; None if nothing is said
-    dims: frozenset[str]  # the names of sizes that its shape speaks of
+    physical: "Aval"  # the type in memory; it differs for opaque dtypes and float0.
+    handler: Any  # the result handler of the runtime, in the default place.
+    mlir: Any  # the MLIR type, made at first lowering.
+    vma: frozenset[str]  # the axes of a mesh along which it varies; equal sets are one object.
+    sharding: "Division | None"  # the division over explicit axes, if there is one.
+    dims: frozenset[str]  # the names of the symbolic sizes in its shape.
     _all: "dict[tuple[Any, ...], Aval]" = {}
 
     placement = None
@@ -117,7 +118,7 @@ class Aval:
         if sharding is not None:
             return _divided(cls(shape, dtype, weak_type), sharding)
         try:
-            # Arguments as they come: a hit needs no checks, for only checked types are in there.
+            # The arguments are looked up unchecked, since the table contains checked types only.
             return cls._all[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
@@ -146,17 +147,17 @@ class Aval:
             self.physical = words.with_vma(vma).with_sharding(sharding)
             self.varies = dtype.tangent_dtype is not None
         self.handler = self.mlir = None
-        # Two threads may come here with one type: `setdefault` is atomic, and both get the same
-        # object.  It is complete by then: a half-made type is never found by others.
+        # Two threads may make one type at the same time: `setdefault` is atomic, so both get the
+        # same object.  The object is complete before it enters the table.
         return cls._all.setdefault(_full_key(key, vma, sharding), self)
 
     def with_vma(self, axes: frozenset[str]) -> "Aval":
-        """The type of a value that varies along these axes of a mesh."""
+        """Return the type of a value that varies along these axes of a mesh."""
         return self if axes == self.vma else self._like(axes, self.sharding)
 
     def with_sharding(self, sharding: "Division | None") -> "Aval":
-        """The type of a value that is divided so over the explicit axes of a mesh; None says
-        nothing of it."""
+        """Return the type of a value with this division over the explicit axes of a mesh, or
+        none."""
         return self if sharding is self.sharding else self._like(self.vma, sharding)
 
     def _like(self, vma: frozenset[str], sharding: "Division | None") -> "Aval":
@@ -170,7 +171,7 @@ class Aval:
 
     @property
     def size(self):
-        """Number of elements."""
+        """The number of elements."""
         return product(self.shape)
 
     def with_shape(self, shape: "Iterable[Any]") -> "Aval":
@@ -179,7 +180,7 @@ class Aval:
 
     @property
     def tangent_type(self) -> "Aval":
-        """The type of its tangents: itself for floats; float0 where there are none."""
+        """The type of its tangents: itself for floats; float0 for types without derivatives."""
         if self.inexact:
             return self
         if self.category == OPAQUE and self.dtype.tangent_dtype is not None:
@@ -187,22 +188,22 @@ class Aval:
         return self.with_dtype(float0)
 
     def to_tangent_aval(self) -> "Aval":
-        """`tangent_type`, by the name that JAX has for it."""
+        """Return `tangent_type`; JAX's name for it."""
         return self.tangent_type
 
     def at_least_vspace(self) -> "Aval":
-        """`tangent_type`, by another name that JAX has for it."""
+        """Return `tangent_type`; another of JAX's names for it."""
         return self.tangent_type
 
     def strip_weak_type(self) -> "Aval":
-        """`strong()`, by the name that JAX has for it."""
+        """Return `strong()`; JAX's name for it."""
         return self.strong()
 
     def update(self, **changes: Any) -> "Aval":
-        """The type with another shape, dtype, weak_type, vma or sharding.  One of another shape is
-        divided over no explicit axes, unless `sharding` says so.
+        """Return the type with another shape, dtype, weak_type, vma or sharding.
 
-        Raises TypeRule for what else a type is asked to say.
+        With another shape, `sharding` is None unless it is given.  Raises TypeRule for any other
+        keyword that is not None.
         """
         unknown = changes.keys() - {"shape", "dtype", "weak_type", "vma", "sharding"}
         if any(changes[name] is not None for name in unknown):
@@ -253,7 +254,7 @@ class Aval:
 
 
 def _divided(aval: Aval, sharding: Any) -> Aval:
-    """Return the type of a value that is divided as a user's sharding says of explicit axes."""
+    """Return the type of a value with the explicit axes of a user's sharding."""
     said = getattr(sharding, "explicit", None)
     if said is None:
         raise ArgumentError(
@@ -268,7 +269,7 @@ def _divided(aval: Aval, sharding: Any) -> Aval:
 def _full_key(
     key: "tuple[Any, ...]", vma: frozenset[str], sharding: "Division | None"
 ) -> "tuple[Any, ...]":
-    """Return what a type is found by: the shorter, the less it says."""
+    """Return the key of a type in the table; it leaves out trailing parts that are empty."""
     if sharding is not None:
         return *key, vma, sharding
     return (*key, vma) if vma else key
@@ -277,7 +278,7 @@ def _full_key(
 def _again(
     shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str], sharding: "Division | None"
 ) -> Aval:
-    """Make the type that was pickled."""
+    """Return the type that was pickled."""
     return Aval(shape, dtype, weak_type).with_vma(vma).with_sharding(sharding)
 
 
@@ -296,7 +297,7 @@ def _size(d: Any) -> int:
 
 
 def short_name(dtype: Any) -> str:
-    """Return the name by which Programs print a dtype: `f32`, `i8`, `bf16`, ..."""
+    """Return the name that Programs print for a dtype: `f32`, `i8`, `bf16`, ..."""
     if dtype.__class__ is Opaque:
         return dtype.name
     name = dtype.name if dtype != float0 else "float0"
@@ -307,7 +308,7 @@ def short_name(dtype: Any) -> str:
 
 
 def no_number(what: str, aval: Aval) -> TypeRule:
-    """Return the error for an operation on elements that are no numbers."""
+    """Return the error for an operation on elements that are not numbers."""
     return OperandTypeError(
         f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
         fix=aval.dtype.advice,
@@ -315,7 +316,7 @@ def no_number(what: str, aval: Aval) -> TypeRule:
 
 
 def dtype_of(name: Any) -> "np.dtype[Any]":
-    """Return the dtype for anything numpy takes for one, or for the name of one numpy lacks."""
+    """Return the dtype for anything that numpy accepts as one, or for a name that numpy lacks."""
     if isinstance(name, np.dtype):
         return cast("np.dtype[Any]", name if name.isnative else name.newbyteorder("="))
     if name.__class__ is Opaque:
@@ -340,16 +341,18 @@ _NARROW = {
 
 
 def canonical(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
-    """Return the dtype that arrays of `dtype` get where they enter: in this machine's byte order,
-    and with 32 bits instead of 64 if the setting x64 is off."""
+    """Return the dtype of arrays that are made from data of this `dtype`.
+
+    It has this machine's byte order, and 32 bits instead of 64 if the setting x64 is off.
+    """
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 
 def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
-    """Return the dtype that a user asks for by `dtype`: of Python's classes, and of None for a
-    kind of numbers, the default one."""
+    """Return the dtype that a user requests by `dtype`; Python's classes mean the default dtypes,
+    and None the default one of `kind`."""
     if dtype is None:
         return _defaults[kind]
     if isinstance(dtype, type) and dtype in WEAK:
@@ -359,8 +362,8 @@ def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
 
 
 def inexact_dtype(name: str, dtype: Any) -> "np.dtype[Any]":
-    """Return the dtype that a user asks for by `dtype`; refuse integers and booleans, for results
-    of `name` that are fractions or nan."""
+    """Return the dtype that a user requests by `dtype`, for results of `name` that are fractions or
+    nan; refuse integers and booleans."""
     found = asked_dtype(dtype)
     if category(found) not in (FLOATING, COMPLEX):
         raise OperandTypeError(
@@ -390,7 +393,7 @@ class Placed:
     def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
         self = cls._all.get((aval, placement))
         if self is None:
-            # what the type says of explicit axes follows from where the array is
+            # The type's division over explicit axes follows from the placement.
             typed = aval.with_sharding(getattr(placement, "explicit", None))
             if typed is not aval:
                 return cls._all.setdefault((aval, placement), Placed(typed, placement))
@@ -404,9 +407,10 @@ class Placed:
 
 
 class Division(Protocol):
-    """How values are divided over the explicit axes of a mesh; hashable.  It is part of types
-    (`Aval.sharding`), and packages that have meshes say how those of results follow
-    (`plait._core.divided`)."""
+    """The division of a value over the explicit axes of a mesh; hashable.
+
+    It is part of types (`Aval.sharding`).  Packages that have meshes derive it for the results of
+    operations (`plait._core.divided`)."""
 
     def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:
         """Return the names of the mesh axes that each axis is divided over."""
@@ -417,34 +421,34 @@ class Division(Protocol):
         ...
 
     def results(self, prim: Any, avals: "Sequence[Aval]", params: Any, outs: Any) -> Any:
-        """Return the types `outs` of the result or results of an operation on operands of these
-        types, one of which is divided so, with their divisions.
+        """Return the types `outs` of the results of an operation, with their divisions.
 
-        Raises TypeRule where that is not clear."""
+        At least one of the operands, of types `avals`, is divided.  Raises TypeRule if the
+        divisions of the results are ambiguous."""
         ...
 
     def constrain(self, x: Any) -> Any:
-        """Return a value divided so."""
+        """Return a value with this division."""
         ...
 
     def release(self, x: Any) -> Any:
-        """Return a value that is divided so, in a type that says nothing of it."""
+        """Return a divided value, with a type that records no division."""
         ...
 
     def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
-        """Return a value in a module, told to the compiler to be divided so."""
+        """Return a value in a module, with a constraint that makes the compiler divide it so."""
         ...
 
 
 class Place(Protocol):
     """Devices that one computation runs on together, in order; hashable.
 
-    Those of a topology are not here: such a place has it as its attribute `topology`
+    Devices of a topology are not here: such a place has the topology as its attribute `topology`
     (`plait._core.topologies`)."""
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """Their numbers."""
+        """The numbers of the devices."""
         ...
 
     def is_left(self, bound: "Mapping[str, Any]") -> bool:
@@ -452,17 +456,18 @@ class Place(Protocol):
         ...
 
     def whole_along(self, e: Any, x: Any, aval: "Aval", axes: "Collection[int]") -> Any:
-        """Return a value in a module, in one piece along these axes and otherwise as the compiler
-        likes."""
+        """Return a value in a module, undivided along these axes and otherwise divided as the
+        compiler chooses."""
         ...
 
     def everywhere(self) -> "Placement":
-        """A whole copy on each device: where arrays of the default place are brought."""
+        """Return the placement of a whole copy on each device, used for arrays of the default
+        place."""
         ...
 
     def placement(self, tiles: Any, ndim: int) -> "Placement | None":
         """Return the placement of a result that the compiler tiled like this; None if this place
-        can not express it."""
+        cannot express it."""
         ...
 
     def tiled(self, tiles: Any, ndim: int) -> "Placement":
@@ -470,12 +475,12 @@ class Place(Protocol):
         ...
 
     def once(self, unit: Any, operation: Any) -> None:
-        """Mark an operation with a side effect as one that one device does for all."""
+        """Mark an operation with a side effect, so that one device does it for all."""
         ...
 
 
 class Placement(Protocol):
-    """Where the pieces of an array are; hashable, and equal if it places every array alike."""
+    """The places of the pieces of an array; hashable, and equal if it places every array alike."""
 
     @property
     def place(self) -> Place: ...
@@ -490,7 +495,7 @@ class Placement(Protocol):
 
 
 Key = Aval | Placed
-"""What executables are found by: the type of an array, and its place unless that is the default."""
+"""The key of executables: the type of an array, with its place unless that is the default."""
 
 
 # ---- promotion -----------------------------------------------------------------------------
@@ -498,17 +503,17 @@ Key = Aval | Placed
 _defaults: dict[int, np.dtype] = {}
 _met: "dict[tuple[Aval, ...], Aval]" = {}
 WEAK: dict[type, Aval] = {}
-"""The types of Python scalars, filled in anew when the default dtypes change."""
+"""The types of Python scalars; refilled when the default dtypes change."""
 
 
 _strict = [False]
-"""Whether only Python numbers are promoted: the setting numpy_dtype_promotion."""
+"""True if only Python numbers are promoted: the setting numpy_dtype_promotion is "strict"."""
 _ranks = ["allow"]
 """The setting numpy_rank_promotion: allow, warn or raise."""
 
 
 def _read_settings() -> None:
-    """Copy the settings that promotion depends on, and forget what was promoted under others."""
+    """Copy the settings that promotion depends on, and drop memoised promotions."""
     _strict[0] = config.numpy_dtype_promotion == "strict"
     _ranks[0] = config.numpy_rank_promotion
     floating, integer = np.dtype(config.default_float), np.dtype(config.default_int)
@@ -566,7 +571,8 @@ def _meet(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 def _same(avals: "Sequence[Aval]") -> Any:
-    """Return the one dtype of operands that are no numbers; raise TypeRule if they differ."""
+    """Return the common dtype of operands that are not all numbers; raise TypeRule if they
+    differ."""
     first = max(avals, key=lambda a: a.category)
     if all(a.dtype == first.dtype for a in avals):
         return first.dtype
@@ -577,7 +583,7 @@ def _same(avals: "Sequence[Aval]") -> Any:
 
 
 def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
-    """Raise TypeRule unless all dtypes are one, or Python numbers that may take that one."""
+    """Raise TypeRule unless all have one dtype, or are Python numbers that may take that dtype."""
     bows = not strong or all(a.dtype == strong[0] for a in avals if not a.weak_type)
     if bows and strong and len(strong) < len(avals):
         bows = kind == category(strong[0]) != BOOLEAN
@@ -594,9 +600,10 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
 def promote(avals: "Sequence[Aval]", strict: bool = True) -> tuple[np.dtype, bool]:
     """Return the dtype that these operands are promoted to, and whether it is still weak.
 
-    Among strong operands numpy's promotion, but integers never widen floats; a weak operand
-    counts only if it is of a higher category (bool < integer < floating < complex).  The setting
-    numpy_dtype_promotion is about what users write: it is not asked if `strict` is False.
+    Strong operands follow numpy's promotion, except that integers never widen floats.  A weak
+    operand counts only if it is of a higher category (bool < integer < floating < complex).  The
+    setting numpy_dtype_promotion concerns the user's operations: it is ignored if `strict` is
+    False.
     """
     strong = [a.dtype for a in avals if not a.weak_type]
     kind = max([a.category for a in avals])
@@ -637,7 +644,7 @@ def met(avals: "tuple[Aval, ...]") -> Aval:
 
 
 def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
-    """Warn or raise if these have different numbers of axes; scalars always fit."""
+    """Warn or raise if these have different numbers of axes; scalars fit any number."""
     if len({a.ndim for a in avals if a.ndim}) < 2:
         return
     error = ShapeError(
@@ -651,5 +658,5 @@ def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:
-    """Return the shape that these broadcast to by numpy's rules, which hold for symbolic sizes."""
+    """Return the shape that these broadcast to by numpy's rules; sizes may be symbolic."""
     return broadcast_dims(shapes)

@@ -1,7 +1,7 @@
-"""Dtypes whose elements are no numbers.
+"""Dtypes whose elements are not numbers.
 
-Invariant: there is one of each name, so that equality is identity.  Core knows how an element is
-stored in memory, and never what it means.
+Invariant: a name belongs to one dtype, so that equality is identity.  Core defines how an element
+is stored in memory, and never its meaning.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ __all__ = ["Opaque"]
 
 
 class Opaque:
-    """A dtype whose elements are no numbers: they are moved, selected and compared, and no more.
+    """A dtype whose elements are not numbers: they are moved, selected and compared only.
 
     Interned by name.  Primitives of its own give it a meaning; those of `plait._ops.opaque` convert
-    between such elements and the numbers that they are stored as.
+    between such elements and the numbers that represent them in memory.
 
     Args:
-      name: how it is printed, `key<fry>`: words, the second in angle brackets.
-      shape, words: what one element is in memory, an array of this shape and dtype.
+      name: its printed form, `key<fry>`: two words, the second in angle brackets.
+      shape, words: an element is an array of this shape and dtype in memory.
       family: the word for an element, for messages (`key`).
       advice: what to write instead of arithmetic, for messages.
       tangent_dtype: the dtype of its tangents; None if it has none.
@@ -65,17 +65,17 @@ class Opaque:
         return held
 
     def parts(self) -> "tuple[Any, ...]":
-        """Return all that defines it."""
+        """Return all attributes that define it, in the order of the constructor's arguments."""
         return self.name, self.shape, self.words, self.family, self.advice, self.tangent_dtype
 
     @classmethod
     def named(cls, name: str) -> "Opaque | None":
-        """Return the dtype of this name; None if there is none."""
+        """Return the dtype of this name; None if it does not exist."""
         return cls._all.get(name)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The size of one element in bytes."""
         return self.words.itemsize * int(product(self.shape))
 
     @property

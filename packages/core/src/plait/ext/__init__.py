@@ -1,4 +1,4 @@
-"""What authors of transformations and primitives build on.
+"""Names for authors of transformations and primitives.
 
     from plait import ext
     from plait.ext.ops.elementwise import mul
@@ -6,11 +6,11 @@
     double = ext.Primitive("mine.double", lambda x: x, traits=(ext.Linear, ext.Elementwise))
     ext.lower_rules.rule(double)(lambda e, xs, ins, outs: e.op("stablehlo.add", xs * 2, *outs))
 
-Here are the names that an author starts with; the modules below have the rest:
+The names that an author needs first are here; the modules below have the rest:
 
     ext.trace     interpreters, carriers, staging, tracing, arguments
-    ext.values    arrays, literals, and what users pass made into them
-    ext.ir        programs, primitives, what can be asked and made of them
+    ext.values    arrays, literals, conversion of users' values
+    ext.ir        programs, primitives, functions of both
     ext.rules     rule tables, traits, the tables that core owns
     ext.lower     lowering to StableHLO, modules, executables
     ext.ops       every primitive, by family
@@ -20,16 +20,16 @@ Here are the names that an author starts with; the modules below have the rest:
     ext.types     types of values and of their elements
     ext.devices   devices, placements, memory
     ext.processes  several processes that compute together
-    ext.testing   what laws are written with
+    ext.testing   tools for writing laws
 
-These modules, `plait` itself and its public surfaces are all that a plugin imports of core; ours
-import nothing else.  What plugins offer each other is in modules of the same name in theirs:
+A plugin imports only these modules, `plait` itself and its public surfaces from core; Plait's own
+plugins do the same.  Plugins offer names to each other in modules of the same name:
 `plait_autodiff.ext`, `plait_batching.ext`, `plait_sharding.ext`.
 
-`PLUGIN_API`, (major, minor), is the version of all these names.  A new name is a new minor; what
-is taken away or means something else is a new major, after two minors in which its replacement was
-named.  Parameters of primitives are part of the contract.  A plugin says which version it was
-built for, in its metadata:
+`PLUGIN_API`, (major, minor), is the version of all these names.  A new name increases the minor
+version.  Removing a name or changing its meaning increases the major version, after two minor
+versions that named its replacement.  Parameters of primitives are part of the contract.  A plugin
+declares the version that it was built for in its metadata:
 
     [project.entry-points."plait.plugin_api"]
     "1.0" = "my_plugin"

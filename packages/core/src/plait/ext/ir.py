@@ -1,4 +1,4 @@
-"""Programs, primitives, and what can be asked and made of them.
+"""Programs, primitives, and functions that inspect or make them.
 
 Invariant: nothing is defined here.
 """

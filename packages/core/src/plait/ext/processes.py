@@ -1,4 +1,4 @@
-"""Several processes that compute together: what a plugin brings that connects them.
+"""Several processes that compute together: the interface for plugins that connect them.
 
 Invariant: nothing is defined here.
 """

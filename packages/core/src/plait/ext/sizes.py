@@ -1,4 +1,4 @@
-"""Sizes known by name: what is known of them, and how they are found.
+"""Sizes known by name: constraints on them, decisions about them, and solving for them.
 
 Invariant: nothing is defined here.
 """

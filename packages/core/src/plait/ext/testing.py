@@ -1,4 +1,4 @@
-"""What laws are written with: see `plait.testing.conformance`.
+"""Tools for writing laws: see `plait.testing.conformance`.
 
 Invariant: nothing is defined here.
 """

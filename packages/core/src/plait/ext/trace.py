@@ -1,4 +1,4 @@
-"""Interpreters, carriers, staging and tracing: how a transformation runs.
+"""Interpreters, carriers, staging and tracing: the machinery of transformations.
 
 Invariant: nothing is defined here.
 """

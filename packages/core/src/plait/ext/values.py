@@ -1,4 +1,4 @@
-"""Values: arrays, literals, and what users pass made into them.
+"""Values: arrays, literals, and conversion of users' values.
 
 Invariant: nothing is defined here.
 """

@@ -1,4 +1,4 @@
-"""Programs as text: what they print as, and how that text is read back.
+"""Programs as text: printing them, and reading that text back.
 
     given b >= 2
     lambda(%0: f32[b], %1: f32[]*) {
@@ -14,11 +14,12 @@
 
 The name comes first, then inputs, constants (large ones by number, as `@0`), equations, outputs,
 and effects (`} does debug and ordered io`).  A `*` marks a weak type; a literal is a scalar with
-the type that it fills.  `given` lists what is known of symbolic sizes.  A sub-program that occurs
+the type that it fills.  `given` lists the constraints on symbolic sizes.  A sub-program that occurs
 more than once is printed once, in front, as `@1 = double(...) {...}`, and `@1` stands for it.
 
-Invariant: `parse(show(p))` is the same program as `p`, down to which sub-programs and constants
-are shared, if every parameter has a text form; one that has none prints in angle brackets.
+Invariant: if every parameter has a text form, `parse(show(p))` is the same program as `p`, and
+shares the same sub-programs and constants.  A parameter without a text form prints in angle
+brackets.
 """
 
 from .comparing import same_program

@@ -1,6 +1,6 @@
-"""Whether two programs are the same.
+"""Comparison of two programs.
 
-Invariant: names of variables do not matter, and which sub-programs and constants are shared does.
+Invariant: names of variables do not matter; which sub-programs and constants are shared does.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .._core.ir import Eqn, Program, Var
 
 
 def same_program(a: Program, b: Program) -> bool:
-    """Whether two programs differ at most in the names of their variables.
+    """Return whether two programs differ at most in the names of their variables.
 
     Types, equations in their order, parameters, sub-programs, outputs and the values of constants
     must agree; names of programs and source locations need not.
@@ -23,7 +23,7 @@ def same_program(a: Program, b: Program) -> bool:
 
 
 class _Pairs:
-    """Compares programs, each pair of them once."""
+    """A comparison of programs that compares each pair of them once."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], bool] = {}
@@ -82,7 +82,7 @@ class _Pairs:
 
 
 def _same_scalar(a: Any, b: Any) -> bool:
-    """Equal, and not only in Python's eyes; a nan is a nan."""
+    """Return whether scalars are equal by `freeze`, or both nan."""
     return freeze(a) == freeze(b) or (a.__class__ is b.__class__ and bool(a != a and b != b))
 
 

@@ -1,5 +1,4 @@
-"""Names in the text of programs: of dtypes, of effects, and of the records that parameters
-may be.
+"""Names in the text of programs: of dtypes, of effects, and of records among parameters.
 
 Invariant: a name stands for one thing, in writing and in reading.
 """
@@ -34,8 +33,10 @@ def dtype_name(dtype: np.dtype) -> str:
 
 @cache
 def records(prim: Primitive) -> dict[str, type]:
-    """NamedTuples that parameters of this primitive may be, by name: those that the annotations
-    of its type rule, and of their own fields, name."""
+    """Return the NamedTuples that parameters of this primitive may be, by name.
+
+    They are those in the annotations of its type rule, and in the annotations of their own fields.
+    """
     found: dict[str, type] = {}
     ahead: list[Any] = [getattr(prim.rule, "func", prim.rule)]
     while ahead:
@@ -50,7 +51,7 @@ def records(prim: Primitive) -> dict[str, type]:
 def _hints(of: Any) -> list[Any]:
     try:
         return list(typing.get_type_hints(of).values())
-    except Exception:  # an annotation that can not be evaluated names no class of ours
+    except Exception:  # such an annotation is looked up by its text alone
         scope = getattr(of, "__globals__", None) or vars(sys.modules[of.__module__])
         texts = [a for a in getattr(of, "__annotations__", {}).values() if isinstance(a, str)]
         return [scope[a] for a in texts if a in scope]

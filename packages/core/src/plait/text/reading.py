@@ -1,7 +1,7 @@
 """Programs read from their text.
 
-Invariant: whatever is not understood is an error with its line and column; what is read is checked
-as any other program is.
+Invariant: text that cannot be read is an error with its line and column; a program that was read is
+checked like any other.
 """
 
 import re
@@ -26,14 +26,14 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 def parse(text: str, consts: Sequence[Any] = ()) -> Program:
-    """The program that a text of `show` describes, checked as it is read.
+    """Return the program that a text of `show` describes, checked while it is read.
 
     Args:
       text: as `show` prints; blanks, and comments from `#` to the end of a line, do not matter.
       consts: the arrays that the text calls @0, @1, ...: those too large to be printed.
 
     Raises:
-      ProgramError: a text that is not understood or not well typed, with line and column; or a
+      ProgramError: a text that cannot be read or is not well typed, with line and column; or a
         parameter that has no text form.
 
     >>> import plait
@@ -72,7 +72,7 @@ _TEXT.closed, _TEXT.does = True, "parse"
 
 
 class _Reader(Scanner):
-    """Reads programs, and what their parameters may be."""
+    """A reader of programs and of the values of their parameters."""
 
     def __init__(self, text: str, consts: Sequence[Any]):
         super().__init__(text)
@@ -138,7 +138,7 @@ class _Reader(Scanner):
         return "<lambda>" if name == "lambda" else name
 
     def effects(self, p: Program) -> None:
-        """What is said to be done must be what the equations do."""
+        """Raise unless the effects in the text are those of the equations."""
         at = self.skip()
         said: list[str] = []
         if self.find(_DOES):
@@ -154,7 +154,7 @@ class _Reader(Scanner):
         return ordered + self.take(_DOTTED, "an effect").group()
 
     def definition(self, env: dict[str, Var]) -> Var:
-        """A new variable with its type."""
+        """Return a new variable with its type."""
         at = self.skip()
         name = self.take(_VAR, "a variable").group()
         if name in env:
@@ -194,10 +194,10 @@ class _Reader(Scanner):
     def check(
         self, prim: Primitive, ins: list[Any], params: dict[str, Any], outs: list[Var], at: int
     ) -> None:
-        """Types as the text says must be those that the type rule says."""
+        """Raise unless the types in the text are those of the type rule."""
         try:
             got = prim.infer(tuple([a.aval for a in ins]), params)
-        except Exception as e:  # whatever a type rule makes of what it did not expect
+        except Exception as e:  # a type rule may raise anything for unexpected operands
             said = e.what if isinstance(e, PlaitError) else f"{type(e).__name__}: {e}"
             raise self.error(f"{prim} refuses its operands or parameters: {said}", at) from e
         types = list(got) if prim.many else [got]
@@ -260,7 +260,7 @@ class _Reader(Scanner):
         return DTYPES[name]
 
     def opaque(self, name: str, at: int) -> Opaque:
-        """The dtype of that name; those of core come with its primitives."""
+        """Return the dtype of that name; those of core come with its primitives."""
         found = Opaque.named(name)
         if found is None:
             for d in declared("plait.primitives", "core"):
@@ -359,7 +359,7 @@ class _Reader(Scanner):
         return self.dtype(self.take(_NAME, "a dtype").group(), at).type(value)
 
     def word(self, prim: Primitive) -> Any:
-        """What begins with a name: a program, a record, a set, a dtype or a word of ours."""
+        """Read a value that begins with a name: a program, a record, a set, a dtype or a word."""
         at = self.skip()
         name = self.take(_NAME, "a value").group()
         if not self.has("("):

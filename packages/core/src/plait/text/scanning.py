@@ -1,7 +1,7 @@
 """A text taken piece by piece, from left to right.
 
-Invariant: blanks and comments never matter; whatever is not what was expected is an error with its
-line and column.
+Invariant: blanks and comments never matter; an unexpected piece is an error with its line and
+column.
 """
 
 import re
@@ -13,7 +13,7 @@ from .._base.errors import ProgramError
 
 
 class Pattern:
-    """A regular expression, compiled when it is first needed: texts are read rarely, and this
+    """A regular expression that is compiled when first needed: texts are read rarely, but this
     module is imported always."""
 
     def __init__(self, source: str):
@@ -28,32 +28,32 @@ _SKIP = Pattern(r"(?:\s+|#[^\n]*)*")
 
 
 class Scanner:
-    """A text, and how far it has been taken."""
+    """A text, and the position up to which it has been taken."""
 
     def __init__(self, text: str):
         self.text, self.at = text, 0
 
     def skip(self) -> int:
-        """Where the next piece begins."""
+        """Skip blanks and comments; return the position of the next piece."""
         self.at = _SKIP.match(self.text, self.at).end()  # type: ignore[union-attr]
         return self.at
 
     def peek(self, what: Pattern | str) -> bool:
-        """Whether that is next."""
+        """Return whether `what` is the next piece."""
         at = self.skip()
         if isinstance(what, str):
             return self.text.startswith(what, at)
         return what.match(self.text, at) is not None
 
     def find(self, what: Pattern) -> "re.Match[str] | None":
-        """Take it if it is next."""
+        """Take `what` if it is next, and return its match; None if it is not."""
         found = what.match(self.text, self.skip())
         if found is not None:
             self.at = found.end()
         return found
 
     def take(self, what: Pattern, said: str) -> "re.Match[str]":
-        """Take it; an error, in which it is called `said`, if it is not next."""
+        """Take `what`; raise an error, which calls it `said`, if it is not next."""
         found = self.find(what)
         if found is None:
             raise self.error(f"{said} is expected")
@@ -72,7 +72,8 @@ class Scanner:
             raise self.error(f"{word!r} is expected")
 
     def listed(self, item: Callable[[], Any], end: str) -> list[Any]:
-        """Items with commas between them (and maybe after the last), up to `end`."""
+        """Take items with commas between them (and maybe after the last), up to `end`; return
+        them."""
         items: list[Any] = []
         while not self.has(end):
             items.append(item())
@@ -82,7 +83,7 @@ class Scanner:
         return items
 
     def error(self, what: str, at: int | None = None, fix: str | None = None) -> ProgramError:
-        """What is wrong, here or at `at`, with the line and a mark under it."""
+        """Return an error at the current position or at `at`, with the line and a mark under it."""
         at = self.skip() if at is None else at
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)

@@ -1,6 +1,7 @@
 """Programs written as text.
 
-Invariant: what has no text form is printed in angle brackets, and is never mistaken for another.
+Invariant: a value without a text form is printed in angle brackets, so it is never mistaken for
+another value.
 """
 
 import math
@@ -23,7 +24,7 @@ _SMALL = 8
 
 
 def show(program: Program, locations: bool = False) -> str:
-    """The program as text, one equation per line; `locations` adds the user's file and line.
+    """Return the program as text, one equation per line; `locations` adds the user's file and line.
 
     This is what `print(program)` prints.
 
@@ -39,7 +40,7 @@ def show(program: Program, locations: bool = False) -> str:
 
 
 class _Writer:
-    """Writes one program and all that it holds."""
+    """A writer of one program and its sub-programs."""
 
     def __init__(self, program: Program, locations: bool):
         self.locations = locations
@@ -83,14 +84,15 @@ class _Writer:
         return "\n".join(lines)
 
     def params(self, e: Eqn, indent: str) -> str:
-        """Parameters in their order, but programs last, where they do not hide the others."""
+        """Return the parameters in their order; programs come last, so that they do not hide the
+        others."""
         if not e.params:
             return ""
         items = sorted(e.params.items(), key=lambda item: bool(programs_in(dict([item]))))
         return ", ".join([f"{k}={self.value(v, e.prim, indent)}" for k, v in items])
 
     def value(self, v: Any, prim: Primitive, indent: str) -> str:
-        """A parameter; what has no text form is put in angle brackets."""
+        """Return the text of a parameter; a value without a text form is put in angle brackets."""
         kind: Any = v.__class__
         if kind is tuple:
             items = [self.value(x, prim, indent) for x in v]
@@ -118,14 +120,14 @@ class _Writer:
         return repr(aval)
 
     def array(self, x: Array) -> str:
-        """The elements of a small constant; the number of a large one, and the type of a value of
-        a transformation under way."""
+        """Return the elements of a small constant, the number of a large one, or the type of a
+        value of a transformation under way."""
         if is_tracer(x):
             return repr(x)
         if x.aval.physical.size <= _SMALL and not x.is_deleted():
             try:
                 flat = (laid(x) if x.aval.category == OPAQUE else x).numpy().reshape(-1)
-            except PlaitError:  # the computation of it failed: that is for its user to hear
+            except PlaitError:  # its computation failed, which its user will see elsewhere
                 pass
             else:
                 return f"[{', '.join([_element(v) for v in flat])}]"
@@ -133,7 +135,7 @@ class _Writer:
 
 
 def _shared(program: Program) -> list[Program]:
-    """Sub-programs that occur more than once, those inside others first."""
+    """Return the sub-programs that occur more than once; inner ones come before outer ones."""
     times: dict[Program, int] = {}
 
     def visit(p: Program) -> None:
@@ -151,7 +153,8 @@ def _shared(program: Program) -> list[Program]:
 
 
 def _given(scope: Scope) -> str:
-    """What is known of sizes; the bound of those that nothing is said of, if it is not 1."""
+    """Return the line with the constraints on sizes, and the lower bound of all others if it is not
+    1."""
     least = [f"least {scope.least}"] if scope.least != 1 else []
     texts = [*least, *scope.constraints]
     return f"given {'; '.join(texts)}" if texts else ""
@@ -164,7 +167,7 @@ def _program_name(name: str) -> str:
 
 
 def _plain(v: Any) -> str:
-    """A parameter that holds no others."""
+    """Return the text of a parameter that contains no other values."""
     kind = v.__class__
     if kind in (bool, int, float, complex):
         return _scalar(v)
@@ -188,7 +191,8 @@ def _plain(v: Any) -> str:
 
 
 def _scalar(v: Any) -> str:
-    """A Python scalar, such that its class, sign and every bit but those of a nan are seen."""
+    """Return the text of a Python scalar, which shows its class, its sign and every bit except
+    those of a nan."""
     if v is True or v is False:
         return "true" if v else "false"
     if v.__class__ is complex:
@@ -198,7 +202,8 @@ def _scalar(v: Any) -> str:
 
 
 def _element(v: Any) -> str:
-    """A numpy scalar: the shortest decimal that becomes it again."""
+    """Return the text of a numpy scalar: the shortest decimal that is read back as the same
+    value."""
     if v.dtype.kind in "biuc":
         return _scalar(v.item())
     if "int" in v.dtype.name:

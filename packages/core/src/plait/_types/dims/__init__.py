@@ -3,8 +3,8 @@
 Sizes are polynomials of named integers with floor division, remainder, maximum and minimum.  The
 same algebra serves shapes of exported programs, ragged axes and masks.
 
-Invariant: what is answered is true for all sizes; what is not known is None where the answer has
-three values, and an error that shows the question where it has two.
+Invariant: every answer is true for all sizes.  A question with three answers returns None if the
+answer is unknown; one with two answers raises an error that shows the question.
 """
 
 from .expression import Dim, max_dim, min_dim, symbolic_dims

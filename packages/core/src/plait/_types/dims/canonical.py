@@ -1,14 +1,13 @@
 """Floor divisions and maxima in canonical form.
 
-Everything that a polynomial can say is taken out of an atom: floordiv(2*b + 9, 4) is
-floordiv(b, 2) + 2, and max(a + 1, b + 1) is max(a, b) + 1.  `mod(e, d)` is e - d*floordiv(e, d)
-and `min` is a negated maximum of negated things, so that d*floordiv(e, d) + mod(e, d) is e, and
-max(a, b) + min(a, b) is a + b, by arithmetic alone.  What is rounded up by a number is what is
-rounded down the other way: floordiv(b + 1, 2) is b - floordiv(b, 2).  A division of a maximum is
-the maximum of divisions.
+Polynomial parts are moved out of atoms.  Thus floordiv(2*b + 9, 4) becomes floordiv(b, 2) + 2, and
+max(a + 1, b + 1) becomes max(a, b) + 1.  `mod(e, d)` is written as e - d*floordiv(e, d), and `min`
+as a negated maximum of negated arguments.  So d*floordiv(e, d) + mod(e, d) is e, and max(a, b) +
+min(a, b) is a + b, by arithmetic alone.  Rounding up by a number is rewritten as rounding down:
+floordiv(b + 1, 2) is b - floordiv(b, 2).  A division of a maximum is the maximum of divisions.
 
-Invariant: each result equals what it stands for at all sizes that the judge admits and at which
-that is defined; reading the text of a result gives the same result.
+Invariant: each result equals its original at all sizes that the judge admits and at which the
+original is defined; reading the text of a result gives the same result.
 """
 
 from collections.abc import Callable
@@ -25,19 +24,19 @@ _MOST_REMEMBERED = 4096
 
 
 class Judge(Protocol):
-    """Who knows what holds for the sizes."""
+    """An object that decides which relations hold for all sizes."""
 
     def at_least_zero(self, p: Terms) -> bool | None:
-        """Whether p >= 0 at all sizes (True), at none (False), or neither is known (None)."""
+        """Return True if p >= 0 at all sizes, False if at none, None if neither is known."""
         ...
 
     def example(self, p: Terms, d: Terms) -> int | None:
-        """The floor of p / d at some sizes."""
+        """Return the floor of p / d at some sizes."""
         ...
 
 
 class Ignorant:
-    """A judge of numbers only: what holds for all integers whatsoever."""
+    """A judge that assumes nothing about sizes, and decides numbers only."""
 
     def at_least_zero(self, p: Terms) -> bool | None:
         c = poly.as_constant(p)
@@ -48,7 +47,7 @@ class Ignorant:
 
 
 class Multiple(NamedTuple):
-    """The fact that `whole` (one monomial) is `factor` times the atom `quotient`."""
+    """The fact that `whole`, a monomial, is `factor` times the atom `quotient`."""
 
     quotient: Atom
     factor: int
@@ -56,7 +55,7 @@ class Multiple(NamedTuple):
 
 
 class Canonical:
-    """Makes the canonical forms that a judge and facts of divisibility allow."""
+    """A factory of the canonical forms that a judge and facts of divisibility allow."""
 
     def __init__(self, judge: Judge, multiples: tuple[Multiple, ...] = ()):
         self._judge, self._multiples = judge, multiples
@@ -73,11 +72,12 @@ class Canonical:
             minimum=lambda p, q: self.minimum([p, q]),
         )
 
-    # Facts of divisibility: 8*floordiv(b, 8) is b. Results are short, with b (`reduced`); inside
-    # an operation all is said with floordiv(b, 8) (`expanded`), for that is unique.
+    # Facts of divisibility: 8*floordiv(b, 8) is b. Results are written with b, the shorter form
+    # (`reduced`). Operations work on the form with floordiv(b, 8) (`expanded`), which is unique.
 
     def reduced(self, p: Terms) -> Terms:
-        """p with `whole` for `factor` times `quotient`, as far as signs stay as they are."""
+        """Return p with `whole` in place of `factor` times `quotient`, as far as no sign
+        changes."""
         p = self._expanded(p)
         for fact in self._multiples:
             p = _reduce(p, fact)
@@ -111,7 +111,8 @@ class Canonical:
         return self._judge.at_least_zero(poly.subtract(d, ONE)) is True
 
     def _is_negative(self, d: Terms) -> bool:
-        """Whether a divisor is always below 0, or looks so if its sign is not known."""
+        """Return whether a divisor is always below 0; if its sign is unknown, whether it looks
+        so."""
         opposite = poly.scale(d, -1)
         if self._is_positive(d) or self._is_positive(opposite):
             return self._is_positive(opposite)
@@ -120,14 +121,14 @@ class Canonical:
     # Floor division
 
     def floordiv(self, e: Terms, d: Terms) -> Terms:
-        """The floor of e / d, wherever d is not 0; ZeroDivisionError if it always is."""
+        """Return the floor of e / d, wherever d is not 0; ZeroDivisionError if d is always 0."""
         if not d:
             raise ZeroDivisionError("division of a size by 0")
         key = ("floordiv", frozenset(e.items()), frozenset(d.items()))
         return self._remember(key, lambda: self._floordiv(self._expanded(e), self._expanded(d)))
 
     def mod(self, e: Terms, d: Terms) -> Terms:
-        """e - d * floordiv(e, d)"""
+        """Return e - d * floordiv(e, d)."""
         return self.reduced(poly.subtract(e, poly.multiply(d, self.floordiv(e, d))))
 
     def _floordiv(self, e: Terms, d: Terms) -> Terms:
@@ -146,7 +147,7 @@ class Canonical:
         if known is not None:
             return poly.add(quotient, poly.constant(known))
         if (k := poly.as_constant(d)) is not None:
-            # floor(e/k) is -floor((k - 1 - e)/k): of the two remainders the lesser is written
+            # floor(e/k) is -floor((k - 1 - e)/k), and the form with the lesser remainder is used.
             back, other = poly.divide(poly.subtract(poly.constant(k - 1), rest), d)
             if _remainders(other) < _remainders(rest):
                 known = self._known_quotient(other, d)
@@ -156,7 +157,8 @@ class Canonical:
         return poly.add(quotient, poly.symbol(self._atom("floordiv", [rest, d])))
 
     def _distributed(self, e: Terms, d: Terms) -> Terms | None:
-        """A maximum or minimum of divisions, if e is one and d a number above 0."""
+        """Return a maximum or minimum of divisions if e is one and d a number above 0; else
+        None."""
         k = poly.as_constant(d)
         inner = [
             c for m, c in e.items() for s in m if isinstance(s, Atom) and s.op == "max"
@@ -171,20 +173,22 @@ class Canonical:
         return self._expanded(self.maximum(each) if sign > 0 else self.minimum(each))
 
     def _cancelled(self, e: Terms, d: Terms) -> tuple[Terms, Terms] | None:
-        """e / d without their common factors, if they have one."""
+        """Return (e, d) without their common factors; None if they have none."""
         shared = poly.monomial_gcd([*e, *d])
         g = gcd(poly.content(e), poly.content(d), d.get((), 0))
         if e.get((), 0) % g and not self._is_positive(d):
-            # the floor of a constant may be taken inside only when dividing by a positive number
+            # A constant may be rounded down inside only if the divisor is positive.
             g = gcd(g, e[()])
         if g == 1 and not shared:
             return None
         return _over(e, shared, g), _over(d, shared, g)
 
     def _flattened(self, e: Terms, d: Terms) -> tuple[Terms, Terms] | None:
-        """floordiv(x, n) + s over d as (x + n*s) over n*d, if e is such a sum and d > 0.
+        """Return the numerator and denominator of floordiv(x, n) + s over d as one division, if e
+        is such a sum and d > 0; else None.
 
-        Of s - floordiv(x, n) it is (n*s - x + n - 1) over n*d, for numbers n.
+        They are x + n*s and n*d.  For s - floordiv(x, n), with a number n, they are n*s - x + n - 1
+        and n*d.
         """
         facts = {fact.quotient for fact in self._multiples}
         inner = sorted(
@@ -203,7 +207,7 @@ class Canonical:
         return None
 
     def _known_quotient(self, e: Terms, d: Terms) -> int | None:
-        """The floor of e / d, if it is one number at all sizes."""
+        """Return the floor of e / d, if it is one number at all sizes; else None."""
         n = self._judge.example(e, d)
         if n is None or not self._is_positive(d):
             return None
@@ -215,12 +219,12 @@ class Canonical:
     # Maximum and minimum
 
     def maximum(self, args: list[Terms]) -> Terms:
-        """The largest of one polynomial or more."""
+        """Return the largest of one polynomial or more."""
         key = frozenset(frozenset(x.items()) for x in args)
         return self._remember(key, lambda: self._maximum([self._expanded(x) for x in args]))
 
     def minimum(self, args: list[Terms]) -> Terms:
-        """The smallest of one polynomial or more."""
+        """Return the smallest of one polynomial or more."""
         return poly.scale(self.maximum([poly.scale(x, -1) for x in args]), -1)
 
     def _maximum(self, args: list[Terms]) -> Terms:
@@ -233,7 +237,7 @@ class Canonical:
             least = {m: c for m, c in least.items() if c}
             shared = poly.add(shared, least)
             args = [poly.subtract(x, least) for x in found]
-            # what was subtracted may have been a maximum, and leave one in other arguments
+            # A subtracted part may have been a maximum, so other arguments may now be maxima.
             if len(inside) == len(found) and not least:
                 break
         if len(args) == 1:
@@ -243,7 +247,8 @@ class Canonical:
         return poly.add(shared, {(self._atom("max", args),): g})
 
     def _alternatives(self, p: Terms) -> list[Terms]:
-        """Polynomials whose maximum is p: those of its maxima with a positive coefficient."""
+        """Return polynomials whose maximum is p, by expanding its maxima with positive
+        coefficients."""
         inner = [
             (s, c) for m, c in p.items() if c > 0 and len(m) == 1
             for s in m if isinstance(s, Atom) and s.op == "max"
@@ -255,7 +260,7 @@ class Canonical:
         return [reduce(poly.add, choice, rest) for choice in choices]
 
     def _undominated(self, args: list[Terms]) -> list[Terms]:
-        """Those of which no other is always at least as large; of equals, one."""
+        """Return the polynomials that no other one always equals or exceeds; one of equal ones."""
         left = list({frozenset(x.items()): x for x in args}.values())
         for x in list(left):
             others = [y for y in left if y is not x]
@@ -265,18 +270,18 @@ class Canonical:
 
 
 def _remainders(p: Terms) -> list[int]:
-    """The coefficients, the constant term's last: by them two forms of a division are compared."""
+    """Return the coefficients, the constant term last, by which two forms of a division compare."""
     return [p[m] for m in sorted(p, key=poly.order, reverse=True) if m] + [p.get((), 0)]
 
 
 def _over(p: Terms, m: Monomial, g: int) -> Terms:
-    """p / (g * m); only the constant term may leave a remainder, and is rounded down."""
+    """Return p / (g * m); only the constant term may leave a remainder, and is rounded down."""
     out = {poly.without(n, m): c // g for n, c in p.items()}
     return {n: c for n, c in out.items() if n is not None and c}
 
 
 def _reduce(p: Terms, fact: Multiple) -> Terms:
-    """p, which is expanded, with coefficients of powers of the quotient written to base factor."""
+    """Return p, which is expanded, with coefficients of powers of the quotient in base `factor`."""
     quotient, factor, whole = fact
     out: Terms = {}
     for m, c in p.items():

@@ -1,12 +1,12 @@
-"""Deciding questions about polynomials of sizes: always, never, or neither as far as is known.
+"""Decisions about polynomials of sizes: always, never, or unknown.
 
 A question is first tried at sample sizes: two samples that disagree settle that it depends.
-Else bounds are tried, then a refutation of the opposite by elimination, with one case for each
-argument of a maximum and the definition of every floor division as rows; last, each size is
-divided into its residues, which makes floor divisions by numbers exact.
+Otherwise bounds are tried.  Then the opposite is refuted by elimination, with one case for each
+argument of a maximum and the definition of every floor division as rows.  Last, each size is split
+into its residues, which makes floor divisions by numbers exact.
 
 Invariant: True and False are proven for all sizes that the constraints admit and at which the
-question is defined; work is bounded by counts, never by time, so that answers are the same
+question is defined.  Work is bounded by counts, never by time, so that answers are the same
 everywhere.
 """
 
@@ -34,7 +34,7 @@ _UNASKED: Any = object()
 
 
 class Prover:
-    """Decides for sizes that are integers, each at least its lower bound, under constraints.
+    """A prover for sizes that are integers, each at least its lower bound, under constraints.
 
     Args:
       lower: the lower bound of each name; names not there are at least `least`.
@@ -57,29 +57,29 @@ class Prover:
     # Questions
 
     def at_least_zero(self, p: Terms) -> bool | None:
-        """Whether p >= 0: at all sizes (True), at none (False), not known to be either (None)."""
+        """Return True if p >= 0 at all sizes, False if at none, None if neither is known."""
         c = poly.as_constant(p)
         if c is not None:
             return c >= 0
         return self._answer((">=", frozenset(p.items())), lambda: self._decide_sign(p, 0))
 
     def is_zero(self, p: Terms) -> bool | None:
-        """Whether p = 0: at all sizes (True), at none (False), not known to be either (None)."""
+        """Return True if p = 0 at all sizes, False if at none, None if neither is known."""
         c = poly.as_constant(p)
         if c is not None:
             return c == 0
         return self._answer(("==", frozenset(p.items())), lambda: self._decide_zero(p))
 
     def consistent(self) -> bool:
-        """False only if no sizes satisfy the constraints."""
+        """Return False only if no sizes satisfy the constraints."""
         return not self._never(self._rows, self._equations, 0)
 
     def lower_bound(self, name: str) -> int:
-        """The least value that a size may have by its own bound."""
+        """Return the least value that a size may have by its own bound."""
         return self._lower.get(name, self._least)
 
     def example(self, p: Terms, d: Terms) -> int | None:
-        """The floor of p / d at some sizes that the constraints admit."""
+        """Return the floor of p / d at some sizes that the constraints admit; None without any."""
         for sizes in self.samples(poly.names(p) | poly.names(d)):
             try:
                 return poly.evaluate(p, sizes) // poly.evaluate(d, sizes)
@@ -127,7 +127,7 @@ class Prover:
         return None
 
     def _never(self, rows: list[Terms], equations: list[Terms], depth: int) -> bool:
-        """Whether no sizes satisfy these as well as the constraints."""
+        """Return whether no sizes satisfy both these and the constraints."""
         if self._refuted(rows, equations, depth):
             return True
         return depth == 0 and any(
@@ -145,7 +145,7 @@ class Prover:
         return self._split(rows, equations, maxima, 1)
 
     def _split(self, rows: list, equations: list, maxima: list[Atom], cases: int) -> bool:
-        """Whether there is a contradiction whichever argument each maximum is."""
+        """Return whether every choice of the greatest argument of each maximum is contradictory."""
         if not maxima or cases * len(maxima[0].args) > _MOST_CASES:
             return cases > 1 and contradictory(rows, equations)
         first, *rest = maxima
@@ -160,7 +160,8 @@ class Prover:
         )
 
     def _with_constraints(self, rows: list, equations: list) -> tuple[list, list, dict]:
-        """The rows and equations, the constraints that share a symbol, and all symbols."""
+        """Return the rows and equations with the constraints that share a symbol, and all
+        symbols."""
         rows, equations, seen = list(rows), list(equations), dict[str, None]()
         for p in rows + equations:
             poly.symbols(p, seen)
@@ -177,10 +178,10 @@ class Prover:
                 poly.symbols(p, seen)
             todo = far
 
-    # What is known of a symbol
+    # Facts about a symbol
 
     def _axioms(self, s: str, depth: int) -> list[Terms]:
-        """Polynomials that are at least 0 by what a symbol is."""
+        """Return polynomials that are at least 0 by the definition of a symbol."""
         me = poly.symbol(s)
         if not isinstance(s, Atom):
             return [poly.subtract(me, poly.constant(self.lower_bound(s)))]
@@ -192,7 +193,7 @@ class Prover:
         rest = poly.subtract(e, poly.multiply(d, me))
         rows = [rest, poly.subtract(poly.subtract(d, ONE), rest)]
         if poly.as_constant(d) is None:
-            # what no linear row says: a quotient lies between 0 and e, or between e and -1
+            # No linear row expresses that a quotient lies between 0 and e, or between e and -1.
             below = poly.subtract(poly.scale(e, -1), ONE)
             if self._is_bounded(e):
                 rows += [me, poly.subtract(e, me)]
@@ -207,14 +208,15 @@ class Prover:
         return depth < 2 and self._decide_sign(below, depth + 1) is True
 
     def _is_bounded(self, p: Terms) -> bool:
-        """Whether bounds alone show that p >= 0."""
+        """Return whether bounds alone show that p >= 0."""
         low = self._bound(p)
         return low is not None and low >= 0
 
     def _bound(self, p: Terms) -> int | None:
-        """A lower bound of p: with every symbol counted from its own, no coefficient is negative.
+        """Return a lower bound of p from the lower bounds of its symbols.
 
-        None if that does not show one.
+        Each symbol is counted from its own bound.  None if a symbol has no bound, or a coefficient
+        is negative then.
         """
         lows = {s: self._symbol_bound(s) for m in p for s in m}
         for s, low in lows.items():
@@ -238,10 +240,11 @@ class Prover:
             return low // d
         return 0 if low >= 0 else None
 
-    # Residues: with b = 6*b + r, floordiv(b, 2) and floordiv(b, 3) are polynomials of the new b
+    # Residues: for b = 6*c + r, floordiv(b, 2) and floordiv(b, 3) are polynomials of c
 
     def _residues(self, rows: list, equations: list) -> Iterator[Iterator]:
-        """The question as one of provers, rows and equations per residue of its sizes."""
+        """Yield the question split into one case for each residue of its sizes: a prover, rows and
+        equations."""
         rows, equations, seen = self._with_constraints(rows, equations)
         divisors = [
             d for s in seen if isinstance(s, Atom) and s.op == "floordiv"
@@ -270,7 +273,7 @@ class Prover:
     # Samples
 
     def values(self, p: Terms) -> list[int]:
-        """What p is at the sample sizes, where it is defined."""
+        """Return the values of p at the sample sizes, where it is defined."""
         found = []
         for sizes in self.samples(poly.names(p)):
             try:
@@ -280,7 +283,7 @@ class Prover:
         return found
 
     def samples(self, names: frozenset[str]) -> list[Sizes]:
-        """A few sizes for these names that the constraints admit, small ones first."""
+        """Return a few sizes for these names that the constraints admit, small ones first."""
         if names not in self._samples:
             if len(self._samples) >= _MOST_REMEMBERED:
                 self._samples.clear()
@@ -309,7 +312,7 @@ class Prover:
         return list(found.values())
 
     def _candidates(self, low: int) -> list[int]:
-        """Values to try for a size: small ones, and those at which a constraint turns."""
+        """Return values to try for a size: small ones, and those near numbers in constraints."""
         turns = {abs(c) for p in self._rows + self._equations for c in _numbers(p)}
         near = {low + n for n in (0, 1, 2, 3, 4, 6, 9, 16, 37)}
         near |= {n + i for n in turns for i in (-1, 0, 1)} | {2 * n for n in turns}
@@ -326,7 +329,7 @@ class Prover:
 
 
 def _numbers(p: Terms) -> Iterator[int]:
-    """The numbers that a polynomial and its atoms speak of."""
+    """Yield the numbers in a polynomial and its atoms."""
     yield from p.values()
     for m in p:
         for s in m:

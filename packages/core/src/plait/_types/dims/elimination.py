@@ -1,11 +1,11 @@
-"""Whether a system of polynomial inequalities and equations has no integer solution.
+"""Refutation of systems of polynomial inequalities and equations over the integers.
 
-Equations are solved in integers and substituted, as in Pugh's Omega test; what is left is refuted
-by Fourier-Motzkin elimination, in which every monomial is a variable of its own and every row is
-tightened to integers.  Products of rows, where they speak only of monomials that are there
-already, make up for the products that a linear method can not see.
+Equations are solved in integers and substituted, as in Pugh's Omega test.  The remaining rows are
+refuted by Fourier-Motzkin elimination, in which every monomial is a variable of its own and every
+row is tightened to integers.  A linear method cannot relate products to their factors.  So products
+of rows are added, where all their monomials exist already.
 
-Invariant: `contradictory` is True only if there is no solution; False says nothing.
+Invariant: `contradictory` returns True only if the system has no solution; False claims nothing.
 """
 
 from itertools import combinations, count, product
@@ -28,11 +28,14 @@ class _Contradiction(Exception):
 
 
 class _TooMuch(Exception):
-    """The work is more than it is worth."""
+    """The search exceeds its bounds on work."""
 
 
 def contradictory(rows: list[Terms], equations: list[Terms]) -> bool:
-    """Whether no integers make every row at least 0 and every equation 0."""
+    """Return whether no integers make every row at least 0 and every equation 0.
+
+    False may also mean that the search gave up.
+    """
     try:
         rows = _solve_equations(rows, equations)
         rows = _shift(rows)
@@ -46,7 +49,7 @@ def contradictory(rows: list[Terms], equations: list[Terms]) -> bool:
 
 
 def _tighten(p: Terms) -> Terms | None:
-    """The row p >= 0 over integers; None if it always holds."""
+    """Return the row p >= 0 over integers; None if it always holds."""
     g = poly.content(p)
     c = p.get((), 0)
     if g == 0:
@@ -59,7 +62,7 @@ def _tighten(p: Terms) -> Terms | None:
 
 
 def _tightened(rows: list[Terms]) -> list[Terms]:
-    """The rows over integers, of those with the same left side only the strongest."""
+    """Return the rows over integers; of rows with the same left side, only the strongest."""
     strongest: dict[Row, int] = {}
     for p in rows:
         row = _tighten(p)
@@ -81,9 +84,9 @@ def _row(left: Row, c: int) -> Terms:
 
 
 def _solve_equations(rows: list[Terms], equations: list[Terms]) -> list[Terms]:
-    """The rows with every equation that can be solved for a symbol put into them.
+    """Return the rows with every equation that can be solved for a symbol substituted into them.
 
-    Two rows that say p >= 0 and p <= 0 are an equation too.
+    Two rows that express p >= 0 and p <= 0 are an equation too.
     """
     todo, stuck, fresh = list(equations), set(), count()
     for _ in range(_MOST_SUBSTITUTIONS):
@@ -107,7 +110,7 @@ def _solve_equations(rows: list[Terms], equations: list[Terms]) -> list[Terms]:
 
 
 def _whole_equation(p: Terms) -> Terms:
-    """p = 0 divided by its greatest common factor; {} if it always holds."""
+    """Return p = 0 divided by its greatest common factor; {} if it always holds."""
     g, c = poly.content(p), p.get((), 0)
     if g == 0:
         if c:
@@ -119,7 +122,7 @@ def _whole_equation(p: Terms) -> Terms:
 
 
 def _opposites(rows: list[Terms]) -> list[Terms]:
-    """The rows whose negation is a row as well; contradiction if the two leave no room."""
+    """Return the rows whose negation is a row as well; raise if the two leave no room."""
     bounds = {frozenset((m, k) for m, k in p.items() if m): p.get((), 0) for p in rows}
     found: dict[Row, Terms] = {}
     for left, c in bounds.items():
@@ -133,7 +136,7 @@ def _opposites(rows: list[Terms]) -> list[Terms]:
 
 
 def _pivot(p: Terms) -> str | None:
-    """The symbol to solve p = 0 for: it stands alone, with the smallest coefficient."""
+    """Return the symbol to solve p = 0 for: it occurs alone, with the smallest coefficient."""
     crowded = {s for m in p if len(m) > 1 for s in m}
     alone = [m[0] for m in p if len(m) == 1 and m[0] not in crowded]
     if not alone:
@@ -144,10 +147,10 @@ def _pivot(p: Terms) -> str | None:
 
 
 def _solve(p: Terms, s: str, fresh: str) -> tuple[Terms, list[Terms]]:
-    """A value of s by p = 0, and the equations left of p.
+    """Return (a value of s by p = 0, the equations left of p).
 
-    With a coefficient c other than 1 the value holds a fresh integer t = s + (the rest // c), and
-    t is left with smaller coefficients beside it: Euclid's algorithm, a step at a time.
+    With a coefficient c other than 1 the value contains a fresh integer t = s + (the rest // c).
+    An equation with smaller coefficients beside t is left: Euclid's algorithm, one step at a time.
     """
     if p[(s,)] < 0:
         p = poly.scale(p, -1)
@@ -172,7 +175,7 @@ def _put(p: Terms, s: str, value: Terms) -> Terms:
 
 
 def _shift(rows: list[Terms]) -> list[Terms]:
-    """The rows with every symbol that has a least value counted from there."""
+    """Return the rows with every symbol that has a least value counted from that value."""
     for p in _tightened(rows):
         (m, k), *more = [(m, k) for m, k in p.items() if m]
         c = p.get((), 0)
@@ -182,7 +185,7 @@ def _shift(rows: list[Terms]) -> list[Terms]:
 
 
 def _products(rows: list[Terms]) -> list[Terms]:
-    """Rows that follow by multiplication, without a monomial that no row has."""
+    """Return rows that follow by multiplication, and contain only monomials that rows have."""
     there = dict.fromkeys(sorted(m for p in rows for m in p if len(m) > 1))
     if not there:
         return []
@@ -209,7 +212,7 @@ def _products(rows: list[Terms]) -> list[Terms]:
 
 
 def _eliminate(rows: list[Terms]) -> None:
-    """Eliminate one monomial after another; a contradiction is raised where it is met."""
+    """Eliminate one monomial after another; raise _Contradiction if one is met."""
     pairs = 0
     while rows:
         if len(rows) > _MOST_ROWS:
@@ -225,7 +228,7 @@ def _eliminate(rows: list[Terms]) -> None:
 
 
 def _cheapest(rows: list[Terms]) -> Monomial:
-    """The monomial whose elimination adds the fewest rows."""
+    """Return the monomial whose elimination adds the fewest rows."""
     counts: dict[Monomial, list[int]] = {}
     for p in rows:
         for m, c in p.items():
@@ -235,7 +238,7 @@ def _cheapest(rows: list[Terms]) -> Monomial:
 
 
 def _cross(p: Terms, q: Terms, m: Monomial) -> Terms:
-    """The sum of multiples of p and q in which m cancels."""
+    """Return the sum of multiples of p and q in which m cancels."""
     a, b = p[m], -q[m]
     g = gcd(a, b)
     return poly.add(poly.scale(p, b // g), poly.scale(q, a // g))

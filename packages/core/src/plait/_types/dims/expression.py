@@ -1,7 +1,7 @@
 """Symbolic dimensions: sizes that are known only by name.
 
 Invariant: a `Dim` is immutable, canonical and never constant (a constant one is an `int`), so that
-`==` and `hash` can be trusted; an order that can not be decided is an error, never False.
+`==` and `hash` can be trusted.  An order that cannot be decided is an error, never False.
 """
 
 import operator
@@ -26,13 +26,14 @@ _EVERYWHERE = Scope()
 
 @final
 class Dim:
-    """A size that is an expression of named integers, as 2*b + 1 or floordiv(b, 3) are.
+    """A size that is an expression of named integers, such as 2*b + 1 or floordiv(b, 3).
 
     Made by `symbolic_dims`. `+ - * // % **` with ints and dims of the same scope give dims, or an
-    int where the result is constant; with floats, and divided by `/`, they are numbers of a
-    program, as arrays are.  `== < <= > >=` and `bool` hold for all sizes or for none, or raise
-    UndecidedDim; `int` always raises it.  Asked by code of ours, which sorts sizes into tables,
-    `==` is True only for sizes that are always equal, and False says nothing (`decide_eq` does).
+    int if the result is constant.  With floats, and divided by `/`, they are numbers of a program,
+    as arrays are.  `== < <= > >=` and `bool` hold for all sizes or for none, or raise UndecidedDim;
+    `int` always raises it.  Plait's own code sorts sizes into tables, so `==` does not raise there.
+    True then means that the sizes are always equal, and False that this is unknown (see
+    `decide_eq`).
 
     Example:
       >>> a, b = symbolic_dims("a, b")
@@ -47,14 +48,17 @@ class Dim:
     _text: str
     _names: frozenset[str] | None
     _owners: "Owners"
-    """Of sizes that a user reads in a map, the map; see `owners`.  Equal sizes may have others."""
+    """The map in which a user read the size; see `owners`.  Equal sizes may have others."""
 
     __array_ufunc__ = None  # numpy's numbers leave arithmetic to this class
     _number: ClassVar[Any]
 
     @classmethod
     def count_with(cls, number: Callable[[Any], Any]) -> None:
-        """Let a size among arrays be `number(size)`; operations say it, which lie above sizes."""
+        """Make `number(size)` the value of a size among arrays.
+
+        Operations, which are defined in terms of sizes, call this.
+        """
         cls._number = staticmethod(number)
 
     def __plait_array__(self) -> Any:
@@ -71,13 +75,13 @@ class Dim:
     @property
     def variables(self) -> frozenset[str]:
         """The names of the sizes that this one depends on."""
-        if self._names is None:  # which types and carriers ask for again and again
+        if self._names is None:  # memoised, since types and carriers read it often
             self._names = poly.names(self._terms)
         return self._names
 
     @property
     def terms(self) -> Terms:
-        """The canonical polynomial: {sorted symbols: coefficient}, never to be changed."""
+        """The canonical polynomial, {sorted symbols: coefficient}; do not modify it."""
         return self._terms
 
     # Arithmetic
@@ -176,7 +180,7 @@ class Dim:
             if self._terms == other._terms and self._scope is other._scope:  # type: ignore
                 return True
         elif other.__class__ is not int and not isinstance(other, Integral):
-            return NotImplemented  # arrays say for themselves what == means
+            return NotImplemented  # arrays define == themselves
         if asked_by_us(_getframe(1)):
             if _equal(self, other) is True:
                 return True
@@ -229,21 +233,21 @@ class Dim:
 
     @property
     def owners(self) -> "Owners":
-        """The maps in which a user read it; none if code of ours did."""
+        """The maps in which a user read it; none if Plait's code did."""
         return self._owners
 
     def owned(self, *owners: "Owner") -> "Dim":
-        """The same size with these owners."""
+        """Return the same size with these owners."""
         self = of_terms(self._terms, self._scope)
         self._owners = owners
         return self
 
     def substitute(self, sizes: "Mapping[str, int | Dim]") -> "int | Dim":
-        """The size with ints or dims in place of names; names that are not given stay.
+        """Return the size with ints or dims in place of names; names that are not given stay.
 
         Raises:
           ZeroDivisionError: a division by 0 at these sizes.
-          TypeRule: names stay, and the dims given are of another scope.
+          TypeRule: some names stay, and the given dims are of another scope.
         """
         if all(sizes.get(s).__class__ is int for s in self.variables):
             return poly.evaluate(self._terms, sizes)  # type: ignore[arg-type]
@@ -264,7 +268,7 @@ class Dim:
         maximum: Callable[[Any, Any], Any],
         minimum: Callable[[Any, Any], Any],
     ) -> Any:
-        """The size rebuilt by these functions; `floordiv` and `mod` round to minus infinity.
+        """Return the size rebuilt by these functions; `floordiv` and `mod` round to minus infinity.
 
         Within one call each variable, division and maximum is built once and then shared.
         """
@@ -272,7 +276,7 @@ class Dim:
         return poly.fold(self._terms, algebra)
 
     def __repr__(self) -> str:
-        if not self._text:  # which tables of sizes ask for again and again
+        if not self._text:  # memoised, since tables of sizes read it often
             self._text = poly.text(self._terms)
         return self._text
 
@@ -287,7 +291,7 @@ class Dim:
 
 
 def of_terms(terms: Terms, scope: Scope) -> Any:
-    """The size of these terms: a Dim, or an int if they are constant."""
+    """Return the size of these terms: a Dim, or an int if they are constant."""
     if scope.canonical.has_facts:
         terms = scope.canonical.reduced(terms)
     n = len(terms)
@@ -302,7 +306,7 @@ def of_terms(terms: Terms, scope: Scope) -> Any:
 
 
 def _beside(self: Dim, other: Any, terms: Terms) -> Any:
-    """The size of these terms, made of a size and another operand; it has the owners of both."""
+    """Return the size of these terms, with the owners of the size and of the other operand."""
     out = of_terms(terms, self._scope)
     owners = self._owners
     if other.__class__ is Dim and other._owners != owners:
@@ -313,15 +317,15 @@ def _beside(self: Dim, other: Any, terms: Terms) -> Any:
 
 
 def _refuse_mixed(self: Dim, other: Dim) -> None:
-    """Raise UnexpectedTracerError where a size of a map that has ended is compared with one of a
-    map that has not."""
+    """Raise UnexpectedTracerError if one of two compared sizes belongs to a map that has ended, and
+    the other does not."""
     for a, b in ((self, other), (other, self)):
         if not any(by.closed for by, _ in a._owners):
             refuse_ended(b, b._owners)
 
 
 def _operand(self: Dim, other: Any) -> Terms | None:
-    """The terms of the other operand; None if it is not a size."""
+    """Return the terms of the other operand; None if it is not a size."""
     kind = other.__class__
     if kind is int:
         return {(): other} if other else {}
@@ -333,7 +337,7 @@ def _operand(self: Dim, other: Any) -> Terms | None:
 
 
 def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """An operation of a size and what is no size: of numbers, as arrays are; the size counts."""
+    """Apply an operation to a size and a number that is not a size; the size becomes a number."""
     numbers = (Dim, int, float, complex, np.generic, np.ndarray)
     if not (isinstance(left, numbers) and isinstance(right, numbers)):
         return NotImplemented
@@ -343,7 +347,7 @@ def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def _equal(self: Dim, other: Any) -> bool | None:
-    """Whether a size equals what is written in another way: always, never, or None."""
+    """Return whether two sizes are equal: always, never, or None."""
     if other.__class__ is Dim and other._scope is not self._scope:
         return False
     return self._scope.is_zero(poly.subtract(self._terms, terms_beside(self, other)))
@@ -355,7 +359,7 @@ _DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {
     "<=": lambda p, q: poly.subtract(q, p),
     "<": lambda p, q: poly.subtract(poly.subtract(q, p), ONE),
 }
-"""What is at least 0 if p and q are in this relation."""
+"""For each relation of p and q, the polynomial that is at least 0 exactly if it holds."""
 
 
 def _ordered(self: Dim, relation: str, other: Any) -> bool:
@@ -376,14 +380,14 @@ def _ordered(self: Dim, relation: str, other: Any) -> bool:
 
 
 def symbolic_dims(text: str, scope: Scope | None = None) -> "tuple[Dim | int, ...]":
-    """The sizes that a text describes, separated by commas.
+    """Return the sizes that a text describes, separated by commas.
 
     Args:
       text: such as "b, 2*b + 1, floordiv(b, 3), mod(b, 8), max(a, b), 4"; `//`, `%` and `**` too.
-      scope: constraints on the names; without one, names are sizes of at least 1.
+      scope: constraints on the names; by default, names are sizes of at least 1.
 
     Raises:
-      ProgramError: a text that can not be read.
+      ProgramError: a text that cannot be read.
 
     Example:
       >>> symbolic_dims("b, b*4 // 2, (a + b) % 8")
@@ -398,12 +402,12 @@ def _read_one(text: str, scope: Scope) -> "Dim | int":
 
 
 def max_dim(first: "Dim | int", *others: "Dim | int") -> "Dim | int":
-    """The largest of several sizes, as a size; `max` of Python must know which it is."""
+    """Return the largest of several sizes, as a size; Python's `max` would have to decide it."""
     return _extreme(first, others, max, lambda c: c.maximum)
 
 
 def min_dim(first: "Dim | int", *others: "Dim | int") -> "Dim | int":
-    """The smallest of several sizes, as a size; `min` of Python must know which it is."""
+    """Return the smallest of several sizes, as a size; Python's `min` would have to decide it."""
     return _extreme(first, others, min, lambda c: c.minimum)
 
 
@@ -419,7 +423,7 @@ def _extreme(first: Any, others: tuple, of_ints: Callable, method: Callable) -> 
 
 
 def terms_beside(self: Dim, other: Any) -> Terms:
-    """The terms of a size that is used together with a Dim, in its scope."""
+    """Return the terms of a size that is used together with a Dim, in its scope."""
     terms = _operand(self, other)
     if terms is None:
         raise ShapeError(f"{other!r} is not a size", fix="sizes are ints and Dims")

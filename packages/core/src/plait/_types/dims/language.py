@@ -1,10 +1,10 @@
-"""The language in which sizes and constraints are written.
+"""The language of sizes and constraints, by examples.
 
     b, 2*b + 1, floordiv(b, 3), b // 3, mod(b, 8), b % 8, max(a, b), min(a, b, 4), b**2
     b >= 4, mod(b, 8) == 0, 1 <= a < b
 
-Invariant: a text is read by the functions of an algebra and nothing else; what is not understood
-is an error that points at it.
+Invariant: reading a text calls the functions of an algebra and nothing else; text that cannot be
+read is an error that points at it.
 """
 
 import re
@@ -27,7 +27,7 @@ _FIX = (
 
 
 def read_sizes(text: str, algebra: Algebra) -> list[Any]:
-    """The sizes of a shape, separated by commas, with or without parentheses round them."""
+    """Return the sizes of a shape, separated by commas, with or without enclosing parentheses."""
     reader = _Reader(text, algebra)
     closing = reader.outer()
     sizes = []
@@ -43,7 +43,7 @@ def read_sizes(text: str, algebra: Algebra) -> list[Any]:
 
 
 def read_constraint(text: str, algebra: Algebra) -> list[tuple[Any, str, Any]]:
-    """The relations of a constraint: one, or several for a chain such as 1 <= a < b."""
+    """Return the relations of a constraint: one, or several for a chain such as 1 <= a < b."""
     reader = _Reader(text, algebra)
     left, found = reader.expression(), []
     while reader.next in _RELATIONS:
@@ -62,7 +62,7 @@ def _is_number(token: str) -> bool:
 
 
 class _Reader:
-    """Reads a text from left to right."""
+    """A reader of one text, from left to right."""
 
     def __init__(self, text: str, algebra: Algebra):
         if not isinstance(text, str):
@@ -76,7 +76,7 @@ class _Reader:
         return self.tokens[self.at][0]
 
     def take(self, token: str | None = None) -> str:
-        """The next token, which must be the given one."""
+        """Take the next token, which must be the given one, and return it."""
         found = self.next
         if token is not None and found != token:
             raise self.error(repr(token))
@@ -94,7 +94,8 @@ class _Reader:
         return ProgramError(what + " " * column + "^", fix=_FIX)
 
     def outer(self) -> str:
-        """Takes an opening parenthesis that closes at the end only; the closing one, or ''."""
+        """Take an opening parenthesis that closes at the end only; return the closing one, or
+        ''."""
         if self.next not in ("(", "["):
             return ""
         depth = 0
@@ -106,7 +107,7 @@ class _Reader:
         return ""
 
     def expression(self, level: int = 0) -> Any:
-        """A sum, then products, then powers of what stands alone."""
+        """Return a sum of products of powers; `level` is the precedence to start at."""
         if level == len(_PRECEDENCE):
             return self.signed()
         left = self.expression(level + 1)

@@ -1,10 +1,10 @@
 """Owners of sizes: the map, or the mask, in which a user read a size.
 
 Names of sizes are the same in equal maps, so that equal maps are one program.  A size that is kept
-would therefore mean the size of that name wherever it is used next.  What a user reads in a map
-has that map for its owner, and is refused when it is used after that has ended.
+would therefore mean the size of that name wherever it is used next.  So a size that a user reads in
+a map has that map as its owner.  Using it after the map has ended is an error.
 
-Invariant: owners are no part of a size: sizes that differ by owners alone are equal, and neither
+Invariant: owners are not part of a size: sizes that differ by owners alone are equal, and neither
 types nor recorded operations have sizes with owners.
 """
 
@@ -30,7 +30,7 @@ Owners = tuple[Owner, ...]
 
 def refuse_ended(size: Any, owners: Iterable[Owner], inside: Collection[Map] = ()) -> None:
     """Raise UnexpectedTracerError if a map that owns a size has ended, unless it is among `inside`:
-    what is staged late belongs to the maps around its call."""
+    functions staged late belong to the maps around their call."""
     for by, where in owners:
         if by.closed and by not in inside:
             raise UnexpectedTracerError(

@@ -1,11 +1,11 @@
 """Integer polynomials over symbols, as plain dictionaries.
 
-A symbol is the name of a size, or an `Atom`: a floor division or a maximum that no polynomial can
-say.  A monomial is a sorted tuple of symbols, `()` being 1; a polynomial maps monomials to their
-coefficients.
+A symbol is the name of a size, or an `Atom`: a floor division or a maximum, which no polynomial can
+express.  A monomial is a sorted tuple of symbols, `()` being 1; a polynomial maps monomials to
+their coefficients.
 
 Invariant: no coefficient is 0, so that equal polynomials are equal dictionaries; a dictionary is
-never changed once it has been handed on.
+never changed after it has been returned.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ class Atom(str):
     __slots__ = ("args", "op", "twin")
     op: str
     args: tuple[Terms, ...]
-    twin: "Atom | None"  # the mod or min of the same things, once it has been asked for
+    twin: "Atom | None"  # the mod or min of the same arguments, made when first needed
 
     def __new__(cls, op: str, args: tuple[Terms, ...]) -> "Atom":
         self = super().__new__(cls, f"{op}({', '.join(map(text, args))})")
@@ -39,7 +39,7 @@ class Atom(str):
 
 
 class Algebra(NamedTuple):
-    """What reads the structure of a size: one function for each thing it can be made of."""
+    """An interpretation of sizes: one function for each kind of part that a size can have."""
 
     constant: Callable[[int], Any]
     variable: Callable[[str], Any]
@@ -55,17 +55,17 @@ class Algebra(NamedTuple):
 
 
 def constant(n: int) -> Terms:
-    """The polynomial of one number."""
+    """Return the polynomial of one number."""
     return {(): n} if n else {}
 
 
 def symbol(s: str) -> Terms:
-    """The polynomial of one symbol."""
+    """Return the polynomial of one symbol."""
     return {(s,): 1}
 
 
 def add(p: Terms, q: Terms) -> Terms:
-    """p + q"""
+    """Return p + q."""
     out = p.copy()
     for m, c in q.items():
         c += out.get(m, 0)
@@ -77,17 +77,17 @@ def add(p: Terms, q: Terms) -> Terms:
 
 
 def scale(p: Terms, n: int) -> Terms:
-    """p * n"""
+    """Return p * n."""
     return {m: c * n for m, c in p.items()} if n else {}
 
 
 def subtract(p: Terms, q: Terms) -> Terms:
-    """p - q"""
+    """Return p - q."""
     return add(p, scale(q, -1))
 
 
 def join(m: Monomial, n: Monomial) -> Monomial:
-    """The product of two monomials."""
+    """Return the product of two monomials."""
     if not m:
         return n
     if not n:
@@ -96,7 +96,7 @@ def join(m: Monomial, n: Monomial) -> Monomial:
 
 
 def multiply(p: Terms, q: Terms) -> Terms:
-    """p * q"""
+    """Return p * q."""
     out: Terms = {}
     for m, c in p.items():
         for n, d in q.items():
@@ -106,19 +106,20 @@ def multiply(p: Terms, q: Terms) -> Terms:
 
 
 def as_constant(p: Terms) -> int | None:
-    """The number that p is, if it is one."""
+    """Return the number that p is; None if p is not constant."""
     if not p:
         return 0
     return p[()] if len(p) == 1 and () in p else None
 
 
 def content(p: Terms) -> int:
-    """The greatest common divisor of the coefficients, the constant term's apart; 0 for none."""
+    """Return the greatest common divisor of the coefficients without the constant term; 0 for
+    none."""
     return gcd(*(c for m, c in p.items() if m))
 
 
 def without(m: Monomial, n: Monomial) -> Monomial | None:
-    """The monomial m / n, if it is one."""
+    """Return the monomial m / n; None if n does not divide m."""
     if not n:
         return m
     rest = list(m)
@@ -130,7 +131,7 @@ def without(m: Monomial, n: Monomial) -> Monomial | None:
 
 
 def monomial_gcd(monomials: list[Monomial]) -> Monomial:
-    """The greatest monomial that divides them all."""
+    """Return the greatest monomial that divides them all."""
     common = Counter(monomials[0])
     for m in monomials[1:]:
         common &= Counter(m)
@@ -138,19 +139,20 @@ def monomial_gcd(monomials: list[Monomial]) -> Monomial:
 
 
 def order(m: Monomial) -> tuple[int, Monomial]:
-    """The key of a monomial order: by degree, then by symbols (sorted, so products respect it)."""
+    """Return the key of a monomial order: by degree, then by symbols (sorted, so products respect
+    it)."""
     return len(m), m
 
 
 def leading(p: Terms) -> Monomial:
-    """The greatest monomial of p."""
+    """Return the greatest monomial of p."""
     return max(p, key=order)
 
 
 def divide(p: Terms, d: Terms) -> tuple[Terms, Terms]:
-    """Polynomials q, r with p = d*q + r, where the leading term of d divides no term of r.
+    """Return polynomials q, r with p = d*q + r, where the leading term of d divides no term of r.
 
-    Coefficients are divided with floor.  The answer is unique, for this is the division by a
+    Coefficients are divided with floor.  The answer is unique, since this is the division by a
     Groebner basis of one element.
     """
     if (k := as_constant(d)) is not None:
@@ -173,7 +175,7 @@ def divide(p: Terms, d: Terms) -> tuple[Terms, Terms]:
 
 
 def substitute(p: Terms, s: str, value: Terms) -> Terms:
-    """p with a polynomial in place of a symbol; the arguments of atoms are left alone."""
+    """Return p with a polynomial in place of a symbol; arguments of atoms are not changed."""
     out: Terms = {}
     for m, c in p.items():
         if s not in m:
@@ -190,7 +192,7 @@ def substitute(p: Terms, s: str, value: Terms) -> Terms:
 
 
 def symbols(p: Terms, into: dict[str, None] | None = None) -> dict[str, None]:
-    """The symbols of p and of the arguments of its atoms, as the keys of an ordered dictionary."""
+    """Return the symbols of p and of its atoms' arguments, as the keys of an ordered dictionary."""
     found: dict[str, None] = {} if into is None else into
     for m in p:
         for s in m:
@@ -203,17 +205,17 @@ def symbols(p: Terms, into: dict[str, None] | None = None) -> dict[str, None]:
 
 
 def divisors(p: Terms) -> list[Terms]:
-    """What is divided by in p and in the arguments of its atoms."""
+    """Return the divisors of all floor divisions in p and in the arguments of its atoms."""
     return [s.args[1] for s in symbols(p) if isinstance(s, Atom) and s.op == "floordiv"]
 
 
 def names(p: Terms) -> frozenset[str]:
-    """The names of the sizes that p speaks of."""
+    """Return the names of the sizes in p."""
     return frozenset([s for s in symbols(p) if s.__class__ is not Atom])
 
 
 def evaluate(p: Terms, values: Mapping[str, int], made: dict[Atom, int] | None = None) -> int:
-    """The number that p is at these sizes; a division by 0 raises ZeroDivisionError.
+    """Return the value of p at these sizes; raise ZeroDivisionError for a division by 0.
 
     `made` holds the values of atoms, so that each is computed once.
     """
@@ -237,7 +239,7 @@ def _value(a: Atom, values: Mapping[str, int], made: dict[Atom, int]) -> int:
 
 
 def fold(p: Terms, algebra: Algebra) -> Any:
-    """p rebuilt by the functions of an algebra; each atom is built once."""
+    """Return p rebuilt by the functions of an algebra; each atom is built once."""
     built: dict[str, Any] = {}
 
     def build(s: str) -> Any:
@@ -256,7 +258,7 @@ def fold(p: Terms, algebra: Algebra) -> Any:
 
 
 def _sum(p: Terms, constant: Callable, build: Callable, add: Callable, mul: Callable) -> Any:
-    """p as a sum of products: what is added first, high degrees before low ones."""
+    """Return p as a sum of products: positive terms first, high degrees before low ones."""
     shown = present(p)
     terms = []
     for m in sorted(shown, key=lambda m: (shown[m] < 0, -len(m), m)):
@@ -265,11 +267,11 @@ def _sum(p: Terms, constant: Callable, build: Callable, add: Callable, mul: Call
     return reduce(add, terms) if terms else constant(0)
 
 
-# Display: mod and min are said with floordiv and max, and found again here
+# Display: mod and min are stored as floordiv and max, and recovered here
 
 
 def present(p: Terms) -> Terms:
-    """p with `mod` and `min` wherever they make it shorter."""
+    """Return p with `mod` and `min` wherever they make it shorter."""
     for s in sorted({s for m in p for s in m if isinstance(s, Atom)}):
         other = _with_mod(p, s) if s.op == "floordiv" else _with_min(p, s)
         if other is not None and len(other) < len(p):
@@ -278,7 +280,7 @@ def present(p: Terms) -> Terms:
 
 
 def _with_mod(p: Terms, q: Atom) -> Terms | None:
-    """p with n * mod(e, d) for the n * (e - d*q) in it."""
+    """Return p with n * mod(e, d) in place of n * (e - d*q); None if p has no such part."""
     e, d = q.args
     top = leading(d)
     n = -p.get(join(top, (q,)), 0) // d[top]
@@ -290,7 +292,8 @@ def _with_mod(p: Terms, q: Atom) -> Terms | None:
 
 
 def _with_min(p: Terms, largest: Atom) -> Terms | None:
-    """p with n * min(total - x, ...) for the n * (total - max(x, ...)) in it."""
+    """Return p with n * min(total - x, ...) in place of n * (total - max(x, ...)); None if p has no
+    such part."""
     n = -p.get((largest,), 0)
     if n <= 0:
         return None
@@ -304,12 +307,12 @@ def _with_min(p: Terms, largest: Atom) -> Terms | None:
 
 
 def text(p: Terms) -> str:
-    """p in the language of `symbolic_dims`; the same polynomial always gives the same text."""
+    """Return p in the language of `symbolic_dims`; equal polynomials have equal texts."""
     return _sum(p, str, str, _add_text, lambda a, b: f"-{b}" if a == "-1" else f"{a}*{b}")
 
 
 def text_order(p: Terms) -> tuple[bool, str]:
-    """The key by which arguments are sorted: numbers last."""
+    """Return the key by which arguments are sorted: numbers last."""
     return as_constant(p) is not None, text(p)
 
 

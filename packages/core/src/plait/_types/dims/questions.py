@@ -1,7 +1,7 @@
 """Questions about sizes, with three answers, and exact division.
 
-Invariant: True and False hold at all sizes that the scope admits; what is not known is None, or
-an error that shows the question.
+Invariant: True and False hold at all sizes that the scope admits; an unknown answer is None, or an
+error that shows the question.
 """
 
 import operator
@@ -12,7 +12,7 @@ from .expression import Dim, terms_beside
 
 
 def decide_eq(a: "Dim | int", b: "Dim | int") -> bool | None:
-    """Whether two sizes are equal: always (True), never (False), or not known (None).
+    """Return True if two sizes are always equal, False if never, None if unknown.
 
     Example:
       >>> b, = symbolic_dims("b")
@@ -30,7 +30,7 @@ def decide_eq(a: "Dim | int", b: "Dim | int") -> bool | None:
 
 
 def decide_ge(a: "Dim | int", b: "Dim | int") -> bool | None:
-    """Whether a >= b: always (True), never (False), or not known or not always the same (None).
+    """Return True if always a >= b, False if never, None if it depends or is unknown.
 
     Example:
       >>> a, b = symbolic_dims("a, b")
@@ -46,7 +46,7 @@ def decide_ge(a: "Dim | int", b: "Dim | int") -> bool | None:
 
 
 def require_eq(a: "Dim | int", b: "Dim | int") -> bool:
-    """Whether two sizes are equal, always or never; UndecidedDim if that is not known."""
+    """Return whether two sizes are equal, always or never; raise UndecidedDim if unknown."""
     answer = decide_eq(a, b)
     if answer is None:
         raise undecided_eq(a, b)
@@ -54,7 +54,7 @@ def require_eq(a: "Dim | int", b: "Dim | int") -> bool:
 
 
 def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDim:
-    """The error that asks whether two sizes, of which one is a Dim, are equal."""
+    """Return the error for two sizes, one of them a Dim, whose equality is undecided."""
     dim = a if isinstance(a, Dim) else b
     assert isinstance(dim, Dim)
     difference = poly.subtract(terms_beside(dim, a), terms_beside(dim, b))
@@ -63,10 +63,10 @@ def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDi
 
 
 def divide_exact(d: "Dim | int", k: "Dim | int") -> "Dim | int":
-    """The quotient d / k of sizes, where k divides d at all sizes.
+    """Return the quotient d / k of sizes, where k divides d at all sizes.
 
     Raises:
-      UndecidedDim: that is not so, or can not be shown.
+      UndecidedDim: k does not divide d at all sizes, or that cannot be shown.
 
     Example:
       >>> b, c = symbolic_dims("b, c", Scope(["mod(b, 8) == 0"]))

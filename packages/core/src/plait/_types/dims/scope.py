@@ -1,7 +1,7 @@
-"""Scopes: what is known about the sizes that symbolic dimensions speak of.
+"""Scopes: the known facts about the sizes in symbolic dimensions.
 
-Invariant: scopes with the same constraints are the same object, so that dims of equal scopes can
-be mixed, and a dim that was pickled comes back equal; only scopes made `apart` are each their own.
+Invariant: scopes with the same constraints are the same object, so that dims of equal scopes can be
+mixed, and unpickling a dim gives an equal one.  Only scopes made `apart` differ from all others.
 """
 
 import uuid
@@ -37,17 +37,17 @@ class Fact(NamedTuple):
 
 
 class Scope:
-    """Constraints on named sizes: what may be assumed when sizes are compared and divided.
+    """Constraints on named sizes: the assumptions for comparing and dividing sizes.
 
-    Each size is at least 1, unless a constraint that compares it alone with a number says
-    otherwise: `"b >= 0"` admits empty arrays.
+    Each size is at least 1, unless a constraint that compares it alone with a number gives another
+    bound: `"b >= 0"` admits empty arrays.
 
     Args:
       constraints: texts such as "b >= 4", "mod(b, 8) == 0", "a + b == 10", "1 <= a <= b".
       lower: the lower bound, 0 or 1, of sizes whose bound no constraint gives.
 
     Raises:
-      ProgramError: a text that can not be read.
+      ProgramError: a text that cannot be read.
       DimMismatch: constraints that no sizes satisfy.
 
     Example:
@@ -71,23 +71,24 @@ class Scope:
     constraints: tuple[str, ...]
     least: int
     mark: str
-    """What tells a scope that was made apart from all others; "" for others."""
+    """A mark that distinguishes a scope made `apart` from all others; "" for the others."""
     facts: list[Fact]
     names: frozenset[str]
-    """The sizes that constraints speak of."""
+    """The sizes in the constraints."""
     canonical: Canonical
     equates: bool
-    """Whether sizes that are written in different ways may be equal, by a constraint."""
+    """True if a constraint may make sizes equal that are written in different ways."""
     doubted: tuple[object, object]
-    """The last two sizes of which it was asked whether they are equal, and it could not be said."""
+    """The last two sizes whose equality could not be decided."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         return cls._found(constraints, lower, "")
 
     @classmethod
     def apart(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
-        """Return a scope of its own: its sizes cannot be mixed with those of any other scope, even
-        if the constraints are the same.  A pickled one comes back equal."""
+        """Return a scope of its own, even if the constraints are the same.
+
+        Its sizes cannot be mixed with those of any other scope.  A pickled one comes back equal."""
         return cls._found(constraints, lower, uuid.uuid4().hex)
 
     @classmethod
@@ -150,15 +151,15 @@ class Scope:
     # Questions about polynomials, for Dim
 
     def at_least_zero(self, p: Terms) -> bool | None:
-        """Whether p >= 0: always, never, or None."""
+        """Return whether p >= 0: always, never, or None if unknown."""
         return self._prover.at_least_zero(p)
 
     def is_zero(self, p: Terms) -> bool | None:
-        """Whether p = 0: always, never, or None."""
+        """Return whether p = 0: always, never, or None if unknown."""
         return self._prover.is_zero(p)
 
     def facts_of(self, names: frozenset[str]) -> list[Fact]:
-        """The lower bounds of these names, and the constraints about them only."""
+        """Return the lower bounds of these names, and the constraints about them only."""
         bounds = [(s, self._prover.lower_bound(s)) for s in sorted(names)]
         return [
             Fact(f"{s} >= {n}", poly.subtract(poly.symbol(s), poly.constant(n)), False)
@@ -168,7 +169,7 @@ class Scope:
     def undecided(
         self, question: str, p: Terms, relation: str = ">=", about: str = ""
     ) -> UndecidedDim:
-        """The error for a question, which is whether p is at least 0 (or equals it)."""
+        """Return the error for an undecided question, whether p is at least 0 (or equals it)."""
         known = self._what_is_known(poly.names(p))
         what = f"{about}is {question}? {self._examples(p, relation)}\n  known: {known}"
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
@@ -181,7 +182,8 @@ class Scope:
         )
 
     def _examples(self, p: Terms, relation: str) -> str:
-        """For which sizes the answer is yes and for which no, where samples show it."""
+        """Return sizes with the answer yes and with the answer no, if samples show both, in
+        words."""
         found: dict[bool, str] = {}
         for sizes in self._prover.samples(poly.names(p)):
             try:
@@ -206,7 +208,7 @@ def _scope(constraints: tuple[str, ...], least: int, mark: str = "") -> Scope:
 
 
 def same_scope(a: Scope, b: Scope) -> Scope:
-    """The scope that both are; TypeRule if they differ."""
+    """Return the scope that both are; raise ShapeError if they differ."""
     if a is not b:
         raise ShapeError(
             f"sizes of two scopes are mixed: {a!r} and {b!r}",
@@ -217,7 +219,7 @@ def same_scope(a: Scope, b: Scope) -> Scope:
 
 
 def _read(constraint: str) -> list[Fact]:
-    """The relations of a constraint, each written in one way only."""
+    """Return the relations of a constraint, each written in one way only."""
     found = []
     for left, relation, right in read_constraint(constraint, PLAIN):
         difference = poly.subtract(left, right)
@@ -231,7 +233,7 @@ def _read(constraint: str) -> list[Fact]:
 
 
 def _lower_bounds(facts: list[Fact]) -> dict[str, int]:
-    """The bounds of the names that a constraint compares alone with a number."""
+    """Return the lower bounds from constraints that compare one name with a number."""
     found: dict[str, int] = {}
     for _, p, equal in facts:
         if equal and p and p[poly.leading(p)] < 0:
@@ -243,7 +245,7 @@ def _lower_bounds(facts: list[Fact]) -> dict[str, int]:
 
 
 def _multiples(equations: list[Terms]) -> tuple[Multiple, ...]:
-    """The constraints of the form mod(m, k) == 0, for one monomial m each time the largest k."""
+    """Return the constraints of the form mod(m, k) == 0; for one monomial m only the largest k."""
     found: dict[poly.Monomial, Multiple] = {}
     for p in equations:
         for s in (m[0] for m in p if len(m) == 1):
@@ -259,7 +261,10 @@ def _multiples(equations: list[Terms]) -> tuple[Multiple, ...]:
 
 
 def _overlaps(m: poly.Monomial, found: dict[poly.Monomial, Multiple], k: int) -> bool:
-    """Whether rewriting m would interfere with a rewriting that is there already."""
+    """Return whether rewriting m would interfere with a rewriting that exists already.
+
+    A rewriting of m itself by a smaller k is removed first.
+    """
     if m in found and found[m].factor < k:
         del found[m]
     return any(set(m) & set(n) for n in found)

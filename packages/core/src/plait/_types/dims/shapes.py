@@ -1,6 +1,6 @@
 """Shapes with symbolic dimensions: broadcasting, products, equality.
 
-Invariant: of shapes of ints only, these give what numpy gives, and touch no symbolic machinery.
+Invariant: for shapes of ints only, these functions agree with numpy, and use no symbolic code.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ Shape = tuple["Dim | int", ...]
 
 
 def is_symbolic(shape: "Iterable[Dim | int]") -> bool:
-    """Whether a size of the shape is not a number."""
+    """Return whether a size of the shape is not a number."""
     for d in shape:
         if d.__class__ is Dim:
             return True
@@ -22,17 +22,17 @@ def is_symbolic(shape: "Iterable[Dim | int]") -> bool:
 
 
 def product(shape: "Iterable[Dim | int]") -> "Dim | int":
-    """The number of elements of an array of this shape; 1 for ()."""
+    """Return the number of elements of an array of this shape; 1 for ()."""
     return prod(shape)  # type: ignore[arg-type, return-value]
 
 
 def same_dims(a: "Sequence[Dim | int]", b: "Sequence[Dim | int]") -> bool:
-    """Whether two shapes are equal, always or never.
+    """Return whether two shapes are equal, always or never.
 
-    `a == b` of tuples is faster and asks only whether they are written alike.
+    `a == b` of tuples is faster, and compares only how they are written.
 
     Raises:
-      UndecidedDim: that is not known.
+      UndecidedDim: the answer is unknown.
     """
     if len(a) != len(b):
         return False
@@ -43,7 +43,8 @@ def same_dims(a: "Sequence[Dim | int]", b: "Sequence[Dim | int]") -> bool:
 
 
 def broadcast_dims(shapes: "Sequence[Shape]") -> Shape:
-    """The shape of arrays of these shapes broadcast together, as numpy does: equal sizes, or 1.
+    """Return the shape of arrays of these shapes broadcast together, as numpy does: equal sizes, or
+    1.
 
     Raises:
       DimMismatch: sizes that are never equal.
@@ -69,7 +70,7 @@ def broadcast_dims(shapes: "Sequence[Shape]") -> Shape:
 
 
 def _broadcast(a: "Dim | int", b: "Dim | int", shapes: "Sequence[Shape]") -> "Dim | int":
-    """The size of an axis with two sizes that are not written alike."""
+    """Return the size of an axis with two sizes that are not written alike."""
     if a == 1 or decide_eq(a, 1):
         return b
     if decide_eq(b, 1):

@@ -1,7 +1,7 @@
 """Named sizes from the sizes that arrays have.
 
-Equations are solved as a linear system in their monomials, by elimination with integers only;
-each name found makes others simpler, until nothing changes.
+Equations are solved as a linear system in their monomials, by elimination with integers only. Each
+name found simplifies the other equations, until nothing changes.
 
 Invariant: a solution satisfies every pair and every constraint, and is the only one.
 """
@@ -69,18 +69,18 @@ def solve_dims(pairs: "Sequence[tuple[Dim | int, int]]") -> dict[str, int]:
 def measure_dims(
     dims: "Sequence[Dim]", roots: "dict[str, Dim] | None" = None
 ) -> "dict[str, Dim | int]":
-    """Return how names follow from the sizes that the dims have.
+    """Return expressions that compute names from the sizes of the dims.
 
     Args:
       dims: sizes in terms of names, of one scope.
-      roots: is given, for each name `r0`, `r1`, ... that expressions have besides, the size of
-        which it is the square root, so that `a` is found from `a*a`; in an order in which they can
-        be computed.  Without, there are no roots.
+      roots: receives {name: size} for the names `r0`, `r1`, ... in expressions; each is the square
+        root of its size, so that `a` is found from `a*a`.  They are in an order in which they can
+        be computed.  If None, no roots are used.
 
     Returns:
-      For each name in `dims`, and each other name that equations among the constraints determine
-      by these, an expression of `s0`, `s1`, ..., the sizes of the dims in their order.  It is
-      right if there are names for which all dims have these sizes.
+      For each name in `dims`, an expression of `s0`, `s1`, ..., the sizes of the dims in their
+      order.  Other names that equations among the constraints determine by these have one, too.
+      The expressions are right if some values of the names give all dims these sizes.
 
     Raises:
       UndecidedDim: the sizes do not determine a name.
@@ -109,7 +109,8 @@ def measure_dims(
 
 
 def _solve_with_constraints(pairs: "list[tuple[Dim, int]]", scope: Scope, wanted: list) -> Sizes:
-    """The sizes that the pairs, and where these do not suffice the constraints, determine."""
+    """Return the sizes that the pairs determine; constraints are used if the pairs do not
+    suffice."""
     equations = [_equation(d.terms, n) for d, n in pairs]
     try:
         known = _solve(equations)
@@ -131,8 +132,11 @@ def _equation(p: Terms, right: "Dim | int") -> _Equation:
 def _solve(
     equations: list[_Equation], trusting: bool = False, roots: "dict[str, Dim] | None" = None
 ) -> Sizes:
-    """The names that the equations determine; `trusting`: which are known to have a solution, by
-    square roots too where nothing else determines them and there are `roots`."""
+    """Return the names that the equations determine.
+
+    With `trusting`, the equations are known to have a solution.  With `roots`, square roots are
+    used where nothing else determines a name.
+    """
     known: Sizes = {}
     while True:
         equations = [e for e in (_simplified(e, known, trusting) for e in equations) if e.left]
@@ -147,7 +151,7 @@ def _solve(
 
 
 def _simplified(e: _Equation, known: Sizes, trusting: bool) -> _Equation:
-    """The equation with the names that are known put in."""
+    """Return the equation with known names substituted."""
     numbers = {s: n for s, n in known.items() if not isinstance(n, Dim)}
     left, right = _put(e.left, numbers), e.right
     for m, c in list(left.items()):
@@ -160,7 +164,7 @@ def _simplified(e: _Equation, known: Sizes, trusting: bool) -> _Equation:
 
 
 def _put(p: Terms, numbers: Mapping[str, int]) -> Terms:
-    """p with numbers in place of names, and with what becomes of its atoms."""
+    """Return p with numbers in place of names, and its atoms simplified accordingly."""
     if poly.names(p).isdisjoint(numbers):
         return p
 
@@ -174,7 +178,7 @@ def _put(p: Terms, numbers: Mapping[str, int]) -> Terms:
 
 
 def _value(p: Terms, known: Sizes) -> "Dim | int":
-    """What p is, if all its names are known."""
+    """Return the value of p; all its names are known."""
     try:
         return poly.fold(p, ARITHMETIC._replace(variable=known.__getitem__))
     except ZeroDivisionError:
@@ -182,7 +186,7 @@ def _value(p: Terms, known: Sizes) -> "Dim | int":
 
 
 def _reduced_rows(equations: list[_Equation], trusting: bool) -> list[_Equation]:
-    """The reduced echelon form, with integer coefficients; each monomial is an unknown."""
+    """Return the reduced echelon form, with integer coefficients; each monomial is an unknown."""
     done: list[tuple[Monomial, _Equation]] = []
     todo = list(equations)
     while todo:
@@ -199,7 +203,7 @@ def _reduced_rows(equations: list[_Equation], trusting: bool) -> list[_Equation]
 
 
 def _cancel(e: _Equation, other: _Equation, m: Monomial) -> _Equation:
-    """The equation less as much of the other as takes the monomial out of it."""
+    """Return the equation minus the multiple of the other that cancels the monomial."""
     if m not in e.left:
         return e
     a, b = other.left[m], e.left[m]
@@ -208,7 +212,8 @@ def _cancel(e: _Equation, other: _Equation, m: Monomial) -> _Equation:
 
 
 def _single(e: _Equation, known: Sizes, trusting: bool) -> Sizes:
-    """The one unknown of an equation and its value, if there is one and it is determined."""
+    """Return the one unknown of an equation and its value; empty if there are more, or its value is
+    not determined."""
     unknown = poly.names(e.left) - known.keys()
     if len(unknown) != 1:
         return {}
@@ -236,14 +241,14 @@ def _quotient(right: "Dim | int", factor: "Dim | int", trusting: bool) -> "Dim |
 
 
 def _root(e: _Equation, s: str, trusting: bool) -> Sizes:
-    """The value of a name at which a polynomial of it alone has the value on the right."""
+    """Return the value of a name at which a polynomial of it alone has the value on the right."""
     if len(e.left) == 1 and (s,) in e.left:
         return {s: _quotient(e.right, e.left[s,], trusting)}
     if isinstance(e.right, Dim) or len({c > 0 for c in e.left.values()}) > 1:
         return {}
     sign = 1 if next(iter(e.left.values())) > 0 else -1
     left, right = poly.scale(e.left, sign), e.right * sign
-    # grows with s, which is at least 0
+    # The polynomial grows with s, which is at least 0, so bisection finds the value.
     low, high = 0, 1
     while poly.evaluate(left, {s: high}) < right:
         low, high = high, 2 * high
@@ -259,7 +264,7 @@ def _root(e: _Equation, s: str, trusting: bool) -> Sizes:
 
 
 def _square_root(equations: list[_Equation], roots: "dict[str, Dim]") -> Sizes:
-    """A name of which the square is determined, as the name of a root."""
+    """Return a name whose square is determined, as the name of a new root."""
     for left, right in equations:
         ((m, c), *more) = left.items()
         square = not more and len(m) == 2 and m[0] == m[1] and not isinstance(m[0], poly.Atom)
@@ -285,7 +290,7 @@ def _undetermined(unknown: list[str], sizes: str) -> UndecidedDim:
 
 
 def _mismatch(pairs: "list[tuple[Dim, int]]", scope: Scope) -> DimMismatch:
-    """The error for the first pair that does not go with those before it."""
+    """Return the error for the first pair that contradicts those before it."""
     known: Sizes = {}
     for i in range(len(pairs)):
         try:
@@ -297,7 +302,7 @@ def _mismatch(pairs: "list[tuple[Dim, int]]", scope: Scope) -> DimMismatch:
 
 
 def _no_fit(d: Dim, actual: "Dim | int", known: Sizes) -> DimMismatch:
-    """The error for a dim that can not have its size, given what the others say."""
+    """Return the error for a dim that cannot have its size, given the other sizes."""
     what = f"a size is {actual} where {d} is expected"
     found = _at(known, d.variables) if str(d) not in d.variables else ""
     if d.variables <= known.keys():
@@ -343,6 +348,6 @@ def _satisfied(fact: Fact, known: Sizes) -> bool:
 
 
 def _at(known: Sizes, names: frozenset[str]) -> str:
-    """The sizes that have been found for these names, in words."""
+    """Return the sizes found for these names, in words."""
     found = ", ".join(f"{s} = {known[s]}" for s in sorted(names & known.keys()))
     return f"with {found}" if found else ""

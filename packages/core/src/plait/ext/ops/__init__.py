@@ -1,12 +1,12 @@
-"""Every primitive of core, by family, with the helper functions that others may use.
+"""Every primitive of core, by family, with the helper functions that plugins may use.
 
     from plait.ext.ops.elementwise import mul, sin
     from plait.ext.ops.shape import reshape
 
-A name is the primitive itself where the primitive is what users call; the name with an underscore
-is the primitive where users call a function that prepares its operands.
+A name is the primitive itself if users call the primitive directly.  If users call a function that
+prepares the operands, the primitive's name ends with an underscore.
 
-Invariant: nothing is defined here; a family is imported when it is first asked for.
+Invariant: nothing is defined here; a family is imported at its first use.
 """
 
 from types import ModuleType

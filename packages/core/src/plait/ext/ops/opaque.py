@@ -1,4 +1,4 @@
-"""Elements that are no numbers.
+"""Elements that are not numbers.
 
 Invariant: nothing is defined here.
 """
