@@ -28,12 +28,12 @@ def sort(
     a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
     descending: bool = False,
 ) -> Any:  # fmt: skip
-    """Sorted along an axis, nans last.
+    """Sort along an axis, nans last.
 
     Args:
       a: any shape and dtype.
-      axis: which; None: the flattened array.
-      kind, order: accepted for likeness.
+      axis: axis to sort along; None sorts the flattened array.
+      kind, order: accepted for compatibility.
       stable: whether equal elements keep their order.
       descending: whether the greatest come first, nans before all.
 
@@ -50,7 +50,7 @@ def argsort(
     a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The order that sorts: indices along an axis; arguments are those of `sort`.
+    """Return the indices that sort along an axis; arguments are those of `sort`.
 
     As numpy.argsort.
 
@@ -69,11 +69,11 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The order that sorts by several keys, the last one first.
+    """Return the indices that sort by several keys, the last one first.
 
     Args:
       keys: arrays of one shape, or the rows of one.
-      axis: along which.
+      axis: axis to sort along.
 
     As numpy.lexsort.
 
@@ -91,7 +91,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    """Sorted along the last axis, as complex numbers.  As numpy.sort_complex.
+    """Sort along the last axis, as complex numbers.  As numpy.sort_complex.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sort_complex(np.array([2.0, 1.0])).tolist()
