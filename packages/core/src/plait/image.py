@@ -1,7 +1,7 @@
-"""Images and volumes of another size.
+"""Resizing of images and volumes.
 
-Each axis is resampled by a matrix of weights, made of a kernel: what is between samples is the
-kernel's mean of those around it.  Source of the kernels: C. E. Duchon, Lanczos filtering in one and
+Each axis is resampled by a matrix of weights from a kernel: a value between samples is the kernel's
+mean of those around it.  Source of the kernels: C.  E.  Duchon, Lanczos filtering in one and
 two dimensions, J. Appl. Meteor. 18 (1979); R. Keys, Cubic convolution interpolation for digital
 image processing, IEEE Trans. ASSP 29 (1981), with a = -1/2.
 
@@ -33,7 +33,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """Kernels, from the crudest to the widest."""
+    """Resampling kernels."""
 
     NEAREST = 0
     LINEAR = 1
@@ -43,7 +43,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(name: str) -> "ResizeMethod":
-        """The kernel of this name.  Raises TypeRule if there is none."""
+        """Return the kernel of this name.  Raises TypeRule for an unknown name."""
         found = _NAMES.get(name)
         if found is None:
             raise ShapeError(
@@ -95,8 +95,8 @@ def _method(method: "str | ResizeMethod") -> ResizeMethod:
 def _weights(
     n: int, m: int, scale: Any, translation: Any, kernel: Callable, antialias: bool, dtype: Any
 ) -> Any:
-    """[n, m]: what each of `n` samples gives to each of `m` results, which lie at
-    (i + 1/2 - translation) / scale of the axis."""
+    """Return weights [n, m]: the share of each of `n` samples in each of `m` results, which lie
+    at (i + 1/2 - translation) / scale of the axis."""
     inverse = 1.0 / asarray(scale, dtype)
     width = maximum(inverse, 1.0) if antialias else asarray(1.0, dtype)
     at = (arange(m, dtype=dtype) + 0.5 - translation) * inverse - 0.5
@@ -115,7 +115,8 @@ def _real(image: Any) -> Any:
 
 
 def _exact(x: Any) -> Any:
-    """The dtype of weights for `x`: in half precision places of samples are not told apart."""
+    """Return the dtype of weights for `x`; half precision cannot tell positions of samples
+    apart."""
     dtype = x.real.dtype
     return "float32" if dtype.itemsize < 4 else dtype
 
@@ -135,18 +136,18 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """An image of another shape, stretched and moved along some axes.
+    """Resample an image to another shape, scaled and translated along some axes.
 
-    What was at x of an axis is at `scale * x + translation`; what comes from outside of the image
-    is zero.  It can be differentiated in all of `image`, `scale` and `translation`.
+    The value at x of an axis moves to `scale * x + translation`; values from outside of the image
+    are zero.  Differentiable in `image`, `scale` and `translation`.
 
     Args:
       image: any number of axes.
-      shape: of the result; that of the image along all other axes.
-      spatial_dims: the axes.
+      shape: shape of the result; that of the image along all other axes.
+      spatial_dims: the axes to resample.
       scale, translation: a number for each of them.
       method: "linear", "cubic", "lanczos3", "lanczos5" (and "bilinear", "bicubic", ...).
-      antialias: when the image gets smaller, let the kernel grow, so that nothing is skipped.
+      antialias: whether the kernel grows when the image shrinks, so that no sample is skipped.
 
     Raises TypeRule or AxisError if shapes, axes or the method do not fit.
     """
@@ -189,13 +190,13 @@ def resize(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """An image of another shape.
+    """Resize an image.
 
     Args:
-      image: any number of axes; integers become floats, but for "nearest".
-      shape: as many sizes as the image has axes; axes of the same size stay as they are.
+      image: any number of axes; integers become floats, except for "nearest".
+      shape: as many sizes as the image has axes; axes of the same size are unchanged.
       method: "nearest", "linear", "cubic", "lanczos3", "lanczos5" (and "bilinear", ...).
-      antialias: when it gets smaller, let the kernel grow, so that nothing is skipped.
+      antialias: whether the kernel grows when the image shrinks, so that no sample is skipped.
 
     Raises TypeRule if the shape or the method do not fit.
 
