@@ -1,7 +1,7 @@
 """Resizing of images and volumes.
 
 Each axis is resampled by a matrix of weights from a kernel: a value between samples is the kernel's
-mean of those around it.  Source of the kernels: C.  E.  Duchon, Lanczos filtering in one and
+mean of those around it.  Source of the kernels: C. E. Duchon, Lanczos filtering in one and
 two dimensions, J. Appl. Meteor. 18 (1979); R. Keys, Cubic convolution interpolation for digital
 image processing, IEEE Trans. ASSP 29 (1981), with a = -1/2.
 

@@ -36,7 +36,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 
     Args:
       a: an array.
-      shape: ints, one of which may be -1 to be inferred from the others.
+      shape: ints; one may be -1, to be inferred from the others.
       order: "C", the last axis fastest, or "F", the first.
       copy: accepted for compatibility.
 

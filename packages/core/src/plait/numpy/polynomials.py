@@ -228,7 +228,7 @@ def poly(seq_of_zeros: Any) -> Any:
     Args:
       seq_of_zeros: a vector, or a square matrix.
 
-    Returns coefficients, the first of which is one.  As numpy.poly.
+    Returns coefficients, starting with one.  As numpy.poly.
 
     >>> import numpy as np, plait
     >>> plait.numpy.poly(np.array([1.0, -1.0])).tolist()

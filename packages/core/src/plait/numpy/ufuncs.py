@@ -120,7 +120,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
           dtype: dtype of the fold; by default the array's (sums of narrow integers are wider).
           out: must be None.
           keepdims: whether to keep the axes, with size 1.
-          initial: precedes the first element; needed for `where` if there is no identity.
+          initial: precedes the first element; `where` needs it without an identity.
           where: a mask; elements where it is False are skipped.
         """
         self._binary("reduce")

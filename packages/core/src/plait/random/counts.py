@@ -52,8 +52,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
       shape: shape of the result; by default that of `lam`.
       dtype: an integer dtype; the default one if None.
 
-    Uses D.  Knuth's method of multiplying (The art of computer programming 2, 3.4.1) below 10, and
-    W.  Hormann's transformed rejection (PTRS, 1993) from 10 on.  -1 where `lam` is negative or nan.
+    Uses D. Knuth's method of multiplying (The art of computer programming 2, 3.4.1) below 10, and
+    W. Hormann's transformed rejection (PTRS, 1993) from 10 on.  -1 where `lam` is negative or nan.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
@@ -142,7 +142,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
       shape: shape of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
 
-    Counts failures between successes where at most 10 are expected, and uses W.  Hormann's
+    Counts failures between successes where at most 10 are expected, and uses W. Hormann's
     transformed rejection (BTRS, 1993) otherwise.  nan where `n` is negative or `p` is outside [0,
     1].
 

@@ -71,7 +71,7 @@ def like(k: Any, keys: Any) -> Any:
 def key_dtype(impl_spec: Any = None) -> Opaque:
     """Return the dtype of the keys of a generator, given by name; by default that of `key`.
 
-    Raises TypeRule if there is no such generator.
+    Raises TypeRule for an unknown generator.
 
     >>> import plait
     >>> plait.random.key_dtype("rbg")

@@ -55,7 +55,7 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
       shape: shape of the result; by default that of `a`.
       dtype: a floating dtype; the default one if None.
 
-    Samples are differentiable in `a`, as quantiles (M.  Figurnov, S.  Mohamed, A.  Mnih: Implicit
+    Samples are differentiable in `a`, as quantiles (M. Figurnov, S. Mohamed, A. Mnih: Implicit
     reparameterization gradients, 2018).  With a generator other than the default one, bits differ
     from those of jax.random.
 
