@@ -164,8 +164,10 @@ def conv_general_dilated_local(
 
 
 def conv_general_permutations(dimension_numbers: Any) -> tuple:
-    """Return the axes of input and result in the order (batch, features, space...) and of the
-    kernel in the order (output features, input features, space...), from three strings.
+    """Return the axes of input, kernel and result in canonical order, from three strings.
+
+    The order is (batch, features, space...), and (output features, input features, space...) for
+    the kernel.
 
     Raises AxisError for invalid strings.
 

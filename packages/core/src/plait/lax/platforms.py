@@ -25,8 +25,8 @@ def platform_dependent(
       per_platform: functions by platform: cpu=, cuda=, rocm=, tpu=.  All return the same structure
         and shapes.
 
-    Raises TypeRule if no function is given, TreeMismatch or TypeRule if they disagree, and
-    PlaitError when a program is lowered for a platform without a function.
+    Raises TypeRule if no function is given, TreeMismatch or TypeRule if they disagree.
+    Raises PlaitError when a program is lowered for a platform without a function.
 
     >>> import plait
     >>> f = lambda x: plait.lax.platform_dependent(x, cpu=lambda v: v + 1, tpu=lambda v: v + 2,

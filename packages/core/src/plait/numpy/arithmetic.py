@@ -124,7 +124,7 @@ def real_float(name: str, x: Any) -> Any:
 def positive(x: Any, /) -> Any:
     """Return x itself.
 
-    x: numbers, any shape.  As numpy.positive.
+    x: numbers, any shape.  Raises TypeRule for booleans.  As numpy.positive.
 
     >>> import plait
     >>> int(plait.numpy.positive(2))
@@ -179,7 +179,7 @@ absolute = abs = unary(
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1; nan of nan; x / |x| if complex.  A zero keeps its sign, as in JAX.
 
-    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, but for -0.0.
+    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, except for -0.0.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
@@ -191,7 +191,8 @@ def sign(x: Any, /) -> Any:
 def fabs(x: Any, /) -> Any:
     """Return |x|, in floats.
 
-    x: real, any shape; integers become the default float.  As numpy.fabs.
+    x: real, any shape; integers become the default float.  Raises TypeRule for complex numbers.  As
+    numpy.fabs.
 
     >>> import plait
     >>> float(plait.numpy.fabs(-2.0))
@@ -291,7 +292,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
       x: real, any shape.
       min, max: broadcast with x; None sets no bound.
 
-    As numpy.clip.
+    Raises TypeRule for complex numbers.  As numpy.clip.
 
     >>> import numpy as np, plait
     >>> plait.numpy.clip(np.array([-2, 5, 9]), 0, 6).tolist()
@@ -311,7 +312,8 @@ def hypot(x1: Any, x2: Any) -> Any:
     """Return sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is infinite, even if one is
     nan.
 
-    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.hypot.
+    x1, x2: real; shapes broadcast, integers become the default float.  Raises TypeRule for complex
+    numbers.  As numpy.hypot.
 
     >>> import plait
     >>> float(plait.numpy.hypot(3.0, 4.0))
@@ -453,7 +455,8 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 def gcd(x1: Any, x2: Any) -> Any:
     """Return the greatest common divisor, by Euclid's algorithm.
 
-    x1, x2: integers; shapes broadcast.  As numpy.gcd.
+    x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
+    numpy.gcd.
 
     >>> import plait
     >>> int(plait.numpy.gcd(12, 18))
@@ -474,7 +477,8 @@ def gcd(x1: Any, x2: Any) -> Any:
 def lcm(x1: Any, x2: Any) -> Any:
     """Return the least common multiple; 0 if either is 0.
 
-    x1, x2: integers; shapes broadcast.  As numpy.lcm.
+    x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
+    numpy.lcm.
 
     >>> import plait
     >>> int(plait.numpy.lcm(4, 6))
@@ -573,7 +577,8 @@ _FAR = 1 << 20
 def ldexp(x1: Any, x2: Any) -> Any:
     """Return x1 * 2 ** x2, rounded once.
 
-    x1: real; x2: integers; shapes broadcast.  As numpy.ldexp.
+    x1: real; x2: integers; shapes broadcast.  Raises TypeRule for exponents that are not integers.
+    As numpy.ldexp.
 
     >>> import plait
     >>> float(plait.numpy.ldexp(1.0, 3))

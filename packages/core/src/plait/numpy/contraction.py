@@ -153,7 +153,9 @@ def vecdot(
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Multiply matrices by vectors; leading axes broadcast.  As numpy.matvec.
+    """Multiply matrices by vectors; leading axes broadcast.
+
+    Raises AxisError for a first operand with fewer than two axes.  As numpy.matvec.
 
     >>> import numpy as np, plait
     >>> plait.numpy.matvec(np.ones((2, 3)), np.ones(3)).tolist()
@@ -165,7 +167,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Multiply vectors, conjugated, by matrices; leading axes broadcast.  As numpy.vecmat.
+    """Multiply vectors, conjugated, by matrices; leading axes broadcast.
+
+    Raises AxisError for a second operand with fewer than two axes.  As numpy.vecmat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vecmat(np.ones(2), np.ones((2, 3))).tolist()
@@ -208,7 +212,8 @@ def cross(
       axisa, axisb, axisc: the axis of the components in a, in b and in the result.
       axis: replaces the three arguments above.
 
-    Two vectors in the plane have a scalar product: the result lacks the axis.  As numpy.cross.
+    Two vectors in the plane have a scalar product: the result lacks the axis.  Raises AxisError for
+    other numbers of components.  As numpy.cross.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cross(np.array([1.0, 0, 0]), np.array([0.0, 1, 0])).tolist()
@@ -350,7 +355,8 @@ def convolve(
         overlaps.
       precision, preferred_element_type: see `dot`.
 
-    As numpy.convolve.
+    Raises TypeRule for other modes, and for operands that are not vectors with elements.  As
+    numpy.convolve.
 
     >>> import numpy as np, plait
     >>> plait.numpy.convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0])).tolist()
@@ -365,7 +371,8 @@ def correlate(
 ) -> Any:  # fmt: skip
     """Correlate two vectors, `v` conjugated; the arguments are those of `convolve`.
 
-    As numpy.correlate.
+    Raises TypeRule for other modes, and for operands that are not vectors with elements.  As
+    numpy.correlate.
 
     >>> import numpy as np, plait
     >>> plait.numpy.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])).tolist()

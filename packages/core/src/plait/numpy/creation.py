@@ -512,7 +512,7 @@ def linspace(
       dtype: dtype of the result; integers are rounded down.
       axis: position of the new axis, for arrays.
 
-    As numpy.linspace.
+    Raises TypeRule for a negative `num`.  As numpy.linspace.
 
     >>> import plait
     >>> plait.numpy.linspace(0, 1, 5).tolist()
@@ -578,7 +578,7 @@ def geomspace(
     """Return numbers from `start` to `stop`, with equal ratios between neighbours.
 
     Arguments are those of `linspace`.  Real ends must have one sign; complex ones are joined by a
-    spiral.  As numpy.geomspace.
+    spiral.  Raises TypeRule for known ends that are zero.  As numpy.geomspace.
 
     >>> import plait
     >>> plait.numpy.geomspace(1, 8, 4).tolist()
@@ -614,7 +614,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
       sparse: whether the arrays keep size 1 along the other axes.
       indexing: "xy", the first two axes swapped, or "ij".
 
-    As numpy.meshgrid.
+    Raises TypeRule for arrays with several axes, and for another `indexing`.  As numpy.meshgrid.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.meshgrid(np.arange(2), np.arange(3))]
@@ -649,7 +649,7 @@ def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) 
       dtype: the default integer if not given.
       sparse: whether to return a tuple of arrays with size 1 along the other axes.
 
-    As numpy.indices.
+    Raises TypeRule for a boolean dtype, and for dimensions that are one number.  As numpy.indices.
 
     >>> import plait
     >>> plait.numpy.indices((2, 3)).shape

@@ -37,7 +37,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
       axis: axis of the differences.
       prepend, append: elements added at the ends: a number, or an array that fits.
 
-    As numpy.diff.
+    Raises TypeRule for a negative `n`.  As numpy.diff.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diff(np.array([1, 4, 9])).tolist()
@@ -178,7 +178,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
       axis: axes of the derivatives; all by default.
       edge_order: 1 or None: the order of the differences at the ends.
 
-    Returns an array for one axis, a list for several.  As numpy.gradient.
+    Returns an array for one axis, a list for several.  Raises TypeRule for another `edge_order`,
+    numbers of distances and axes that differ, and axes with fewer than two values.  As
+    numpy.gradient.
 
     >>> import numpy as np, plait
     >>> plait.numpy.gradient(np.array([1.0, 4.0, 9.0])).tolist()

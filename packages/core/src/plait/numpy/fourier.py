@@ -172,7 +172,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of `fft`, complex.
 
-    a, n, axis, norm: as in `fft`.  As numpy.fft.ifft.
+    a, n, axis, norm: as in `fft`.  Raises as `fft`.  As numpy.fft.ifft.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.ifft(np.array([4.0, 0, 0, 0])).real.tolist()
@@ -243,7 +243,8 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
       axes: axes of the transform; all, or the last `len(s)`, if not given.
       norm: as in `fft`.
 
-    As numpy.fft.fftn.
+    Raises AxisError for axes that `a` lacks, or that do not fit `s`; TypeRule for other norms.  As
+    numpy.fft.fftn.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.fftn(np.ones((2, 3))).shape
@@ -348,7 +349,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
       dtype: the default float if not given.
       device: must be None; accepted for compatibility.
 
-    As numpy.fft.fftfreq.
+    Raises TypeRule unless `n` is at least 1.  As numpy.fft.fftfreq.
 
     >>> import plait
     >>> plait.numpy.fft.fftfreq(4).tolist()
@@ -368,7 +369,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Return the frequencies of the elements of `rfft` of `n` elements, none of them negative.
 
-    d, dtype, device: as in `fftfreq`.  As numpy.fft.rfftfreq.
+    d, dtype, device: as in `fftfreq`.  Raises TypeRule unless `n` is at least 1.  As
+    numpy.fft.rfftfreq.
 
     >>> import plait
     >>> plait.numpy.fft.rfftfreq(4).tolist()

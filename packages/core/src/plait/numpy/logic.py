@@ -128,7 +128,8 @@ bitwise_right_shift = right_shift
 def bitwise_count(x: Any) -> Any:
     """Return the number of bits set in |x|, as uint8.
 
-    x: integers, any shape.  As numpy.bitwise_count.
+    x: integers, any shape.  Raises TypeRule for operands that are not integers.  As
+    numpy.bitwise_count.
 
     >>> import numpy as np, plait
     >>> plait.numpy.bitwise_count(np.array([3, 255])).tolist()
@@ -210,7 +211,8 @@ def _is_infinite(x: Any, end: float) -> Any:
 def isposinf(x: Any, /, out: None = None) -> Any:
     """Return whether elements are inf.
 
-    x: real, any shape; the result is boolean; out: must be None.  As numpy.isposinf.
+    x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
+    numbers.  As numpy.isposinf.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isposinf(np.array([-np.inf, np.inf])).tolist()
@@ -223,7 +225,8 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Return whether elements are -inf.
 
-    x: real, any shape; the result is boolean; out: must be None.  As numpy.isneginf.
+    x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
+    numbers.  As numpy.isneginf.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isneginf(np.array([-np.inf, np.inf])).tolist()

@@ -247,7 +247,9 @@ def fixed_size(x: Any, axis: int) -> int:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
-    """Split an array along an axis, dropping it.  As numpy.unstack.
+    """Split an array along an axis, dropping it.
+
+    Raises TypeRule for an axis of symbolic size.  As numpy.unstack.
 
     >>> import numpy as np, plait
     >>> [part.tolist() for part in plait.numpy.unstack(np.array([[1, 2], [3, 4]]))]
@@ -298,7 +300,7 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Rotate by a quarter turn `k` times, from the first axis of `axes` to the second.
 
-    As numpy.rot90.
+    Raises AxisError unless `axes` are two.  As numpy.rot90.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rot90(np.array([[1, 2]])).tolist()
@@ -324,7 +326,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
       shift: the distance: an integer, which may be traced, or one for each axis.
       axis: axes to shift along; None shifts the flattened array.
 
-    As numpy.roll.
+    Raises TypeRule if shifts and axes differ in number, and neither is one.  As numpy.roll.
 
     >>> import numpy as np, plait
     >>> plait.numpy.roll(np.array([1, 2, 3]), 1).tolist()

@@ -121,7 +121,7 @@ def tril(m: Any, k: int = 0) -> Any:
       m: of shape (..., rows, columns).
       k: the last diagonal that is kept.
 
-    As numpy.tril.
+    Raises TypeRule for arrays with fewer than two axes.  As numpy.tril.
 
     >>> import numpy as np, plait
     >>> plait.numpy.tril(np.ones((2, 2))).tolist()
@@ -137,7 +137,7 @@ def triu(m: Any, k: int = 0) -> Any:
       m: of shape (..., rows, columns).
       k: the first diagonal that is kept.
 
-    As numpy.triu.
+    Raises TypeRule for arrays with fewer than two axes.  As numpy.triu.
 
     >>> import numpy as np, plait
     >>> plait.numpy.triu(np.ones((2, 2)), 1).tolist()
@@ -157,7 +157,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
       offset: the diagonal; positive ones are above the main one.
       axis1, axis2: rows and columns; both are removed, and the diagonal comes last.
 
-    As numpy.diagonal.
+    Raises AxisError for arrays with fewer than two axes, and if both axes are the same.  As
+    numpy.diagonal.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diagonal(np.arange(6).reshape(2, 3), 1).tolist()
@@ -266,7 +267,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
       wrap: whether the diagonal of a tall matrix starts again at the top.
       inplace: must be False.
 
-    As numpy.fill_diagonal.
+    Raises TypeRule for other shapes, and unless `inplace` is False.  As numpy.fill_diagonal.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fill_diagonal(np.zeros((2, 2)), 1, inplace=False).tolist()
@@ -434,7 +435,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
       x: a vector.
       N: the number of columns; by default the number of elements.
 
-    As numpy.vander.
+    Raises TypeRule for arrays that are not vectors.  As numpy.vander.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vander(np.array([2.0, 3.0]), 3).tolist()

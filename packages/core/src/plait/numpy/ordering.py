@@ -33,11 +33,12 @@ def sort(
     Args:
       a: any shape and dtype.
       axis: axis to sort along; None sorts the flattened array.
-      kind, order: accepted for compatibility.
+      kind: accepted for compatibility.
+      order: must be None.
       stable: whether equal elements keep their order.
       descending: whether the greatest come first, nans before all.
 
-    As numpy.sort.
+    Raises TypeRule if `order` is given, and for an unknown `kind`.  As numpy.sort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sort(np.array([3, 1, 2]), descending=True).tolist()
@@ -52,7 +53,8 @@ def argsort(
 ) -> Any:  # fmt: skip
     """Return the indices that sort along an axis; arguments are those of `sort`.
 
-    As numpy.argsort.
+    Raises TypeRule if `order` is given, for an unknown `kind`, and for a dtype that is not an
+    integer.  As numpy.argsort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argsort(np.array([3, 1, 2])).tolist()
@@ -75,7 +77,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
       keys: arrays of one shape, or the rows of one.
       axis: axis to sort along.
 
-    As numpy.lexsort.
+    Raises TypeRule without keys.  As numpy.lexsort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.lexsort((np.array([3, 1, 2]), np.array([0, 0, 1]))).tolist()

@@ -57,7 +57,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
       x: points, any shape.
       unroll: number of steps in one iteration of the loop.
 
-    As numpy.polyval.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polyval.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.polyval(np.array([1.0, 0.0, 2.0]), 3.0))
@@ -103,7 +103,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
       trim_leading_zeros: whether to drop leading zeros of factors and product; their number must
         not be traced.
 
-    As numpy.polymul, leading zeros included.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polymul, leading zeros
+    included.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0])).tolist()
@@ -142,7 +143,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
       trim_leading_zeros: whether to drop leading zeros of the remainder; their number must not be
         traced.
 
-    As numpy.polydiv.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polydiv.
 
     >>> import numpy as np, plait
     >>> q, r = plait.numpy.polydiv(np.array([3.0, 5.0, 2.0]), np.array([2.0, 1.0]))
@@ -182,7 +183,10 @@ def _counted(n: Any, x: Any) -> Any:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """Differentiate a polynomial `m` times.  As numpy.polyder.
+    """Differentiate a polynomial `m` times.
+
+    Raises TypeRule for a negative `m`, and for coefficients that are not a vector.  As
+    numpy.polyder.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polyder(np.array([1.0, 2.0, 3.0])).tolist()
@@ -205,7 +209,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
       m: number of integrations.
       k: constants of integration, the first one first: a number or a vector; zero by default.
 
-    As numpy.polyint.
+    Raises TypeRule for a negative `m`, and for coefficients that are not a vector.  As
+    numpy.polyint.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polyint(np.array([2.0, 2.0])).tolist()
@@ -264,7 +269,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         depends on values, so `p` cannot be traced.  Otherwise the first coefficient must not be
         zero: if it is, all roots are nan.
 
-    Returns a complex vector.  As numpy.roots.
+    Returns a complex vector.  Raises ConcretizationError if `strip_zeros` and `p` is traced.  As
+    numpy.roots.
 
     >>> import numpy as np, plait
     >>> sorted(plait.numpy.roots(np.array([1.0, -3.0, 2.0])).real.round(3).tolist())

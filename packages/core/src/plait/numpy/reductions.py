@@ -259,7 +259,7 @@ def mean(
       keepdims: whether to keep the axes, with size 1.
       where: mask of the elements that count; broadcasts with `a`.
 
-    As numpy.mean.
+    Raises AxisError for an axis that `a` lacks.  As numpy.mean.
 
     >>> import numpy as np, plait
     >>> plait.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
@@ -330,6 +330,7 @@ def var(
       where: mask of the elements that count; broadcasts with `a`.
       mean: the mean with the axes kept, if already computed.
 
+    Raises AxisError for an axis that `a` lacks, TypeRule if both `ddof` and `correction` are given.
     As numpy.var.
 
     >>> import numpy as np, plait
@@ -377,7 +378,7 @@ def average(
       returned: whether to return (mean, sum of weights).
       keepdims: whether to keep the axes, with size 1.
 
-    As numpy.average.
+    Raises TypeRule for weights of another shape.  As numpy.average.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
@@ -685,7 +686,9 @@ def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bo
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Return running sums along an axis, from 0 if `include_initial`.  As numpy.cumulative_sum.
+    """Return running sums along an axis, from 0 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_sum.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
@@ -697,8 +700,9 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Return running products along an axis, from 1 if `include_initial`.  As
-    numpy.cumulative_prod.
+    """Return running products along an axis, from 1 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_prod.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()

@@ -57,7 +57,8 @@ def repeat(
       total_repeat_length: the size of the result; needed if `repeats` is traced.  The result is cut
         off at this size, or filled up with the last element.
 
-    As numpy.repeat.
+    Raises ConcretizationError if `repeats` is traced and `total_repeat_length` is not given.  As
+    numpy.repeat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.repeat(np.array([7, 8]), np.array([1, 3])).tolist()
@@ -177,7 +178,8 @@ def delete(
       assume_unique_indices: a promise that no position occurs twice, which permits traced
         positions.
 
-    As numpy.delete.
+    Raises ConcretizationError for several traced positions without `assume_unique_indices`.  As
+    numpy.delete.
 
     >>> import plait
     >>> plait.numpy.delete(plait.numpy.arange(4), 1).tolist()
@@ -205,7 +207,10 @@ def _others(positions: Any, n: int) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Insert `values` before given positions: an int, several, or a slice.  As numpy.insert.
+    """Insert `values` before given positions: an int, several, or a slice.
+
+    Raises AxisError for positions out of range, ConcretizationError for traced ones.  As
+    numpy.insert.
 
     >>> import numpy as np, plait
     >>> plait.numpy.insert(np.array([1, 2, 3]), 1, 9).tolist()
@@ -235,7 +240,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """Remove leading ("f") and trailing ("b") zeros along axes (None: all); the values must not be
     traced.
 
-    As numpy.trim_zeros.
+    Raises ConcretizationError for traced values.  As numpy.trim_zeros.
 
     >>> import numpy as np, plait
     >>> plait.numpy.trim_zeros(np.array([0, 1, 2, 0])).tolist()

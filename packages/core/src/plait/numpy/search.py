@@ -47,7 +47,8 @@ def searchsorted(
       sorter: indices that sort `a`, if it is not sorted.
       method: "compare_all" counts all lesser elements; "scan" halves; by default the cheaper one.
 
-    Returns integers of v's shape.  As numpy.searchsorted.
+    Returns integers of v's shape.  Raises TypeRule for another `side` or `method`, and if `a` is
+    not a vector.  As numpy.searchsorted.
 
     >>> import numpy as np, plait
     >>> plait.numpy.searchsorted(np.array([1, 2, 2, 3]), 2).item()
@@ -124,7 +125,8 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
       right: whether a bin holds its right edge instead of its left one.
       method: accepted for compatibility.
 
-    As numpy.digitize.
+    Raises TypeRule unless `bins` is a vector; known edges must ascend or descend.  As
+    numpy.digitize.
 
     >>> import numpy as np, plait
     >>> plait.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
@@ -184,7 +186,7 @@ def interp(
       period: period of the positions; they need not ascend then, and `left` and `right` are
         ignored.
 
-    As numpy.interp.
+    Raises TypeRule unless `xp` and `fp` are vectors of one size, at least 1.  As numpy.interp.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.interp(1.5, np.array([1.0, 2.0]), np.array([10.0, 20.0])))

@@ -59,7 +59,8 @@ def where(
       size, fill_value: see `nonzero`.
 
     Derivatives flow to the selected operand.  A nan in the derivative of the other one still comes
-    through, so make the other branch finite too.  As numpy.where.
+    through, so make the other branch finite too.  Raises TypeRule if only one of `x` and `y` is
+    given.  As numpy.where.
 
     >>> import numpy as np, plait
     >>> plait.numpy.where(np.array([True, False]), 1, 2).tolist()
@@ -80,7 +81,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
       choicelist: as many arrays; shapes broadcast, dtypes are promoted.
       default: value where no condition holds.
 
-    As numpy.select.
+    Raises TypeRule if there are not as many choices as conditions.  As numpy.select.
 
     >>> import numpy as np, plait
     >>> plait.numpy.select([np.array([True, False])], [np.array([1, 2])], 9).tolist()
@@ -149,7 +150,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
       out: must be None.
       mode: "clip" or "wrap" for numbers outside; "raise" requires a known `a`.
 
-    As numpy.choose.
+    Raises TypeRule for known numbers outside with "raise", and without choices; ConcretizationError
+    for traced ones.  As numpy.choose.
 
     >>> import numpy as np, plait
     >>> plait.numpy.choose(np.array([1, 0]), (np.array([1, 2]), np.array([3, 4]))).tolist()
@@ -251,7 +253,8 @@ def put_along_axis(
       inplace: must be False.
       mode: treatment of indices outside: "drop" (the default) or "clip".
 
-    As numpy.put_along_axis.
+    Raises TypeRule unless `inplace` is False, and for indices with other numbers of axes.  As
+    numpy.put_along_axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.put_along_axis(np.arange(3), np.array([1]), 9, 0).tolist()
@@ -284,7 +287,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
       mode: treatment of indices outside: "drop" (the default), "clip" or "wrap".
       inplace: must be False.
 
-    As numpy.put.
+    Raises TypeRule unless `inplace` is False, and for other modes.  As numpy.put.
 
     >>> import numpy as np, plait
     >>> plait.numpy.put(np.arange(3), 1, 9, inplace=False).tolist()
@@ -314,7 +317,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
     """Return `arr` with the elements of `vals`, in turn, where the mask holds: a new array.
 
-    As numpy.place.
+    Raises TypeRule unless `inplace` is False, and for a mask of another size.  As numpy.place.
 
     >>> import numpy as np, plait
     >>> plait.numpy.place(np.arange(3), np.arange(3) > 0, 9).tolist()
@@ -373,7 +376,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
       size: number of positions; needed if `a` is traced.  Further ones are left out.
       fill_value: the index (or a tuple of one for each axis) that fills up to `size`; 0 by default.
 
-    As numpy.nonzero.
+    Raises ConcretizationError if `a` is traced and `size` is not given, TypeRule for an array
+    without axes.  As numpy.nonzero.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.nonzero(np.array([0, 5, 7]))]
@@ -459,7 +463,8 @@ def compress(
       fill_value: fills up to `size`.
       out: must be None.
 
-    As numpy.compress.
+    Raises TypeRule for a condition that is not a vector, ConcretizationError if it is traced and
+    `size` is not given.  As numpy.compress.
 
     >>> import numpy as np, plait
     >>> plait.numpy.compress(np.array([True, False, True]), np.array([1, 2, 3])).tolist()
@@ -535,7 +540,8 @@ def ravel_multi_index(
       order: "C", row-major, or "F".
       dtype: dtype of the result; by default the promoted dtype of the indices.
 
-    As numpy.ravel_multi_index.
+    Raises TypeRule for known indices outside with "raise", ConcretizationError for traced ones.  As
+    numpy.ravel_multi_index.
 
     >>> import plait
     >>> int(plait.numpy.ravel_multi_index((1, 2), (3, 4)))
@@ -569,7 +575,9 @@ def ravel_multi_index(
 
 
 def ix_(*args: Any) -> tuple:
-    """Turn vectors into indices of a grid: each along an axis of its own.  As numpy.ix_.
+    """Turn vectors into indices of a grid: each along an axis of its own.
+
+    Raises TypeRule for arrays that are not vectors.  As numpy.ix_.
 
     >>> import numpy as np, plait
     >>> [i.shape for i in plait.numpy.ix_(np.arange(2), np.arange(3))]

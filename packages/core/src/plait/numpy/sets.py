@@ -1,8 +1,8 @@
 """Arrays as sets: distinct elements, membership, unions, differences.
 
 Invariant: the number of distinct elements depends on values, so it is computed from known arrays or
-given as `size`.  Then `fill_value` (by default the least element) fills up to `size`, and further
-elements are left out.
+given as `size`.  Then `fill_value` fills up to `size`, by default the least element, or 0 for
+intersections and differences; further elements are left out.
 """
 
 from typing import Any, NamedTuple
@@ -121,7 +121,8 @@ def unique(
       fill_value: fills up to `size`; the least element by default.
       sorted: accepted for compatibility; the result is always sorted.
 
-    Returns an array, or a tuple beginning with it.  As numpy.unique.
+    Returns an array, or a tuple beginning with it.  Raises ConcretizationError if `ar` is traced
+    and `size` is not given.  As numpy.unique.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique(np.array([3, 1, 3])).tolist()
@@ -289,7 +290,8 @@ def intersect1d(
       return_indices: whether to return their first positions in each, too; only without `size`.
       size, fill_value: see `unique`; missing elements are 0 by default.
 
-    As numpy.intersect1d.
+    Raises ConcretizationError if operands are traced and `size` is not given, TypeRule if
+    `return_indices` and `size` are given.  As numpy.intersect1d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()

@@ -146,7 +146,7 @@ def column_stack(tup: Any) -> Any:
 def block(arrays: Any) -> Any:
     """Join nested lists of blocks: the innermost lists go along the last axis.
 
-    As numpy.block.
+    Raises TypeRule for lists of different depths.  As numpy.block.
 
     >>> import numpy as np, plait
     >>> plait.numpy.block([[np.eye(2), np.zeros((2, 1))]]).shape
@@ -248,7 +248,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
-    """Split as `split`; the first parts may be longer by one.  As numpy.array_split.
+    """Split as `split`; the first parts may be longer by one.
+
+    Raises ConcretizationError for traced positions.  As numpy.array_split.
 
     >>> import numpy as np, plait
     >>> [len(part) for part in plait.numpy.array_split(np.arange(5), 2)]

@@ -180,7 +180,8 @@ def quantile(
       weights: weight of each element, for the method "inverted_cdf": the shape of `a`, or a vector
         along the axis.
 
-    Returns q's axes, then the remaining axes.  As numpy.quantile.
+    Returns q's axes, then the remaining axes.  Raises TypeRule for other methods, complex numbers,
+    known fractions outside of [0, 1], and axes without elements.  As numpy.quantile.
 
     >>> import plait
     >>> float(plait.numpy.quantile(plait.numpy.arange(5.0), 0.75))
@@ -285,7 +286,7 @@ def cov(
       aweights: the weight of each observation.
       dtype: dtype of the result.
 
-    As numpy.cov.
+    Raises TypeRule for arrays with more than two axes.  As numpy.cov.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.cov(np.array([1.0, 3.0])))
@@ -383,7 +384,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
       minlength: the least length of the result.
       length: length of the result; needed if `x` is traced.  Greater numbers are dropped.
 
-    As numpy.bincount.
+    Raises ConcretizationError if `x` is traced and `length` is not given, TypeRule unless it is a
+    vector of integers or booleans.  As numpy.bincount.
 
     >>> import numpy as np, plait
     >>> plait.numpy.bincount(np.array([1, 3, 1])).tolist()
@@ -496,7 +498,8 @@ def histogram(
       weights: weight of each element, of a's shape.
       density: whether to normalise the integral to one.
 
-    As numpy.histogram.
+    Raises TypeRule for a number of bins that is not positive, edges that do not ascend, and weights
+    of another shape.  As numpy.histogram.
 
     >>> import numpy as np, plait
     >>> [x.tolist() for x in plait.numpy.histogram(np.array([0.0, 1.0, 3.0, 4.0]), 2)]
@@ -541,7 +544,7 @@ def histogramdd(
       weights: weight of each point.
       density: whether to normalise the integral to one.
 
-    As numpy.histogramdd.
+    Raises TypeRule unless bins and ranges are one for each axis.  As numpy.histogramdd.
 
     >>> import numpy as np, plait
     >>> plait.numpy.histogramdd(np.ones((3, 2)), bins=(2, 4))[0].shape
@@ -596,7 +599,9 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     density: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Return (counts, edges of x, edges of y); see `histogramdd`.  As numpy.histogram2d.
+    """Return (counts, edges of x, edges of y); see `histogramdd`.
+
+    Raises TypeRule unless `x` and `y` are vectors of one length.  As numpy.histogram2d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.histogram2d(np.ones(3), np.ones(3), 2)[0].shape

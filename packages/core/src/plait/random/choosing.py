@@ -161,8 +161,10 @@ _MOST_SHUFFLED = 2**31 - 1
 
 
 def _shuffled(data: Any, x: Any, axis: int) -> Any:
-    """Sort by fresh random keys, in enough rounds that two elements have equal keys in all of
-    them with a probability below the inverse cube of the number of elements."""
+    """Sort by fresh random keys, in several rounds.
+
+    Their number makes the probability that two of n elements tie in every round at most n ** -3.
+    """
     size = x.aval.size
     known = size if size.__class__ is int else _MOST_SHUFFLED
     for i in range(math.ceil(_rounds(known))):

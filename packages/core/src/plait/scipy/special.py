@@ -232,8 +232,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 def _boxcox(logs: Any, p: Any) -> Any:
-    """For small t = p log(x), use the power series of (e ** t - 1) / t, whose derivatives in p
-    are right at 0 too."""
+    """Use the power series of (e ** t - 1) / t for small t = p log(x): its derivatives in p are
+    right at 0 too."""
     t = p * logs
     near = el.or_(el.eq(p, 0.0), el.lt(el.abs_(t), 0.25))
     inside = el.select(el.and_(near, el.is_finite(logs)), t, 0.0)

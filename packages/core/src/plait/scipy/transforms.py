@@ -1,8 +1,13 @@
 """Discrete cosine transforms, all four types, by Fourier transforms.
 
-y[k] = 2 sum_n x[n] cos(...) with the angles pi k n / (N - 1) (type 1, ends halved), pi k (2n + 1) /
-2N (type 2), pi n (2k + 1) / 2N (type 3, the first halved) and pi (2k + 1) (2n + 1) / 4N (type 4):
-each is the real part of a Fourier transform of 2N elements, turned before or after (N. Ahmed, T.
+The transform is y[k] = 2 sum_n x[n] cos(angle).  The angle depends on the type:
+
+    type 1, ends halved: pi k n / (N - 1)
+    type 2: pi k (2n + 1) / 2N
+    type 3, the first halved: pi n (2k + 1) / 2N
+    type 4: pi (2k + 1) (2n + 1) / 4N
+
+Each is the real part of a Fourier transform of 2N elements, rotated before or after (N. Ahmed, T.
 Natarajan, K. R. Rao, "Discrete cosine transform", 1974).
 
 Invariant: type 3 undoes type 2, types 1 and 4 undo themselves, up to the norm.

@@ -105,7 +105,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
       hermitian: a promise about square matrices, which changes nothing.
       rcond: another name of `rtol`.
 
-    Returns (..., n, m).  As numpy.linalg.pinv.
+    Returns (..., n, m).  Raises TypeRule if both `rtol` and `rcond` are given.  As
+    numpy.linalg.pinv.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.pinv(np.array([[2.0], [0.0]])).tolist()
@@ -175,7 +176,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
       b: an array.
       axes: axes of a that are moved to the end first.
 
-    As numpy.linalg.tensorsolve.
+    Raises TypeRule if `a` does not have as many unknowns as `b` has elements.  As
+    numpy.linalg.tensorsolve.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensorsolve(np.eye(4).reshape(2, 2, 4), np.ones((2, 2))).tolist()
@@ -241,7 +243,7 @@ def matrix_power(a: Any, n: int) -> Any:
       a: (..., m, m), of any dtype if n is not negative.
       n: an int.
 
-    As numpy.linalg.matrix_power.
+    Raises TypeRule for matrices that are not square.  As numpy.linalg.matrix_power.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.matrix_power(np.array([[1, 1], [0, 1]]), 3).tolist()
@@ -285,8 +287,8 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
       a: (..., n, n).
       method: "lu", the default; "qr" is accepted, and computes the same.
 
-    Returns SlogdetResult((...), (...) real); (0, -inf) for a singular matrix.
-    As numpy.linalg.slogdet.
+    Returns SlogdetResult((...), (...) real); (0, -inf) for a singular matrix.  Raises TypeRule for
+    other methods.  As numpy.linalg.slogdet.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.slogdet(-np.eye(3)).sign.item()
@@ -318,7 +320,8 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
       hermitian: a promise that changes nothing.
       tol: an absolute tolerance, instead of `rtol`.
 
-    Returns int32 (...).  As numpy.linalg.matrix_rank.
+    Returns int32 (...).  Raises TypeRule if both `rtol` and `tol` are given.  As
+    numpy.linalg.matrix_rank.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.linalg.matrix_rank(np.ones((3, 3))))

@@ -104,7 +104,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
       mode: "reduced", Q has min(m, n) columns; "complete", it has m; "r", R alone; "raw", the
         transposed reflectors and their coefficients, as in LAPACK.
 
-    Returns QRResult(Q, R), or R.  As numpy.linalg.qr.
+    Returns QRResult(Q, R), or R.  Raises TypeRule for other modes.  As numpy.linalg.qr.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.qr(np.ones((3, 2))).R.shape
@@ -147,7 +147,8 @@ def svd(
       hermitian: a promise that changes nothing.
       subset_by_index: (first, last + 1) of the singular values to return.
 
-    Returns SVDResult(U, S, Vh), S real and descending.  As numpy.linalg.svd.
+    Returns SVDResult(U, S, Vh), S real and descending.  Raises TypeRule for a subset with full
+    matrices.  As numpy.linalg.svd.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.svd(np.diag([1.0, 2.0])).S.tolist()
@@ -218,7 +219,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
       UPLO: "L" or "U", the triangle that is read if the input is not symmetrised.
       symmetrize_input: whether a is replaced by (a + a^H) / 2 first, unless UPLO is given.
 
-    Returns EighResult((..., n) real and ascending, (..., n, n)).  As numpy.linalg.eigh.
+    Returns EighResult((..., n) real and ascending, (..., n, n)).  Raises TypeRule for another
+    `UPLO`.  As numpy.linalg.eigh.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigh(np.array([[0.0, 2.0], [2.0, 0.0]])).eigenvalues.tolist()
@@ -242,7 +244,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
       UPLO: "L" or "U", the triangle that is read if the input is not symmetrised.
       symmetrize_input: whether a is replaced by (a + a^H) / 2 first.
 
-    As numpy.linalg.eigvalsh.
+    Raises TypeRule for another `UPLO`.  As numpy.linalg.eigvalsh.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigvalsh(np.eye(2)).tolist()

@@ -145,7 +145,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
       keepdims: whether axes stay, with size 1.
       ord: a number, inf, -inf, or 0, the count of nonzero elements.
 
-    As numpy.linalg.vector_norm.
+    Raises TypeRule for an unknown `ord`.  As numpy.linalg.vector_norm.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.vector_norm(np.ones((2, 2))))
@@ -159,7 +159,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """Return the norm of matrices, the last two axes; `ord` as in `norm`.  As
+    """Return the norm of matrices, the last two axes; `ord` as in `norm`.
+
+    Raises TypeRule for an unknown `ord`, AxisError for arrays with fewer than two axes.  As
     numpy.linalg.matrix_norm.
 
     >>> import numpy as np, plait
@@ -195,7 +197,7 @@ def cond(x: Any, p: Any = None) -> Any:
       x: (..., n, n); (..., m, n) for p None, 2 and -2.
       p: a norm of matrices, see `norm`; None is 2, the quotient of extreme singular values.
 
-    As numpy.linalg.cond.
+    Raises TypeRule for an unknown `p`, and for matrices without elements.  As numpy.linalg.cond.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.cond(np.diag([4.0, 2.0])))

@@ -1,10 +1,10 @@
 """Families of distributions, built from the functions of their standard member.
 
-A continuous family is defined by its log-density at z = (x - loc) / scale, its support, and any of
-cdf, logcdf, sf, logsf, ppf and isf; a discrete one by its log-mass at k - loc.
+A continuous family is defined by its log-density at z = (x - loc) / scale and its support.  It may
+add any of cdf, logcdf, sf, logsf, ppf and isf.  A discrete family has its log-mass at k - loc.
 
-Invariant: a formula is evaluated inside its support only (elsewhere at a point of it), so that
-neither values nor derivatives are nan where the result is 0 or -inf.  nan in, nan out.
+Invariant: a formula is evaluated inside its support only (elsewhere at a point of it).  So neither
+values nor derivatives are nan where the result is 0 or -inf.  nan in, nan out.
 """
 
 import inspect
