@@ -67,6 +67,8 @@ def _qdwh(x: Any, *, eps: float, most: int) -> tuple:
     part = real_dtype(x.aval.dtype)
     m, n = x.aval.shape
     size = el.abs_(x)
+    # The 1-norm times the inf-norm bounds the square of the greatest singular value, so all
+    # singular values of `start` are at most 1, as the iteration requires.
     bound = el.sqrt(max_(sum_(size, 0)) * max_(sum_(size, 1)))
     bound = el.select(el.gt(bound, 0.0), bound, 1.0)
     start = el.div(x, convert(bound, x.aval.dtype))

@@ -213,6 +213,7 @@ def _rounded(
     read = slice_in_dim(reshape(read, rows.aval.shape), 0, k, axis=len(front))
     back = tuple([order.index(i) for i in range(len(order))])
     read = transpose(reshape(convert(read, x.aval.dtype), shape), back)
+    # Rounding has derivative zero, so the value is that of `read` and the derivative that of `x`.
     return el.add(el.stop(read), el.sub(x, el.stop(x)))
 
 

@@ -155,6 +155,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) 
     i = el.clamp(1, searchsorted(xp, x, "right"), max_dim(n - 1, 1))
     x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
     width = el.sub(x1, x0)
+    # Equal positions would divide by zero, also in derivatives.
     flat = el.eq(width, 0)
     part = el.div(el.sub(x, x0), el.select(flat, 1, width))
     out = el.select(flat, f0, el.add(f0, el.mul(part, el.sub(f1, f0))))

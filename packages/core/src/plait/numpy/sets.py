@@ -155,7 +155,7 @@ def unique(
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """Return the distinct elements, counting each nan; see `unique`.  As numpy.unique_values.
+    """Return the distinct elements, nans being distinct; see `unique`.  As numpy.unique_values.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_values(np.array([2, 1, 2])).tolist()

@@ -47,6 +47,8 @@ def weighted_quantile(
     x, w = sort_together([x, w], axis=-1)
     total = reduction.sum_(w, -1, keepdims=True)
     share = el.div(cumsum(w, -1), total)
+    # Elements before the first positive weight must lie below q = 0 too, or it would choose one of
+    # weight zero.
     share = el.select(el.eq(share, 0), -1, share)
     q = convert(value(q), x.aval.dtype)
     wanted = reshape(q, (q.aval.size,) + (1,) * (len(rows) + 1))

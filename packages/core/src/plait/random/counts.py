@@ -99,6 +99,7 @@ def _by_products(key: Any, lam: Any, shape: tuple) -> Any:
 
 
 def _by_rejection(key: Any, lam: Any, shape: tuple) -> Any:
+    # The constants are those of algorithm PTRS in Hormann's paper.
     b = 0.931 + 2.53 * el.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
@@ -166,6 +167,7 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any
     usual = el.and_(good, el.and_(el.gt(n, 0.0), el.gt(q, 0.0)))
     few = el.le(n * q, 10.0)
     left, right = el.and_(usual, few), el.and_(usual, el.not_(few))
+    # Elements of the other method get parameters with which a loop ends soon.
     low = _by_gaps(key, el.select(left, n, 0.0), el.select(left, q, 0.5), shape)
     high = _by_ratio(key, el.select(right, n, 1e4), el.select(right, q, 0.5), shape)
     out = el.select(usual, el.select(few, low, high), 0.0)
@@ -199,6 +201,7 @@ def _tail(k: Any) -> Any:
 
 
 def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
+    # The constants are those of algorithm BTRS in Hormann's paper.
     deviation = el.sqrt(n * q * (1.0 - q))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * q

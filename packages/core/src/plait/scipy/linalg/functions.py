@@ -79,6 +79,7 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
         return x
     part = real_dtype(aval.dtype)
     _, most, coefficients = _PADE[part.name]
+    # The number of squarings is piecewise constant, so it has no derivative.
     norm = max_(sum_(el.abs_(el.stop.bind(x)), -2), -1)
     count = el.maximum(el.ceil(el.div(el.log(el.div(norm, most)), float(np.log(2)))), 0)
     lead = tuple(range(aval.ndim - 2))
@@ -91,6 +92,8 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     else:
         start = solving.general(bottom, top)
 
+    # The number of steps is fixed, unlike that of a while loop, so that reverse mode works; `cond`
+    # skips the steps that no matrix of the stack needs.
     def step(y: Any, i: Any) -> tuple:
         square = lambda y: el.select.bind(  # noqa: E731
             spread(el.gt(count, convert(i, part))), times(y, y), y
@@ -264,8 +267,8 @@ def funm(A: Any, func: Any, disp: bool = True) -> Any:
       func: elementwise function of an array of eigenvalues (complex).
       disp: whether to return the result alone; if not, (result, an estimate of its error).
 
-    Where eigenvalues coincide the recurrence divides by zero, and the result is wrong; the estimate
-    is 1 then.  On the CPU only; has no derivative.  As scipy.linalg.funm.
+    The recurrence divides by differences of eigenvalues: where two coincide, the result is wrong,
+    and the estimate is 1.  On the CPU only; has no derivative.  As scipy.linalg.funm.
     Raises TypeRule for matrices that are not square, and for stacks of them.
 
     >>> import numpy as np, plait
