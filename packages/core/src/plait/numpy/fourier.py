@@ -347,7 +347,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
       n: number of elements.
       d: spacing of the signal's elements.
       dtype: the default float if not given.
-      device: must be None; accepted for compatibility.
+      device: accepted for compatibility, without effect.
 
     Raises TypeRule unless `n` is at least 1.  As numpy.fft.fftfreq.
 

@@ -66,6 +66,7 @@ def explained(f: Callable) -> Callable:
                 if _of_user(error):
                     raise
                 told = _told(f, error)
+            # Raised outside of the handler, the error does not carry the original as its context.
             raise told
         except BaseException as error:
             leaving(error)

@@ -290,6 +290,7 @@ def _contracted(
     plan = _plan(text, tuple([x.aval.shape for x in xs]), optimize)
     xs = convert_together(xs) if len(xs) > 1 else xs
     dtype = xs[0].aval.dtype if dtype is None else dtype
+    # Products of booleans are counted in int32; any nonzero count converts to True.
     truth = xs[0].aval.dtype == BOOL
     if truth:
         xs = [convert(x, np.int32) for x in xs]
