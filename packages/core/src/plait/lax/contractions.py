@@ -137,8 +137,9 @@ def dot(
     lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Multiply vectors and matrices; or, with `dimension_numbers`, apply `dot_general`, whose
-    arguments the others are.
+    """Multiply vectors and matrices; with `dimension_numbers`, apply `dot_general`.
+
+    Other arguments are those of `dot_general`.
 
     Raises TypeRule for more axes, and if sizes disagree.
 

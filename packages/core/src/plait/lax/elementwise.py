@@ -293,8 +293,7 @@ def _upper(x: Any, y: Any) -> Any:
 
 
 def pow(x: Any, y: Any) -> Any:
-    """Return x ** y, of floats and complex numbers; `y` may be an integer array, or a Python
-    integer.
+    """Return x ** y, of floats and complex numbers; `y` may be an integer, or an array of integers.
 
     Raises TypeRule for different dtypes, and for integers as bases.
 

@@ -21,8 +21,7 @@ from .structure import stage
 
 
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
-    """Return the elements of `src` at positions along several axes, which one leading axis
-    replaces.
+    """Return the elements of `src` at positions along several axes, merged into one leading axis.
 
     Args:
       src: an array.

@@ -66,8 +66,7 @@ reduce_xor = _over(reduction.reduce_xor, "[True, True] -> False")
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Return the position of the greatest element along an axis: the first of several; nan is
-    greatest.
+    """Return the position of the (first) greatest element along an axis; nan is greatest.
 
     operand: numbers or booleans; the axis is removed.  index_dtype: integer dtype of the result.
     Raises AxisError for an axis that is missing or empty, TypeRule for other dtypes.

@@ -322,8 +322,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Make an initializer of convolution kernels: an orthogonal matrix in the middle, zero
-    elsewhere.
+    """Make an initializer of convolution kernels: an orthogonal matrix in the middle, else zero.
 
     Args:
       scale, column_axis, dtype: as in `orthogonal`.

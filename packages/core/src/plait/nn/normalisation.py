@@ -71,8 +71,7 @@ def standardize(
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
-    """Encode labels as ones at their positions, zeros elsewhere; labels out of range give only
-    zeros.
+    """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
 
     Args:
       x: labels, any shape.

@@ -55,8 +55,7 @@ floor_divide = fused(el.floor_divide)
 
 @fused
 def fmod(x1: Any, x2: Any, /) -> Any:
-    """Return the remainder of division towards zero, with the sign of x1; 0 for integers divided by
-    zero.
+    """Return the remainder of division towards zero, with x1's sign; 0 for integers by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmod.
 
@@ -309,8 +308,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 @fused
 def hypot(x1: Any, x2: Any) -> Any:
-    """Return sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is infinite, even if one is
-    nan.
+    """Return sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is, even if the other is nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  Raises TypeRule for complex
     numbers.  As numpy.hypot.

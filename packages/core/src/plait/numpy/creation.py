@@ -277,8 +277,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 @placeable
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
-    """Convert an array to another dtype: floats are cut towards zero, and any nonzero value is
-    True.
+    """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
     dtype: None is the default float.  As numpy.astype.
 

@@ -23,8 +23,7 @@ class _Info:
     """The inspection interface of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the capabilities of arrays; while they are traced, shapes do not depend on
-        values."""
+        """Return the capabilities of arrays; traced shapes do not depend on values."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:

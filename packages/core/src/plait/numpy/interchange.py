@@ -23,8 +23,7 @@ from .._types.avals import asked_dtype
 
 
 def placed(x: Any, device: Any) -> Any:
-    """Place `x` (an array, or a tuple of them) on a device or by a sharding; None leaves it in
-    place."""
+    """Place `x` (an array, or a tuple of them) on a device or by a sharding; None does nothing."""
     if device is None:
         return x
     if isinstance(x, tuple):

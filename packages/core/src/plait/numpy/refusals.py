@@ -85,8 +85,7 @@ arrays."""
 
 
 def explain(namespace: dict[str, Any]) -> None:
-    """Decorate the public functions of a module (its `globals()`); aliases keep being one
-    function."""
+    """Decorate the public functions of a module (its `globals()`); aliases stay one function."""
     made: dict[Callable, Callable] = {}
     for name in namespace["__all__"]:
         f = namespace[name]

@@ -237,8 +237,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Remove leading ("f") and trailing ("b") zeros along axes (None: all); the values must not be
-    traced.
+    """Remove leading ("f") and trailing ("b") zeros along axes (None: all), of known values.
 
     Raises ConcretizationError for traced values.  As numpy.trim_zeros.
 

@@ -104,8 +104,7 @@ def beta(a: Any, b: Any) -> Any:
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
-    """Return Gamma(n + 1), and 0 for negative numbers; results for integers are rounded to
-    integers.
+    """Return Gamma(n + 1), rounded to an integer for integers; 0 for negative numbers.
 
     Raises TypeRule for `exact`: results are floats.
 

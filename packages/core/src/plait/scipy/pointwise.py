@@ -78,8 +78,7 @@ owens_t = _two("owens_t", gs.owens_t, "Owen's T: the chance that X > h and 0 < Y
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """Return the logarithm of the normal distribution function, exact where that underflows or is
-    1.
+    """Return the logarithm of the normal distribution function, exact in both tails.
 
     Args:
       x: real, any shape; the result has the same shape, and a floating dtype.

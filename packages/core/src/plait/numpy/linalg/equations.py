@@ -236,8 +236,7 @@ def _matrix_power(x: Any, *, n: int) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """Raise square matrices to an integer power, by repeated squaring; negative ones of the
-    inverse.
+    """Raise square matrices (their inverses if `n` is negative) to the power |n|, by squaring.
 
     Args:
       a: (..., m, m), of any dtype if n is not negative.

@@ -113,8 +113,7 @@ def lu(
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple:
-    """Return (L and U in one matrix, pivots), for `lu_solve`: row i was exchanged with row
-    pivots[i].
+    """Return (L and U in one matrix, pivots), for `lu_solve`: rows i and pivots[i] were exchanged.
 
     As scipy.linalg.lu_factor.
 

@@ -174,8 +174,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """Return the matrix of a population's growth: fertilities in the first row, survivals below the
-    diagonal.
+    """Return a growth matrix: fertilities in the first row, survivals below the diagonal.
 
     Args:
       f: (n,).
