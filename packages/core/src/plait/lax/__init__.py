@@ -1,7 +1,7 @@
-"""Operations as the compiler has them: explicit, strict, and each of one meaning.
+"""The compiler's operations: explicit, strict, each with one meaning.
 
-Names and arguments are those of JAX's `lax`.  Where `plait.numpy` promotes, broadcasts and guesses,
-this does not: operands have one dtype, shapes are equal, axes are named.
+Names and arguments are those of JAX's `lax`.  Unlike `plait.numpy`, functions here neither promote
+nor broadcast: operands have one dtype and equal shapes, and axes are named.
 
 Invariant: functions here apply primitives and `plait._control` only; importing it imports no
 compiler and no plugin.

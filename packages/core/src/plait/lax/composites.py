@@ -1,6 +1,6 @@
-"""Operations that have a name for the compiler, and are defined by what they are made of.
+"""Named operations for the compiler, defined by their decompositions.
 
-Invariant: a transformed composite is what its decomposition is transformed to, without the name.
+Invariant: a transformed composite is its transformed decomposition, without the name.
 """
 
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from .._ops.composite import composite as composite_p
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """`decomposition` as one operation, which compilers that know its name may do in their way.
+    """Make `decomposition` one named operation, which a compiler may implement in its own way.
 
     Args:
       decomposition: takes and returns trees of arrays; its keyword arguments are attributes of the
         operation: numbers, strings, booleans, dtypes, and tuples of these (None is left out).
-      name: of the operation, such as "my.softmax".
-      version: of its meaning.
+      name: name of the operation, such as "my.softmax".
+      version: version of its meaning.
 
-    Returns a function with the arguments of `decomposition`.  Raises TypeRule for attributes that
-    can not be written down.
+    Returns a function with the arguments of `decomposition`.  Raises TypeRule for attributes of
+    other types.
 
     >>> import plait
     >>> scaled = plait.lax.composite(lambda x, *, by: x * by, "my.scaled")

@@ -1,6 +1,6 @@
 """Products of arrays, summed over axes.
 
-Invariant: axes of a result are the shared ones, the rest of the left operand's, the rest of the
+Invariant: the axes of a result are the shared ones, the rest of the left operand's, the rest of the
 right one's.
 """
 
@@ -19,7 +19,7 @@ from .._types.avals import FLOAT32, FLOATING, dtype_of
 
 
 class Precision(enum.Enum):
-    """How exact products on accelerators are."""
+    """The precision of products on accelerators."""
 
     DEFAULT = "default"
     HIGH = "high"
@@ -27,14 +27,14 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How products are computed, for `precision`: at least so exactly it is done everywhere.
+    """An algorithm for products, for `precision`; every platform is at least so precise.
 
     Attributes:
       lhs_precision_type, rhs_precision_type: dtypes that operands may be rounded to.
       accumulation_type: dtype of sums.
-      lhs_component_count, rhs_component_count, num_primitive_operations: of how many parts and
-        products one product is made up.
-      allow_imprecise_accumulation: whether parts of sums may be less exact.
+      lhs_component_count, rhs_component_count, num_primitive_operations: the numbers of parts of
+        each operand and of products that make up one product.
+      allow_imprecise_accumulation: whether partial sums may be less precise.
     """
 
     lhs_precision_type: Any
@@ -47,7 +47,7 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms by name: dtypes of the operands and of sums, and how many products make one."""
+    """Algorithms by name: dtypes of the operands and of sums, and the number of products in one."""
 
     DEFAULT = enum.auto()
     ANY_F8_ANY_F8_F32 = enum.auto()
@@ -71,32 +71,31 @@ PrecisionLike = (
     None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
     | DotAlgorithmPreset
 )  # fmt: skip
-"""What functions take as `precision`."""
+"""The types of `precision`."""
 
 DotDimensionNumbers = tuple[
     tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
 ]
-"""What `dot_general` takes as `dimension_numbers`."""
+"""The types of `dimension_numbers` of `dot_general`."""
 
 
 def dot_general(
     lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, *, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Products of elements, summed over axes.
+    """Return products of elements, summed over axes.
 
     Args:
-      lhs, rhs: arrays; of different dtypes the result has the one they meet in, of two float8s
-        that which reaches farther.
-      dimension_numbers: ((axes of lhs, axes of rhs) that are summed over, (axes of lhs, axes of
-        rhs) along which elements meet).
-      precision: None, "default", "high", "highest", a `Precision` or a `DotAlgorithm`: how exact
-        products are on accelerators.
+      lhs, rhs: arrays; different dtypes are promoted, and two float8s give the one with the greater
+        range.
+      dimension_numbers: ((contracted axes of lhs, of rhs), (shared axes of lhs, of rhs)).
+      precision: None, "default", "high", "highest", a `Precision` or a `DotAlgorithm`: precision of
+        products on accelerators.
       preferred_element_type: dtype of the result.
-      out_sharding: how the result shall lie on devices.
+      out_sharding: sharding of the result.
 
-    Returns the axes along which elements meet, the rest of lhs's, the rest of rhs's.  Raises
-    TypeRule if sizes disagree, AxisError for axes that are not there.
+    Returns the shared axes, the rest of lhs's, the rest of rhs's.  Raises TypeRule if sizes
+    disagree, AxisError for axes that an operand lacks.
 
     >>> import plait
     >>> x, y = plait.numpy.ones((2, 3)), plait.numpy.ones((3, 4))
@@ -110,7 +109,7 @@ def dot_general(
         if narrow and preferred_element_type is None:
             far = [float(ml_dtypes.finfo(v.aval.dtype).max) for v in (x, y)]
             preferred_element_type = (x if far[0] >= far[1] else y).aval.dtype
-        # of two float8s neither holds the other, and float32 holds every product exactly
+        # Neither float8 contains the other, and float32 holds every product exactly.
         both = [convert(v, FLOAT32) for v in (x, y)] if narrow else [x, y]
         x, y = convert_together(both, strict=False)
     out = contracted(
@@ -121,7 +120,7 @@ def dot_general(
 
 
 def pairs(what: str, given: Any) -> Any:
-    """((axes, axes) contracted, (axes, axes) shared), as tuples."""
+    """Return ((axes, axes) contracted, (axes, axes) shared), as tuples."""
     try:
         contract, shared = given
         (a, b), (c, d) = contract, shared
@@ -138,8 +137,9 @@ def dot(
     lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Products of vectors and matrices; or, with `dimension_numbers`, `dot_general`, whose other
-    arguments these are.
+    """Multiply vectors and matrices; with `dimension_numbers`, apply `dot_general`.
+
+    Other arguments are those of `dot_general`.
 
     Raises TypeRule for more axes, and if sizes disagree.
 
@@ -160,9 +160,9 @@ def dot(
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """Products of stacks of matrices: all but the last two axes are shared.
+    """Multiply stacks of matrices: all but the last two axes are shared.
 
-    lhs: (..., m, k); rhs: (..., k, n); the result is (..., m, n).  precision: as of `dot_general`.
+    lhs: (..., m, k); rhs: (..., k, n); the result is (..., m, n).  precision: as in `dot_general`.
     Raises TypeRule if sizes disagree.
 
     >>> import plait
@@ -188,16 +188,15 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """(lhs * lhs_scale) times (rhs * rhs_scale), for operands of few bits.
+    """Return (lhs * lhs_scale) times (rhs * rhs_scale), for narrow operands such as float8.
 
     Args:
-      lhs, rhs: arrays, such as of float8.
-      lhs_scale, rhs_scale: factors, of the operand's shape, but that one of them may be for several
-        neighbours along axes that are summed over; 1 if not given.
-      dimension_numbers: as of `dot_general`; by default the product of two matrices, or of two
+      lhs, rhs: arrays, for example of float8.
+      lhs_scale, rhs_scale: factors, of the operand's shape, or shorter along contracted axes, where
+        one factor then applies to several neighbours; 1 if not given.
+      dimension_numbers: as in `dot_general`; by default the product of two matrices, or of two
         stacks of them.
-      preferred_element_type: dtype of the result, bfloat16 if not given; sums are in float32 at
-        least.
+      preferred_element_type: dtype of the result, bfloat16 if not given; sums are at least float32.
 
     Raises TypeRule if sizes disagree, and for scales of other shapes.
 

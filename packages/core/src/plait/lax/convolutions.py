@@ -1,6 +1,6 @@
-"""What windows of convolutions see, convolutions with a kernel for each place, and shapes.
+"""Patches of convolution windows, locally connected convolutions, and shapes of results.
 
-Invariant: spatial axes are in the order in which the kernel has them.
+Invariant: spatial axes are in the order of the kernel's.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ from .._types.avals import asked_dtype
 from .._types.dims import product
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDims | tuple[str, str, str]
-"""What convolutions take as `dimension_numbers`."""
+"""The types of `dimension_numbers` of convolutions."""
 
 
 def _each(what: str, name: str, given: Any, count: int) -> tuple:
-    """A positive number for each spatial axis; None: ones."""
+    """Return a positive number for each spatial axis; None gives ones."""
     items = (1,) * count if given is None else fixed_each(what, name, given)
     if len(items) != count or any(n.__class__ is int and n < 1 for n in items):
         raise ShapeError(
@@ -50,18 +50,18 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The elements that each window of a convolution sees.
+    """Return the input elements in each window of a convolution.
 
     Args:
       lhs: the input: batch, features and spatial axes.
       filter_shape: the size of the window along each spatial axis.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as of
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as in
         `conv_general_dilated`.
-      precision: there is nothing to be precise about: elements are moved, not multiplied.
-      preferred_element_type: dtype of the result; that of the input, if not given.
+      precision: has no effect: elements are moved, not multiplied.
+      preferred_element_type: dtype of the result; by default that of the input.
 
-    Returns the batch, for each feature all elements of the window, and the places of windows, in
-    the order of `dimension_numbers`.  Raises TypeRule and AxisError for numbers that do not fit.
+    Returns the batch, for each feature all elements of the window, and the window positions, in the
+    order of `dimension_numbers`.  Raises TypeRule and AxisError for numbers that do not fit.
 
     >>> import plait
     >>> x = plait.numpy.arange(4).reshape(1, 1, 4)
@@ -83,7 +83,7 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
 def _patches(
     what: str, x: Any, filter_shape: Any, padding: Any, steps: tuple, numbers: Any
 ) -> tuple[Any, ConvDims]:
-    """((batch, features times elements of a window, places...), which axis is which)."""
+    """Return ((batch, features times elements of a window, positions...), the axis of each)."""
     n = x.aval.ndim
     dims = conv_dimension_numbers(x.aval.shape, (1,) * n, numbers)
     count = n - 2
@@ -99,7 +99,7 @@ def _patches(
     config = [(0, 0, 0)] * 2 + [(low, high, b - 1) for (low, high), b in zip(pads, base)]
     y = sh.pad(y, Literal(0, y.aval.with_shape(())), config)
     for i, (k, d, s) in enumerate(zip(window, spread, strides)):
-        # windows of this axis: their elements come behind those of the axes before
+        # The elements of this axis's windows come after those of the axes before it.
         at = 2 + 2 * i
         places = windows(y.aval.shape[at], dilated(k, d), s)
         parts = [slice_in_dim(y, j * d, j * d + dilated(places, s), s, axis=at) for j in range(k)]
@@ -121,14 +121,14 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """A convolution with another kernel at each place: a locally connected layer.
+    """Convolve with a different kernel at each position: a locally connected layer.
 
     Args:
       lhs: the input: batch, features and spatial axes.
-      rhs: the kernels: their spatial axes are places of the result, and their input features are
+      rhs: the kernels: their spatial axes are positions of the result, and their input features are
         the elements of a window, those of the first feature first.
       filter_shape: the size of the window along each spatial axis.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as of
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as in
         `conv_general_dilated`.
 
     Raises TypeRule and AxisError for sizes and numbers that do not fit.
@@ -164,10 +164,12 @@ def conv_general_dilated_local(
 
 
 def conv_general_permutations(dimension_numbers: Any) -> tuple:
-    """The axes of input, kernel and result in the order (batch, features, space...), of the kernel
-    (output features, input features, space...), from three strings.
+    """Return the axes of input, kernel and result in canonical order, from three strings.
 
-    Raises AxisError for what are no such strings.
+    The order is (batch, features, space...), and (output features, input features, space...) for
+    the kernel.
+
+    Raises AxisError for invalid strings.
 
     >>> import plait
     >>> plait.lax.conv_general_permutations(("NHC", "HIO", "NHC"))
@@ -184,7 +186,8 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple:
 
 
 def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: int = 1) -> tuple:
-    """The shape of a result: `space(sizes of the input, of the kernel)` are the spatial ones."""
+    """Return the result's shape; `space(sizes of the input, of the kernel)` gives the spatial
+    sizes."""
     x, w = normal_shape(lhs_shape), normal_shape(rhs_shape)
     dims = conv_dimension_numbers(x, w, numbers)
     batch = x[dims.lhs_spec[0]]
@@ -205,7 +208,7 @@ def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
 def conv_general_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> tuple:
-    """The shape of what `conv_general_dilated` returns, without dilations and groups.
+    """Return the shape of `conv_general_dilated`, without dilations and groups.
 
     >>> import plait
     >>> layout = ("NHC", "HIO", "NHC")
@@ -223,7 +226,7 @@ def conv_general_shape_tuple(
 def conv_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
 ) -> tuple:
-    """The shape of what `conv` returns: batch and features come first.
+    """Return the shape of `conv`: batch and features come first.
 
     >>> import plait
     >>> plait.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), "SAME")
@@ -240,7 +243,7 @@ def conv_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> tuple:
-    """The shape of what `conv_transpose` returns.
+    """Return the shape of `conv_transpose`.
 
     >>> import plait
     >>> layout = ("NHC", "HIO", "NHC")

@@ -1,6 +1,6 @@
 """New arrays: numbers in order, one value everywhere, sizes.
 
-Invariant: the dtype is the one that is asked for, or that of the value.
+Invariant: the dtype is the one requested, or that of the value.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from .slices import stack
 
 
 def iota(dtype: Any, size: Any) -> Any:
-    """0, 1, 2, ...: a vector of this dtype and size.  Raises TypeRule for a negative size.
+    """Return 0, 1, 2, ...: a vector of this dtype and size.  Raises TypeRule for a negative size.
 
     >>> import plait
     >>> plait.lax.iota("int32", 3).tolist()
@@ -27,10 +27,9 @@ def iota(dtype: Any, size: Any) -> Any:
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
-    """0, 1, 2, ... along one axis of an array of this shape.
+    """Return 0, 1, 2, ... along one axis of an array of this shape.
 
-    out_sharding: how the result shall lie on devices.  Raises AxisError for an axis that is not
-    there.
+    out_sharding: sharding of the result.  Raises AxisError for an axis out of range.
 
     >>> import plait
     >>> plait.lax.broadcasted_iota("int32", (2, 3), 1).tolist()
@@ -43,10 +42,9 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """`fill_value`, a number without axes, everywhere; of its own dtype if none is given.
+    """Return `fill_value`, a number without axes, everywhere; in its own dtype if none is given.
 
-    sharding: how the array shall lie on devices; as `x` does, if it has its shape and nothing is
-    said.  Raises TypeRule for a value with axes.
+    sharding: sharding of the array.  Raises TypeRule for a value with axes.
 
     >>> import plait
     >>> plait.lax.full((2,), 7).tolist()
@@ -62,9 +60,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Any:
-    """`fill_value` everywhere, in the shape and dtype of `x` unless others are given.
+    """Return `fill_value` everywhere, in the shape and dtype of `x` unless others are given.
 
-    sharding: how the array shall lie on devices.  Raises TypeRule for a value with axes.
+    sharding: sharding of the array; by default that of `x`, if the shapes are equal.  Raises
+    TypeRule for a value with axes.
 
     >>> import plait
     >>> plait.lax.full_like(plait.numpy.zeros(2), 7).tolist()
@@ -82,9 +81,9 @@ def full_like(
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
-    """Zeros: there are no arrays without contents.
+    """Return zeros: arrays always have defined contents.
 
-    out_sharding: how the array shall lie on devices.
+    out_sharding: sharding of the result.
 
     >>> import plait
     >>> plait.lax.empty((2,), "float32").tolist()
@@ -94,7 +93,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
 
 
 def shape_as_value(shape: Any) -> Any:
-    """A shape, which may have symbolic sizes, as a vector of i32.
+    """Return a shape, which may have symbolic sizes, as a vector of i32.
 
     >>> import plait
     >>> plait.lax.shape_as_value((2, 3)).tolist()

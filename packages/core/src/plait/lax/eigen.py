@@ -1,6 +1,6 @@
-"""Eigenvalues, singular values, and the forms that they are found by.
+"""Eigenvalues, singular values, and the reduced forms that compute them.
 
-Invariant: values come in the order that is said, and parts of them are chosen by number.
+Invariant: values come in the documented order, and parts of them are selected by index.
 """
 
 from typing import Any
@@ -32,15 +32,15 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple:
-    """Eigenvectors and eigenvalues of symmetric or Hermitian matrices.
+    """Return eigenvectors and eigenvalues of symmetric or Hermitian matrices.
 
     Args:
       x: (..., n, n).
-      lower: which triangle is read, if the input is not symmetrised.
+      lower: whether the lower triangle is read if the input is not symmetrised; else the upper.
       symmetrize_input: whether x is replaced by (x + x^H) / 2 first.
-      sort_eigenvalues: False allows any order; they ascend all the same.
-      subset_by_index: (first, last + 1) of the eigenvalues wanted, counted from the least.
-      implementation: None or EighImplementation.QR: there is one routine for each platform.
+      sort_eigenvalues: False permits any order; they always ascend.
+      subset_by_index: (first, last + 1) of the eigenvalues to return, counted from the least.
+      implementation: None or EighImplementation.QR: each platform has one routine.
 
     Returns (eigenvectors in columns (..., n, k), real eigenvalues (..., k), ascending).
     Derivatives of eigenvectors do not exist where eigenvalues coincide.
@@ -58,7 +58,7 @@ def eigh(
 
 
 def _subset(name: str, subset: Any, size: Any) -> tuple[int, int] | None:
-    """A pair (first, last + 1) of numbers of values."""
+    """Return a pair (first, last + 1) of indices of values."""
     if subset is None:
         return None
     pair = fixed_each(name, "subset_by_index", subset)
@@ -79,18 +79,18 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list:
-    """Eigenvalues and eigenvectors of any square matrices, complex.
+    """Return eigenvalues and eigenvectors of any square matrices, complex.
 
     Args:
       x: (..., n, n).
-      compute_left_eigenvectors: whether U with U^H @ x = diag(w) @ U^H is wanted.
-      compute_right_eigenvectors: whether V with x @ V = V @ diag(w) is wanted.
-      enable_eigvec_derivs: eigenvectors have derivatives either way.
+      compute_left_eigenvectors: whether to return U with U^H @ x = diag(w) @ U^H.
+      compute_right_eigenvectors: whether to return V with x @ V = V @ diag(w).
+      enable_eigvec_derivs: has no effect: eigenvectors always have derivatives.
       implementation: None or EigImplementation.LAPACK.
-      use_magma: None or False: that library is not used.
+      use_magma: None or False: the library is not used.
 
     Raises TypeRule for matrices that are not square, other dtypes and other implementations.
-    Returns [w (..., n), U, V], the latter as asked, (..., n, n); columns have length one and a
+    Returns [w (..., n), U, V], the latter as requested, (..., n, n); columns have length one and a
     real largest component.  All have derivatives, unless eigenvalues coincide.
 
     >>> import numpy as np, plait
@@ -112,17 +112,18 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """Singular values and vectors: x = U @ diag(s) @ V^H.
+    """Return singular values and vectors: x = U @ diag(s) @ V^H.
 
     Args:
       x: (..., m, n).
       full_matrices: whether U is (..., m, m) and V^H (..., n, n); otherwise they have min(m, n)
         columns and rows.
-      compute_uv: whether (U, s, V^H) are wanted; otherwise s alone.
-      subset_by_index: (first, last + 1) of the singular values wanted, counted from the greatest.
+      compute_uv: whether to return (U, s, V^H); otherwise s alone.
+      subset_by_index: (first, last + 1) of the singular values to return, counted from the
+        greatest.
       algorithm: None, SvdAlgorithm.DEFAULT or SvdAlgorithm.DIVIDE_AND_CONQUER.
 
-    Raises TypeRule for other dtypes and algorithms, and for a part of full matrices.
+    Raises TypeRule for other dtypes and algorithms, and for a subset with full matrices.
 
     >>> import numpy as np, plait
     >>> plait.lax.linalg.svd(np.diag([1.0, 3.0]), compute_uv=False).tolist()
@@ -163,16 +164,16 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Any = None,
 ) -> tuple:
-    """Schur's form: x = Z @ T @ Z^H.
+    """Return Schur's form: x = Z @ T @ Z^H.
 
     Args:
       x: (..., n, n).
-      compute_schur_vectors: whether Z is wanted.
-      sort_eig_vals, select_callable: False and None: eigenvalues come as they are found.
+      compute_schur_vectors: whether to return Z.
+      sort_eig_vals, select_callable: False and None: eigenvalues are not sorted.
 
-    Returns (T, Z) or (T,).  T is upper triangular, but for blocks of two rows if x is real; Z is
+    Returns (T, Z) or (T,).  T is upper triangular, except for blocks of two rows if x is real; Z is
     unitary.  On the CPU only; has no derivative.
-    Raises TypeRule for matrices that are not square, other dtypes, and if asked to sort.
+    Raises TypeRule for matrices that are not square, other dtypes, and requests to sort.
 
     >>> import numpy as np, plait
     >>> t, z = plait.lax.linalg.schur(np.array([[1.0, 2.0], [0.0, 3.0]]))
@@ -184,13 +185,13 @@ def schur(
 
 
 def hessenberg(a: Any) -> tuple:
-    """Hessenberg's form, with reflectors: a = Q @ H @ Q^H.
+    """Return Hessenberg's form, with reflectors: a = Q @ H @ Q^H.
 
     Args:
       a: (..., n, n).
 
-    Returns (H, zero below the first subdiagonal but for the reflectors, (..., n, n); their
-    coefficients (..., n - 1)).  On the CPU only; has no derivative.
+    Returns (H (..., n, n), with the reflectors stored below the first subdiagonal, which is zero in
+    H; their coefficients (..., n - 1)).  On the CPU only; has no derivative.
     Raises TypeRule for matrices that are not square, and for other dtypes.
 
     >>> import numpy as np, plait
@@ -202,11 +203,11 @@ def hessenberg(a: Any) -> tuple:
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple:
-    """Tridiagonal form of symmetric or Hermitian matrices, with reflectors.
+    """Return the tridiagonal form of symmetric or Hermitian matrices, with reflectors.
 
     Args:
       a: (..., n, n).
-      lower: which triangle is read.
+      lower: whether the lower triangle is read; else the upper.
 
     Returns (the form with reflectors (..., n, n), its diagonal (..., n), the one beside it
     (..., n - 1), coefficients of the reflectors (..., n - 1)).  Has no derivative.

@@ -1,7 +1,7 @@
-"""Element by element: nothing is converted, and only arrays without axes are broadcast.
+"""Elementwise functions: nothing is converted, and only arrays without axes are broadcast.
 
 Invariant: operands have one dtype; Python scalars take that of the others if it is of their kind.
-A mistake that numpy's promotion would cover up is an error here.
+Mistakes that numpy's promotion would hide are errors here.
 """
 
 import enum
@@ -22,7 +22,7 @@ from .operands import accurately, agree, binary, one
 
 
 class RoundingMethod(enum.Enum):
-    """What `round` does with ties."""
+    """Treatment of ties in `round`."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -71,7 +71,7 @@ clz = one("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31
 
 
 def square(x: Any) -> Any:
-    """x * x, of numbers of any shape.  Raises TypeRule for booleans.
+    """Return x * x, of numbers of any shape.  Raises TypeRule for booleans.
 
     >>> import plait
     >>> plait.lax.square(3.0).item()
@@ -81,9 +81,9 @@ def square(x: Any) -> Any:
 
 
 def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """2 ** x, of floats and complex numbers of any shape.
+    """Return 2 ** x, of floats and complex numbers of any shape.
 
-    accuracy: as of `exp`.  Raises TypeRule for integers and booleans.
+    accuracy: as in `exp`.  Raises TypeRule for integers and booleans.
 
     >>> import plait
     >>> plait.lax.exp2(3.0).item()
@@ -100,7 +100,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """1 / x, of floats and complex numbers of any shape.  Raises TypeRule for integers.
+    """Return 1 / x, of floats and complex numbers of any shape.  Raises TypeRule for integers.
 
     >>> import plait
     >>> plait.lax.reciprocal(4.0).item()
@@ -110,7 +110,7 @@ def reciprocal(x: Any) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate; of floats, the complex numbers they are.
+    """Return the complex conjugate; floats become complex numbers.
 
     x: floats or complex numbers of any shape.  Raises TypeRule for integers and booleans.
 
@@ -130,9 +130,9 @@ def conj(x: Any) -> Any:
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """x ** y for a fixed integer, by repeated multiplication: numbers of any shape.
+    """Return x ** y for a fixed integer, by repeated multiplication: numbers of any shape.
 
-    Raises TypeRule for negative powers of integers, and if `y` is no integer.
+    Raises TypeRule for negative powers of integers, and if `y` is not an integer.
 
     >>> import plait
     >>> plait.lax.integer_pow(2.0, -2).item()
@@ -142,9 +142,9 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest whole number, of floats of any shape.
+    """Return the nearest whole number, of floats of any shape.
 
-    rounding_method: what becomes of ties, a `RoundingMethod`.  Raises TypeRule for integers.
+    rounding_method: treatment of ties, a `RoundingMethod`.  Raises TypeRule for integers.
 
     >>> import plait
     >>> to_even = plait.lax.RoundingMethod.TO_NEAREST_EVEN
@@ -162,9 +162,9 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Rounded to a float of so many bits, in the shape and dtype it has, which is floating.
+    """Round floats to fewer exponent and mantissa bits, keeping shape and dtype.
 
-    Raises TypeRule for other dtypes, and numbers of bits that are no integers or out of range.
+    Raises TypeRule for other dtypes, and for numbers of bits that are not integers in range.
 
     >>> import plait
     >>> plait.lax.reduce_precision(1.01, 5, 3).item()
@@ -233,11 +233,11 @@ _mul = binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
-    """x * y; `and` of booleans.
+    """Return x * y; `and` for booleans.
 
     Args:
       x, y: one dtype; arrays without axes are broadcast.
-      out_dtype: dtype of the result, in which is multiplied; by default that of the operands.
+      out_dtype: dtype of the multiplication and of its result; by default that of the operands.
 
     Raises TypeRule for different dtypes.
 
@@ -258,10 +258,10 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
 
 
 def mulhi(x: Any, y: Any, /) -> Any:
-    """The upper half of the product's bits.
+    """Return the upper half of the product's bits.
 
-    x, y: integers of one dtype; arrays without axes are broadcast.  Returns their dtype, with as
-    many bits as it has.  Raises TypeRule for different dtypes, and if they are no integers.
+    x, y: integers of one dtype; arrays without axes are broadcast.  Returns their dtype.  Raises
+    TypeRule for different dtypes, and for other operands than integers.
 
     >>> import plait
     >>> plait.lax.mulhi(2**30, -9).item()
@@ -282,8 +282,8 @@ def mulhi(x: Any, y: Any, /) -> Any:
 
 
 def _upper(x: Any, y: Any) -> Any:
-    """The upper half for 64 bits, by halves: what the lower parts carry over is added up in parts
-    that can not overflow (Knuth, "The Art of Computer Programming", 4.3.1)."""
+    """Return the upper half for 64 bits, by halves.  Carries of the lower parts are summed in
+    parts that cannot overflow (Knuth, "The Art of Computer Programming", 4.3.1)."""
     low = Literal(0xFFFFFFFF, x.aval.strong())
     (a, b), (c, d) = ((v >> 32, el.and_(v, low)) for v in (x, y))  # signed upper parts
     half = lambda v: el.shift_right_logical(v, Literal(32, v.aval))  # noqa: E731
@@ -293,7 +293,7 @@ def _upper(x: Any, y: Any) -> Any:
 
 
 def pow(x: Any, y: Any) -> Any:
-    """x ** y, of floats and complex numbers; `y` may be an integer array, or a Python integer.
+    """Return x ** y, of floats and complex numbers; `y` may be an integer, or an array of integers.
 
     Raises TypeRule for different dtypes, and for integers as bases.
 

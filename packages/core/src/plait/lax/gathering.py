@@ -1,6 +1,6 @@
-"""Elements at places along several axes, and functions of windows.
+"""Elements at positions along several axes, and functions of windows.
 
-Invariant: places outside are clamped, dropped or filled as the `mode` says.
+Invariant: positions outside are clamped, dropped or filled according to `mode`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ from .structure import stage
 
 
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
-    """The elements of `src` at places along several axes, which go; the places come first.
+    """Return the elements of `src` at positions along several axes, merged into one leading axis.
 
     Args:
       src: an array.
-      idxs: a vector of integers for each of `axes`, all equally long; negative ones count from
-        the end, and places outside are moved inside.
+      idxs: a vector of integers for each of `axes`, all equally long; negative ones count from the
+        end, and positions outside are clamped.
       axes: the axes, each once.
 
-    Raises AxisError for axes that are not there, TypeRule for other numbers and shapes of places.
+    Raises AxisError for axes that `src` lacks, TypeRule for other numbers and shapes of positions.
 
     >>> import numpy as np, plait
     >>> x = np.arange(12).reshape(3, 4)
@@ -66,13 +66,12 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Any:
-    """`operand` with `func` of its elements in windows; as often as an element is in windows.
+    """Apply `func` to the elements of `operand` in windows, once for each window an element is in.
 
     Args:
       operand: an array.
-      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as of
-        `scatter`.
-      func: elementwise, of an array of the operand's shape and dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as in `scatter`.
+      func: elementwise function of an array of the operand's shape and dtype.
       update_shape: the shape that updates would have.
 
     Raises TypeRule if axes or sizes do not fit, or `func` changes the type.

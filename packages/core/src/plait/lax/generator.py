@@ -1,7 +1,6 @@
-"""The generator of random bits that the compiler brings for each device.
+"""The compiler's generator of random bits for each device.
 
-Invariant: state and bits are what the compiler's operation says; nothing is added to it but the
-choice of dtypes.
+Invariant: state and bits are those of the compiler's operation; only the choice of dtypes is added.
 """
 
 import enum
@@ -18,7 +17,7 @@ from .._types.avals import dtype_of
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """How `rng_bit_generator` makes bits: the device's own way, Threefry-2x32, or Philox-4x32."""
+    """Algorithms of `rng_bit_generator`: the device's own, Threefry-2x32, or Philox-4x32."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -41,16 +40,16 @@ def rng_bit_generator(
     dtype: Any = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
 ) -> tuple[Any, Any]:
-    """Random bits of a state, and the next state; `plait.random` is what most programs want.
+    """Return random bits of a state, and the next state; most programs should use `plait.random`.
 
     Args:
-      key: the state: uint32 (4,) or uint64 (2,); of Philox also uint32 (6,) or uint64 (3,).
-      shape: of the bits.
-      dtype: of the bits: uint8, uint16, uint32 or uint64.
+      key: the state: uint32 (4,) or uint64 (2,); for Philox also uint32 (6,) or uint64 (3,).
+      shape: shape of the bits.
+      dtype: dtype of the bits: uint8, uint16, uint32 or uint64.
       algorithm: a RandomAlgorithm.  Bits of RNG_DEFAULT may differ from device to device.
 
-    Returns (the next state, of the shape and dtype of `key`; the bits).  States that are mapped
-    over give what each gives alone.
+    Returns (the next state, of the shape and dtype of `key`; the bits).  Each state of a mapped
+    axis gives the bits that it gives alone.
     Raises TypeRule for other states, dtypes and algorithms.
 
     >>> import numpy as np, plait

@@ -1,9 +1,10 @@
-"""Factorisations of matrices and solutions of linear systems, as the libraries have them.
+"""Factorisations of matrices and solutions of linear systems.
 
 Names and arguments are those of JAX's `lax.linalg`.  All take stacks of matrices: any leading axes.
 Matrices are float32, float64, complex64 or complex128; others are refused.
 
-Invariant: what can not be factorised gives nan, never an error, since a value decides it.
+Invariant: a matrix that cannot be factorised gives nan, never an error, since this depends on
+values.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ def _cholesky(x: Any, *, symmetrize: bool) -> Any:
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The lower triangular L with L @ L^H = x.
+    """Return the lower triangular L with L @ L^H = x.
 
     Args:
       x: (..., n, n), Hermitian and positive definite.
@@ -70,7 +71,7 @@ def _updated(r: Any, w: Any) -> Any:
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The upper triangular factor of R^T R + w w^T, from the factor R; by Givens rotations.
+    """Return the upper triangular factor of R^T R + w w^T, given R, by Givens rotations.
 
     Args:
       r_matrix: (..., n, n), real and upper triangular.
@@ -99,7 +100,7 @@ def _lu(x: Any) -> Any:
 
 
 def lu(x: Any) -> tuple:
-    """The factors of `x` with rows exchanged: x[permutation] = L @ U.
+    """Factor `x` with rows exchanged: x[permutation] = L @ U.
 
     Args:
       x: (..., m, n).
@@ -118,7 +119,7 @@ def lu(x: Any) -> tuple:
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The permutation that exchanging row i with row pivots[i], one after the other, makes.
+    """Return the permutation made by exchanging row i with row pivots[i], for each i in turn.
 
     Args:
       pivots: int32 (..., k).
@@ -142,15 +143,15 @@ def _qr(x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
 def qr(
     x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple:
-    """Q with orthonormal columns and R upper triangular, Q @ R = x.
+    """Factor x = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
       x: (..., m, n).
       pivoting: whether columns are exchanged, such that the diagonal of R does not increase in
-        size; then x[:, order] = Q @ R, and `order`, int32 (..., n), is returned too.
+        absolute value; then x[:, order] = Q @ R, and `order`, int32 (..., n), is returned too.
       full_matrices: whether Q is (..., m, m) and R (..., m, n); otherwise they have min(m, n)
         columns and rows.
-      use_magma: None or False: that library is not used.
+      use_magma: None or False: the library is not used.
 
     Raises TypeRule for other dtypes.
 
@@ -164,10 +165,10 @@ def qr(
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of a product of reflectors, as `geqrf` leaves them.
+    """Return the first columns of the product of the reflectors of `geqrf`.
 
     Args:
-      a: (..., m, n), m >= n: below its diagonal the vectors of reflectors, one each column.
+      a: (..., m, n), m >= n: each column has the vector of a reflector below the diagonal.
       taus: (..., k), k <= n, their coefficients.
 
     Returns (..., m, n) with orthonormal columns.  Has no derivative.
@@ -181,15 +182,15 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """The product of a matrix with the square Q of reflectors, which is not formed.
+    """Multiply a matrix by the square Q of reflectors, without forming Q.
 
     Args:
       a, taus: reflectors, see `householder_product`.
       c: (..., m, k), or (..., k, m) unless `left`.
       left: whether Q @ c; else c @ Q.
-      transpose: whether by the conjugate transpose of Q.
+      transpose: whether to use the conjugate transpose of Q.
 
-    Linear in `c`, which alone has derivatives.
+    Linear in `c`; only `c` has derivatives.
     Raises TypeRule for shapes and dtypes that do not fit.
 
     >>> import numpy as np, plait
@@ -213,14 +214,14 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The solution of systems with triangular matrices.
+    """Solve systems with triangular matrices.
 
     Args:
       a: (..., n, n); the other triangle is not read.
       b: (..., n, k), or (..., k, n) unless `left_side`; or (..., n).
       left_side: whether op(a) @ x = b; else x @ op(a) = b.
-      lower: which triangle.
-      transpose_a, conjugate_a: what op does.
+      lower: whether `a` is lower triangular; else upper.
+      transpose_a, conjugate_a: whether op transposes, conjugates.
       unit_diagonal: whether the diagonal counts as one and is not read.
 
     Returns x, of the shape of b.  Raises TypeRule if shapes or dtypes do not fit.
@@ -242,14 +243,14 @@ def triangular_solve(
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """The solution of systems with tridiagonal matrices.
+    """Solve systems with tridiagonal matrices.
 
     Args:
-      dl: (..., n), below the diagonal: dl[i] meets x[i - 1]; dl[0] is not read.
+      dl: (..., n), below the diagonal: dl[i] multiplies x[i - 1]; dl[0] is not read.
       d: (..., n), the diagonal.
-      du: (..., n), above the diagonal: du[i] meets x[i + 1]; du[-1] is not read.
+      du: (..., n), above the diagonal: du[i] multiplies x[i + 1]; du[-1] is not read.
       b: (..., n, k).
-      perturb_singular: False: systems are solved as they are.
+      perturb_singular: must be False: systems are solved as given.
 
     Returns x (..., n, k), nan where a matrix is singular.
     Raises TypeRule if shapes or dtypes do not fit.
@@ -286,7 +287,7 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Any:
-    """alpha * A @ A^T + beta * C.
+    """Return alpha * A @ A^T + beta * C.
 
     Args:
       a_matrix: (..., n, k).

@@ -1,7 +1,7 @@
-"""How functions of elements are made: operands that agree, accuracy, documentation with examples.
+"""Construction of elementwise functions: agreement of operands, accuracy, documentation.
 
 Invariant: operands have one dtype; Python scalars take that of the others if it is of their kind.
-A mistake that numpy's promotion would cover up is an error here.
+Mistakes that numpy's promotion would hide are errors here.
 """
 
 import enum
@@ -19,7 +19,7 @@ from .._types.avals import Aval, broadcast_shapes
 
 
 def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
-    """Operands in one type, if they may be: strong dtypes must be equal already."""
+    """Bring operands to one type if permitted: strong dtypes must be equal already."""
     vs = [a if isinstance(a, Value) else as_value(a) for a in args]
     first = vs[0].aval
     if all(v.aval is first for v in vs):
@@ -50,7 +50,7 @@ _RULES = "one dtype; arrays without axes are broadcast"
 
 
 def example(name: str, says: str) -> str:
-    """`arguments -> result` as an example that runs."""
+    """Return `arguments -> result` as a runnable example."""
     given, result = says.split(" -> ")
     call = f"plait.lax.{name}({given}).item()"
     near = len(result.rpartition(".")[2]) == 3
@@ -75,7 +75,7 @@ def make(cur, prim, agree, Value, name):
 def binary(
     name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str] = ("x", "y")
 ) -> Callable[..., Any]:
-    """A function of two arrays, said by one primitive, on operands that agree."""
+    """Make a function of two arrays from one primitive; operands must agree."""
     function = written(_BINARY, x=names[0], y=names[1])(current, prim, agree, Value, name)
     function.__name__ = function.__qualname__ = name
     accepted = f"{', '.join(names)}: {_RULES}.\n\nRaises TypeRule for different dtypes."
@@ -89,20 +89,20 @@ def _about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> 
 
 
 def one(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
-    """A function of one array, said by one primitive."""
+    """Make a function of one array from one primitive."""
     return unary(name, prim, _about(name, prim, doc, shows), strict=True, arg="x")
 
 
 class AccuracyMode(enum.Enum):
-    """How accurate a function is: the most that the platform can do, or as it does anyway."""
+    """The accuracy of a function: the platform's highest, or its default."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance(NamedTuple):
-    """How far a result may be off: absolutely, relatively, or in units of the last place; at most
-    the first and one of the others are said."""
+    """The error allowed in a result: absolute, relative, or in units of the last place.  At most
+    the first and one of the others are given."""
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -113,7 +113,7 @@ _ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms tha
 
 
 def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
-    """The same for a function whose accuracy may be asked for."""
+    """Make a function of one array with an argument `accuracy`."""
     plain = unary(name, prim, doc, strict=True)
 
     def function(x: Any, *, accuracy: Any = None) -> Any:

@@ -1,7 +1,7 @@
-"""What depends on the platform that a program runs on.
+"""Functions that depend on the platform of a program.
 
-Invariant: the choice is made when the program is lowered, and by whoever loads it if it was lowered
-for several platforms; Python that runs at once chooses at once.
+Invariant: the choice is made when the program is lowered; when lowered for several platforms, at
+loading.  Python that runs directly chooses at once.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from .._ops.platforms import index_of, platform_index
 def platform_dependent(
     *args: Any, default: Callable | None = None, **per_platform: Callable
 ) -> Any:
-    """The function for the platform that the program runs on, of these arguments.
+    """Call the function for the platform that the program runs on.
 
     Args:
       args: trees of arrays.
-      default: for platforms that are not named.
+      default: function for other platforms.
       per_platform: functions by platform: cpu=, cuda=, rocm=, tpu=.  All return the same structure
         and shapes.
 
-    Raises TypeRule if no function is given, TreeMismatch or TypeRule if they disagree, and
-    PlaitError where a program is lowered for a platform that has none.
+    Raises TypeRule if no function is given, TreeMismatch or TypeRule if they disagree.
+    Raises PlaitError when a program is lowered for a platform without a function.
 
     >>> import plait
     >>> f = lambda x: plait.lax.platform_dependent(x, cpu=lambda v: v + 1, tpu=lambda v: v + 2,

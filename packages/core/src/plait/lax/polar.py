@@ -1,6 +1,6 @@
-"""The polar decomposition by an iteration that multiplies and factorises only.
+"""The polar decomposition, by an iteration of products and factorisations.
 
-Invariant: as many turns as it takes to settle, and no more than are allowed.
+Invariant: the iteration stops at convergence, or at the maximal number of steps.
 """
 
 from typing import Any
@@ -31,17 +31,17 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple:
-    """The polar decomposition x = u @ h, by Halley's iteration with dynamic weights.
+    """Return the polar decomposition x = u @ h, by Halley's iteration with dynamic weights.
 
     Args:
       x: (m, n), m >= n.
-      is_hermitian: whether x is; it changes nothing.
+      is_hermitian: whether x is; it has no effect.
       max_iterations: 10 by default.
-      eps: what counts as rounding; that of the dtype by default.
-      dynamic_shape: None.
+      eps: rounding error assumed; by default that of the dtype.
+      dynamic_shape: must be None.
 
-    Returns (u (m, n) with orthonormal columns, h (n, n) Hermitian and not negative, the number of
-    turns int32, whether they were enough).  Forward mode only.
+    Returns (u (m, n) with orthonormal columns, h (n, n) Hermitian and positive semidefinite, the
+    number of steps int32, whether it converged).  Forward mode only.
     Source: Y. Nakatsukasa, Z. Bai, F. Gygi, SIAM J. Matrix Anal. Appl. 31 (2010).
     Raises TypeRule for wide matrices, stacks and other dtypes.
 
@@ -67,6 +67,8 @@ def _qdwh(x: Any, *, eps: float, most: int) -> tuple:
     part = real_dtype(x.aval.dtype)
     m, n = x.aval.shape
     size = el.abs_(x)
+    # The 1-norm times the inf-norm bounds the square of the greatest singular value, so all
+    # singular values of `start` are at most 1, as the iteration requires.
     bound = el.sqrt(max_(sum_(size, 0)) * max_(sum_(size, 1)))
     bound = el.select(el.gt(bound, 0.0), bound, 1.0)
     start = el.div(x, convert(bound, x.aval.dtype))

@@ -1,7 +1,7 @@
 """Products of matrices whose rows belong to groups of different sizes.
 
-Invariant: a row meets the matrix of its group only: infinities and nans of other groups do not
-reach it.
+Invariant: a row is multiplied by its own group's matrix only: infinities and nans of other groups
+do not reach it.
 """
 
 from typing import Any, NamedTuple
@@ -43,19 +43,19 @@ def ragged_dot(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Rows times the matrices of their groups, as in mixtures of experts.
+    """Multiply rows by the matrices of their groups, as in mixtures of experts.
 
     Args:
       lhs: (m, k); the rows of a group are neighbours, and groups are in order.
       rhs: (g, k, n), one matrix for each group.
       group_sizes: integers (g,); rows beyond their sum become 0.
-      precision, preferred_element_type: as of `dot_general`.
+      precision, preferred_element_type: as in `dot_general`.
       group_offset: an integer array (1,): `rhs` has the matrices from this group on, and rows of
-        others become 0; `group_sizes` may then be longer than `rhs`.
-      out_sharding: how the result shall lie on devices.
+        other groups become 0; `group_sizes` may then be longer than `rhs`.
+      out_sharding: sharding of the result.
 
-    Returns (m, n).  One group is multiplied after the other, so that no more than the result is
-    held.  Raises TypeRule for other shapes.
+    Returns (m, n).  Groups are multiplied one after the other, so that only the result is held in
+    memory.  Raises TypeRule for other shapes.
 
     >>> import numpy as np, plait
     >>> x, w = np.ones((3, 2), np.float32), np.float32([[[1.0], [1.0]], [[5.0], [5.0]]])
@@ -100,13 +100,12 @@ def _in_turn(x: Any, w: Any, starts: Any, ends: Any, *, precision: Any, dtype: n
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Which axis is which in `ragged_dot_general`.
+    """The roles of axes in `ragged_dot_general`.
 
     Attributes:
-      dot_dimension_numbers: as of `dot_general`, of one group.
+      dot_dimension_numbers: as in `dot_general`, for one group.
       lhs_ragged_dimensions: the axis of lhs that groups divide: one.
-      rhs_group_dimensions: the axis of rhs along which groups are: one if rows are divided, else
-        none.
+      rhs_group_dimensions: the axis of rhs that indexes groups: one if rows are divided, else none.
     """
 
     dot_dimension_numbers: Any
@@ -121,7 +120,7 @@ class _Roles(NamedTuple):
     shared: tuple
     ragged: int
     group: int | None  # of rhs
-    outer: tuple  # axes of lhs for each of which there are groups of their own
+    outer: tuple  # axes of lhs along which the group sizes differ
 
 
 def _roles(x: Any, w: Any, given: Any) -> _Roles:
@@ -161,23 +160,22 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`dot_general` by groups of neighbours along an axis of the left operand.
+    """Apply `dot_general` to groups of neighbours along an axis of the left operand.
 
     Args:
       lhs, rhs: arrays.
-      group_sizes: integers (g,), or of a shape (..., g) with an axis for each shared axis and each
-        of its kind that is in front of the ragged one: groups then differ along these.
-      ragged_dot_dimension_numbers: which axis is which.  Groups divide either rows, each then has
-        a part of rhs of its own, and rows of no group become 0; or an axis that is summed over,
-        and the result has one part for each group, in front; or a shared axis, which changes
-        nothing.
-      precision, preferred_element_type: as of `dot_general`.
-      group_offset: an integer array (1,), of divided rows: `rhs` has the parts from this group on,
-        and rows of others become 0.
-      out_sharding: how the result shall lie on devices.
+      group_sizes: integers (g,), or (..., g) if groups differ along other axes: then with an axis
+        for each shared axis, and for each axis of the ragged one's kind in front of it.
+      ragged_dot_dimension_numbers: the roles of axes.  Groups may divide rows: each group has its
+        part of rhs, and rows of no group become 0.  They may divide a contracted axis: the result
+        has one part for each group, in front.  If they divide a shared axis, they have no effect.
+      precision, preferred_element_type: as in `dot_general`.
+      group_offset: an integer array (1,), if rows are divided: `rhs` has the parts from this group
+        on, and rows of other groups become 0.
+      out_sharding: sharding of the result.
 
-    One group is multiplied after the other.  Raises TypeRule if sizes disagree, AxisError for axes
-    that are not there or have several roles.
+    Groups are multiplied one after the other.  Raises TypeRule if sizes disagree, AxisError for
+    axes that an operand lacks or that have several roles.
 
     >>> import numpy as np, plait
     >>> numbers = plait.lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
@@ -225,7 +223,7 @@ def ragged_dot_general(
 
 
 def _inside(x: Any, start: Any, end: Any, axis: int) -> Any:
-    """Which places along the ragged axis are in a group: (..., size)."""
+    """Return which positions along the ragged axis are in a group: (..., size)."""
     places = iota(np.dtype(np.int32), (*start.aval.shape, x.aval.shape[axis]), start.aval.ndim)
     wide = lambda v: broadcast_to(expand_dims(v, v.aval.ndim), places.aval.shape)  # noqa: E731
     return el.and_(el.ge(places, wide(start)), el.lt(places, wide(end)))

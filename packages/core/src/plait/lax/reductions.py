@@ -1,7 +1,7 @@
-"""Reductions over axes, and running ones.
+"""Reductions over axes, and running reductions.
 
-Invariant: dtypes are kept: sums of narrow integers stay narrow.  Computations given as functions
-are associative and elementwise; what they are found to be decides which primitive does it.
+Invariant: dtypes are kept: sums of narrow integers stay narrow.  Functions given as computations
+must be associative and elementwise; if one equals a known primitive, that is applied.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ def _over(prim: Primitive, shows: str) -> Callable[..., Any]:
         x = free(value(operand), out_sharding)
         at = normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
         if not at:
-            prim.infer((x.aval,), {"axes": ()})  # the operand has to fit
+            prim.infer((x.aval,), {"axes": ()})  # infer refuses an operand that does not fit
         out = prim.bind(x, axes=tuple(sorted(at))) if at else materialise_at_ground(x)
         return placed(out, out_sharding)
 
@@ -66,10 +66,10 @@ reduce_xor = _over(reduction.reduce_xor, "[True, True] -> False")
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where along an axis the greatest element is: the first if there are several; nan counts.
+    """Return the position of the (first) greatest element along an axis; nan is greatest.
 
-    operand: numbers or booleans; the axis goes.  index_dtype: dtype of the result, of integers.
-    Raises AxisError for an axis that is not there or empty, TypeRule for other dtypes.
+    operand: numbers or booleans; the axis is removed.  index_dtype: integer dtype of the result.
+    Raises AxisError for an axis that is missing or empty, TypeRule for other dtypes.
 
     >>> import plait
     >>> plait.lax.argmax(plait.numpy.array([1, 5, 2]), 0, "int32").item()
@@ -81,7 +81,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where along an axis the least element is; arguments and errors are those of `argmax`.
+    """Return the position of the least element along an axis; arguments and errors as in `argmax`.
 
     >>> import plait
     >>> plait.lax.argmin(plait.numpy.array([4, 1, 2]), 0, "int32").item()
@@ -106,8 +106,8 @@ _KNOWN = {
 def elementwise(
     name: str, computation: Callable, avals: Sequence[Aval], tree: Any, same: bool = False
 ) -> Program:
-    """The computation on two elements (trees of them), checked to be elementwise, and to return
-    the `same` structure, not only as many elements."""
+    """Return the computation on two elements (trees of them).  Refuse it unless it is
+    elementwise, and returns as many elements, or the `same` structure."""
     cells = [Literal(0, a.with_shape(()).strong()) for a in avals]
     trees = [tree.unflatten(cells)] * 2
     traced = trace(computation, trees, {}, name, avals=tuple([c.aval for c in cells * 2]))
@@ -134,7 +134,7 @@ def elementwise(
 
 
 def _monoid(program: Program) -> Any:
-    """The primitive that the computation is, if it is one of the known ones."""
+    """Return the primitive that the computation equals, if it is a known one."""
     if len(program.eqns) != 1 or len(program.outputs) != 1:
         return None
     (e,) = program.eqns
@@ -146,17 +146,17 @@ def reduce(
     operands: Any, init_values: Any, computation: Callable, dimensions: Any,
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """Elements along axes combined by a function.
+    """Combine elements along axes by a function.
 
     Args:
       operands: a tree of arrays of one shape.
-      init_values: a tree of the same structure: what to start from, without axes.
+      init_values: a tree of the same structure: initial values, without axes.
       computation: (tree, tree) -> tree of elements; associative and elementwise.
-      dimensions: the axes, which go.
-      out_sharding: how the results shall lie on devices.
+      dimensions: the axes, which are removed.
+      out_sharding: sharding of the results.
 
-    Raises TypeRule if the computation is not elementwise, or shapes differ; AxisError for axes
-    that are not there.
+    Raises TypeRule if the computation is not elementwise, or shapes differ; AxisError for axes that
+    operands lack.
 
     >>> import numpy as np, plait
     >>> plait.lax.reduce(np.arange(5), 0, plait.lax.max, (0,)).item()
@@ -178,7 +178,7 @@ def reduce(
 
 
 def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
-    """(tree, arrays of one shape, what to start from for each)."""
+    """Return (tree, arrays of one shape, an initial value for each)."""
     leaves, tree = flatten(operands)
     xs = [value(x) for x in leaves]
     if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):
@@ -214,7 +214,7 @@ def _with_start(prim: Primitive, start: Any, out: Any) -> Any:
 
 
 def combining(computation: Callable, tree: Any) -> Callable:
-    """The computation on lists of leaves."""
+    """Return the computation on lists of leaves."""
     return lambda a, b: [
         value(v) for v in flatten(computation(tree.unflatten(a), tree.unflatten(b)))[0]
     ]
@@ -229,7 +229,7 @@ def _axes_first(x: Any, axes: tuple) -> Any:
 
 
 def _folded(combine: Callable, xs: list, start: list) -> list:
-    """Along the first axis: neighbours are combined until one is left."""
+    """Fold the first axis: combine neighbours until one element is left."""
     n = xs[0].aval.shape[0]
     if n == 0:
         return [broadcast_to(s, x.aval.shape[1:]) for s, x in zip(start, xs)]

@@ -1,9 +1,9 @@
-"""Which routine a factorisation is done by, as JAX lets callers ask for it.
+"""JAX's arguments that select a routine for a factorisation.
 
-There is one routine for each factorisation and platform here, so what asks for it is taken, and
-what asks for another one is an error.
+Each factorisation has one routine for each platform here.  Requests for it are accepted, and
+requests for another one are errors.
 
-Invariant: nothing asked for is silently ignored, unless the results are the same without it.
+Invariant: no request is silently ignored, unless it would not change results.
 """
 
 import enum
@@ -52,7 +52,7 @@ _KINDS = {"eig": EigImplementation, "eigh": EighImplementation, "svd": SvdAlgori
 
 
 def routine(what: str, name: str, asked: Any) -> None:
-    """Raises TypeRule unless the routine asked for is the one that there is."""
+    """Raise TypeRule unless the routine requested is the available one."""
     if not any(asked is r for r in _THERE):
         mine = [str(r) for r in _THERE if r is not None and type(r) is _KINDS[what]]
         raise ArgumentError(
@@ -62,14 +62,14 @@ def routine(what: str, name: str, asked: Any) -> None:
 
 
 def absent(what: str, **asked: Any) -> None:
-    """Raises TypeRule if one of these arguments asks for something: nothing here does it."""
+    """Raise TypeRule if one of these arguments is set: nothing here implements them."""
     for name, given in asked.items():
         if given is not None and given is not False:
             raise ArgumentError(f"{what} has nothing for {name}={given!r}", fix=f"leave {name} out")
 
 
 def square(name: str, x: Any) -> Any:
-    """The value, which must be square matrices; TypeRule if it is not."""
+    """Return the value; raise TypeRule unless it is square matrices."""
     x = value(x)
     stack_of(name, x.aval, square=True)
     return x

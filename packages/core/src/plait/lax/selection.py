@@ -1,4 +1,4 @@
-"""Elements chosen from several arrays, and values that are passed on without derivatives.
+"""Selection of elements from several arrays, and values without derivatives.
 
 Invariant: as in `elementwise`: operands have one dtype, and only arrays without axes are broadcast.
 """
@@ -15,7 +15,7 @@ from .operands import agree
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred`, else `on_false`.
+    """Return `on_true` where `pred`, else `on_false`.
 
     Args:
       pred: booleans of the same shape, or one without axes.
@@ -43,7 +43,7 @@ def _predicate(pred: Any, shape: tuple) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """`cases[which]`, element by element.
+    """Return `cases[which]`, element by element.
 
     Args:
       which: booleans (for up to two cases) or i32, of the same shape or without axes.
@@ -79,7 +79,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
-    """`x` brought into [min, max]; the bounds may be without axes.
+    """Clamp `x` to [min, max]; the bounds may be without axes.
 
     Raises TypeRule for different dtypes, and bounds of other shapes.
 
@@ -97,7 +97,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
 
 
 def stop_gradient(x: Any) -> Any:
-    """The tree `x`, of which nothing but the values is passed on: its derivative is zero.
+    """Return the tree `x` with derivative zero.
 
     >>> import plait
     >>> plait.lax.stop_gradient(2.0).item()

@@ -1,4 +1,4 @@
-"""Parts of arrays, and arrays put together: slices, splitting, joining, padding.
+"""Slicing, splitting, joining and padding of arrays.
 
 Invariant: arguments are explicit: sizes and axes are checked, and nothing is promoted.
 """
@@ -15,9 +15,9 @@ from .._types.dims import Dim
 
 
 def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
-    """The box from `start_indices` to `limit_indices`, every `strides`-th element.
+    """Return the box from `start_indices` to `limit_indices`, every `strides`-th element.
 
-    One integer of each for each axis.  Raises TypeRule for positions outside, and limits before
+    Each has one integer for each axis.  Raises TypeRule for positions outside, and limits before
     their starts.
 
     >>> import plait
@@ -48,10 +48,10 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
 def slice_in_dim(
     operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
 ) -> Any:
-    """The part of one axis from `start_index` to `limit_index`, every `stride`-th element.
+    """Return the part of one axis from `start_index` to `limit_index`, every `stride`-th element.
 
     None is the beginning or the end; negative positions count from the end.  Raises AxisError for
-    an axis that is not there, TypeRule for positions outside.
+    an axis that the operand lacks, TypeRule for positions outside.
 
     >>> import plait
     >>> plait.lax.slice_in_dim(plait.numpy.arange(6), 1, -1, 2).tolist()
@@ -69,9 +69,9 @@ def slice_in_dim(
 
 
 def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
-    """Parts of these sizes along an axis, in a list.
+    """Split an array along an axis into parts of these sizes, in a list.
 
-    Raises TypeRule if they do not add up, AxisError for an axis that is not there.
+    Raises TypeRule if they do not add up, AxisError for an axis that the operand lacks.
 
     >>> import plait
     >>> [part.tolist() for part in plait.lax.split(plait.numpy.arange(5), (2, 3))]
@@ -94,7 +94,7 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple:
-    """The parts along an axis, without it.  Raises AxisError for an axis that is not there.
+    """Split an array along an axis, dropping it.  Raises AxisError for an axis that `x` lacks.
 
     >>> import plait
     >>> [part.tolist() for part in plait.lax.unstack(plait.numpy.arange(4).reshape(2, 2), 1)]
@@ -121,9 +121,9 @@ def _one_dtype(name: str, operands: Any) -> list:
 
 
 def concatenate(operands: Any, dimension: int) -> Any:
-    """One after the other along an axis: a sequence of arrays of one dtype.
+    """Join a sequence of arrays of one dtype along an axis.
 
-    Raises TypeRule for different dtypes and shapes, AxisError for an axis that is not there.
+    Raises TypeRule for different dtypes and shapes, AxisError for an axis that they lack.
 
     >>> import plait
     >>> plait.lax.concatenate([plait.numpy.arange(2), plait.numpy.arange(1)], 0).tolist()
@@ -133,7 +133,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 
 def stack(operands: Any, axis: int = 0) -> Any:
-    """Along a new axis: a sequence of arrays of one shape and dtype.
+    """Join a sequence of arrays of one shape and dtype along a new axis.
 
     Raises TypeRule for different ones, AxisError for a position that the result does not have.
 
@@ -145,14 +145,14 @@ def stack(operands: Any, axis: int = 0) -> Any:
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
-    """`padding_value` around and between elements.
+    """Put `padding_value` around and between elements.
 
     Args:
       operand: an array.
       padding_value: without axes, of the same dtype (or a Python number).
       padding_config: (before, after, between) for each axis; the first two may be negative.
 
-    Raises TypeRule for different dtypes, and if more is cut off than there is.
+    Raises TypeRule for different dtypes, and if more is cut off than an axis has.
 
     >>> import plait
     >>> plait.lax.pad(plait.numpy.array([1, 2]), 0, [(1, 2, 1)]).tolist()

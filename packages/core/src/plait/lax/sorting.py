@@ -1,6 +1,6 @@
 """Sorting, and the greatest elements.
 
-Invariant: nans are last, whatever their sign; the order of equal elements is theirs.
+Invariant: nans are last, whatever their sign; a stable sort keeps the order of equal elements.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ from .._types.avals import FLOATING
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """Sorted along an axis, nans last; several arrays in the order of the first `num_keys`.
+    """Sort along an axis, nans last; several arrays are sorted by the first `num_keys`.
 
     Args:
       operand: an array, or a sequence of arrays of one shape.
       dimension: the axis.
       is_stable: whether equal elements keep their order.
-      num_keys: by how many of the arrays is sorted.
+      num_keys: the number of arrays to sort by.
 
     Returns an array for an array, a tuple for a sequence.  Raises TypeRule if shapes differ,
-    AxisError for an axis that is not there.
+    AxisError for an axis that operands lack.
 
     >>> import plait
     >>> plait.lax.sort(plait.numpy.array([3, 1, 2])).tolist()
@@ -46,9 +46,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
-    """(keys sorted along an axis, values in their order): arrays of one shape.
+    """Return (keys sorted along an axis, values in their order): arrays of one shape.
 
-    Raises TypeRule if shapes differ, AxisError for an axis that is not there.
+    Raises TypeRule if shapes differ, AxisError for an axis that they lack.
 
     >>> import plait
     >>> k, v = plait.lax.sort_key_val(plait.numpy.array([3, 1]), plait.numpy.array([10, 20]))
@@ -60,9 +60,9 @@ def sort_key_val(
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list:
-    """[the k greatest elements along an axis, their indices as i32], the greatest first.
+    """Return [the k greatest elements along an axis, their indices as i32], the greatest first.
 
-    Raises TypeRule if there are not so many, AxisError for an axis that is not there.
+    Raises TypeRule if `k` exceeds the size, AxisError for an axis that the operand lacks.
 
     >>> import plait
     >>> [v.tolist() for v in plait.lax.top_k(plait.numpy.array([3, 1, 2]), 2)]
@@ -79,18 +79,18 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list:
-    """[the k greatest elements along an axis, their indices as i32], the greatest first.
+    """Return [the k greatest elements along an axis, their indices as i32], the greatest first.
 
     Args:
       operand: floats.
-      k: how many.
+      k: their number.
       reduction_dimension: the axis.
-      recall_target: the part, up to 1, of the greatest elements that has to be among those found;
-        all of them are.
-      reduction_input_size_override: a larger size of the axis, to judge the recall by.
-      aggregate_to_topk: if not, all elements are returned, sorted.
+      recall_target: the part, up to 1, of the greatest elements that must be found; here all of
+        them are.
+      reduction_input_size_override: a larger axis size for computing the recall.
+      aggregate_to_topk: if False, all elements are returned, sorted.
 
-    Raises TypeRule for other dtypes, and if there are not so many elements.
+    Raises TypeRule for other dtypes, and if `k` exceeds the size.
 
     >>> import plait
     >>> [v.tolist() for v in plait.lax.approx_max_k(plait.numpy.array([3.0, 1.0, 2.0]), 2)]
@@ -108,8 +108,8 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list:
-    """[the k least elements along an axis, their indices as i32], the least first; arguments and
-    errors are those of `approx_max_k`.
+    """Return [the k least elements along an axis, their indices as i32], the least first; arguments
+    and errors as in `approx_max_k`.
 
     >>> import plait
     >>> [v.tolist() for v in plait.lax.approx_min_k(plait.numpy.array([3.0, 1.0, 2.0]), 2)]

@@ -1,4 +1,4 @@
-"""Special functions, element by element: nothing is converted.
+"""Special functions, elementwise, without conversions.
 
 Invariant: as in `elementwise`: operands have one floating dtype, and only arrays without axes are
 broadcast.
@@ -31,7 +31,7 @@ zeta = binary("zeta", special.zeta, special.zeta.doc, "2.0, 1.0 -> 1.645", ("x",
 
 
 def regularized_incomplete_beta(a: Any, b: Any, x: Any) -> Any:
-    """I_x(a, b), the regularised incomplete beta function: one floating dtype.
+    """Return I_x(a, b), the regularised incomplete beta function: one floating dtype.
 
     Raises TypeRule for different dtypes.
 

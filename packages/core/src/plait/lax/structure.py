@@ -1,4 +1,4 @@
-"""What moves elements and leaves them as they are: dtypes, shapes, broadcasting.
+"""Dtypes, shapes and broadcasting: operations that move elements unchanged.
 
 Invariant: arguments are explicit: sizes and axes are checked, and nothing is promoted.
 """
@@ -27,7 +27,7 @@ from ..tree import flatten
 
 
 def dtype(x: Any) -> np.dtype:
-    """The dtype of an array or scalar of any shape, or the one that a name or a class stands for.
+    """Return the dtype of an array or scalar, or the one that a name or a class stands for.
 
     >>> import plait
     >>> plait.lax.dtype(1.5)
@@ -37,10 +37,10 @@ def dtype(x: Any) -> np.dtype:
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """The array in another dtype: floats are cut towards zero, anything but zero is True.
+    """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
-    The shape stays.  The classes bool, int, float and complex stand for the default dtypes.
-    Raises TypeRule for what is no dtype.
+    The shape stays.  The classes bool, int, float and complex stand for the default dtypes.  Raises
+    TypeRule for values that are not dtypes.
 
     >>> import plait
     >>> plait.lax.convert_element_type(plait.numpy.array([1.7, -1.7]), "int8").tolist()
@@ -53,9 +53,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits read as elements of another dtype.
+    """Reinterpret the bits as elements of another dtype.
 
-    A narrower one makes a new last axis; a wider one takes the last axis in.  Raises TypeRule for
+    A narrower one adds a last axis; a wider one absorbs the last axis.  Raises TypeRule for
     booleans, complex numbers and sizes that do not fit.
 
     >>> import numpy as np, plait
@@ -66,7 +66,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def stage(x: Any, /) -> Any:
-    """An array or number of any shape as a value of the function that is being traced; outside of
+    """Return an array or number of any shape as a value of the function being traced; outside of
     traced functions, as an array.
 
     >>> import plait
@@ -83,10 +83,9 @@ def reshape(
     operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
     out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """The same elements in another shape; with `dimensions`, transposed first.
+    """Return the same elements in another shape; with `dimensions`, transpose first.
 
-    out_sharding: how the result shall lie on devices.  Raises TypeRule if the number of elements
-    differs.
+    out_sharding: sharding of the result.  Raises TypeRule if the number of elements differs.
 
     >>> import plait
     >>> plait.lax.reshape(plait.numpy.arange(6), (2, 3)).tolist()
@@ -98,9 +97,9 @@ def reshape(
 
 
 def transpose(operand: Any, permutation: Any) -> Any:
-    """Axes in another order: axis i of the result is axis `permutation[i]`.
+    """Permute axes: axis i of the result is axis `permutation[i]`.
 
-    Raises AxisError if that is no order of all axes.
+    Raises AxisError unless `permutation` is a permutation of all axes.
 
     >>> import plait
     >>> plait.lax.transpose(plait.numpy.zeros((2, 3)), (1, 0)).shape
@@ -111,9 +110,9 @@ def transpose(operand: Any, permutation: Any) -> Any:
 
 
 def squeeze(array: Any, dimensions: Any) -> Any:
-    """Without these axes, which have size 1.
+    """Remove these axes, which have size 1.
 
-    Raises TypeRule for other sizes, AxisError for axes that are not there.
+    Raises TypeRule for other sizes, AxisError for axes that the array lacks.
 
     >>> import plait
     >>> plait.lax.squeeze(plait.numpy.zeros((1, 3)), (0,)).shape
@@ -123,9 +122,9 @@ def squeeze(array: Any, dimensions: Any) -> Any:
 
 
 def expand_dims(array: Any, dimensions: Any) -> Any:
-    """With new axes of size 1, at these places of the result.
+    """Insert axes of size 1, at these positions of the result.
 
-    Raises AxisError for places that the result does not have.
+    Raises AxisError for positions that the result does not have.
 
     >>> import plait
     >>> plait.lax.expand_dims(plait.numpy.zeros(3), (0, 2)).shape
@@ -137,7 +136,7 @@ def expand_dims(array: Any, dimensions: Any) -> Any:
 
 
 def rev(operand: Any, dimensions: Any) -> Any:
-    """Reversed along axes.  Raises AxisError for axes that are not there.
+    """Reverse the order along axes.  Raises AxisError for axes that the operand lacks.
 
     >>> import plait
     >>> plait.lax.rev(plait.numpy.arange(3), (0,)).tolist()
@@ -150,7 +149,7 @@ def rev(operand: Any, dimensions: Any) -> Any:
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """Axes from `start_dimension` up to `stop_dimension` (the last, if None) made one.
+    """Merge the axes from `start_dimension` up to `stop_dimension` (the last, if None) into one.
 
     Raises AxisError if they are not in order.
 
@@ -171,9 +170,9 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
-    """With new leading axes of these sizes, along which the elements repeat.
+    """Add leading axes of these sizes, along which the elements repeat.
 
-    out_sharding: how the result shall lie on devices.
+    out_sharding: sharding of the result.
 
     >>> import plait
     >>> plait.lax.broadcast(plait.numpy.arange(2), (3,)).tolist()
@@ -187,10 +186,10 @@ def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
 def broadcast_in_dim(
     operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
 ) -> Any:
-    """Axis i becomes axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
+    """Make axis i axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
 
-    out_sharding: how the result shall lie on devices.  Raises TypeRule if sizes are neither equal
-    nor 1, AxisError for axes that are not in order.
+    out_sharding: sharding of the result.  Raises TypeRule if sizes are neither equal nor 1,
+    AxisError for axes that are not in order.
 
     >>> import plait
     >>> plait.lax.broadcast_in_dim(plait.numpy.arange(2), (2, 3), (0,)).tolist()
@@ -206,7 +205,7 @@ def broadcast_in_dim(
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """With leading axes of size 1, up to so many axes; the array itself if it has them.
+    """Add leading axes of size 1, up to `rank` axes; return the array itself if it has them.
 
     >>> import plait
     >>> plait.lax.broadcast_to_rank(plait.numpy.zeros(3), 3).shape
@@ -219,7 +218,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """In the shape of another array.  Raises TypeRule if sizes are neither equal nor 1.
+    """Broadcast to the shape of another array.  Raises TypeRule if sizes are neither equal nor 1.
 
     >>> import plait
     >>> plait.lax.broadcast_like(plait.numpy.arange(2), plait.numpy.zeros((3, 2))).shape
@@ -229,7 +228,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
-    """The shape of arrays of these shapes together.  Raises DimMismatch if there is none.
+    """Return the shape that these shapes broadcast to.  Raises DimMismatch if there is none.
 
     >>> import plait
     >>> plait.lax.broadcast_shapes((3, 1), (4,))
@@ -239,9 +238,9 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """The whole array repeated: `reps[i]` times along axis i.
+    """Repeat the whole array: `reps[i]` times along axis i.
 
-    Raises TypeRule if there is not a number for each axis.
+    Raises TypeRule unless there is a number for each axis.
 
     >>> import plait
     >>> plait.lax.tile(plait.numpy.arange(2), (2,)).tolist()
@@ -259,11 +258,11 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return reshape(spread, [r * s for r, s in zip(times, x.aval.shape)])
 
 
-# ---- the compiler's ------------------------------------------------------------------------
+# ---- directives for the compiler -------------------------------------------------------------
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The tree itself; the compiler may not move work across this place.
+    """Return the tree itself; the compiler may not move work across this position.
 
     >>> import plait
     >>> plait.lax.optimization_barrier(plait.numpy.arange(2)).tolist()
@@ -276,12 +275,12 @@ def optimization_barrier(operand: Any, /) -> Any:
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Uses the tree `val`, and returns nothing.
+    """Use the tree `val`, and return nothing.
 
-    A program keeps the equations that nobody uses, so there is nothing else to do; what the
-    compiler does with them is its own affair, unless `prevent_mlir_dce`, which is refused.
+    A program keeps equations with unused results, so nothing else is needed.  The compiler may
+    still remove them: `prevent_mlir_dce` is refused.
 
-    Raises TypeRule for `prevent_mlir_dce`, and for leaves that are no arrays.
+    Raises TypeRule for `prevent_mlir_dce`, and for leaves that are not arrays.
 
     >>> import plait
     >>> plait.lax.dce_sink(plait.numpy.arange(2))

@@ -1,7 +1,7 @@
 """Reductions over windows: pooling.
 
-Invariant: windows are combined along one axis after the other, so that the work grows with the
-sum of their sizes.
+Invariant: windows are combined along one axis after the other, so that the work grows with the sum
+of their sizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,16 +24,16 @@ def reduce_window(
     base_dilation: Any = None,
     window_dilation: Any = None,
 ) -> Any:
-    """Elements of every window combined by a function: pooling.
+    """Combine the elements of every window by a function: pooling.
 
     Args:
       operand: a tree of arrays of one shape.
-      init_value: a tree of the same structure: what to start from, and what surrounds the arrays.
+      init_value: a tree of the same structure: initial values, which also pad the arrays.
       computation: (tree, tree) -> tree of elements; associative and elementwise.
       window_dimensions: the size of the window along each axis.
       window_strides: the distance of windows; 1 if not given.
       padding: "VALID", "SAME", "SAME_LOWER", or a pair (before, after) for each axis.
-      base_dilation, window_dilation: the distance of elements of the arrays, of the window.
+      base_dilation, window_dilation: the distance of elements of the arrays, and of the window.
 
     Windows are combined along one axis after the other, so that the work grows with the sum of
     their sizes, not with the product.
@@ -62,7 +62,7 @@ def reduce_window(
 
 
 def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
-    """Sizes, strides and dilations, positive, one for each axis; None: ones."""
+    """Return sizes, strides and dilations, positive, one for each axis; None gives ones."""
     n = len(shape)
     names = "window_dimensions", "window_strides", "base_dilation", "window_dilation"
     found = []
@@ -78,9 +78,9 @@ def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: Any) -> list:
-    """Pairs (before, after) for a padding given by name: "VALID", "SAME" or "SAME_LOWER".
+    """Return pairs (before, after) for a padding given by name: "VALID", "SAME" or "SAME_LOWER".
 
-    One size of each for each axis.  Raises TypeRule for another name.
+    Each argument has one size for each axis.  Raises TypeRule for another name.
 
     >>> import plait
     >>> plait.lax.padtype_to_pads((5,), (3,), (1,), "SAME")
@@ -92,7 +92,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
 
 
 def _extents(shape: Sequence[Any], sizes: tuple, base: tuple, spread: tuple) -> tuple[list, list]:
-    """How much room windows take, and how much there is."""
+    """Return the extent of windows, and that of the arrays."""
     extent = [dilated(k, d) for k, d in zip(sizes, spread)]
     return extent, [dilated(d, b) for d, b in zip(shape, base)]
 
@@ -105,7 +105,7 @@ def reduce_window_shape_tuple(
     base_dilation: Any = None,
     window_dilation: Any = None,
 ) -> tuple:
-    """The shape of what `reduce_window` returns, of an operand of this shape.
+    """Return the shape of `reduce_window` for an operand of this shape.
 
     >>> import plait
     >>> plait.lax.reduce_window_shape_tuple((8, 8), (2, 2), (2, 2), "VALID")
@@ -125,11 +125,11 @@ def reduce_window_shape_tuple(
 
 
 _WRITTEN_OUT = 8
-"""Windows of up to so many elements are combined from as many slices."""
+"""Largest window, in elements, that is combined from one slice for each element."""
 
 
 def _along(combine: Callable, xs: list, axis: int, size: int, stride: int, spread: int) -> list:
-    """Windows along one axis: of slices, or of windows half as long."""
+    """Combine windows along one axis, from slices or from windows of half the size."""
     n = xs[0].aval.shape[axis]
     count = windows(n, dilated(size, spread), stride)
     if size < 1 or count.__class__ is int and count == 0:
@@ -147,7 +147,7 @@ def _along(combine: Callable, xs: list, axis: int, size: int, stride: int, sprea
 
 
 def _doubled(combine: Callable, xs: list, axis: int, size: int) -> list:
-    """Windows of every place: of the powers of two that the size is the sum of, in order."""
+    """Combine windows at every position, from windows of powers of two that add up to the size."""
     out: list | None = None
     done, width, power = 0, 1, xs
     n = xs[0].aval.shape[axis]

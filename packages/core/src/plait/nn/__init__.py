@@ -1,6 +1,6 @@
 """Functions for neural networks: activations, softmax, normalisation, attention, initializers.
 
-Invariant: every function is made of primitives; none has a rule of its own.
+Invariant: every function is composed of primitives; none has a rule of its own.
 """
 
 from . import initializers

@@ -1,7 +1,7 @@
-"""Activations, element by element.
+"""Activations, elementwise.
 
-Invariant: values and derivatives are those of the limit at infinity, nan comes from nan only, and
-at a kink the derivative is the one that everybody uses: zero for `relu` at zero.
+Invariant: values and derivatives at infinity are the limits; only nan gives nan.  Derivatives at
+kinks follow the usual convention: zero for `relu` at zero.
 """
 
 import math
@@ -21,12 +21,12 @@ def _float(x: Any) -> Any:
     return el.floating((x,))[0]
 
 
-# ---- linear by parts -----------------------------------------------------------------------
+# ---- piecewise linear ----------------------------------------------------------------------
 
 
 @fused
 def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0; nan of nan.
+    """Return max(x, 0), with derivative 0 at 0; nan for nan.
 
     x: real, any shape and dtype.
 
@@ -39,7 +39,7 @@ def relu(x: Any) -> Any:
 
 @fused
 def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6), with derivative 0 at 0 and 6.
+    """Return min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     x: real, any shape and dtype.
 
@@ -53,7 +53,7 @@ def relu6(x: Any) -> Any:
 
 @fused(numbers=("negative_slope",))
 def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
-    """x where it is not negative, else negative_slope * x.
+    """Return x where it is not negative, else negative_slope * x.
 
     x: real, any shape; negative_slope broadcasts with it.
 
@@ -67,7 +67,7 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
 
 @fused
 def hard_tanh(x: Any) -> Any:
-    """x brought into [-1, 1].
+    """Clip x to [-1, 1].
 
     x: real, any shape and dtype.
 
@@ -82,7 +82,7 @@ def hard_tanh(x: Any) -> Any:
 
 @fused
 def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6.
+    """Return relu6(x + 3) / 6.
 
     x: real, any shape; integers become the default float.
 
@@ -95,7 +95,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 @fused
 def hard_silu(x: Any) -> Any:
-    """x * hard_sigmoid(x), 0 at -inf.
+    """Return x * hard_sigmoid(x), 0 at -inf.
 
     x: real, any shape; integers become the default float.
 
@@ -111,7 +111,7 @@ hard_swish = hard_silu
 
 @fused
 def sparse_plus(x: Any) -> Any:
-    """0 up to -1, x from 1 on, and (x + 1) ** 2 / 4 between.
+    """Return 0 up to -1, x from 1 on, and (x + 1) ** 2 / 4 between.
 
     x: real, any shape; integers become the default float.
 
@@ -127,7 +127,7 @@ def sparse_plus(x: Any) -> Any:
 
 @fused
 def sparse_sigmoid(x: Any) -> Any:
-    """(x + 1) / 2 brought into [0, 1].
+    """Return (x + 1) / 2 clipped to [0, 1].
 
     x: real, any shape; integers become the default float.
 
@@ -139,7 +139,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 def identity(x: Any) -> Any:
-    """x itself.
+    """Return x itself.
 
     x: any shape and dtype.
 
@@ -157,7 +157,7 @@ _logistic = unary("sigmoid", el.logistic, "1 / (1 + e ** -x).")
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e ** -x).
+    """Return 1 / (1 + e ** -x).
 
     x: real, any shape; integers become the default float.
 
@@ -176,15 +176,15 @@ tanh = unary(
 
 
 def _gated(x: Any, gate: Any) -> Any:
-    """x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
-    endless = el.eq(el.abs_(x), np.inf)  # nan is not: its derivative is to be nan, too
+    """Return x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
+    endless = el.eq(el.abs_(x), np.inf)  # False for nan, so that its derivative is nan too
     inner = el.select(endless, 0, x)
     return el.select(endless, el.maximum(x, 0), el.mul(inner, gate(inner)))
 
 
 @fused
 def silu(x: Any) -> Any:
-    """x * sigmoid(x), 0 at -inf: the sigmoid-weighted linear unit, or swish.
+    """Return x * sigmoid(x), 0 at -inf: the sigmoid-weighted linear unit, or swish.
 
     x: real, any shape; integers become the default float.
 
@@ -200,7 +200,7 @@ swish = silu
 
 @fused
 def mish(x: Any) -> Any:
-    """x * tanh(softplus(x)), 0 at -inf.
+    """Return x * tanh(softplus(x)), 0 at -inf.
 
     x: real, any shape; integers become the default float.
 
@@ -212,12 +212,12 @@ def mish(x: Any) -> Any:
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """x * P(a standard normal variable < x), 0 at -inf: the Gaussian error linear unit.
+    """Return x * P(a standard normal variable < x), 0 at -inf: the Gaussian error linear unit.
 
     Args:
       x: real, any shape; integers become the default float.
-      approximate: by tanh instead of the error function (Hendrycks and Gimpel, "Gaussian error
-        linear units", 2016).
+      approximate: whether to use tanh instead of the error function (Hendrycks and Gimpel,
+        "Gaussian error linear units", 2016).
 
     >>> import plait
     >>> float(plait.nn.gelu(0.0))
@@ -232,7 +232,7 @@ def _gelu(x: Any, *, approximate: bool) -> Any:
 
 
 def _normal_cdf_by_tanh(x: Any) -> Any:
-    # beyond 20 the result is 0 or 1 in every dtype, and the cube of a large number is infinite
+    # Beyond 20 the result is 0 or 1 in every dtype, and the cube of a large number overflows.
     v = el.select(el.lt(el.abs_(x), 20), x, el.mul(el.sign(x), 20))
     t = el.mul(el.add(v, el.mul(el.integer_pow(v, exponent=3), 0.044715)), math.sqrt(2 / math.pi))
     return el.mul(el.add(el.tanh(t), 1), 0.5)
@@ -244,7 +244,7 @@ def _normal_cdf(x: Any) -> Any:
 
 @fused
 def softplus(x: Any) -> Any:
-    """log(1 + e ** x), without overflow.
+    """Return log(1 + e ** x), without overflow.
 
     x: real, any shape; integers become the default float.
 
@@ -253,7 +253,7 @@ def softplus(x: Any) -> Any:
     100.0
     """
     x = _float(x)
-    # two smooth branches that meet at zero: derivatives of every order are right there
+    # Two smooth branches meet at zero, where derivatives of every order are right.
     positive = el.gt(x, 0)
     tail = el.log1p(el.exp(el.select(positive, el.neg(x), x)))
     return el.select(positive, el.add(x, tail), tail)
@@ -261,7 +261,7 @@ def softplus(x: Any) -> Any:
 
 @fused
 def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x)) = -softplus(-x), without underflow.
+    """Return log(sigmoid(x)) = -softplus(-x), without underflow.
 
     x: real, any shape; integers become the default float.
 
@@ -274,9 +274,9 @@ def log_sigmoid(x: Any) -> Any:
 
 @fused(numbers=("b",))
 def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x ** 2 + b)) / 2.
+    """Return (x + sqrt(x ** 2 + b)) / 2.
 
-    x: real, any shape; b: its smoothness, broadcasts with x.
+    x: real, any shape; b: the smoothness, broadcasts with x.
 
     >>> import plait
     >>> float(plait.nn.squareplus(0.0))
@@ -287,7 +287,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     large = el.gt(size, float(ml_dtypes.finfo(x.aval.dtype).max) ** 0.5 / 2)
     root = el.sqrt(el.add(el.square(el.select(large, 0, x)), b))
     root = el.select(large, size, root)
-    negative = el.lt(x, 0)  # where the sum would cancel
+    negative = el.lt(x, 0)  # the sum would cancel there
     high = el.div(el.add(x, root), 2)
     low = el.true_divide(b, el.mul(el.sub(root, el.select(negative, x, 0)), 2))
     return el.select(negative, low, high)
@@ -295,7 +295,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 @fused
 def soft_sign(x: Any) -> Any:
-    """x / (|x| + 1), -1 and 1 at the infinities.
+    """Return x / (|x| + 1), -1 and 1 at the infinities.
 
     x: real, any shape; integers become the default float.
 
@@ -308,14 +308,14 @@ def soft_sign(x: Any) -> Any:
     inner = el.select(endless, 0, x)
     size = el.abs_(inner)
     rest = el.true_divide(1, el.add(size, 1))
-    # the derivative of x / (1 + |x|) would cancel for large x, that of 1 - 1 / (1 + |x|) does not
+    # For large x the derivative of x / (1 + |x|) would cancel, that of 1 - 1 / (1 + |x|) does not.
     far = el.mul(el.sign(x), el.sub(1, rest))
     return el.select(endless, el.sign(x), el.select(el.gt(size, 1), far, el.mul(inner, rest)))
 
 
 @fused(numbers=("alpha",))
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """x where it is positive, else alpha * (e ** x - 1).
+    """Return x where it is positive, else alpha * (e ** x - 1).
 
     x: real, any shape; alpha broadcasts with it.
 
@@ -325,13 +325,13 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     """
     x = _float(x)
     positive = el.gt(x, 0)
-    low = el.select(positive, 0, x)  # e ** x would be infinite, and its derivative nan
+    low = el.select(positive, 0, x)  # otherwise e ** x would be infinite, and its derivative nan
     return el.select(positive, x, el.mul(el.expm1(low), alpha))
 
 
 @fused(numbers=("alpha",))
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """max(x, 0) + alpha * (e ** (min(x, 0) / alpha) - 1): smooth for every alpha.
+    """Return max(x, 0) + alpha * (e ** (min(x, 0) / alpha) - 1): smooth for every alpha.
 
     x: real, any shape; alpha broadcasts with it.
 
@@ -347,7 +347,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 @fused
 def selu(x: Any) -> Any:
-    """`elu` scaled so that activations stay normalised.
+    """Return `elu`, scaled so that activations stay normalised.
 
     x: real, any shape.  Source of the constants: Klambauer, Unterthiner, Mayr, Hochreiter,
     "Self-normalizing neural networks", 2017.
@@ -361,7 +361,7 @@ def selu(x: Any) -> Any:
 
 @fused
 def log1mexp(x: Any) -> Any:
-    """log(1 - e ** -x), exact for small and large x; -inf at 0.
+    """Return log(1 - e ** -x), exact for small and large x; -inf at 0.
 
     x: positive, any shape.  Source: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
 
@@ -385,7 +385,7 @@ def _glu(x: Any, *, axis: int) -> Any:
 
 
 def glu(x: Any, axis: int = -1) -> Any:
-    """The first half along an axis times the sigmoid of the second: the gated linear unit.
+    """Return the first half along an axis times the sigmoid of the second: the gated linear unit.
 
     Raises TypeRule for an axis of odd size.
 

@@ -1,6 +1,6 @@
 """Attention.
 
-Invariant: products are computed in single precision at least; a query that sees nothing gets zeros.
+Invariant: products are computed in single precision at least; a query without keys gives zeros.
 """
 
 import functools
@@ -35,24 +35,24 @@ def dot_product_attention(
     key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None, return_residual: bool = False,
 ) -> Any:  # fmt: skip
-    """Softmax of the products of queries and keys, times the values.
+    """Multiply the softmax of the products of queries and keys by the values.
 
     Args:
       query: of shape (batch, queries, heads, depth), or without batch.
       key, value: of shape (batch, keys, groups, depth), where groups divides heads.
       bias: added to the products, broadcasts with (batch, heads, queries, keys).
-      mask: booleans: which products count, broadcasts likewise.
-      scale: of the products; 1 / sqrt(depth) if not given.
-      is_causal: whether query i sees the keys up to i only.
-      query_seq_lengths, key_value_seq_lengths: integers of shape (batch,): how many queries and
-        keys there are; what comes later is left out.
-      local_window_size: (left, right) or one number for both: query i sees the keys from i - left
+      mask: booleans: False excludes a product; broadcasts likewise.
+      scale: factor of the products; 1 / sqrt(depth) if not given.
+      is_causal: whether query i uses only the keys up to i.
+      query_seq_lengths, key_value_seq_lengths: integers of shape (batch,): the numbers of queries
+        and keys; later ones are left out.
+      local_window_size: (left, right) or one number for both: query i uses the keys from i - left
         to i + right.
       implementation: None or "xla".
       return_residual: whether to return (result, logarithms of the sums of exponentials), the
         latter of shape (batch, queries, heads) in single precision at least.
 
-    Returns an array of the shape of `query`.  Queries that see nothing get zeros, and the residual
+    Returns an array of the shape of `query`.  Queries without keys get zeros, and the residual
     -inf.  Raises TypeRule for shapes and dtypes that do not fit.
 
     >>> import numpy as np, plait
@@ -77,7 +77,7 @@ def dot_product_attention(
 
 
 def _of_unknown_sizes(query: Any, key: Any) -> bool:
-    """Whether it is not known how many queries or keys there are, for one sequence."""
+    """Return whether the number of queries or keys of one sequence is symbolic."""
     q, k = value_of(query).aval, value_of(key).aval
     return q.ndim == k.ndim == 3 and (is_symbolic(q.shape[:1]) or is_symbolic(k.shape[:1]))
 
@@ -86,7 +86,7 @@ def _as_one(
     query: Any, key: Any, value: Any, scale: float | None, causal: bool,
     window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
-    """One operation, which whoever runs it may do in a way of its own."""
+    """Compute attention as one operation, which a platform may implement in its own way."""
     q, k, v = convert_together([el.floating((x,))[0] for x in (query, key, value)])
     _fit_attention(*[expand_dims(x, 0) for x in (q, k, v)])
     scale = 1 / math.sqrt(q.aval.shape[2]) if scale is None else float(scale)
@@ -148,7 +148,7 @@ def _mask(mask: Any) -> Any:
 
 
 def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list:
-    """Which places are before the ends."""
+    """Return which positions precede the given lengths."""
     if lengths is None:
         return []
     n = value_of(lengths)

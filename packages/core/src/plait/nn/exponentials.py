@@ -1,9 +1,9 @@
 """Sums of exponentials: softmax, its logarithm, and the logarithm of the sum.
 
-Invariant: nothing overflows, since the greatest element is subtracted first; of it nothing but the
-value counts, so that derivatives are those of the formula.  Of floats narrower than float32, sums
-and what is made of them are float32 until the result is rounded; exponentials, which derivatives
-keep, are as narrow as the operand.
+Invariant: nothing overflows, since the greatest element is subtracted first, without its
+derivative, so that derivatives are those of the formula.  For floats narrower than float32, sums
+and their results are float32 until the final rounding; exponentials, which derivatives keep, are as
+narrow as the operand.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def _axes(axis: Any, x: Any) -> tuple[int, ...]:
 
 
 def _peak(x: Any, axes: tuple, where: Any) -> Any:
-    """The greatest element, of which nothing but the value counts; 0 where it is infinite."""
+    """Return the greatest element without its derivative; 0 where it is infinite."""
     top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     return el.stop(el.select(el.is_finite(top), top, 0))
 
@@ -39,21 +39,22 @@ def _logsumexp(
 ) -> Any:
     x = _float(a)
     axes = _axes(axis, x)
-    if where is not None:  # what does not count might overflow, and be a nan in derivatives
+    if where is not None:  # excluded elements might overflow, and give nan derivatives
         x = el.select(where, x, -np.inf)
     if b is not None:
         b = value(b)
-        if b.aval.category < x.aval.category:  # integers are factors of floats
+        if b.aval.category < x.aval.category:  # integers multiply floats
             b = convert(b, x.aval.dtype, x.aval.weak_type)
         x, b = el.promoted((x, b))
-        x = el.select(el.eq(b, 0), -np.inf, x)  # 0 * inf counts as nothing
+        # a zero factor removes its element, even where e ** a is infinite
+        x = el.select(el.eq(b, 0), -np.inf, x)
     size = x if x.aval.category != COMPLEX else el.real(x)
     peak = _peak(size, axes, where)
     terms = single(el.exp(el.sub(x, peak)))
     terms = terms if b is None else el.mul(single(b), terms)
     total = reduction.sum_(terms, axes, keepdims=True, where=where)
     sign = el.sign(total) if signed else None
-    nothing = el.eq(total, 0)  # whose logarithm has no derivative
+    nothing = el.eq(total, 0)  # the logarithm has no derivative there
     size_ = el.select(nothing, 1, el.abs_(total) if signed else total)
     out = el.select(nothing, -np.inf, el.add(el.log(size_), single(peak)))
     if mean:
@@ -70,15 +71,15 @@ def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """log(sum(b * e ** a)) without overflow; -inf of nothing.
+    """Return log(sum(b * e ** a)) without overflow; -inf without elements.
 
     Args:
       a: real or complex, any shape.
       axis: None (all), an int, or a tuple of ints.
       b: factors, which broadcast with `a`; 1 if not given.
-      keepdims: whether the axes stay, with size 1.
+      keepdims: whether to keep the axes, with size 1.
       return_sign: whether to return (log of the absolute value, sign).
-      where: which elements count.
+      where: mask of the elements that count.
 
     >>> import numpy as np, plait
     >>> float(plait.nn.logsumexp(np.array([1000.0, 0.0])))
@@ -91,7 +92,7 @@ def logsumexp(
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(e ** x)) without overflow; arguments are those of `logsumexp`.
+    """Return log(mean(e ** x)) without overflow; arguments are those of `logsumexp`.
 
     >>> import plait
     >>> float(plait.nn.logmeanexp(plait.numpy.full(3, 200.0)))
@@ -114,22 +115,22 @@ def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
 
 
 def _shifted(x: Any, where: Any, axes: tuple) -> Any:
-    """x less the greatest element, which becomes 0."""
+    """Return x less the greatest element, so that the maximum is 0."""
     top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     rest = el.sub(x, el.stop(top))
     return rest if where is None else el.select(where, rest, -np.inf)
 
 
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """e ** x divided by its sum along axes, without overflow.
+    """Return e ** x divided by its sum along axes, without overflow.
 
     Args:
       x: real, any shape; integers become the default float.
       axis: an int, a tuple of ints, or None (all).
-      where: which elements count; the others become 0.
+      where: mask of the elements that count; the others become 0.
 
-    An element -inf becomes 0, with zero derivatives.  A row of nothing but -inf, or with an inf,
-    has no limit and becomes nan; a row of which no element counts becomes 0.
+    An element -inf becomes 0, with zero derivatives.  A row of only -inf, or with an inf, has no
+    limit and becomes nan; a row without any counted element becomes 0.
 
     >>> import numpy as np, plait
     >>> plait.nn.softmax(np.array([0.0, -np.inf, 0.0], np.float32)).tolist()
@@ -152,9 +153,9 @@ def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
-    """log(softmax(x)), exact where that underflows; arguments are those of `softmax`.
+    """Return log(softmax(x)), exact where that underflows; arguments are those of `softmax`.
 
-    Elements that do not count become -inf.
+    Excluded elements become -inf.
 
     >>> import numpy as np, plait
     >>> plait.nn.log_softmax(np.array([0.0, 1000.0])).tolist()

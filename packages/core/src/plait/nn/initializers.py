@@ -1,4 +1,4 @@
-"""Initial values of parameters: functions that make `init(key, shape, dtype)`.
+"""Initial values of parameters: factories of `init(key, shape, dtype)`.
 
 Invariant: draws depend on key and shape only; the scale follows from the shape alone.
 """
@@ -57,7 +57,7 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """What makes initial values: called with a key, a shape, and perhaps a dtype.
+    """The type of functions that make initial values from a key, a shape, and optionally a dtype.
 
     >>> import plait
     >>> init: plait.nn.initializers.Initializer = plait.nn.initializers.constant(2.0)
@@ -74,9 +74,9 @@ def _dtype(given: Any, default: Any) -> Any:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
-    """Zeros of a shape, in the default float if no dtype is given.
+    """Return zeros of a shape, in the default float if no dtype is given.
 
-    key: not used, may be None; shape: ints; dtype: of the result.
+    key: not used, may be None; shape: ints; dtype: dtype of the result.
 
     >>> import plait
     >>> plait.nn.initializers.zeros(None, (2,)).tolist()
@@ -86,7 +86,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
 
 
 def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
-    """Ones of a shape, in the default float if no dtype is given; arguments as `zeros`.
+    """Return ones of a shape, in the default float if no dtype is given; arguments as `zeros`.
 
     >>> import plait
     >>> plait.nn.initializers.ones(None, (2,)).tolist()
@@ -96,11 +96,11 @@ def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """One value everywhere.
+    """Make an initializer that returns one value everywhere.
 
     Args:
       value: a number, or an array that broadcasts to the shape.
-      dtype: of the results; the default float if not given.
+      dtype: dtype of the results; the default float if not given.
 
     >>> import plait
     >>> plait.nn.initializers.constant(7.0)(None, (2,)).tolist()
@@ -116,9 +116,9 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Uniform from 0 to `scale`.
+    """Make an initializer that draws uniformly from 0 to `scale`.
 
-    scale: a number; dtype: of the results, the default float if not given.
+    scale: a number; dtype: dtype of the results, the default float if not given.
 
     >>> import plait
     >>> init = plait.nn.initializers.uniform(0.1)
@@ -135,9 +135,9 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
-    """Normal around 0, with this standard deviation.
+    """Make an initializer that draws from the normal distribution with this standard deviation.
 
-    stddev: a number; dtype: of the results, the default float if not given.
+    stddev: a number; dtype: dtype of the results, the default float if not given.
 
     >>> import plait
     >>> init = plait.nn.initializers.normal(0.1)
@@ -156,9 +156,9 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Normal with standard deviation 1, cut off at `lower` and `upper`, times `stddev`.
+    """Make an initializer that draws normal numbers, truncated to [lower, upper], times `stddev`.
 
-    stddev, lower, upper: numbers; dtype: of the results, the default float if not given.
+    stddev, lower, upper: numbers; dtype: dtype of the results, the default float if not given.
 
     >>> import plait
     >>> init = plait.nn.initializers.truncated_normal(0.1)
@@ -181,17 +181,19 @@ def _scale(x: Any, dtype: Any) -> Any:
 # ---- by the number of connections ----------------------------------------------------------
 
 _TRUNCATED = 0.87962566103423978
-"""The standard deviation of a standard normal variable cut off at -2 and 2."""
+"""The standard deviation of a standard normal variable truncated to [-2, 2]."""
 
 
 _FAR = -math.expm1(-4.0)
-"""How much of a complex standard normal variable, whose squared size is exponential, is below 2."""
+"""The probability that a complex standard normal variable, whose squared size is exponential, is
+below 2."""
 _CUT = math.sqrt(1.0 - 4.0 * math.exp(-4.0) / _FAR)
-"""The standard deviation of what is below 2."""
+"""The standard deviation of a complex standard normal variable truncated to sizes below 2."""
 
 
 def _rays(key: Any, shape: tuple, dtype: Any, even: bool) -> Any:
-    """Complex numbers of variance 1 in all directions: evenly from a disc, or normal, cut off."""
+    """Draw complex numbers of variance 1 in all directions: uniform on a disc, or truncated
+    normal."""
     real = np.zeros(0, dtype).real.dtype
     u, turn = (_draw_uniform(k, shape, real) for k in split(key))
     size = el.mul(2.0, u) if even else el.neg(el.log1p(el.mul(-_FAR, u)))
@@ -201,7 +203,7 @@ def _rays(key: Any, shape: tuple, dtype: Any, even: bool) -> Any:
 
 
 def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
-    """How many inputs and outputs each element connects, the other axes being repeated."""
+    """Return the numbers of inputs and outputs of each element, the other axes being repeated."""
     n = len(shape)
     if n < 2 and batch_axis == () and (in_axis, out_axis) == (-2, -1):
         raise ShapeError(
@@ -220,7 +222,7 @@ def variance_scaling(
     scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
     batch_axis: Any = (), dtype: Any = None,
 ) -> Initializer:  # fmt: skip
-    """Draws whose variance is `scale` divided by a number of connections.
+    """Make an initializer whose variance is `scale` divided by a number of connections.
 
     Args:
       scale: a positive number.
@@ -228,10 +230,10 @@ def variance_scaling(
       distribution: "truncated_normal", "normal" or "uniform".
       in_axis, out_axis: the axes of inputs and of outputs.
       batch_axis: axes that are repeated without connecting anything.
-      dtype: of the results; the default float if not given.
+      dtype: dtype of the results; the default float if not given.
 
-    Complex draws are spread evenly over angles: "uniform" over a disc, "truncated_normal" up to
-    twice the deviation that it had whole.  Raises TypeRule for other modes and distributions.
+    Complex draws have uniform angles: "uniform" on a disc, "truncated_normal" up to twice the
+    untruncated deviation.  Raises TypeRule for other modes and distributions.
 
     >>> import plait
     >>> init = plait.nn.initializers.variance_scaling(2.0, "fan_in", "normal")
@@ -274,7 +276,7 @@ def variance_scaling(
 
 
 def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
-    """Columns that are orthonormal, all such equally likely: rows >= columns.
+    """Draw orthonormal columns, uniformly: rows >= columns.
 
     Source: Mezzadri, How to generate random matrices from the classical compact groups, 2007.
     """
@@ -287,12 +289,12 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
 
 
 def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Matrices with orthonormal rows or columns, whichever are fewer.
+    """Make an initializer of matrices with orthonormal rows or columns, whichever are fewer.
 
     Args:
-      scale: what they are times.
+      scale: factor of the matrices.
       column_axis: the axis of columns; the others together are the rows.
-      dtype: of the result if it is not asked for another.
+      dtype: dtype of the result if `init` is called without one.
 
     `init` raises AxisError for shapes with fewer than two axes.
 
@@ -320,10 +322,10 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
 
 
 def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """Kernels of convolutions that are an orthogonal matrix in the middle, and zero elsewhere.
+    """Make an initializer of convolution kernels: an orthogonal matrix in the middle, else zero.
 
     Args:
-      scale, column_axis, dtype: as for `orthogonal`.
+      scale, column_axis, dtype: as in `orthogonal`.
 
     `init` takes shapes (space, ..., inputs, outputs) with one to three axes of space, and raises
     AxisError for others, and for more inputs than outputs.

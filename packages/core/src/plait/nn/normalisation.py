@@ -1,6 +1,6 @@
-"""Normalisation along axes, and labels as vectors.
+"""Normalisation along axes, and one-hot encoding.
 
-Invariant: the variance that is divided by is never negative.
+Invariant: the variance in the denominator is never negative.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ def _standardize(
     x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
 ) -> Any:
     (x,) = el.floating((x,))
-    # Squares of narrow floats overflow, or differ by rounding alone.
+    # Squares of narrow floats overflow, or their differences are mere rounding errors.
     as_given = el.promoted([x, *[v for v in (mean, variance) if v is not None]])[0]
     x = single(x)
     axes = _axes(axis, x)
     if mean is None:
         mean = reduction.mean(x, axes, keepdims=True, where=where)
     if variance is None:
-        if algorithm == "fast":  # one pass, which rounding may make negative
+        if algorithm == "fast":  # rounding may make the one-pass variance negative
             squares = reduction.mean(el.square(x), axes, keepdims=True, where=where)
             variance = el.maximum(el.sub(squares, el.square(mean)), 0)
         else:
@@ -47,14 +47,14 @@ def standardize(
     x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
     where: Any = None, *, algorithm: str = "fast",
 ) -> Any:  # fmt: skip
-    """(x - mean) / sqrt(variance + epsilon), along axes.
+    """Return (x - mean) / sqrt(variance + epsilon), along axes.
 
     Args:
       x: real, any shape; integers become the default float.
       axis: an int, a tuple of ints, or None (all).
       mean, variance: along the axes, which are kept; computed if they are not given.
-      epsilon: what keeps the root from zero.
-      where: which elements count for mean and variance.
+      epsilon: keeps the root from zero.
+      where: mask of the elements that count for mean and variance.
       algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
         squared differences.
 
@@ -71,13 +71,13 @@ def standardize(
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
-    """Ones at the places that labels name, zeros elsewhere; zeros only for labels outside.
+    """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
 
     Args:
       x: labels, any shape.
       num_classes: the size of the new axis.
-      dtype: of the result; the default float if not given.
-      axis: where the new axis is.
+      dtype: dtype of the result; the default float if not given.
+      axis: position of the new axis.
 
     >>> import plait
     >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()

@@ -1,10 +1,10 @@
-"""Products of matrices that are stored in few bits: blocks of elements share a scale.
+"""Products of matrices stored in few bits: blocks of elements share a scale.
 
-The formats are those of the "OCP Microscaling Formats (MX) Specification", 2023, for `mxfp8`, and
-of blocks of 16 `float4_e2m1fn` with scales in `float8_e4m3fn` for `nvfp4`.
+`mxfp8` is the format of the "OCP Microscaling Formats (MX) Specification", 2023; `nvfp4` has blocks
+of 16 `float4_e2m1fn` with scales in `float8_e4m3fn`.
 
-Invariant: products are computed in single precision at least, of what was stored times its scale;
-what is stored never overflows, since a scale is rounded up or values are cut.
+Invariant: products are computed in single precision at least, from stored elements times their
+scales.  Stored elements never overflow, since a scale is rounded up or values are clipped.
 """
 
 import math
@@ -36,14 +36,14 @@ from ..dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
 
 @dataclass(frozen=True, eq=False)
 class BlockScaleConfig:
-    """How `scaled_dot_general` stores an operand.
+    """The storage format of an operand of `scaled_dot_general`.
 
     Attributes:
       mode: "mxfp8" or "nvfp4".
-      block_size: how many elements share a scale.
+      block_size: number of elements that share a scale.
       data_type, scale_type: the dtypes of elements and of scales.
-      global_scale: what all elements are divided by first; None: nothing.
-      infer_only: accepted for likeness.
+      global_scale: divisor of all elements, applied first; None: none.
+      infer_only: accepted for compatibility.
     """
 
     mode: str
@@ -55,13 +55,13 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """How `scaled_dot_general` stores operands, by name.
+    """Return the storage format of an operand of `scaled_dot_general`, by name.
 
     Args:
       mode: "mxfp8": blocks of 32 `float8_e4m3fn` with scales in `float8_e8m0fnu`; "nvfp4": blocks
         of 16 `float4_e2m1fn` with scales in `float8_e4m3fn`.
-      global_scale: of "nvfp4": float32 of shape (1,), what elements are divided by first; ones by
-        default.
+      global_scale: for "nvfp4": float32 of shape (1,), divisor of all elements, applied first; ones
+        by default.
 
     Raises ArgumentError for another mode.
 
@@ -80,13 +80,13 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 def scaled_matmul(
     lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
 ) -> Any:
-    """The product of matrices whose blocks of elements have scales.
+    """Multiply matrices whose blocks of elements have scales.
 
     Args:
-      lhs, rhs: (batch, m, k) and (batch, n, k); the last axes meet.
+      lhs, rhs: (batch, m, k) and (batch, n, k); the last axes are contracted.
       lhs_scales, rhs_scales: (batch, m, blocks) and (batch, n, blocks), where the number of blocks
-        divides k; each is the factor of k / blocks elements.
-      preferred_element_type: of the result: a dtype of floats.
+        divides k; each multiplies k / blocks elements.
+      preferred_element_type: floating dtype of the result.
 
     Returns an array of shape (batch, m, n).  Raises ArgumentError for shapes that do not fit.
 
@@ -128,7 +128,7 @@ def _matmul(a: Any, b: Any, a_scales: Any, b_scales: Any, *, out: np.dtype) -> A
 
 
 def _times(x: Any, scales: Any) -> Any:
-    """Elements times the scales of their blocks along the last axis, in float32 at least."""
+    """Multiply elements by the scales of their blocks along the last axis, in float32 at least."""
     *front, k = x.aval.shape
     blocks = scales.aval.shape[-1]
     wide = FLOAT32 if x.aval.dtype.itemsize < 4 or x.aval.category != FLOATING else x.aval.dtype
@@ -140,19 +140,19 @@ def scaled_dot_general(
     lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = np.float32,
     configs: Any = None, implementation: str | None = None,
 ) -> Any:  # fmt: skip
-    """`lax.dot_general` of operands that are stored in few bits, block by block.
+    """Apply `lax.dot_general` to operands stored in few bits, block by block.
 
     Args:
       lhs, rhs: floats.
       dimension_numbers: ((contracted axes of both), (batch axes of both)).
-      preferred_element_type: of the result.
-      configs: how lhs and rhs are stored (`get_scaled_dot_general_config`), in a list of two or
-        three; a third, of gradients, is accepted for likeness.  None: as they are.
-      implementation: accepted for likeness.
+      preferred_element_type: dtype of the result.
+      configs: the formats of lhs and rhs (`get_scaled_dot_general_config`), in a list of two or
+        three; a third, for gradients, is accepted for compatibility.  None: as they are.
+      implementation: accepted for compatibility.
 
     Returns batch axes, then those of lhs, then those of rhs.  Blocks go along the contracted axes,
-    the last of which may be incomplete.  Derivatives are those of `dot_general` of what is
-    stored: they pass through the rounding.  Raises ArgumentError for axes that do not fit.
+    where the last block may be incomplete.  Derivatives are those of `dot_general` of the stored
+    operands: they pass through the rounding.  Raises ArgumentError for axes that do not fit.
 
     >>> import numpy as np, plait
     >>> how = [plait.nn.get_scaled_dot_general_config("mxfp8")] * 3
@@ -174,7 +174,7 @@ def scaled_dot_general(
 
 
 def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
-    """Contracted and shared axes, in pairs of tuples."""
+    """Return contracted and shared axes, in pairs of tuples."""
     try:
         (a, b), (c, d) = dimension_numbers
         return (tuple(a), tuple(b)), (tuple(c), tuple(d))
@@ -199,7 +199,7 @@ def _stored(x: Any, axes: tuple, kept: tuple, config: BlockScaleConfig) -> Any:
 def _rounded(
     x: Any, whole: Any, *, axes: tuple, size: int, dtype: np.dtype, scales: np.dtype
 ) -> Any:
-    """What is read of `x` after it was stored; its derivative is that of `x`."""
+    """Return `x` as read back from storage; its derivative is that of `x`."""
     axes = normal_axes(axes, x.aval.ndim)
     order = (*[i for i in range(x.aval.ndim) if i not in axes], *axes)
     turned = transpose(x, order)
@@ -213,11 +213,13 @@ def _rounded(
     read = slice_in_dim(reshape(read, rows.aval.shape), 0, k, axis=len(front))
     back = tuple([order.index(i) for i in range(len(order))])
     read = transpose(reshape(convert(read, x.aval.dtype), shape), back)
+    # Rounding has derivative zero, so the value is that of `read` and the derivative that of `x`.
     return el.add(el.stop(read), el.sub(x, el.stop(x)))
 
 
 def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:
-    """What is read of blocks along the last axis: elements in `dtype` times scales in `scales`."""
+    """Return blocks along the last axis as read back: elements in `dtype` times scales in
+    `scales`."""
     most = float(ml_dtypes.finfo(dtype).max)
     top = el.div(max_(el.abs_(x), -1, keepdims=True), most)
     if scales.name == "float8_e8m0fnu":
@@ -230,7 +232,7 @@ def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:
 
 
 def _power_above(x: Any) -> Any:
-    """The least normal power of two that is not below `x`, read off the bits of float32."""
+    """Return the least normal power of two that is not below `x`, read off the bits of float32."""
     bits = bitcast(x, np.dtype(np.int32))
     fraction = el.ne(el.and_(bits, np.int32(2**23 - 1)), 0)
     exponent = el.add(el.shift_right_logical(bits, np.int32(23)), convert(fraction, np.int32))

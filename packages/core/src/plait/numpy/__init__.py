@@ -1,9 +1,9 @@
 """Numpy's functions, on arrays of Plait.
 
-Names, arguments and results are numpy's; what differs is what must: arrays are never written to,
-lists are not arrays (`array` makes one of them), Python numbers are weak (they take the dtype of
-what they meet), floats are float32 unless asked, shapes never depend on values being traced, and
-reading outside of an array by number gives nan (or clamps) instead of an error.
+Names, arguments and results are numpy's, with these differences.  Arrays are immutable.  Lists are
+not arrays: convert them with `array`.  Python numbers are weak: they take the dtype of the other
+operand.  Floats are float32 by default.  Shapes never depend on traced values.  Indexing out of
+bounds gives nan (or clamps) instead of an error.
 
 Invariant: functions here apply primitives only; importing it imports no compiler and no plugin.
 """

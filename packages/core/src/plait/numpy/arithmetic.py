@@ -1,7 +1,7 @@
 """Arithmetic, element by element: sums, products, quotients, powers, signs, rounding.
 
-Invariant: operands are promoted and broadcast as numpy's, with weak Python scalars; what is said
-by one primitive costs no more than it.
+Invariant: operands are promoted and broadcast as numpy's, with weak Python scalars; a function that
+is one primitive applies nothing else.
 """
 
 import math
@@ -55,7 +55,7 @@ floor_divide = fused(el.floor_divide)
 
 @fused
 def fmod(x1: Any, x2: Any, /) -> Any:
-    """Remainder of division towards zero: it has x1's sign; 0 for integers by zero.
+    """Return the remainder of division towards zero, with x1's sign; 0 for integers by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmod.
 
@@ -68,7 +68,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 @fused
 def remainder(x1: Any, x2: Any) -> Any:
-    """Remainder of floor division: it has x2's sign; 0 for integers by zero.
+    """Return the remainder of floor division, with the sign of x2; 0 for integers divided by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
 
@@ -84,7 +84,7 @@ mod = remainder
 
 @fused
 def divmod(x1: Any, x2: Any) -> Any:
-    """(x1 // x2, x1 % x2).
+    """Return (x1 // x2, x1 % x2).
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.divmod.
 
@@ -96,7 +96,7 @@ def divmod(x1: Any, x2: Any) -> Any:
 
 
 def float_power(x1: Any, x2: Any) -> Any:
-    """x1 ** x2, of floats: integers become the default float, also as bases.
+    """Return x1 ** x2 in floats: integers become the default float, also as bases.
 
     x1, x2: numbers; shapes broadcast.  As numpy.float_power, but float32 stays float32.
 
@@ -108,12 +108,12 @@ def float_power(x1: Any, x2: Any) -> Any:
 
 
 def _inexact(x: Any) -> Any:
-    """Integers and booleans made floats."""
+    """Convert integers and booleans to floats."""
     return x if x.aval.inexact else convert(x, default_dtype(FLOATING), x.aval.weak_type)
 
 
 def real_float(name: str, x: Any) -> Any:
-    """Integers and booleans made floats; TypeRule for complex numbers."""
+    """Convert integers and booleans to floats; raise TypeRule for complex numbers."""
     x = _inexact(value(x))
     if x.aval.category == COMPLEX:
         raise OperandTypeError(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
@@ -121,9 +121,9 @@ def real_float(name: str, x: Any) -> Any:
 
 
 def positive(x: Any, /) -> Any:
-    """x itself.
+    """Return x itself.
 
-    x: numbers, any shape.  As numpy.positive.
+    x: numbers, any shape.  Raises TypeRule for booleans.  As numpy.positive.
 
     >>> import plait
     >>> int(plait.numpy.positive(2))
@@ -136,7 +136,7 @@ def positive(x: Any, /) -> Any:
 
 
 def reciprocal(x: Any, /) -> Any:
-    """1 / x, of floats.
+    """Return 1 / x, in floats.
 
     x: numbers, any shape; integers become the default float.  As numpy.reciprocal of floats.
 
@@ -148,7 +148,7 @@ def reciprocal(x: Any, /) -> Any:
 
 
 def square(x: Any, /) -> Any:
-    """x * x.
+    """Return x * x.
 
     x: numbers, any shape and dtype.  As numpy.square.
 
@@ -178,7 +178,7 @@ absolute = abs = unary(
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1; nan of nan; x / |x| if complex.  A zero keeps its sign, as in JAX.
 
-    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, but for -0.0.
+    x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, except for -0.0.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
@@ -188,9 +188,10 @@ def sign(x: Any, /) -> Any:
 
 
 def fabs(x: Any, /) -> Any:
-    """|x|, of floats.
+    """Return |x|, in floats.
 
-    x: real, any shape; integers become the default float.  As numpy.fabs.
+    x: real, any shape; integers become the default float.  Raises TypeRule for complex numbers.  As
+    numpy.fabs.
 
     >>> import plait
     >>> float(plait.numpy.fabs(-2.0))
@@ -200,7 +201,7 @@ def fabs(x: Any, /) -> Any:
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether the sign is minus: also that of -0.0 and nan.
+    """Return whether the sign bit is set, as for -0.0 and a negative nan.
 
     x: real, any shape; the result is boolean.  As numpy.signbit.
 
@@ -218,7 +219,7 @@ def signbit(x: Any, /) -> Any:
 
 @fused
 def copysign(x1: Any, x2: Any) -> Any:
-    """|x1| with the sign of x2.
+    """Return |x1| with the sign of x2.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.copysign.
 
@@ -233,7 +234,7 @@ def copysign(x1: Any, x2: Any) -> Any:
 
 @fused
 def heaviside(x1: Any, x2: Any) -> Any:
-    """0 below zero, 1 above, x2 at zero, nan of nan.
+    """Return 0 below zero, 1 above, x2 at zero, and nan for nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.heaviside.
 
@@ -251,7 +252,7 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 @fused
 def fmax(x1: Any, x2: Any) -> Any:
-    """The greater; the other one if one is nan.
+    """Return the greater operand; if one is nan, return the other.
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmax.
 
@@ -264,7 +265,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 @fused
 def fmin(x1: Any, x2: Any) -> Any:
-    """The lesser; the other one if one is nan.
+    """Return the lesser operand; if one is nan, return the other.
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmin.
 
@@ -284,13 +285,13 @@ def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:
 
 @dispatched(numbers="operands")
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
-    """x brought into [min, max]; max where they cross.
+    """Clip x to [min, max]; the result is max where min > max.
 
     Args:
       x: real, any shape.
-      min, max: broadcast with x; None is no bound.
+      min, max: broadcast with x; None sets no bound.
 
-    As numpy.clip.
+    Raises TypeRule for complex numbers.  As numpy.clip.
 
     >>> import numpy as np, plait
     >>> plait.numpy.clip(np.array([-2, 5, 9]), 0, 6).tolist()
@@ -307,9 +308,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 @fused
 def hypot(x1: Any, x2: Any) -> Any:
-    """sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is infinite, even if one is nan.
+    """Return sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is, even if the other is nan.
 
-    x1, x2: real; shapes broadcast, integers become the default float.  As numpy.hypot.
+    x1, x2: real; shapes broadcast, integers become the default float.  Raises TypeRule for complex
+    numbers.  As numpy.hypot.
 
     >>> import plait
     >>> float(plait.numpy.hypot(3.0, 4.0))
@@ -317,13 +319,14 @@ def hypot(x1: Any, x2: Any) -> Any:
     """
     a, b = [real_float("hypot", x) for x in el.promoted((x1, x2))]
     long, short = el.abs_(a), el.abs_(b)
-    # both from one choice, and the lesser with its sign: smooth where they are equal or zero
+    # Both come from one choice, and the lesser keeps its sign, so that the derivative is smooth
+    # where they are equal or zero.
     first = el.gt(long, short)
     big, small = el.select(first, a, b), el.select(first, b, a)
     ratio = el.div(small, el.select(el.eq(big, 0), 1, big))
     root = el.sqrt(el.add(el.square(ratio), 1))
-    # the lesser one adds this: in the derivative of big * root the square of the ratio would count,
-    # which may be 0; the sign makes the derivative at zero zero
+    # The lesser operand contributes this term.  The derivative of big * root would square the
+    # ratio, which may underflow to 0; the sign makes the derivative at zero zero.
     more = el.mul(small, el.div(ratio, el.add(root, 1)))
     length = el.add(el.mul(el.add(big, more), el.sign(big)), 0)  # which makes -0 a 0
     infinite = el.or_(el.eq(long, np.inf), el.eq(short, np.inf))
@@ -352,7 +355,7 @@ ceil = unary(
 
 @fused
 def trunc(x: Any) -> Any:
-    """x without its fraction.
+    """Drop the fraction of x.
 
     x: real, any shape; integers and booleans are returned as they are.  As numpy.trunc.
 
@@ -370,7 +373,7 @@ fix = trunc
 
 
 def rint(x: Any, /) -> Any:
-    """The nearest whole number, ties to even, as a float.
+    """Return the nearest whole number, ties to even, as a float.
 
     x: any shape; integers become the default float; complex by parts.  As numpy.rint.
 
@@ -382,11 +385,11 @@ def rint(x: Any, /) -> Any:
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """`a` to so many decimals, ties to even.
+    """Round `a` to `decimals` digits after the point, ties to even.
 
     Args:
       a: any shape and dtype; complex numbers are rounded by parts.
-      decimals: may be negative: to tens, hundreds, ...
+      decimals: may be negative, to round to tens, hundreds, ...
       out: must be None.
 
     As numpy.round.
@@ -413,7 +416,7 @@ around = round
 
 @fused
 def _to_multiple(x: Any, *, unit: int) -> Any:
-    """The nearest multiple of `unit`, ties to the even one."""
+    """Return the nearest multiple of `unit`, ties to the even one."""
     if unit > int(np.iinfo(x.aval.dtype).max):
         return el.mul(x, 0)
     down = el.floor_divide(x, unit)
@@ -448,9 +451,10 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 @fused
 def gcd(x1: Any, x2: Any) -> Any:
-    """The greatest common divisor, by Euclid's algorithm.
+    """Return the greatest common divisor, by Euclid's algorithm.
 
-    x1, x2: integers; shapes broadcast.  As numpy.gcd.
+    x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
+    numpy.gcd.
 
     >>> import plait
     >>> int(plait.numpy.gcd(12, 18))
@@ -469,9 +473,10 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 @fused
 def lcm(x1: Any, x2: Any) -> Any:
-    """The least common multiple; 0 if either is 0.
+    """Return the least common multiple; 0 if either is 0.
 
-    x1, x2: integers; shapes broadcast.  As numpy.lcm.
+    x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
+    numpy.lcm.
 
     >>> import plait
     >>> int(plait.numpy.lcm(4, 6))
@@ -486,7 +491,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 
 
 def modf(x: Any, /, out: None = None) -> Any:
-    """(fraction, whole part), both with x's sign.
+    """Return (fraction, whole part), both with x's sign.
 
     x: real, any shape; integers become the default float; out: must be None.  As numpy.modf.
 
@@ -507,13 +512,13 @@ def _modf(x: Any) -> Any:
 
 
 def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
-    """(integers of that size, bits of the mantissa, bias of the exponent) of a float."""
+    """Return (integer dtype of that size, bits of the mantissa, exponent bias) of a float dtype."""
     info = ml_dtypes.finfo(dtype)
     return np.dtype(f"int{info.bits}"), int(info.nmant), 1 - int(info.minexp)
 
 
 def _power_of_two(n: Any, dtype: np.dtype) -> Any:
-    """2.0 ** n, exactly; n is an integer in the range of normal exponents."""
+    """Return 2.0 ** n, exactly; n is an integer in the range of normal exponents."""
     whole, mantissa, bias = _layout(dtype)
     bits = el.shift_left(convert(el.add(n, bias), whole), np.asarray(mantissa, whole)[()])
     return bitcast(bits, dtype)
@@ -521,7 +526,7 @@ def _power_of_two(n: Any, dtype: np.dtype) -> Any:
 
 @fused
 def frexp(x: Any) -> Any:
-    """(mantissa in [0.5, 1) with x's sign, exponent as i32): x = mantissa * 2 ** exponent.
+    """Return (mantissa in [0.5, 1) with x's sign, exponent as i32): x = mantissa * 2 ** exponent.
 
     x: real, any shape; integers become the default float.  As numpy.frexp.
 
@@ -534,7 +539,8 @@ def frexp(x: Any) -> Any:
     bits, field, rest = _parts(x)
     whole, mantissa, bias = _layout(dtype)
     number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
-    # A subnormal number, which arithmetic may take for 0: its first bit is brought to the front.
+    # Arithmetic may flush a subnormal number to 0, so its first bit is shifted to the front
+    # instead.
     tiny = el.and_(el.eq(field, 0), el.ne(rest, 0))
     moved = el.sub(el.clz(rest), number(8 * dtype.itemsize - 1 - mantissa))
     small = el.and_(el.shift_left(rest, el.select(tiny, moved, 0)), number((1 << mantissa) - 1))
@@ -553,7 +559,7 @@ def frexp(x: Any) -> Any:
 
 
 def _parts(x: Any) -> tuple[Any, Any, Any]:
-    """Return all bits of floats as integers, those of the exponent, and those of the mantissa."""
+    """Return three integers for each float: all bits, the exponent's bits, and the mantissa's."""
     whole, mantissa, bias = _layout(x.aval.dtype)
     bits = bitcast(x, whole)
     number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
@@ -562,14 +568,15 @@ def _parts(x: Any) -> tuple[Any, Any, Any]:
 
 
 _FAR = 1 << 20
-"""Farther apart than any two exponents."""
+"""More than the distance of any two exponents."""
 
 
 @fused
 def ldexp(x1: Any, x2: Any) -> Any:
-    """x1 * 2 ** x2, rounded once.
+    """Return x1 * 2 ** x2, rounded once.
 
-    x1: real; x2: integers; shapes broadcast.  As numpy.ldexp.
+    x1: real; x2: integers; shapes broadcast.  Raises TypeRule for exponents that are not integers.
+    As numpy.ldexp.
 
     >>> import plait
     >>> float(plait.numpy.ldexp(1.0, 3))
@@ -583,11 +590,11 @@ def ldexp(x1: Any, x2: Any) -> Any:
     _, _, bias = _layout(x.aval.dtype)
     if n.aval.category == INTEGER and np.iinfo(n.aval.dtype).max > _FAR:
         low = 0 if n.aval.dtype.kind == "u" else -_FAR
-        n = el.clamp(low, n, _FAR)  # 32 bits do not hold what is farther
+        n = el.clamp(low, n, _FAR)  # larger exponents do not fit in 32 bits
     n = convert(n, np.int32)
     step = bias - 1
-    # From the least numbers to the greatest takes several factors.  All but the last lead to
-    # normal numbers, so that nothing is rounded before it is.
+    # The range from the least numbers to the greatest needs several factors.  All but the last give
+    # normal numbers, so that only the last multiplication rounds.
     size = el.stop(frexp(x)[1])
     near = el.sub(el.clamp(1 - step, el.add(size, n), step), size)
     last = el.clamp(-step, el.sub(n, near), step)
@@ -600,7 +607,7 @@ def ldexp(x1: Any, x2: Any) -> Any:
 
 @fused
 def spacing(x: Any) -> Any:
-    """Return the distance to the next float away from zero, with the sign of x; of zeros positive.
+    """Return the distance to the next float away from zero, with the sign of x; positive for zeros.
 
     x: real, any shape; integers become the default float.  As numpy.spacing.
 
@@ -612,13 +619,13 @@ def spacing(x: Any) -> Any:
     bits, field, rest = _parts(x)
     whole, mantissa, _ = _layout(x.aval.dtype)
     number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
-    # by bits, since arithmetic may take subnormal numbers for 0
+    # Bits are compared, since arithmetic may flush subnormal numbers to 0.
     above = el.sub(field, number(mantissa))
     normal = el.shift_left(el.maximum(above, number(1)), number(mantissa))
     subnormal = el.shift_left(number(1), el.clamp(number(0), el.sub(field, number(1)),
                                                   number(mantissa)))  # fmt: skip
     unit = el.select(el.ge(above, number(1)), normal, subnormal)
-    zero = el.eq(el.or_(field, rest), 0)  # of both zeros it is positive
+    zero = el.eq(el.or_(field, rest), 0)  # the result is positive for both zeros
     minus = el.select(zero, 0, el.and_(bits, number(np.iinfo(whole).min)))
     out = bitcast(el.or_(minus, unit), x.aval.dtype)
     return el.select(el.is_finite(x), out, math.nan)
@@ -634,13 +641,13 @@ def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """x with nan and infinities replaced.
+    """Return x with nan and infinities replaced.
 
     Args:
       x: any shape and dtype; complex numbers by parts.
-      copy: accepted for likeness; arrays are never written to.
-      nan: instead of nan.
-      posinf, neginf: instead of infinities; by default the greatest and the least finite number.
+      copy: accepted for compatibility; arrays are immutable.
+      nan: replaces nan.
+      posinf, neginf: replace infinities; by default the greatest and the least finite number.
 
     As numpy.nan_to_num.
 

@@ -1,6 +1,6 @@
 """Products of matrices and vectors.
 
-Invariant: all of them are one contraction, possibly with transpositions around it.
+Invariant: each of them is one contraction, possibly with transpositions around it.
 """
 
 from typing import Any
@@ -35,10 +35,10 @@ from .masking import unwritten
 
 @dispatched
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The last axis of `a` meets the last but one of `b` (or its only one).
+    """Contract the last axis of `a` with the last but one of `b` (or its only one).
 
     Args:
-      a, b: any shapes that fit; arrays without axes multiply.
+      a, b: any shapes that fit; an operand without axes multiplies the other.
       precision: None, "default", "high" or "highest", for accelerators.
       preferred_element_type: dtype of the result.
 
@@ -53,7 +53,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 @dispatched
 def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Matrix product, of vectors, matrices and stacks of matrices.
+    """Return the matrix product of vectors, matrices and stacks of matrices.
 
     Args:
       a: of shape (n,) or (..., m, n).
@@ -73,7 +73,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 @dispatched
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
+    """Return the inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
 
     >>> import numpy as np, plait
     >>> complex(plait.numpy.vdot(np.array([1j]), np.array([2 + 0j])))
@@ -86,7 +86,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 @dispatched
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The last axes meet; arrays without axes multiply.  As numpy.inner.
+    """Contract the last axes; an operand without axes multiplies the other.  As numpy.inner.
 
     >>> import numpy as np, plait
     >>> plait.numpy.inner(np.ones((2, 3)), np.ones((4, 3))).shape
@@ -99,7 +99,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 @dispatched
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """Products of all elements of `a` with all of `b`, as a matrix.  As numpy.outer.
+    """Multiply all elements of `a` by all of `b`, giving a matrix.  As numpy.outer.
 
     >>> import numpy as np, plait
     >>> plait.numpy.outer(np.array([1, 2]), np.array([3, 4])).tolist()
@@ -113,11 +113,12 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 def tensordot(
     a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """The sum of products over axes.
+    """Return the sum of products over axes.
 
     Args:
       a, b: arrays.
-      axes: how many last axes of `a` meet as many first ones of `b`; or (axes of a, axes of b).
+      axes: the number of last axes of `a` to contract with the first ones of `b`; or (axes of a,
+        axes of b).
       precision, preferred_element_type: see `dot`.
 
     As numpy.tensordot.
@@ -135,7 +136,7 @@ def vecdot(
     x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """Inner products along an axis, `x1` conjugated; the other axes broadcast.
+    """Return inner products along an axis, `x1` conjugated; the other axes broadcast.
 
     As numpy.vecdot.
 
@@ -152,7 +153,9 @@ def vecdot(
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Matrices times vectors, leading axes broadcasting.  As numpy.matvec.
+    """Multiply matrices by vectors; leading axes broadcast.
+
+    Raises AxisError for a first operand with fewer than two axes.  As numpy.matvec.
 
     >>> import numpy as np, plait
     >>> plait.numpy.matvec(np.ones((2, 3)), np.ones(3)).tolist()
@@ -164,7 +167,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Vectors, conjugated, times matrices, leading axes broadcasting.  As numpy.vecmat.
+    """Multiply vectors, conjugated, by matrices; leading axes broadcast.
+
+    Raises AxisError for a second operand with fewer than two axes.  As numpy.vecmat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vecmat(np.ones(2), np.ones((2, 3))).tolist()
@@ -182,7 +187,7 @@ def _matrices(name: str, x: Any) -> None:
 
 
 def kron(a: Any, b: Any) -> Any:
-    """The Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron.
+    """Return the Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron.
 
     >>> import numpy as np, plait
     >>> plait.numpy.kron(np.ones((2, 3)), np.ones((4, 5))).shape
@@ -200,14 +205,15 @@ def kron(a: Any, b: Any) -> Any:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """The vector product.
+    """Return the vector product.
 
     Args:
       a, b: vectors with two or three components along an axis; the other axes broadcast.
       axisa, axisb, axisc: the axis of the components in a, in b and in the result.
-      axis: all three of them.
+      axis: replaces the three arguments above.
 
-    Two vectors in the plane have a product without components.  As numpy.cross.
+    Two vectors in the plane have a scalar product: the result lacks the axis.  Raises AxisError for
+    other numbers of components.  As numpy.cross.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cross(np.array([1.0, 0, 0]), np.array([0.0, 1, 0])).tolist()
@@ -286,12 +292,12 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
 
 
 def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dtype: Any) -> Any:
-    """Of symbolic sizes, of which it need not be known which is larger: all overlaps are made, and
-    of these the ones that the mode asks for."""
+    """Convolve vectors of symbolic sizes when it is undecided which is longer: compute all
+    overlaps, then slice out those of `mode`."""
     n, m = x.aval.size, y.aval.size
     short, long = max_dim(min_dim(n, m), 1), max_dim(n, m)
     if not flipped:
-        # of an even number the middle is not in the middle, but on the side of the longer one
+        # For an even number, the middle lies on the side of the longer operand.
         swapped = min_dim(max_dim(m - n, 0), 1)
         before = short - 1 - short // 2 + swapped * (1 - short % 2)
         y = el.conj(y) if y.aval.category == COMPLEX else y
@@ -304,7 +310,7 @@ def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dty
     y = pad(y, 0, [(0, window - m, 0)])
     begin, size = {"full": (0, max_dim(n + m - 1, 0)), "same": (before, long),
                    "valid": (short - 1, long - short + 1)}[mode]  # fmt: skip
-    margin = window - 1, window - 1 + max_dim(1 - n, 0)  # of no elements as of one that is 0
+    margin = window - 1, window - 1 + max_dim(1 - n, 0)  # no elements count as one zero
     if x.aval.inexact:
         out = slide(x, y, [margin], precision, dtype)
     else:
@@ -313,7 +319,8 @@ def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dty
 
 
 def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
-    """The sum of products of `y` with as many elements of `x` from each position on."""
+    """Return sums of products of `y` with equally many elements of `x`, starting at each
+    position."""
     window = y.aval.size
     count = x.aval.size - window + 1
     if window.__class__ is int:
@@ -327,7 +334,8 @@ def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
 def _by_places(
     x: Any, y: Any, low: int, high: int, long: int, short: int, turned: bool, dtype: Any
 ) -> Any:
-    """Of integers: products of shifted slices, summed; exact, which convolutions need not be."""
+    """Convolve integers by summing products of shifted slices: exact, as convolutions need not
+    be."""
     x = pad(x, 0, [(low, high, 0)])
     count = long + low + high - short + 1
     rows = stack([slice_in_dim(x, i, i + count) for i in range(short)], 0)
@@ -339,14 +347,16 @@ def convolve(
     a: Any, v: Any, mode: str = "full", *, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """The convolution of two vectors.
+    """Convolve two vectors.
 
     Args:
       a, v: vectors.
-      mode: "full", every overlap; "same", as long as the longer one; "valid", whole overlaps.
+      mode: "full", every overlap; "same", the length of the longer operand; "valid", whole
+        overlaps.
       precision, preferred_element_type: see `dot`.
 
-    As numpy.convolve.
+    Raises TypeRule for other modes, and for operands that are not vectors with elements.  As
+    numpy.convolve.
 
     >>> import numpy as np, plait
     >>> plait.numpy.convolve(np.array([1.0, 2.0]), np.array([1.0, 1.0])).tolist()
@@ -359,9 +369,10 @@ def correlate(
     a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """The correlation of two vectors, `v` conjugated; arguments are those of `convolve`.
+    """Correlate two vectors, `v` conjugated; the arguments are those of `convolve`.
 
-    As numpy.correlate.
+    Raises TypeRule for other modes, and for operands that are not vectors with elements.  As
+    numpy.correlate.
 
     >>> import numpy as np, plait
     >>> plait.numpy.correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])).tolist()

@@ -1,7 +1,7 @@
-"""Making arrays: of lists, of one value, of ranges and grids.
+"""Creation of arrays: from lists, one value, ranges and grids.
 
 Invariant: without a dtype, numbers get the default dtypes; a Python scalar alone stays weak, as in
-arithmetic.  What is made of Python numbers only is made on the host, with numpy's rounding.
+arithmetic.  Arrays of Python numbers alone are made on the host, with numpy's rounding.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,26 +53,26 @@ from .._types.avals import (
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .interchange import from_dlpack, placeable
 
-# ---- of what there is ----------------------------------------------------------------------
+# ---- from data -------------------------------------------------------------------------------
 
 
 @placeable
 def array(
     object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
 ) -> Any:
-    """An array of a number, of nested lists of numbers and arrays, of memory (a bytearray, a
-    memoryview), or of what converts to one.
+    """Make an array from a number, nested lists of numbers and arrays, memory (a bytearray, a
+    memoryview), or an object that converts to an array.
 
     Args:
       object: numbers, arrays, or lists of them.  Python numbers take the default dtypes; a number
-        alone is weak: its dtype gives way in arithmetic.
-      dtype: of the result.
-      copy: whether an array gets memory of its own, also where it is returned as it is.
-      order: accepted for likeness; arrays have one order.
-      ndmin: at least so many axes; new ones come first.
+        alone is weak: the other operand's dtype wins in arithmetic.
+      dtype: dtype of the result.
+      copy: whether the result owns its memory even if `object` is already such an array.
+      order: accepted for compatibility; arrays have one order.
+      ndmin: the least number of axes; new ones come first.
 
-    Raises TypeRule for what is no array, and for rows of different lengths; OutOfBounds (an
-    OverflowError) for Python numbers that the dtype does not hold.  As numpy.array.
+    Raises TypeRule for objects that are not arrays and for rows of different lengths; OutOfBounds
+    (an OverflowError) for Python numbers that do not fit in the dtype.  As numpy.array.
 
     >>> import plait
     >>> plait.numpy.array([[1, 2], [3, 4]], dtype="float32").shape
@@ -81,7 +81,7 @@ def array(
     listed = isinstance(object, list | tuple | range)
     out = _of_list(object, dtype) if listed else _of_one(object, dtype)
     if copy and out is object and out.__class__ is Array:
-        out = el.copied(out)  # or it would die with the other, when that one is donated
+        out = el.copied(out)  # otherwise it would be deleted when the other one is donated
     if out.aval.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return out
@@ -96,7 +96,7 @@ def _of_one(x: Any, dtype: Any) -> Any:
 
 
 def _typed(x: Any, dtype: Any) -> Any:
-    """A value of that dtype; of its own, without one."""
+    """Convert a value to a dtype; keep its own if `dtype` is None."""
     if dtype is not None and x.__class__ is int:
         return convert(x, asked_dtype(dtype))
     try:
@@ -109,7 +109,7 @@ def _typed(x: Any, dtype: Any) -> Any:
 
 
 def _of_memory(x: Any) -> Any:
-    """A copy of memory that another object shows as numbers; None if it shows none."""
+    """Copy memory that another object exposes as numbers; None if it exposes none."""
     if isinstance(x, bytes | str):
         return None
     try:
@@ -135,13 +135,14 @@ def _of_list(xs: Any, dtype: Any) -> Any:
         if host.dtype.kind in "iuO" and kind.kind in "iu":
             return from_numpy(_narrowed(host, kind))
         return from_numpy(host.astype(asked_dtype(kind)))
-    if kind.kind == "V" and category(kind) == INTEGER:  # the narrowest, which are not numpy's
+    # narrow integer dtypes of our own, not numpy's
+    if kind.kind == "V" and category(kind) == INTEGER:
         return from_numpy(_narrowed(_on_host(xs, np.dtype(np.int64)), kind))
     return from_numpy(_on_host(xs, kind))
 
 
 def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers in a narrower dtype, if they fit."""
+    """Narrow integers to a dtype, if they fit."""
     low, high = integer_bounds(dtype)
     if host.size and not (low <= host.min() and host.max() <= high):
         raise OutOfBounds(
@@ -152,7 +153,7 @@ def _narrowed(host: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _on_host(xs: Any, dtype: np.dtype | None) -> np.ndarray:
-    """Python numbers as numpy has them, which refuses those that the dtype does not hold."""
+    """Convert Python numbers by numpy, which refuses those that do not fit in the dtype."""
     try:
         return np.array(xs, dtype)
     except OverflowError as error:
@@ -181,18 +182,18 @@ def _unheld(why: str, dtype: Any) -> OutOfBounds:
 
 
 def _fitting(xs: Any, dtype: np.dtype) -> Any:
-    """Nested lists with their Python numbers in a dtype that holds them."""
+    """Return nested lists with their Python numbers in a dtype that holds them."""
     if isinstance(xs, list | tuple):
         return [_fitting(x, dtype) for x in xs]
     if xs.__class__ not in (int, float, complex):
         return unmasked(xs)
-    if dtype.kind not in "biufc":  # numpy knows nothing of what these hold
+    if dtype.kind not in "biufc":  # numpy cannot convert these dtypes
         return convert(xs, dtype)
     return Literal(_on_host(xs, dtype).item(), Aval((), dtype))
 
 
 def _no_array(xs: Any) -> ShapeError:
-    """What numpy refuses of nested lists."""
+    """Return the error for nested lists that numpy refuses."""
     depth = 0
     while isinstance(xs, list | tuple) and xs:
         xs, depth = xs[0], depth + 1
@@ -226,7 +227,7 @@ def _stacked(xs: Any) -> Any:
 
 
 def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.dtype:
-    """Python numbers alone take the default dtypes; numpy's scalars and arrays say theirs."""
+    """Return the default dtype for Python numbers alone; numpy's scalars and arrays fix theirs."""
     if not leaves:
         return default_dtype(FLOATING)
     typed = [WEAK[c] for c in classes if c in WEAK]
@@ -238,10 +239,10 @@ def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.d
 
 @placeable
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
-    """An array of `a`; an array of that dtype is returned as it is.  See `array`.
+    """Convert `a` to an array; an array of that dtype is returned as it is.  See `array`.
 
-    copy: True: the result has memory of its own; False: it shares that of `a`.  Raises CopyError
-    if it can not.  As numpy.asarray.
+    copy: True: the result owns its memory; False: it shares that of `a`.  Raises CopyError if it
+    cannot share it.  As numpy.asarray.
 
     >>> import plait
     >>> plait.numpy.asarray([1, 2]).dtype.name
@@ -262,7 +263,7 @@ def _uncopied(a: Any, dtype: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """An array with the same contents in memory of its own.
+    """Copy an array into memory of its own.
 
     a: any shape and dtype.  As numpy.copy.
 
@@ -276,8 +277,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 @placeable
 def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
-    """The array in another dtype: floats are cut towards zero, anything but zero is True.  None is
-    the default float.
+    """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
     dtype: None is the default float.  As numpy.astype.
 
@@ -289,12 +289,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
 
 
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """`function` of the indices of every position: one array for each axis.
+    """Call `function` on the indices of every position: one array for each axis.
 
     Args:
       function: takes an array for each axis; it is called once.
-      shape: of these arrays.
-      dtype: theirs.
+      shape: shape of these arrays.
+      dtype: dtype of these arrays.
 
     As numpy.fromfunction.
 
@@ -305,12 +305,12 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     return function(*indices(normal_shape(shape), asked_dtype(dtype)), **kwargs)
 
 
-# ---- of one value --------------------------------------------------------------------------
+# ---- from one value --------------------------------------------------------------------------
 
 
 @placeable
 def zeros(shape: Any, dtype: Any = None) -> Any:
-    """Zeros.
+    """Return zeros.
 
     Args:
       shape: ints or symbolic sizes.
@@ -327,7 +327,7 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
 
 @placeable
 def ones(shape: Any, dtype: Any = None) -> Any:
-    """Ones, in the default float if no dtype is given.  As numpy.ones.
+    """Return ones, in the default float if no dtype is given.  As numpy.ones.
 
     >>> import plait
     >>> plait.numpy.ones(2).dtype.name
@@ -338,7 +338,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
 
 @placeable
 def empty(shape: Any, dtype: Any = None) -> Any:
-    """Zeros: there are no arrays without contents.  As numpy.empty.
+    """Return zeros: arrays always have defined contents.  As numpy.empty.
 
     >>> import plait
     >>> plait.numpy.empty((2, 3)).shape
@@ -349,7 +349,7 @@ def empty(shape: Any, dtype: Any = None) -> Any:
 
 @placeable
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """`fill_value` everywhere.
+    """Return an array filled with `fill_value`.
 
     Args:
       shape: ints or symbolic sizes.
@@ -377,8 +377,8 @@ def _like(a: Any, dtype: Any, shape: Any) -> Aval:
 
 @placeable
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a` (anything that has both), unless others are given; an
-    array of the same shape lies where `a` does.
+    """Return zeros of the shape and dtype of `a` (any object that has both), unless others are
+    given.  An array of the same shape is placed on the devices of `a`.
 
     As numpy.zeros_like.
 
@@ -391,7 +391,7 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 @placeable
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
+    """Return ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
 
     >>> import numpy as np, plait
     >>> plait.numpy.ones_like(np.arange(2)).tolist()
@@ -402,7 +402,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 @placeable
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
+    """Return zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
 
     >>> import numpy as np, plait
     >>> plait.numpy.empty_like(np.ones((2, 3))).shape
@@ -413,7 +413,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 @placeable
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """`fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
+    """Return `fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
 
     As numpy.full_like.
 
@@ -429,7 +429,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 
 def _known(name: str, *xs: Any) -> list[Any]:
-    """Numbers that Python knows; None stays."""
+    """Return numbers as Python numbers, leaving None; refuse traced ones."""
     out: list[Any] = []
     for x in xs:
         if isinstance(x, Tracer):
@@ -443,14 +443,14 @@ def _known(name: str, *xs: Any) -> list[Any]:
 
 @placeable
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
-    """Numbers from `start` (0 if only one is given) up to `stop`, which is left out.
+    """Return numbers from `start` (0 if only one is given) up to `stop`, which is excluded.
 
     Args:
       start, stop: numbers; `stop` may be a symbolic size.
       step: the distance; 1 if not given.
       dtype: by default that of the numbers.
 
-    Raises ConcretizationError for numbers that are being traced.  As numpy.arange.
+    Raises ConcretizationError for traced numbers.  As numpy.arange.
 
     >>> import plait
     >>> plait.numpy.arange(2, 10, 3).tolist()
@@ -501,17 +501,17 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """`num` numbers from `start` to `stop`, evenly spaced.
+    """Return `num` evenly spaced numbers from `start` to `stop`.
 
     Args:
       start, stop: numbers or arrays, which broadcast.
-      num: how many.
+      num: their number.
       endpoint: whether `stop` is the last of them.
       retstep: whether to return (numbers, distance).
-      dtype: of the result; integers are rounded down.
-      axis: the new axis, for arrays.
+      dtype: dtype of the result; integers are rounded down.
+      axis: position of the new axis, for arrays.
 
-    As numpy.linspace.
+    Raises TypeRule for a negative `num`.  As numpy.linspace.
 
     >>> import plait
     >>> plait.numpy.linspace(0, 1, 5).tolist()
@@ -539,7 +539,7 @@ def linspace(
 
 
 def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
-    """Along a new first axis; the last is exactly `b`."""
+    """Return them along a new first axis; the last one is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
     position = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
     divisor = size_value(divisor, part) if divisor.__class__ is Dim else divisor
@@ -558,7 +558,7 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """`base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
+    """Return `base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
 
     >>> import plait
     >>> plait.numpy.logspace(0, 3, 4, base=2.0).tolist()
@@ -574,10 +574,10 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Numbers from `start` to `stop`, each the same multiple of the one before it.
+    """Return numbers from `start` to `stop`, with equal ratios between neighbours.
 
-    Arguments are those of `linspace`; real ends have one sign, complex ones are joined by a
-    spiral.  As numpy.geomspace.
+    Arguments are those of `linspace`.  Real ends must have one sign; complex ones are joined by a
+    spiral.  Raises TypeRule for known ends that are zero.  As numpy.geomspace.
 
     >>> import plait
     >>> plait.numpy.geomspace(1, 8, 4).tolist()
@@ -590,7 +590,7 @@ def geomspace(
     known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
-    sign = el.sign(a)  # of complex numbers a direction, from which the other end's is counted
+    sign = el.sign(a)  # for complex numbers a direction; the other end is relative to it
     logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
     position = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
@@ -605,15 +605,15 @@ def geomspace(
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
-    """Coordinates of a grid: one array for each vector.
+    """Return the coordinates of a grid: one array for each vector.
 
     Args:
       xi: vectors (or numbers).
-      copy: accepted for likeness.
+      copy: accepted for compatibility.
       sparse: whether the arrays keep size 1 along the other axes.
       indexing: "xy", the first two axes swapped, or "ij".
 
-    As numpy.meshgrid.
+    Raises TypeRule for arrays with several axes, and for another `indexing`.  As numpy.meshgrid.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.meshgrid(np.arange(2), np.arange(3))]
@@ -641,14 +641,14 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) -> Any:
-    """For each axis of a shape, the position of every element along it.
+    """Return, for each axis of a shape, the position of every element along it.
 
     Args:
       dimensions: a shape.
       dtype: the default integer if not given.
       sparse: whether to return a tuple of arrays with size 1 along the other axes.
 
-    As numpy.indices.
+    Raises TypeRule for a boolean dtype, and for dimensions that are one number.  As numpy.indices.
 
     >>> import plait
     >>> plait.numpy.indices((2, 3)).shape

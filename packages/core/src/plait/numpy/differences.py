@@ -1,6 +1,6 @@
-"""Differences of neighbours, and what is made of them: integrals, gradients, phases.
+"""Differences of neighbours, and functions built on them: integrals, gradients, phases.
 
-Invariant: only slices along the axis meet each other; nothing is gathered.
+Invariant: only slices along the axis are combined; nothing is gathered.
 """
 
 from typing import Any
@@ -29,15 +29,15 @@ from .._types.dims import decide_ge, max_dim, min_dim
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along an axis, taken `n` times.
+    """Take differences of neighbours along an axis, `n` times.
 
     Args:
-      a: one axis at least; of booleans, whether neighbours differ.
-      n: how often.
-      axis: along which.
-      prepend, append: more elements at the ends: a number, or an array that fits.
+      a: one axis at least; booleans are compared, giving True where neighbours differ.
+      n: number of repetitions.
+      axis: axis of the differences.
+      prepend, append: elements added at the ends: a number, or an array that fits.
 
-    As numpy.diff.
+    Raises TypeRule for a negative `n`.  As numpy.diff.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diff(np.array([1, 4, 9])).tolist()
@@ -47,7 +47,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ArgumentError(f"diff taken {n} times", fix="give a number that is not negative")
     at = normal_axis(axis, x.aval.ndim)
-    if n == 0:  # of no differences nothing is the end
+    if n == 0:  # without a difference, the ends are not used
         return materialise_at_ground(x)
     parts = [_end(prepend, x, at), x, _end(append, x, at)]
     parts = [p for p in parts if p is not None]
@@ -72,7 +72,7 @@ def _end(v: Any, x: Any, axis: int) -> Any:
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours in the flattened array, between given ends.
+    """Take differences of neighbours in the flattened array, between given ends.
 
     As numpy.ediff1d.
 
@@ -102,19 +102,19 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
     dx = value(dx)
     if 0 < dx.aval.ndim < y.aval.ndim:
         dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
-    later = slice_in_dim(y, min_dim(n, 1), n, axis=at)  # of no values there is no second one
+    later = slice_in_dim(y, min_dim(n, 1), n, axis=at)  # an empty axis has no second element
     both = el.add(later, slice_in_dim(y, 0, max_dim(n - 1, 0), axis=at))
     return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule.
+    """Integrate along an axis by the trapezoidal rule.
 
     Args:
       y: values.
-      x: the positions they are at: a vector, or of y's shape.
-      dx: their distance, where `x` is not given.
-      axis: along which.
+      x: positions of the values: a vector, or of y's shape.
+      dx: distance of the positions, if `x` is not given.
+      axis: axis of integration.
 
     As numpy.trapezoid.
 
@@ -142,13 +142,13 @@ def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
-    """Without jumps of a period along an axis.
+    """Remove jumps of a period along an axis.
 
     Args:
       p: real, any shape.
       discont: the least step that counts as a jump; half a period by default.
-      axis: along which.
-      period: of the values.
+      axis: axis to unwrap.
+      period: period of the values.
 
     As numpy.unwrap.
 
@@ -169,16 +169,18 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
-    """Derivatives of sampled values: central differences, one-sided at the ends.
+    """Return derivatives of sampled values: central differences, one-sided at the ends.
 
     Args:
-      f: real or complex values on a grid, two at least along each axis.
-      varargs: the distance of the grid: a number for all axes, or one, or a vector of points, for
-        each axis.
-      axis: along which; all by default.
+      f: real or complex values on a grid, at least two along each axis.
+      varargs: the spacing of the grid: one number for all axes, or for each axis a number or a
+        vector of points.
+      axis: axes of the derivatives; all by default.
       edge_order: 1 or None: the order of the differences at the ends.
 
-    Returns an array for one axis, a list for several.  As numpy.gradient.
+    Returns an array for one axis, a list for several.  Raises TypeRule for another `edge_order`,
+    numbers of distances and axes that differ, and axes with fewer than two values.  As
+    numpy.gradient.
 
     >>> import numpy as np, plait
     >>> plait.numpy.gradient(np.array([1.0, 4.0, 9.0])).tolist()
@@ -228,7 +230,7 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
 
 
 def _one(x: Any, i: Any, axis: int) -> Any:
-    """Element `i` along an axis, which is kept; any one where the axis is too short for it."""
+    """Return element `i` along an axis, keeping the axis; any element if the axis is too short."""
     n = x.aval.shape[axis]
     if n.__class__ is int or (decide_ge(n - 1, i) and decide_ge(i, 0)):
         return slice_in_dim(x, i, i + 1, axis=axis)

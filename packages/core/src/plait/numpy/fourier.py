@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms as numpy.fft says them: norms, lengths and axes.
+"""Discrete Fourier transforms with numpy.fft's norms, lengths and axes.
 
 Invariant: a transform is one compiled program; over more than three axes, or the same axis twice,
 it is several transforms in it.
@@ -25,7 +25,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 
 def _resized(x: Any, axis: int, n: int) -> Any:
-    """Cut at the end, or padded with zeros there."""
+    """Cut an axis at its end, or pad it with zeros there."""
     have = x.aval.shape[axis]
     if have == n:
         return x
@@ -38,14 +38,14 @@ def _resized(x: Any, axis: int, n: int) -> Any:
 
 
 def _at(x: Any, kind: str, lengths: Sequence[int], axes: Sequence[int]) -> Any:
-    """The primitive over up to three different axes, wherever they are."""
+    """Apply the primitive over up to three different axes, at any positions."""
     ends = tuple(range(-len(axes), 0))
     out = fft_.bind(moveaxis(x, tuple(axes), ends), kind=kind, lengths=tuple(lengths))
     return moveaxis(out, ends, tuple(axes))
 
 
 def _groups(axes: Sequence[int]) -> list[range]:
-    """Runs of up to three different axes, the last first."""
+    """Return runs of up to three different axes, the last first."""
     found, end = [], len(axes)
     while end:
         start = max(end - 3, 0)
@@ -73,23 +73,24 @@ def _transform(x: Any, *, kind: str, lengths: tuple, axes: tuple, norm: str | No
 
 
 def _scaled(x: Any, lengths: tuple, kind: str, norm: str | None) -> Any:
-    """The same where a length is known by name."""
+    """Scale a result when a length is symbolic."""
     power = _power(kind, norm)
     if not power:
         return x
-    exact = x.aval.dtype.type().real.dtype  # of the result, or of the parts of its numbers
+    exact = x.aval.dtype.type().real.dtype  # precision of the result, or of its real part
     total = size_value(product(lengths), exact)
     scale = el.power(el.maximum(total, 1.0), power)
     return el.mul(x, convert(scale, x.aval.dtype))
 
 
 def _scale(total: float, kind: str, norm: str | None) -> float:
-    """What the primitive's result is times, where by itself only going back divides."""
+    """Return the factor for the primitive's result; the primitive itself scales only the
+    inverse."""
     return total ** _power(kind, norm)
 
 
 def _power(kind: str, norm: str | None) -> float:
-    """Of the number of elements, to be multiplied with."""
+    """Return the power of the number of elements to multiply by."""
     power = {"ortho": 0.5, "forward": 1.0}.get(norm or "", 0.0)
     return power if kind.startswith("i") else -power
 
@@ -120,7 +121,7 @@ def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any
 
 
 def _empty(x: Any, s: Any, at: tuple) -> bool:
-    """Whether an axis is transformed that has no elements, and gets none."""
+    """Return whether an empty axis is transformed without being padded."""
     return any(
         x.aval.shape[i].__class__ is int and x.aval.shape[i] == 0 and n in (None, -1)
         for i, n in zip(at, [None] * len(at) if s is None else s)
@@ -128,7 +129,8 @@ def _empty(x: Any, s: Any, at: tuple) -> bool:
 
 
 def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
-    """How many elements axis number `i` of the transform has outside of half a spectrum."""
+    """Return the number of elements along axis `i` of the transform, on the side that is not
+    half a spectrum."""
     n = None if s is None else s[i]
     have = x.aval.shape[at[i]]
     if n is None or (not isinstance(n, Dim) and n == -1):
@@ -149,13 +151,13 @@ def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The discrete Fourier transform along an axis.
+    """Return the discrete Fourier transform along an axis.
 
     Args:
-      a: any shape; integers and halves count as float32, the result is complex.
-      n: how many elements are transformed: others are cut, missing ones are zeros.
-      axis: which.
-      norm: where the division by `n` happens: "backward" (None: in the inverse), "forward" (here),
+      a: any shape; integers and half floats count as float32, the result is complex.
+      n: the length to transform: longer axes are cut, shorter ones padded with zeros.
+      axis: axis of the transform.
+      norm: direction that divides by `n`: "backward" (None: in the inverse), "forward" (here),
         or "ortho" (half in each).
 
     Raises AxisError for an axis that `a` lacks, TypeRule for other norms.  As numpy.fft.fft.
@@ -168,9 +170,9 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `fft`, complex.
+    """Return the inverse of `fft`, complex.
 
-    a, n, axis, norm: as there.  As numpy.fft.ifft.
+    a, n, axis, norm: as in `fft`.  Raises as `fft`.  As numpy.fft.ifft.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.ifft(np.array([4.0, 0, 0, 0])).real.tolist()
@@ -180,7 +182,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The transform of a real array: the n // 2 + 1 elements of which the others are mirrored.
+    """Transform a real array; return its n // 2 + 1 elements up to the mirrored half.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.rfft.
 
@@ -192,9 +194,9 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `rfft`: real.
+    """Return the inverse of `rfft`, which is real.
 
-    a: half a spectrum, m elements; n: how many elements the result has (2 (m - 1) if not given);
+    a: half a spectrum, m elements; n: length of the result (2 (m - 1) if not given);
     axis, norm: as in `fft`.  As numpy.fft.irfft.
 
     >>> import numpy as np, plait
@@ -208,9 +210,9 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The real spectrum of a signal that is mirrored and conjugated, of which half is given.
+    """Return the real spectrum of a Hermitian-symmetric signal, given its first half.
 
-    a: m elements; n: of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
+    a: m elements; n: length of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
     As numpy.fft.hfft.
 
     >>> import numpy as np, plait
@@ -221,7 +223,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
-    """The inverse of `hfft`: half a signal, of its real spectrum.
+    """Return the inverse of `hfft`: half a signal, from its real spectrum.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.ihfft.
 
@@ -233,15 +235,16 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The discrete Fourier transform over several axes.
+    """Return the discrete Fourier transform over several axes.
 
     Args:
       a: any shape.
-      s: how many elements are transformed along each axis (-1: all that are there).
-      axes: which; all, or the last `len(s)`, if not given.
+      s: the length to transform along each axis (-1: the size of the axis).
+      axes: axes of the transform; all, or the last `len(s)`, if not given.
       norm: as in `fft`.
 
-    As numpy.fft.fftn.
+    Raises AxisError for axes that `a` lacks, or that do not fit `s`; TypeRule for other norms.  As
+    numpy.fft.fftn.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.fftn(np.ones((2, 3))).shape
@@ -251,7 +254,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 
 
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `fftn`.  a, s, axes, norm: as there.  As numpy.fft.ifftn.
+    """Return the inverse of `fftn`, with its arguments.  As numpy.fft.ifftn.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.ifftn, np.ones((2, 3))).shape
@@ -261,7 +264,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The transform of a real array over several axes, of the last of which half is given.
+    """Transform a real array over several axes; return half of the last one.
 
     a: real; s, axes, norm: as in `fftn`.  As numpy.fft.rfftn.
 
@@ -273,7 +276,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
-    """The inverse of `rfftn`: real; `s` are the sizes of the result.
+    """Return the inverse of `rfftn`, which is real; `s` are the sizes of the result.
 
     a, axes, norm: as in `fftn`.  As numpy.fft.irfftn.
 
@@ -285,7 +288,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 
 
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`fftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.fft2.
+    """Return `fftn` over two axes, with its arguments.  As numpy.fft.fft2.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.fft2(np.ones((2, 3))).shape
@@ -295,7 +298,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
 
 
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`ifftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.ifft2.
+    """Return `ifftn` over two axes, with its arguments.  As numpy.fft.ifft2.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.ifft2, np.ones((2, 3))).shape
@@ -305,7 +308,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`rfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.rfft2.
+    """Return `rfftn` over two axes, with its arguments.  As numpy.fft.rfft2.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.rfft2, np.ones((2, 4))).shape
@@ -315,7 +318,7 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
-    """`irfftn` over two axes.  a, s, axes, norm: as there.  As numpy.fft.irfft2.
+    """Return `irfftn` over two axes, with its arguments.  As numpy.fft.irfft2.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.irfft2, np.ones((2, 3))).shape
@@ -337,16 +340,16 @@ def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of the elements of a spectrum: 0, 1, ..., then the negative ones, in cycles
-    for each unit of `d`.
+    """Return the frequencies of the elements of a spectrum: 0, 1, ..., then the negative ones, in
+    cycles per unit of `d`.
 
     Args:
-      n: how many.
-      d: the distance of the elements of the signal.
+      n: number of elements.
+      d: spacing of the signal's elements.
       dtype: the default float if not given.
-      device: accepted for likeness, where it is None.
+      device: accepted for compatibility, without effect.
 
-    As numpy.fft.fftfreq.
+    Raises TypeRule unless `n` is at least 1.  As numpy.fft.fftfreq.
 
     >>> import plait
     >>> plait.numpy.fft.fftfreq(4).tolist()
@@ -364,9 +367,10 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
 
 
 def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of the elements that `rfft` of `n` elements gives: none is negative.
+    """Return the frequencies of the elements of `rfft` of `n` elements, none of them negative.
 
-    d, dtype, device: as in `fftfreq`.  As numpy.fft.rfftfreq.
+    d, dtype, device: as in `fftfreq`.  Raises TypeRule unless `n` is at least 1.  As
+    numpy.fft.rfftfreq.
 
     >>> import plait
     >>> plait.numpy.fft.rfftfreq(4).tolist()
@@ -393,7 +397,7 @@ def _shifted(x: Any, axes: Any, back: bool) -> Any:
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """The frequency zero in the middle, along `axes` (all if not given).
+    """Move the zero frequency to the middle, along `axes` (all if not given).
 
     As numpy.fft.fftshift.
 
@@ -405,7 +409,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 
 
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """The inverse of `fftshift`.  x, axes: as there.  As numpy.fft.ifftshift.
+    """Return the inverse of `fftshift`, with its arguments.  As numpy.fft.ifftshift.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.ifftshift(np.arange(4)).tolist()

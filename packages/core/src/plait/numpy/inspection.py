@@ -1,6 +1,6 @@
-"""What is known of an array without its values.
+"""Properties of arrays that do not depend on their values.
 
-Invariant: answers are Python values and numpy's dtypes; nothing is traced or computed.
+Invariant: results are Python values and numpy's dtypes; nothing is traced or computed.
 """
 
 from typing import Any
@@ -20,28 +20,28 @@ ndarray = _AnyArray
 
 
 class _Info:
-    """What the array API standard lets one ask of a namespace."""
+    """The inspection interface of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What arrays here can do; while they are traced, shapes do not depend on values."""
+        """Return the capabilities of arrays; traced shapes do not depend on values."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The device on which arrays are made."""
+        """Return the device on which arrays are created."""
         return local_devices()[0]
 
     def devices(self) -> list:
-        """All devices."""
+        """Return all devices."""
         return devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of arrays that are made of numbers."""
+        """Return the dtypes of arrays that are made of numbers."""
         kinds = {"real floating": FLOATING, "complex floating": COMPLEX, "integral": INTEGER}
         found = {name: default_dtype(kind) for name, kind in kinds.items()}
         return {**found, "indexing": found["integral"]}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes of the standard, by name: all, or those of a kind (see `isdtype`)."""
+        """Return the dtypes of the standard, by name: all, or those of a kind (see `isdtype`)."""
         found = {n: np.dtype(n) for n in _STANDARD}
         chosen = found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
         return {n: d for n, d in chosen.items() if canonical(d) == d}
@@ -54,7 +54,7 @@ _STANDARD = (
 
 
 def __array_namespace_info__() -> _Info:  # noqa: N807
-    """What this namespace has, as the array API standard asks: devices, dtypes, capabilities.
+    """Return the array API standard's description of this namespace: devices, dtypes, capabilities.
 
     >>> import plait
     >>> plait.numpy.__array_namespace_info__().default_dtypes()["real floating"]
@@ -64,9 +64,9 @@ def __array_namespace_info__() -> _Info:  # noqa: N807
 
 
 def shape(a: Any) -> tuple[Any, ...]:
-    """The sizes of the axes.
+    """Return the sizes of the axes.
 
-    a: an array, or what converts to one.  As numpy.shape.
+    a: an array, or an object that converts to one.  As numpy.shape.
 
     >>> import numpy as np, plait
     >>> plait.numpy.shape(np.ones((2, 3)))
@@ -77,9 +77,9 @@ def shape(a: Any) -> tuple[Any, ...]:
 
 
 def ndim(a: Any) -> int:
-    """The number of axes.
+    """Return the number of axes.
 
-    a: an array, or what converts to one.  As numpy.ndim.
+    a: an array, or an object that converts to one.  As numpy.ndim.
 
     >>> import numpy as np, plait
     >>> plait.numpy.ndim(np.ones((2, 3)))
@@ -89,7 +89,7 @@ def ndim(a: Any) -> int:
 
 
 def size(a: Any, axis: Any = None) -> Any:
-    """The number of elements, altogether or along axes.  As numpy.size.
+    """Return the number of elements, altogether or along axes.  As numpy.size.
 
     >>> import numpy as np, plait
     >>> plait.numpy.size(np.ones((2, 3))), plait.numpy.size(np.ones((2, 3)), 0)
@@ -107,7 +107,7 @@ def _known(a: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
-    """The shape of arrays of these shapes together.
+    """Return the shape that arrays of these shapes broadcast to.
 
     Raises DimMismatch for sizes that are neither equal nor 1.  As numpy.broadcast_shapes.
 
@@ -119,7 +119,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether a dtype converts to another under a rule of numpy's.  As numpy.can_cast.
+    """Return whether a dtype converts to another under numpy's casting rule.  As numpy.can_cast.
 
     >>> import plait
     >>> plait.numpy.can_cast("int32", "int64"), plait.numpy.can_cast("int64", "int32")
@@ -129,7 +129,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether it can be iterated over.  As numpy.iterable.
+    """Return whether `y` can be iterated over.  As numpy.iterable.
 
     >>> import plait
     >>> plait.numpy.iterable([1]), plait.numpy.iterable(1)
@@ -143,7 +143,7 @@ def iterable(y: Any) -> bool:
 
 
 def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
-    """The text `repr` gives, with numpy's options.  As numpy.array_repr.
+    """Return the text of `repr`, with numpy's options.  As numpy.array_repr.
 
     >>> import numpy as np, plait
     >>> plait.numpy.array_repr(np.array([1.5]))
@@ -153,7 +153,7 @@ def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=Non
 
 
 def array_str(a: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
-    """The text `str` gives, with numpy's options.  As numpy.array_str.
+    """Return the text of `str`, with numpy's options.  As numpy.array_str.
 
     >>> import numpy as np, plait
     >>> plait.numpy.array_str(np.array([1.5]))

@@ -1,7 +1,7 @@
-"""Arrays of other libraries, bytes and files; and arrays where they are asked for.
+"""Exchange with other libraries, bytes and files, and placement of new arrays.
 
-Invariant: memory of others is shared only if that was asked for (`from_dlpack`), and never written
-to; what is read or written on the host is numpy's format.
+Invariant: foreign memory is shared only on request (`from_dlpack`) and never written to; files are
+in numpy's format.
 """
 
 import functools
@@ -23,7 +23,7 @@ from .._types.avals import asked_dtype
 
 
 def placed(x: Any, device: Any) -> Any:
-    """`x` (an array, or a tuple of them) on a device, or as a sharding says; None: where it is."""
+    """Place `x` (an array, or a tuple of them) on a device or by a sharding; None does nothing."""
     if device is None:
         return x
     if isinstance(x, tuple):
@@ -43,7 +43,7 @@ _PLACES = {
 
 
 def placeable(f: Callable) -> Callable[..., Any]:
-    """Decorator: a function that makes arrays, with an argument `device`."""
+    """Add an argument `device` to a function that makes arrays (a decorator)."""
 
     @functools.wraps(f)
     def made(*args: Any, device: Any = None, out_sharding: Any = None, **options: Any) -> Any:
@@ -65,16 +65,15 @@ def placeable(f: Callable) -> Callable[..., Any]:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of one that speaks the DLPack protocol, in the same memory where that is possible.
+    """Make an array from one with the DLPack protocol, sharing its memory where possible.
 
     Args:
       x: an array of any library, in memory of the host or of a device of this process.
-      device: where to; by default where it is.
-      copy: True: the result has memory of its own; False: it has not; None: if need be.
+      device: the target device; by default that of `x`.
+      copy: True: the result owns its memory; False: it shares it; None: it is copied if needed.
 
-    Memory is shared if it is contiguous and aligned to 64 bytes; whoever shares it should not
-    write to it any more.  Raises CopyError if a copy is needed and forbidden.  As
-    numpy.from_dlpack.
+    Memory is shared if it is contiguous and aligned to 64 bytes; then the caller should not write
+    to `x` any more.  Raises CopyError if a copy is needed and forbidden.  As numpy.from_dlpack.
 
     >>> import numpy as np, plait
     >>> plait.numpy.from_dlpack(np.arange(3, dtype="float32")).tolist()
@@ -98,7 +97,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """A vector of the bytes of an object.  As numpy.frombuffer.
+    """Make a vector from the bytes of an object.  As numpy.frombuffer.
 
     >>> import plait
     >>> plait.numpy.frombuffer(bytes([1, 2]), "uint8").tolist()
@@ -111,7 +110,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
-    """A vector of the numbers in a file, binary or (with `sep`) text.  As numpy.fromfile.
+    """Read a vector of numbers from a file, binary or (with `sep`) text.  As numpy.fromfile.
 
     >>> import tempfile, plait
     >>> with tempfile.TemporaryFile() as f:
@@ -123,7 +122,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """A vector of the numbers in a text, separated by `sep`.  As numpy.fromstring.
+    """Read a vector of numbers from a text, separated by `sep`.  As numpy.fromstring.
 
     >>> import plait
     >>> plait.numpy.fromstring("1 2 3", sep=" ").tolist()
@@ -133,7 +132,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
-    """A vector of the numbers that an iterator gives.  As numpy.fromiter.
+    """Make a vector of the numbers that an iterator yields.  As numpy.fromiter.
 
     >>> import plait
     >>> plait.numpy.fromiter(range(3), int).tolist()
@@ -143,7 +142,7 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """What `save` or numpy.save wrote, as an array; what savez wrote, by name.
+    """Load a file of `save` or numpy.save as an array, and one of savez as arrays by name.
 
     Arguments are those of numpy.load.
 
@@ -163,10 +162,10 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """An array written to a file of numpy's format.
+    """Write an array to a file in numpy's format.
 
-    file: a path, or what can be written to; arr: any shape and dtype; allow_pickle: accepted for
-    likeness; no array here needs it.  As numpy.save.
+    file: a path or a writable object; arr: any shape and dtype; allow_pickle: accepted for
+    compatibility; no array here needs it.  As numpy.save.
 
     >>> import io, plait
     >>> plait.numpy.save(io.BytesIO(), plait.numpy.arange(3))
@@ -175,9 +174,9 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Arrays written to one file, by name.
+    """Write arrays to one file, by name.
 
-    file, allow_pickle: as `save`; args: are named arr_0, arr_1, ...; kwds: arrays by name.  As
+    file, allow_pickle: as in `save`; args: are named arr_0, arr_1, ...; kwds: arrays by name.  As
     numpy.savez.
 
     >>> import io, plait

@@ -1,6 +1,6 @@
-"""Arrays written down between brackets: `r_[1:4, 0, 4]`, `c_[x, y]`.
+"""Arrays joined by indexing: `r_[1:4, 0, 4]`, `c_[x, y]`.
 
-Invariant: pieces are joined by one concatenation, in the dtype that they meet in.
+Invariant: pieces are joined by one concatenation, in their common dtype.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from .manipulation import swapaxes
 
 
 class _Joined:
-    """What `r_` and `c_` are; the three numbers are those that numpy's directives give."""
+    """The class of `r_` and `c_`; the three numbers are those of numpy's directives."""
 
     def __init__(self, axis: int, ndmin: int, position: int, doc: str):
         self._axis, self._ndmin, self._position, self.__doc__ = axis, ndmin, position, doc
@@ -50,7 +50,7 @@ def _piece(p: Any, ndmin: int, position: int) -> Any:
     x = _at_least(x, max(ndmin, 1))
     if not own or own >= ndmin or position == -1:
         return x
-    new = ndmin - own  # the new axes come first; the array's own go to `position`
+    new = ndmin - own  # The new axes come first; the array's own axes start at `position`.
     first = position + new + 1 if position < 0 else position
     order = list(range(ndmin))
     return transpose(x, (*order[:first], *order[new:], *order[first:new]))

@@ -1,7 +1,7 @@
-"""Comparison, truth, bits, and questions about values, element by element.
+"""Comparison, truth, bits, and predicates of values, element by element.
 
-Invariant: what asks a question answers with booleans; complex numbers are ordered by real part,
-then by imaginary part, as numpy orders them.
+Invariant: predicates return booleans; complex numbers are ordered by real part, then by imaginary
+part, as numpy orders them.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _comparison(name: str, prim: Any, doc: str) -> Callable:
 
 
 def _ordering(name: str, ordering: Callable, doc: str) -> Callable:
-    """Complex operands are ordered by real part; where these are equal, by imaginary part."""
+    """Return a comparison that orders complex operands by real part, then by imaginary part."""
 
     def function(x1: Any, x2: Any, /) -> Any:
         return ordering(x1, x2)
@@ -53,7 +53,7 @@ greater_equal = _ordering("greater_equal", el.greater_equal, "x1 >= x2.")
 
 
 def truth(x: Any) -> Any:
-    """Whether elements are not zero; booleans as they are."""
+    """Return whether elements are not zero; booleans as they are."""
     x = value(x)
     return x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
 
@@ -73,7 +73,7 @@ logical_xor = _logical("logical_xor", el.xor, "Whether exactly one is true.")
 
 
 def logical_not(x: Any, /) -> Any:
-    """Whether it is zero.
+    """Return whether elements are zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.logical_not.
 
@@ -108,7 +108,7 @@ left_shift = bitwise_left_shift = binary(
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
-    """x1 moved down by x2 bits, keeping the sign.
+    """Shift x1 down by x2 bits, keeping the sign.
 
     x1, x2: integers; shapes broadcast.  As numpy.right_shift.
 
@@ -126,9 +126,10 @@ bitwise_right_shift = right_shift
 
 @fused
 def bitwise_count(x: Any) -> Any:
-    """The number of bits set in |x|, as uint8.
+    """Return the number of bits set in |x|, as uint8.
 
-    x: integers, any shape.  As numpy.bitwise_count.
+    x: integers, any shape.  Raises TypeRule for operands that are not integers.  As
+    numpy.bitwise_count.
 
     >>> import numpy as np, plait
     >>> plait.numpy.bitwise_count(np.array([3, 255])).tolist()
@@ -150,12 +151,12 @@ def _answer(x: Any, yes: bool) -> Any:
 
 
 def _either_part(question: Callable, join: Any) -> Callable:
-    """The question asked of a complex number's parts."""
+    """Return a predicate that holds if it holds for either part of a complex number."""
     return lambda x: join(question(el.real(x)), question(el.imag(x)))
 
 
 def isnan(x: Any, /) -> Any:
-    """Whether it is not a number.
+    """Return whether elements are nan.
 
     x: any shape and dtype; the result is boolean.  As numpy.isnan.
 
@@ -184,7 +185,7 @@ isfinite = unary(
 
 @fused
 def isinf(x: Any) -> Any:
-    """Whether it is infinite.
+    """Return whether elements are infinite.
 
     x: any shape and dtype; the result is boolean.  As numpy.isinf.
 
@@ -208,9 +209,10 @@ def _is_infinite(x: Any, end: float) -> Any:
 
 
 def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether it is inf.
+    """Return whether elements are inf.
 
-    x: real, any shape; the result is boolean; out: must be None.  As numpy.isposinf.
+    x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
+    numbers.  As numpy.isposinf.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isposinf(np.array([-np.inf, np.inf])).tolist()
@@ -221,9 +223,10 @@ def isposinf(x: Any, /, out: None = None) -> Any:
 
 
 def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether it is -inf.
+    """Return whether elements are -inf.
 
-    x: real, any shape; the result is boolean; out: must be None.  As numpy.isneginf.
+    x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
+    numbers.  As numpy.isneginf.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isneginf(np.array([-np.inf, np.inf])).tolist()
@@ -234,7 +237,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
 
 
 def isreal(x: Any) -> Any:
-    """Whether the imaginary part is zero.
+    """Return whether the imaginary part is zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.isreal.
 
@@ -247,7 +250,7 @@ def isreal(x: Any) -> Any:
 
 
 def iscomplex(x: Any) -> Any:
-    """Whether the imaginary part is not zero.
+    """Return whether the imaginary part is not zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.iscomplex.
 
@@ -260,7 +263,7 @@ def iscomplex(x: Any) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array (or scalar, or the type of one) has a complex dtype.
+    """Return whether an array (or scalar, or the type of one) has a complex dtype.
 
     As numpy.iscomplexobj.
 
@@ -268,12 +271,12 @@ def iscomplexobj(x: Any) -> bool:
     >>> plait.numpy.iscomplexobj(np.array([1j]))
     True
     """
-    dtype = getattr(x, "dtype", None)  # of a type without values, too
+    dtype = getattr(x, "dtype", None)  # types have no values, but a dtype
     return category(value(x).aval.dtype if dtype is None else dtype) == COMPLEX
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj.
+    """Return whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isrealobj(np.array([1j]))
@@ -302,7 +305,7 @@ def _room(b: Any, rtol: Any, atol: Any) -> Any:
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|; infinities are close to themselves only.
+    """Return whether |a - b| <= atol + rtol * |b|; infinities are close to themselves only.
 
     Args:
       a, b: any dtypes; shapes broadcast.
@@ -319,7 +322,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as a boolean array without axes; see `isclose`.
+    """Return whether all elements are close, as a boolean array without axes; see `isclose`.
 
     As numpy.allclose.
 
@@ -337,7 +340,7 @@ def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and all elements are equal, as a boolean array without axes.
+    """Return whether shapes and all elements are equal, as a boolean array without axes.
 
     Args:
       a1, a2: any shapes and dtypes.
@@ -356,7 +359,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether all elements are equal where shapes broadcast; False if they do not.
+    """Return whether all elements are equal after broadcasting; False if shapes do not broadcast.
 
     a1, a2: any shapes and dtypes; the result is boolean, without axes.  As numpy.array_equiv.
 
@@ -373,9 +376,9 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a number or an array without axes, or converts to one.
+    """Return whether `element` is a number or an array without axes, or converts to one.
 
-    As jax.numpy's; numpy.isscalar says no to its own arrays.
+    As in jax.numpy; numpy.isscalar returns False for its own arrays.
 
     >>> import plait
     >>> plait.numpy.isscalar(2.0), plait.numpy.isscalar("text")

@@ -1,7 +1,7 @@
 """Rearranging: shapes, axes, turning.
 
-Invariant: elements are moved and never computed with; out of range axes and sizes that do not fit
-are errors at once, whatever the values.
+Invariant: elements are moved and never computed with; axes out of range and sizes that do not fit
+raise at once, whatever the values.
 """
 
 import builtins
@@ -32,13 +32,13 @@ def _order(order: str, what: str) -> None:
 
 @dispatched
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
-    """The same elements in another shape.
+    """Return the same elements in another shape.
 
     Args:
       a: an array.
-      shape: ints, of which one may be -1: as many as are left.
+      shape: ints; one may be -1, to be inferred from the others.
       order: "C", the last axis fastest, or "F", the first.
-      copy: accepted for likeness.
+      copy: accepted for compatibility.
 
     Raises TypeRule if the number of elements differs.  As numpy.reshape.
 
@@ -54,7 +54,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
 
 
 def ravel(a: Any, order: str = "C") -> Any:
-    """All elements as a vector, in row-major ("C") or column-major ("F") order.
+    """Return all elements as a vector, in row-major ("C") or column-major ("F") order.
 
     As numpy.ravel.
 
@@ -67,7 +67,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 @dispatched
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Axes in another order, reversed by default.  As numpy.transpose.
+    """Permute the axes; reverse them by default.  As numpy.transpose.
 
     >>> import numpy as np, plait
     >>> plait.numpy.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -77,7 +77,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Any:
-    """Axes in another order: a: any shape; axes: all of them.  As numpy.permute_dims.
+    """Permute the axes: a: any shape; axes: all of them.  As numpy.permute_dims.
 
     >>> import numpy as np, plait
     >>> plait.numpy.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -87,7 +87,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes swapped.  As numpy.matrix_transpose.
+    """Swap the last two axes.  As numpy.matrix_transpose.
 
     >>> import numpy as np, plait
     >>> plait.numpy.matrix_transpose(np.ones((5, 2, 3))).shape
@@ -98,7 +98,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 @dispatched
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes swapped.  As numpy.swapaxes.
+    """Swap two axes.  As numpy.swapaxes.
 
     >>> import numpy as np, plait
     >>> plait.numpy.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
@@ -114,11 +114,11 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @dispatched
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Some axes elsewhere, the others in their order.
+    """Move some axes to other positions; the others keep their order.
 
     Args:
       a: an array.
-      source, destination: an axis, or as many of each.
+      source, destination: an axis each, or equally many.
 
     As numpy.moveaxis.
 
@@ -132,7 +132,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """One axis before the position `start`.  As numpy.rollaxis.
+    """Move one axis before the position `start`.  As numpy.rollaxis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
@@ -141,17 +141,17 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     x = value(a)
     n = x.aval.ndim
     at = normal_axis(axis, n)
-    # the end is a position, too, but they are counted from the last axis
+    # The end counts as a position too, yet negative positions count from the last axis.
     start = n if start == n else normal_axis(start, n, "start")
     return moveaxis(x, at, start - 1 if at < start else start)
 
 
 @dispatched
 def squeeze(a: Any, axis: Any = None) -> Any:
-    """Without axes of size 1: all of them, or those named.
+    """Remove axes of size 1: all of them, or those named.
 
-    Raises ShapeError for an axis of another size that is named, and UndecidedDim where none is
-    named and a size that is known by name may be 1.  As numpy.squeeze.
+    Raises ShapeError for a named axis of another size, and UndecidedDim if none is named and a
+    symbolic size may be 1.  As numpy.squeeze.
 
     >>> import numpy as np, plait
     >>> plait.numpy.squeeze(np.ones((1, 3, 1)), axis=0).shape
@@ -162,7 +162,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 @dispatched
 def expand_dims(a: Any, axis: Any) -> Any:
-    """With new axes of size 1, at positions of the result.  As numpy.expand_dims.
+    """Insert axes of size 1, at positions of the result.  As numpy.expand_dims.
 
     >>> import numpy as np, plait
     >>> plait.numpy.expand_dims(np.ones(3), (0, 2)).shape
@@ -173,7 +173,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @dispatched
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """Repeated along new axes and those of size 1.
+    """Repeat an array along new axes and those of size 1.
 
     Raises TypeRule if sizes are neither equal nor 1.  As numpy.broadcast_to.
 
@@ -185,7 +185,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> list:
-    """Arrays in one shape.  As numpy.broadcast_arrays.
+    """Broadcast arrays to one shape.  As numpy.broadcast_arrays.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.broadcast_arrays(np.ones(3), np.ones((2, 1)))]
@@ -197,7 +197,7 @@ def broadcast_arrays(*args: Any) -> list:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """With one axis at least: an array, or a list for several.  As numpy.atleast_1d.
+    """Add axes up to at least one; return an array, or a list for several.  As numpy.atleast_1d.
 
     >>> import plait
     >>> plait.numpy.atleast_1d(7).shape
@@ -207,7 +207,7 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """With two axes at least; new ones come first.  As numpy.atleast_2d.
+    """Add axes up to at least two; new ones come first.  As numpy.atleast_2d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.atleast_2d(np.arange(3)).shape
@@ -222,7 +222,7 @@ def two_axes(x: Any) -> Any:
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """With three axes at least: a vector becomes (1, n, 1), a matrix (n, m, 1).
+    """Add axes up to at least three: a vector becomes (1, n, 1), a matrix (n, m, 1).
 
     As numpy.atleast_3d.
 
@@ -247,7 +247,9 @@ def fixed_size(x: Any, axis: int) -> int:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple:
-    """The parts along an axis, without it.  As numpy.unstack.
+    """Split an array along an axis, dropping it.
+
+    Raises TypeRule for an axis of symbolic size.  As numpy.unstack.
 
     >>> import numpy as np, plait
     >>> [part.tolist() for part in plait.numpy.unstack(np.array([[1, 2], [3, 4]]))]
@@ -264,7 +266,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 
 @dispatched
 def flip(m: Any, axis: Any = None) -> Any:
-    """Reversed along axes, all of them by default.  As numpy.flip.
+    """Reverse the order along axes, all of them by default.  As numpy.flip.
 
     >>> import numpy as np, plait
     >>> plait.numpy.flip(np.array([1, 2, 3])).tolist()
@@ -276,7 +278,7 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 def fliplr(m: Any) -> Any:
-    """Reversed along the second axis.  As numpy.fliplr.
+    """Reverse the order along the second axis.  As numpy.fliplr.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fliplr(np.array([[1, 2]])).tolist()
@@ -286,7 +288,7 @@ def fliplr(m: Any) -> Any:
 
 
 def flipud(m: Any) -> Any:
-    """Reversed along the first axis.  As numpy.flipud.
+    """Reverse the order along the first axis.  As numpy.flipud.
 
     >>> import numpy as np, plait
     >>> plait.numpy.flipud(np.array([[1], [2]])).tolist()
@@ -296,9 +298,9 @@ def flipud(m: Any) -> Any:
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """Turned by a quarter `k` times, from the first axis of `axes` to the second.
+    """Rotate by a quarter turn `k` times, from the first axis of `axes` to the second.
 
-    As numpy.rot90.
+    Raises AxisError unless `axes` are two.  As numpy.rot90.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rot90(np.array([[1, 2]])).tolist()
@@ -317,14 +319,14 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Moved along axes; what leaves at the end comes in at the beginning.
+    """Shift elements along axes; those that leave at one end enter at the other.
 
     Args:
       a: an array.
-      shift: how far: an integer, which may be traced, or one for each axis.
-      axis: along which; None: in the flattened array.
+      shift: the distance: an integer, which may be traced, or one for each axis.
+      axis: axes to shift along; None shifts the flattened array.
 
-    As numpy.roll.
+    Raises TypeRule if shifts and axes differ in number, and neither is one.  As numpy.roll.
 
     >>> import numpy as np, plait
     >>> plait.numpy.roll(np.array([1, 2, 3]), 1).tolist()

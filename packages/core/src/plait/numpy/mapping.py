@@ -1,7 +1,7 @@
-"""Functions along axes: of vectors, of many arguments, over several axes.
+"""Functions applied along axes, over several axes, or to each element.
 
-Invariant: the function is staged once, on one row; rows are mapped by core's one way of mapping,
-at once if an installed plugin can.
+Invariant: the function is staged once, on one row; the core maps it over rows, at once if an
+installed plugin can.
 """
 
 import functools
@@ -24,20 +24,20 @@ from .._types.avals import broadcast_shapes
 
 
 def _over_leading(f: Callable, count: int) -> Callable:
-    """`f` mapped over so many leading axes."""
+    """Map `f` over `count` leading axes."""
     for _ in range(count):
         f = map_axes(f, parallel=True)
     return f
 
 
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """`func1d` of every vector along an axis.
+    """Apply `func1d` to every vector along an axis.
 
     Args:
-      func1d: takes a vector; returns a number or an array, whose axes replace that axis.
-      axis: which.
+      func1d: takes a vector; returns a number or an array, whose axes replace `axis`.
+      axis: axis of the vectors.
       arr: one axis at least.
-      args, kwargs: passed on.
+      args, kwargs: further arguments of `func1d`.
 
     As numpy.apply_along_axis.
 
@@ -55,7 +55,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
-    """`func(a, axis)` for one axis after the other; axes that it drops are kept with size 1.
+    """Apply `func(a, axis)` for one axis after the other; axes that it drops are kept with size 1.
 
     As numpy.apply_over_axes.
 
@@ -83,7 +83,7 @@ _SIGNATURE = re.compile(rf"^{_TERM}(?:,{_TERM})*->{_TERM}(?:,{_TERM})*$")
 
 
 def _terms(signature: str) -> tuple[list[tuple], list[tuple]]:
-    """The names of axes of arguments and of results."""
+    """Return the names of the axes of arguments and of results."""
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
         raise ArgumentError(
@@ -98,14 +98,14 @@ def _terms(signature: str) -> tuple[list[tuple], list[tuple]]:
 def vectorize(
     pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None
 ) -> Callable:
-    """A function of arrays, from one of their elements (or of parts, by `signature`).
+    """Make a function of arrays from one of their elements (or of parts, by `signature`).
 
     Args:
       pyfunc: takes and returns arrays without axes, or with those that the signature names.
-      excluded: numbers or names of arguments that are passed as they are.
+      excluded: numbers or names of arguments to pass unchanged.
       signature: "(n,m),(m)->(n)": the axes of each argument and result that belong to a part.
 
-    The other axes broadcast, and come first in the results; None is passed as it is.  As
+    The other axes broadcast, and come first in the results; None is passed unchanged.  As
     numpy.vectorize.
 
     >>> import numpy as np, plait

@@ -1,7 +1,7 @@
-"""What numpy's functions of elements take besides arrays: `where`, and `out`.
+"""The arguments `where` and `out` of numpy's functions of elements.
 
-Invariant: a call without them costs what the function costs; where the mask is False the result is
-zero, since there is no array whose contents could stay.
+Invariant: a call without them costs only the function itself; where the mask is False the result is
+zero, since no array exists whose contents could stay.
 """
 
 import functools
@@ -21,7 +21,7 @@ _NONE: dict[str, Any] = {}
 
 
 def unwritten(out: Any) -> None:
-    """Raises TypeRule unless `out` is None."""
+    """Raise TypeRule unless `out` is None."""
     if out is not None:
         raise ArgumentError(
             "arrays are never written to, so `out` must be None", fix="use the result"
@@ -29,7 +29,7 @@ def unwritten(out: Any) -> None:
 
 
 def kept(x: Any, where: Any, out: Any) -> Any:
-    """`x` (or each of a tuple) where the mask holds, else zero; all of it if there is no mask."""
+    """Return `x` (or each of a tuple) where the mask holds, else zero; all of it without a mask."""
     unwritten(out)
     if where is None:
         return x
@@ -43,7 +43,7 @@ def kept(x: Any, where: Any, out: Any) -> Any:
 
 
 def masked(f: Callable) -> Callable:
-    """Decorator: a function of elements that takes `where` and `out` too."""
+    """Add `where` and `out` to a function of elements (a decorator)."""
     given = list(inspect.signature(f).parameters.values())
 
     @functools.wraps(f)
@@ -62,7 +62,7 @@ def masked(f: Callable) -> Callable:
 def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None
 ) -> Callable[..., Any]:
-    """As `surface.binary`, with `where` and `out`."""
+    """Return `surface.binary` with `where` and `out`."""
     agree: Any = prepare or prim.prepare
     cur = current
 

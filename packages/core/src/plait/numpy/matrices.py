@@ -1,7 +1,7 @@
 """Matrices by their pattern: identity, triangles, diagonals.
 
-Invariant: nothing is gathered or scattered: triangles are selections, diagonals are strided slices
-of the flattened matrix, so that derivatives are as cheap.
+Invariant: nothing is gathered or scattered: triangles are selections, and diagonals are strided
+slices of the flattened matrix, so that derivatives are as cheap.
 """
 
 from typing import Any
@@ -36,11 +36,11 @@ from .masking import unwritten
 from .selection import nonzero
 
 _SMALL = 2**16
-"""Patterns of so many elements are made by numpy and copied: it costs less than compiling."""
+"""Largest pattern, in elements, that numpy makes on the host: copying costs less than compiling."""
 
 
 def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
-    """Booleans: how column - k compares with row."""
+    """Return booleans: the comparison of column - k with row."""
     shape = (n, m)
     rows, columns = iota(np.int32, shape, 0), iota(np.int32, shape, 1)
     return compare(columns, rows if k == 0 else el.add(rows, k))
@@ -48,11 +48,11 @@ def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
 
 @placeable
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones on a diagonal, zeros elsewhere.
+    """Return ones on a diagonal, zeros elsewhere.
 
     Args:
-      N, M: rows and columns; as many columns as rows if M is not given.
-      k: which diagonal; positive ones are above the main one.
+      N, M: rows and columns; M = N if not given.
+      k: the diagonal; positive ones are above the main one.
       dtype: the default float if not given.
 
     As numpy.eye.
@@ -70,7 +70,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
-    """The identity matrix with n rows.  As numpy.identity.
+    """Return the identity matrix with n rows.  As numpy.identity.
 
     >>> import plait
     >>> plait.numpy.identity(2).tolist()
@@ -80,18 +80,18 @@ def identity(n: Any, dtype: Any = None) -> Any:
 
 
 def _below(n: Any, m: Any, k: int) -> Any:
-    """Whether at or below diagonal `k`."""
+    """Return where a matrix is at or below diagonal `k`."""
     if not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.tri(n, m, k, dtype=bool))
     return _pattern(n, m, k, el.le)
 
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
-    """Ones at and below a diagonal, zeros above it.
+    """Return ones at and below a diagonal, zeros above it.
 
     Args:
-      N, M: rows and columns; as many columns as rows if M is not given.
-      k: which diagonal; positive ones are above the main one.
+      N, M: rows and columns; M = N if not given.
+      k: the diagonal; positive ones are above the main one.
       dtype: the default float if not given.
 
     As numpy.tri.
@@ -115,13 +115,13 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The lower triangle: zeros above diagonal `k`.
+    """Return the lower triangle: zeros above diagonal `k`.
 
     Args:
       m: of shape (..., rows, columns).
       k: the last diagonal that is kept.
 
-    As numpy.tril.
+    Raises TypeRule for arrays with fewer than two axes.  As numpy.tril.
 
     >>> import numpy as np, plait
     >>> plait.numpy.tril(np.ones((2, 2))).tolist()
@@ -131,13 +131,13 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The upper triangle: zeros below diagonal `k`.
+    """Return the upper triangle: zeros below diagonal `k`.
 
     Args:
       m: of shape (..., rows, columns).
       k: the first diagonal that is kept.
 
-    As numpy.triu.
+    Raises TypeRule for arrays with fewer than two axes.  As numpy.triu.
 
     >>> import numpy as np, plait
     >>> plait.numpy.triu(np.ones((2, 2)), 1).tolist()
@@ -150,14 +150,15 @@ def triu(m: Any, k: int = 0) -> Any:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonals of matrices.
+    """Return the diagonals of matrices.
 
     Args:
       a: an array with two axes or more.
-      offset: which diagonal; positive ones are above the main one.
-      axis1, axis2: rows and columns; both go, and the diagonal comes last.
+      offset: the diagonal; positive ones are above the main one.
+      axis1, axis2: rows and columns; both are removed, and the diagonal comes last.
 
-    As numpy.diagonal.
+    Raises AxisError for arrays with fewer than two axes, and if both axes are the same.  As
+    numpy.diagonal.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diagonal(np.arange(6).reshape(2, 3), 1).tolist()
@@ -188,8 +189,8 @@ def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
 
 
 def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
-    """The element of each row that is on the diagonal, or zero: everything else is made zero, and
-    rows are summed."""
+    """Return each row's element on the diagonal, or zero, by masking all others and summing
+    rows."""
     on = _pattern(n, m, offset, el.eq)
     if x.aval.category == BOOLEAN:
         return any_(el.and_(on, x), -1)
@@ -197,7 +198,7 @@ def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with the vector `v` on diagonal `k`; or diagonal `k` of the matrix `v`.
+    """Return a matrix with the vector `v` on diagonal `k`, or diagonal `k` of the matrix `v`.
 
     Raises TypeRule for arrays with other numbers of axes.  As numpy.diag.
 
@@ -231,7 +232,7 @@ def _diag(x: Any, *, k: int) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
+    """Return a matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diagflat(np.array([1, 2])).tolist()
@@ -244,7 +245,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Any:
-    """The sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
+    """Return the sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.trace(np.eye(3)))
@@ -253,20 +254,20 @@ def trace(
     unwritten(out)
     x = diagonal(a, offset, axis1, axis2)
     if dtype is not None and asked_dtype(dtype) == BOOL:
-        return any_(x, -1)  # whose sum is `or`
+        return any_(x, -1)  # the sum of booleans is `or`
     return sum_(x, -1, dtype)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False) -> Any:
-    """`a` with other elements on the diagonal: a new array, since arrays are never written to.
+    """Return a copy of `a` with other elements on the diagonal: arrays are immutable.
 
     Args:
-      a: with two axes or more; if more, of one size.
+      a: two axes or more; if more, all of one size.
       val: a number, or an array that is repeated along the diagonal.
       wrap: whether the diagonal of a tall matrix starts again at the top.
       inplace: must be False.
 
-    As numpy.fill_diagonal.
+    Raises TypeRule for other shapes, and unless `inplace` is False.  As numpy.fill_diagonal.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fill_diagonal(np.zeros((2, 2)), 1, inplace=False).tolist()
@@ -295,7 +296,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False
 
 
 def _filled(x: Any, values: Any, wrap: bool) -> Any:
-    """With `values` on the diagonal, where sizes are known by name."""
+    """Return `x` with `values` on the diagonal, for symbolic sizes."""
     shape = x.aval.shape
     if wrap and shape[0] != shape[1]:
         raise ShapeError(
@@ -322,7 +323,7 @@ def _places(host: tuple) -> tuple:
 
 
 def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
-    """The arguments, none of which is a size known by name."""
+    """Return the arguments; refuse symbolic sizes."""
     for v in (n, k, m):
         if v.__class__ is Dim:
             raise UndecidedDim(
@@ -334,7 +335,7 @@ def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
-    """(rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
+    """Return (rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
 
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.tril_indices(2)]
@@ -344,7 +345,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
-    """(rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
+    """Return (rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
 
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.triu_indices(2)]
@@ -354,7 +355,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple:
-    """`tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
+    """Return `tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.tril_indices_from(np.eye(2))]
@@ -365,7 +366,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple:
-    """`triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
+    """Return `triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.triu_indices_from(np.eye(2))]
@@ -383,13 +384,13 @@ def _matrix_shape(arr: Any) -> tuple:
 
 
 def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> tuple:
-    """Places of a matrix that a function of matrices such as `triu` keeps.
+    """Return the positions of a matrix that a function such as `triu` keeps.
 
     Args:
       n: rows and columns.
-      mask_func: takes a matrix of ones and `k`, and gives one with zeros where nothing is kept.
-      k: passed on.
-      size: how many there are, where that can not be counted since it is traced.
+      mask_func: takes a matrix of ones and `k`, and returns zeros at positions that it drops.
+      k: second argument of `mask_func`.
+      size: the number of positions, which tracing needs, since it cannot count them.
 
     As numpy.mask_indices.
 
@@ -402,7 +403,8 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple:
-    """Places of the main diagonal of an array with `ndim` axes.  As numpy.diag_indices.
+    """Return the positions of the main diagonal of an array with `ndim` axes.  As
+    numpy.diag_indices.
 
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.diag_indices(2)]
@@ -414,7 +416,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
 
 
 def diag_indices_from(arr: Any) -> tuple:
-    """`diag_indices` for the shape of an array.  As numpy.diag_indices_from.
+    """Return `diag_indices` for the shape of an array.  As numpy.diag_indices_from.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.diag_indices_from(np.eye(2))]
@@ -427,13 +429,13 @@ def diag_indices_from(arr: Any) -> tuple:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Powers of the elements of a vector, by column: the highest first, unless `increasing`.
+    """Return powers of the elements of a vector, by column: the highest first, unless `increasing`.
 
     Args:
       x: a vector.
-      N: the number of columns; by default as many as elements.
+      N: the number of columns; by default the number of elements.
 
-    As numpy.vander.
+    Raises TypeRule for arrays that are not vectors.  As numpy.vander.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vander(np.array([2.0, 3.0]), 3).tolist()
@@ -453,7 +455,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def _side_by_side(columns: list, like: Any) -> Any:
-    """Columns side by side; none of them: a matrix without columns."""
+    """Place columns side by side; without any, return a matrix without columns."""
     if not columns:
         return slice_in_dim(reshape(like, (-1, 1)), 0, 0, axis=1)
     return concatenate(columns, 1)

@@ -28,16 +28,17 @@ def sort(
     a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
     descending: bool = False,
 ) -> Any:  # fmt: skip
-    """Sorted along an axis, nans last.
+    """Sort along an axis, nans last.
 
     Args:
       a: any shape and dtype.
-      axis: which; None: the flattened array.
-      kind, order: accepted for likeness.
+      axis: axis to sort along; None sorts the flattened array.
+      kind: accepted for compatibility.
+      order: must be None.
       stable: whether equal elements keep their order.
       descending: whether the greatest come first, nans before all.
 
-    As numpy.sort.
+    Raises TypeRule if `order` is given, and for an unknown `kind`.  As numpy.sort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sort(np.array([3, 1, 2]), descending=True).tolist()
@@ -50,9 +51,10 @@ def argsort(
     a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
     descending: bool = False, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The order that sorts: indices along an axis; arguments are those of `sort`.
+    """Return the indices that sort along an axis; arguments are those of `sort`.
 
-    As numpy.argsort.
+    Raises TypeRule if `order` is given, for an unknown `kind`, and for a dtype that is not an
+    integer.  As numpy.argsort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argsort(np.array([3, 1, 2])).tolist()
@@ -69,13 +71,13 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The order that sorts by several keys, the last one first.
+    """Return the indices that sort by several keys, the last one first.
 
     Args:
       keys: arrays of one shape, or the rows of one.
-      axis: along which.
+      axis: axis to sort along.
 
-    As numpy.lexsort.
+    Raises TypeRule without keys.  As numpy.lexsort.
 
     >>> import numpy as np, plait
     >>> plait.numpy.lexsort((np.array([3, 1, 2]), np.array([0, 0, 1]))).tolist()
@@ -91,7 +93,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 def sort_complex(a: Any) -> Any:
-    """Sorted along the last axis, as complex numbers.  As numpy.sort_complex.
+    """Sort along the last axis, as complex numbers.  As numpy.sort_complex.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sort_complex(np.array([2.0, 1.0])).tolist()

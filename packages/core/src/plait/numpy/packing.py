@@ -19,7 +19,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def _places(bitorder: str, ndim: int) -> Any:
-    """How far each of eight bits is shifted, along the last axis."""
+    """Return the shift of each of eight bits, along the last axis."""
     if bitorder not in ("big", "little"):
         raise ArgumentError(f"there is no bitorder {bitorder!r}", fix='use "big" or "little"')
     k = iota(_BYTE, (1,) * (ndim - 1) + (8,), ndim - 1)
@@ -37,11 +37,11 @@ def _packed(a: Any, *, axis: int, bitorder: str) -> Any:
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Eight elements as the bits of one byte, the last byte filled up with zeros.
+    """Pack eight elements into the bits of one byte; zeros fill up the last byte.
 
     Args:
-      a: integers or booleans; what is not zero is a one.
-      axis: along which; None: of the flattened array.
+      a: integers or booleans; nonzero elements are ones.
+      axis: axis to pack along; None packs the flattened array.
       bitorder: "big" (the first element is the highest bit) or "little".
 
     Raises TypeRule for floats.  As numpy.packbits.
@@ -70,13 +70,13 @@ def _unpacked(a: Any, *, axis: int, bitorder: str) -> Any:
 def unpackbits(
     a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Any:
-    """The bits of bytes: eight elements, zeros and ones, for each.
+    """Unpack bytes into bits: eight elements, zeros and ones, for each.
 
     Args:
       a: of dtype uint8.
-      axis: along which; None: of the flattened array.
-      count: how many bits; fewer than there are (if negative: without that many at the end), or
-        more, filled up with zeros.
+      axis: axis to unpack along; None unpacks the flattened array.
+      count: number of bits to return: fewer than there are (if negative, all but that many last
+        ones), or more, filled up with zeros.
       bitorder: "big" (the first element is the highest bit) or "little".
 
     Raises TypeRule for other dtypes.  As numpy.unpackbits.

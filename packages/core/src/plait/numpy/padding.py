@@ -1,7 +1,7 @@
 """Padding, in numpy's modes.
 
-Invariant: what is copied is copied by slices, so that derivatives are slices and sums; axes are
-padded one after the other, as numpy does, so that corners hold what numpy has there.
+Invariant: existing elements are copied by slices, so that derivatives are slices and sums.  Axes
+are padded one after the other, so that corners equal numpy's.
 """
 
 import builtins
@@ -29,7 +29,7 @@ _STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean}
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
-    """More elements at both ends of axes.
+    """Add elements at both ends of axes.
 
     Args:
       array: any shape and dtype.
@@ -68,7 +68,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> An
 
 
 def _widths(pad_width: Any, ndim: int) -> list[tuple]:
-    """(before, after) for each axis."""
+    """Return (before, after) for each axis."""
     if isinstance(pad_width, dict):
         found = {sh.normal_axis(a, ndim): _pair(w) for a, w in pad_width.items()}
         return _whole([found.get(i, (0, 0)) for i in range(ndim)])
@@ -76,7 +76,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple]:
 
 
 def _whole(widths: list[tuple]) -> list[tuple]:
-    """Widths that are integers or symbolic sizes, in pairs."""
+    """Return pairs of widths; refuse widths that are neither integers nor symbolic sizes."""
     for w in [w for pair in widths for w in pair]:
         if isinstance(w, bool) or not (w.__class__ is Dim or hasattr(w, "__index__")):
             raise OperandTypeError(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
@@ -88,7 +88,7 @@ def _pair(w: Any) -> tuple:
 
 
 def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
-    """A pair for each axis, from a number, a pair, or one (pair) for each axis."""
+    """Return a pair for each axis, from a number, a pair, or one (pair) for each axis."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     items = list(given) if isinstance(given, tuple | list) else [given]
@@ -141,7 +141,7 @@ def _constant(x: Any, widths: Sequence[tuple], values: Any) -> Any:
     return x
 
 
-# ---- copies of what is there ---------------------------------------------------------------
+# ---- copies of elements --------------------------------------------------------------------
 
 
 def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> Any:
@@ -162,7 +162,7 @@ def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> A
 
 
 def _copied_by_position(x: Any, axis: int, low: Any, high: Any, mode: str, option: Any) -> Any:
-    """Of sizes that are known by name: where each element comes from is computed."""
+    """Pad symbolic sizes by computing the source position of each element."""
     n = x.aval.shape[axis]
     if option == "odd":
         raise ShapeError(
@@ -185,11 +185,11 @@ def _copied_by_position(x: Any, axis: int, low: Any, high: Any, mode: str, optio
 
 
 def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
-    """Mirrored at the ends, values too: twice the edge less what is mirrored."""
+    """Mirror positions and values at the ends: twice the edge less the mirrored element."""
     while low or high:
         n = x.aval.shape[axis]
         room = n - 1 if mode == "reflect" else n
-        if not room:  # one element: numpy repeats it
+        if not room:  # numpy repeats a single element
             return _copied(x, axis, low, high, "edge", None)
         a, b = builtins.min(low, room), builtins.min(high, room)
         first, last = sh.slice_in_dim(x, 0, 1, axis=axis), sh.slice_in_dim(x, n - 1, n, axis=axis)
@@ -204,7 +204,7 @@ def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
 
 
 def _runs(positions: np.ndarray) -> list[tuple[int, int, int]]:
-    """(first, count, step) of stretches that go up, down, or stay."""
+    """Return (first, count, step) of runs that ascend, descend, or stay."""
     out: list[tuple[int, int, int]] = []
     steps = np.diff(positions)
     start = 0

@@ -1,6 +1,6 @@
 """Polynomials as vectors of coefficients, the highest power first; windows of signals.
 
-Invariant: lengths are those of the coefficients given: nothing is trimmed for being zero.
+Invariant: lengths are those of the coefficients given: zeros are not trimmed.
 """
 
 from typing import Any
@@ -50,14 +50,14 @@ def _polyval(p: Any, x: Any, *, unroll: int) -> Any:
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """The polynomial at `x`, by Horner's rule.
+    """Evaluate a polynomial at `x`, by Horner's rule.
 
     Args:
       p: coefficients, the highest power first.
-      x: where, any shape.
-      unroll: how many steps are written out in one turn of the loop.
+      x: points, any shape.
+      unroll: number of steps in one iteration of the loop.
 
-    As numpy.polyval.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polyval.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.polyval(np.array([1.0, 0.0, 2.0]), 3.0))
@@ -76,7 +76,7 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials.  As numpy.polyadd.
+    """Add two polynomials.  As numpy.polyadd.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polyadd(np.array([1, 2]), np.array([5])).tolist()
@@ -86,7 +86,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials.  As numpy.polysub.
+    """Subtract two polynomials.  As numpy.polysub.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polysub(np.array([1, 2]), np.array([5])).tolist()
@@ -96,14 +96,15 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """The product of two polynomials.
+    """Multiply two polynomials.
 
     Args:
       a1, a2: coefficients, the highest power first; integers become floats.
-      trim_leading_zeros: whether factors and product are without leading zeros, whose number must
-        be known then.
+      trim_leading_zeros: whether to drop leading zeros of factors and product; their number must
+        not be traced.
 
-    As numpy.polymul, leading zeros included.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polymul, leading zeros
+    included.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polymul(np.array([1.0, 2.0]), np.array([1.0, -2.0])).tolist()
@@ -116,7 +117,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
 
 def _or_zero(p: Any) -> Any:
-    """No coefficients are those of the polynomial 0."""
+    """Return the coefficient 0 for a polynomial without coefficients."""
     n = p.aval.size
     if n == 0:
         return fill(0, Aval((1,), p.aval.dtype))
@@ -124,7 +125,7 @@ def _or_zero(p: Any) -> Any:
 
 
 def _trimmed(name: str, p: Any) -> Any:
-    """Without leading zeros; one of them at least stays."""
+    """Drop leading zeros, keeping at least one coefficient."""
     if isinstance(p, Tracer):
         raise ConcretizationError(
             f"{name} can not count the leading zeros of {p!r}, which is being traced",
@@ -135,14 +136,14 @@ def _trimmed(name: str, p: Any) -> Any:
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
-    """Quotient and remainder of two polynomials.
+    """Return quotient and remainder of two polynomials.
 
     Args:
       u, v: coefficients, the highest power first.
-      trim_leading_zeros: whether the remainder is without leading zeros, whose number must be
-        known then.
+      trim_leading_zeros: whether to drop leading zeros of the remainder; their number must not be
+        traced.
 
-    As numpy.polydiv.
+    Raises TypeRule for coefficients that are not a vector.  As numpy.polydiv.
 
     >>> import numpy as np, plait
     >>> q, r = plait.numpy.polydiv(np.array([3.0, 5.0, 2.0]), np.array([2.0, 1.0]))
@@ -172,7 +173,7 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
 
 
 def _counted(n: Any, x: Any) -> Any:
-    """n, n - 1, ... 1 in the precision of `x`."""
+    """Return n, n - 1, ... 1 in the precision of `x`."""
     real = (
         np.dtype(f"float{4 * x.aval.dtype.itemsize}") if x.aval.dtype.kind == "c" else x.aval.dtype
     )
@@ -182,7 +183,10 @@ def _counted(n: Any, x: Any) -> Any:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """The derivative of a polynomial, taken `m` times.  As numpy.polyder.
+    """Differentiate a polynomial `m` times.
+
+    Raises TypeRule for a negative `m`, and for coefficients that are not a vector.  As
+    numpy.polyder.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polyder(np.array([1.0, 2.0, 3.0])).tolist()
@@ -198,14 +202,15 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The integral of a polynomial, taken `m` times.
+    """Integrate a polynomial `m` times.
 
     Args:
       p: coefficients.
-      m: how often.
+      m: number of integrations.
       k: constants of integration, the first one first: a number or a vector; zero by default.
 
-    As numpy.polyint.
+    Raises TypeRule for a negative `m`, and for coefficients that are not a vector.  As
+    numpy.polyint.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polyint(np.array([2.0, 2.0])).tolist()
@@ -223,12 +228,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial that has these zeros, or the eigenvalues of a matrix for zeros.
+    """Return the polynomial with these zeros, or with the eigenvalues of a matrix as zeros.
 
     Args:
       seq_of_zeros: a vector, or a square matrix.
 
-    Returns coefficients, the first of which is one.  As numpy.poly.
+    Returns coefficients, starting with one.  As numpy.poly.
 
     >>> import numpy as np, plait
     >>> plait.numpy.poly(np.array([1.0, -1.0])).tolist()
@@ -243,7 +248,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 def _float_of(x: Any) -> Any:
-    """The dtype of an array, if it is one of floats; else the default float."""
+    """Return the dtype of an array if it is a float dtype, else the default float."""
     return x.aval.dtype if x.aval.inexact else default_dtype(FLOATING)
 
 
@@ -256,15 +261,16 @@ def _from_zeros(zeros: Any) -> Any:
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The zeros of a polynomial: eigenvalues of its companion matrix.
+    """Return the zeros of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
       p: coefficients, the highest power first.
-      strip_zeros: whether coefficients that are zero are left out at both ends; the values decide
-        how many roots there are, so nothing can be traced.  If not, the first one must not be
-        zero: otherwise all roots are nan.
+      strip_zeros: whether zero coefficients are dropped at both ends.  Then the number of roots
+        depends on values, so `p` cannot be traced.  Otherwise the first coefficient must not be
+        zero: if it is, all roots are nan.
 
-    Returns a complex vector.  As numpy.roots.
+    Returns a complex vector.  Raises ConcretizationError if `strip_zeros` and `p` is traced.  As
+    numpy.roots.
 
     >>> import numpy as np, plait
     >>> sorted(plait.numpy.roots(np.array([1.0, -3.0, 2.0])).real.round(3).tolist())
@@ -307,17 +313,17 @@ def polyfit(
     w: Any = None,
     cov: Any = False,
 ) -> Any:
-    """The polynomial of degree `deg` that is nearest to points, in the sense of least squares.
+    """Fit a polynomial of degree `deg` to points by least squares.
 
     Args:
-      x: (m,), where.
-      y: (m,) or (m, k), the values.
+      x: (m,), positions of the points.
+      y: (m,) or (m, k), values of the points.
       deg: the degree.
       rcond: singular values of at most `rcond` times the greatest count as zero; by default m
         times the spacing of floats at one.
-      full: whether (coefficients, squared residuals, rank, singular values, rcond) are returned.
+      full: whether to return (coefficients, squared residuals, rank, singular values, rcond).
       w: (m,), weights of the values (not of their squares).
-      cov: whether (coefficients, their covariance) are returned; "unscaled": not scaled by the
+      cov: whether to return (coefficients, their covariance); "unscaled": not scaled by the
         residuals.
 
     Returns coefficients (deg + 1,) or (deg + 1, k), the highest power first.
@@ -387,7 +393,7 @@ def _window(host: np.ndarray) -> Any:
 
 
 def bartlett(M: int) -> Any:
-    """The triangular window with M points.  As numpy.bartlett.
+    """Return the triangular window with M points.  As numpy.bartlett.
 
     >>> import plait
     >>> plait.numpy.bartlett(3).tolist()
@@ -397,7 +403,7 @@ def bartlett(M: int) -> Any:
 
 
 def blackman(M: int) -> Any:
-    """The Blackman window with M points.  As numpy.blackman.
+    """Return the Blackman window with M points.  As numpy.blackman.
 
     >>> import plait
     >>> plait.numpy.blackman(4).shape
@@ -407,7 +413,7 @@ def blackman(M: int) -> Any:
 
 
 def hamming(M: int) -> Any:
-    """The Hamming window with M points.  As numpy.hamming.
+    """Return the Hamming window with M points.  As numpy.hamming.
 
     >>> import plait
     >>> plait.numpy.hamming(4).shape
@@ -417,7 +423,7 @@ def hamming(M: int) -> Any:
 
 
 def kaiser(M: int, beta: float) -> Any:
-    """The Kaiser window with M points and shape `beta`.  As numpy.kaiser.
+    """Return the Kaiser window with M points and shape `beta`.  As numpy.kaiser.
 
     >>> import plait
     >>> plait.numpy.kaiser(4, 1.5).shape
@@ -427,7 +433,7 @@ def kaiser(M: int, beta: float) -> Any:
 
 
 def hanning(M: int) -> Any:
-    """The Hann window with M points.  As numpy.hanning.
+    """Return the Hann window with M points.  As numpy.hanning.
 
     >>> import plait
     >>> plait.numpy.hanning(3).tolist()

@@ -1,7 +1,7 @@
-"""Sums, products, extremes, logic, means and running sums over axes; and the same without nans.
+"""Sums, products, extremes, logic, means and running sums over axes, and variants that skip nans.
 
-Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that is not there is an
-error.  Where there is nothing to choose from and no `initial`, that is one too.
+Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that the array lacks
+raises.  So does an extreme of no elements without `initial`.
 """
 
 from typing import Any
@@ -37,19 +37,19 @@ def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
-    """Sum of the elements over axes.
+    """Sum the elements over axes.
 
     Args:
       a: any shape and dtype.
       axis: None (all), an int, or a tuple of ints.
-      dtype: of the sum; by default booleans and narrow integers become the default integer.
+      dtype: dtype of the sum; by default booleans and narrow integers become the default integer.
       out: must be None.
-      keepdims: whether the axes stay, with size 1.
-      initial: what to start from.
-      where: which elements count; broadcasts with `a`.
+      keepdims: whether to keep the axes, with size 1.
+      initial: first summand.
+      where: mask of the elements that count; broadcasts with `a`.
       promote_integers: False: narrow integers stay narrow.
 
-    Raises AxisError for an axis that is not there.  As numpy.sum.
+    Raises AxisError for an axis that `a` lacks.  As numpy.sum.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sum(np.array([[1, 2], [3, 4]]), axis=0).tolist()
@@ -74,7 +74,7 @@ def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
 def _logic(
     reduce: Any, join: Any, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
 ) -> Any:
-    """Sums of booleans as booleans are whether any is True, products whether all are."""
+    """Reduce booleans to a boolean: a sum is whether any is True, a product whether all are."""
     out = reduce(a, axis, keepdims=keepdims, where=where)
     return out if initial is None else join(out, truth(initial))
 
@@ -84,7 +84,7 @@ def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None, promote_integers: bool = True,
 ) -> Any:  # fmt: skip
-    """Product of the elements over axes; arguments are those of `sum`.  As numpy.prod.
+    """Multiply the elements over axes; arguments are those of `sum`.  As numpy.prod.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.prod(np.array([2, 3, 4])))
@@ -102,17 +102,17 @@ def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """Greatest of the elements over axes; nan if there is one.
+    """Return the greatest of the elements over axes; nan if there is one.
 
     Args:
       a: any shape and dtype.
       axis: None (all), an int, or a tuple of ints.
       out: must be None.
-      keepdims: whether the axes stay, with size 1.
+      keepdims: whether to keep the axes, with size 1.
       initial: a further element.
-      where: which elements count; needs `initial`.
+      where: mask of the elements that count; needs `initial`.
 
-    Raises AxisError for an axis that is not there, or is empty.  As numpy.max.
+    Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.max.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.max(np.array([3, 9, 4])))
@@ -127,7 +127,7 @@ def min(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """Least of the elements over axes; arguments are those of `max`.  As numpy.min.
+    """Return the least of the elements over axes; arguments are those of `max`.  As numpy.min.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.min(np.array([3, 9, 4])))
@@ -144,7 +144,8 @@ amax, amin = max, min
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether any element over axes is not zero; arguments are those of `sum`.  As numpy.any.
+    """Return whether any element over axes is not zero; arguments are those of `sum`.  As
+    numpy.any.
 
     >>> import numpy as np, plait
     >>> plait.numpy.any(np.array([[True, False], [False, False]]), axis=1).tolist()
@@ -158,7 +159,7 @@ def any(
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
+    """Return whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
 
     >>> import numpy as np, plait
     >>> bool(plait.numpy.all(np.array([True, False])))
@@ -170,7 +171,7 @@ def all(
 
 @dispatched
 def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """How many elements over axes are not zero, as the default integer.
+    """Count the elements over axes that are not zero, as the default integer.
 
     As numpy.count_nonzero.
 
@@ -185,15 +186,15 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @dispatched
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """Where the greatest element is: the first if there are several; nan counts as greatest.
+    """Return the position of the greatest element: the first if there are several; nan is greatest.
 
     Args:
       a: real, any shape.
-      axis: along which axis; None: in the flattened array.
+      axis: axis to search; None searches the flattened array.
       out: must be None.
-      keepdims: whether the axis stays, with size 1.
+      keepdims: whether to keep the axis, with size 1.
 
-    Raises AxisError for an axis that is not there, or is empty.  As numpy.argmax.
+    Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.argmax.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.argmax(np.array([3, 9, 4])))
@@ -205,7 +206,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
 
 @dispatched
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """Where the least element is; arguments are those of `argmax`.  As numpy.argmin.
+    """Return the position of the least element; arguments are those of `argmax`.  As numpy.argmin.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.argmin(np.array([3, 9, 4])))
@@ -217,7 +218,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
 
 @dispatched
 def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The greatest less the least element over axes.  As numpy.ptp.
+    """Return the greatest less the least element over axes.  As numpy.ptp.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.ptp(np.array([3, 9, 4])))
@@ -235,7 +236,7 @@ def _mean(a: Any, where: Any, /, **how: Any) -> Any:
 
 
 def _static_axis(axis: Any) -> Any:
-    """Something hashable; what is no axis is refused where axes are counted."""
+    """Return the axis as a hashable value; invalid axes are refused where axes are counted."""
     if isinstance(axis, list | tuple):
         return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
     if getattr(axis, "ndim", 0):
@@ -248,17 +249,17 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """Arithmetic mean over axes; nan of nothing.
+    """Return the arithmetic mean over axes; nan of no elements.
 
     Args:
       a: any shape; integers and booleans become the default float.
       axis: None (all), an int, or a tuple of ints.
-      dtype: of the result.
+      dtype: dtype of the result.
       out: must be None.
-      keepdims: whether the axes stay, with size 1.
-      where: which elements count; broadcasts with `a`.
+      keepdims: whether to keep the axes, with size 1.
+      where: mask of the elements that count; broadcasts with `a`.
 
-    As numpy.mean.
+    Raises AxisError for an axis that `a` lacks.  As numpy.mean.
 
     >>> import numpy as np, plait
     >>> plait.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
@@ -270,7 +271,7 @@ def mean(
 
 
 def _less(ddof: Any, correction: Any) -> Any:
-    """What is subtracted from the number of elements, by either of its names."""
+    """Return the number to subtract from the number of elements, given by either of its names."""
     if correction is None:
         return ddof
     if ddof.__class__ is not int or ddof != 0:
@@ -282,7 +283,7 @@ def _less(ddof: Any, correction: Any) -> Any:
 
 
 def _float_dtype(x: Any, dtype: Any) -> np.dtype:
-    """The dtype a mean is computed in: single precision at least."""
+    """Return the dtype to compute a mean in: single precision at least."""
     have = dtype_of(dtype) if dtype is not None else x.aval.dtype
     if category(have) not in (FLOATING, COMPLEX):
         return default_dtype(FLOATING)
@@ -300,7 +301,8 @@ def _var(
     if mean is None:
         mean = reduction.mean(x, axis, keepdims=True, where=where)
     rest = el.sub(x, mean)
-    if where is not None:  # what does not count has no derivative either, be it nan
+    # Elements outside of the mask must have no derivative, even if it were nan.
+    if where is not None:
         rest = el.select(where, rest, 0)
     squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
     total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
@@ -316,18 +318,19 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """Variance over axes: the mean of |a - mean| ** 2.
+    """Return the variance over axes: the mean of |a - mean| ** 2.
 
     Args:
       a: any shape; integers and booleans become the default float.
       axis: None (all), an int, or a tuple of ints.
-      dtype: of the result; floats narrower than float32 are computed in float32 all the same.
+      dtype: dtype of the result; floats narrower than float32 are still computed in float32.
       out: must be None.
-      ddof: what is subtracted from the number of elements; `correction` is another name for it.
-      keepdims: whether the axes stay, with size 1.
-      where: which elements count; broadcasts with `a`.
-      mean: the mean with the axes kept, if it is known.
+      ddof: subtracted from the number of elements; `correction` is another name for it.
+      keepdims: whether to keep the axes, with size 1.
+      where: mask of the elements that count; broadcasts with `a`.
+      mean: the mean with the axes kept, if already computed.
 
+    Raises AxisError for an axis that `a` lacks, TypeRule if both `ddof` and `correction` are given.
     As numpy.var.
 
     >>> import numpy as np, plait
@@ -346,7 +349,7 @@ def std(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """Standard deviation over axes: the root of `var`, whose arguments it takes.
+    """Return the standard deviation over axes: the root of `var`, whose arguments it takes.
 
     As numpy.std.
 
@@ -358,24 +361,24 @@ def std(
     result = asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
     if category(result) != FLOATING or result.itemsize >= 4:
         return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
-    # A deviation may be a float16 where its square is not.
+    # The deviation may fit in a float16 where its square does not.
     return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
 
 
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
-    """Weighted mean over axes.
+    """Return the weighted mean over axes.
 
     Args:
       a: any shape.
       axis: None (all), an int, or a tuple of ints.
-      weights: of `a`'s shape, or of the sizes of the axes, in their order; none is the plain
+      weights: of `a`'s shape, or of the sizes of the axes, in their order; None gives the plain
         mean.
       returned: whether to return (mean, sum of weights).
-      keepdims: whether the axes stay, with size 1.
+      keepdims: whether to keep the axes, with size 1.
 
-    As numpy.average.
+    Raises TypeRule for weights of another shape.  As numpy.average.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
@@ -416,11 +419,11 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
     return (out, total) if returned else out
 
 
-# ---- without nans --------------------------------------------------------------------------
+# ---- skipping nans ---------------------------------------------------------------------------
 
 
 def _instead(a: Any, number: Any) -> Any:
-    """With `number(dtype)` instead of nans."""
+    """Replace nans by `number(dtype)`."""
     x = value(a)
     if not x.aval.inexact:
         return x
@@ -436,7 +439,7 @@ def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None,
 ) -> Any:  # fmt: skip
-    """`sum`, nans counting as zero.  As numpy.nansum.
+    """Return `sum`, counting nans as zero.  As numpy.nansum.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
@@ -449,7 +452,7 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     initial: Any = None, where: Any = None,
 ) -> Any:  # fmt: skip
-    """`prod`, nans counting as one.  As numpy.nanprod.
+    """Return `prod`, counting nans as one.  As numpy.nanprod.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
@@ -472,7 +475,7 @@ def nanmax(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`max` of what is not nan; nan if there is nothing else.  As numpy.nanmax.
+    """Return `max` without nans; nan if all are nan.  As numpy.nanmax.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
@@ -488,7 +491,7 @@ def nanmin(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`min` of what is not nan; nan if there is nothing else.  As numpy.nanmin.
+    """Return `min` without nans; nan if all are nan.  As numpy.nanmin.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
@@ -504,7 +507,7 @@ def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
     position = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
     if not x.aval.inexact:
         return position
-    # among infinities that stand for nans, the position of a real one counts
+    # Nans are replaced by infinities, so a real infinity must win over these.
     real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is argreduction.argmax
              else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
              keepdims=bool(keepdims))  # fmt: skip
@@ -517,9 +520,9 @@ def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """Where the greatest element is that is not nan; -1 if there is none.
+    """Return the position of the greatest element that is not nan; -1 if all are nan.
 
-    As numpy.nanargmax, which raises for nans only.
+    As numpy.nanargmax, which raises if all are nan.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
@@ -530,9 +533,9 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
-    """Where the least element is that is not nan; -1 if there is none.
+    """Return the position of the least element that is not nan; -1 if all are nan.
 
-    As numpy.nanargmin, which raises for nans only.
+    As numpy.nanargmin, which raises if all are nan.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
@@ -543,7 +546,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
 
 
 def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
-    """Refuse a dtype that has no nan, which these return where there is no number."""
+    """Refuse a dtype without nan, which is the result where no number remains."""
     if dtype is not None and x.aval.inexact:
         inexact_dtype(name, dtype)
 
@@ -558,7 +561,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    """`mean` of what is not nan.  As numpy.nanmean.
+    """Return `mean` without nans.  As numpy.nanmean.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
@@ -573,7 +576,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """`var` of what is not nan; nan if there are no more than `ddof`.  As numpy.nanvar.
+    """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
@@ -594,7 +597,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
 ) -> Any:  # fmt: skip
-    """The root of `nanvar`.  As numpy.nanstd.
+    """Return the root of `nanvar`.  As numpy.nanstd.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
@@ -610,12 +613,13 @@ def nanstd(
 
 @dispatched
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Running sum along an axis; of the flattened array if it is None.
+    """Return running sums along an axis; None flattens the array first.
 
     Args:
       a: any shape and dtype.
       axis: an int, or None.
-      dtype: of the result; by default booleans and narrow integers become the default integer.
+      dtype: dtype of the result; by default booleans and narrow integers become the default
+        integer.
       out: must be None.
 
     As numpy.cumsum.
@@ -630,7 +634,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 @dispatched
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Running product; arguments are those of `cumsum`.  As numpy.cumprod.
+    """Return running products; arguments are those of `cumsum`.  As numpy.cumprod.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumprod(np.array([1, 2, 3])).tolist()
@@ -642,13 +646,13 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
     dtype = None if dtype is None else asked_dtype(dtype)
-    if dtype == BOOL:  # whether any so far is True, or all are
+    if dtype == BOOL:  # running `any` for sums, `all` for products
         return truth(cumulate(truth(a), axis, np.int32))
     return cumulate(a, axis, dtype)
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumsum`, nans counting as zero.  As numpy.nancumsum.
+    """Return `cumsum`, counting nans as zero.  As numpy.nancumsum.
 
     >>> import numpy as np, plait
     >>> plait.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
@@ -658,7 +662,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """`cumprod`, nans counting as one.  As numpy.nancumprod.
+    """Return `cumprod`, counting nans as one.  As numpy.nancumprod.
 
     >>> import numpy as np, plait
     >>> plait.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()
@@ -682,7 +686,9 @@ def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bo
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running sum along an axis, from 0 if `include_initial`.  As numpy.cumulative_sum.
+    """Return running sums along an axis, from 0 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_sum.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
@@ -694,7 +700,9 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running product along an axis, from 1 if `include_initial`.  As numpy.cumulative_prod.
+    """Return running products along an axis, from 1 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_prod.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()

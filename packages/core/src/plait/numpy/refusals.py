@@ -1,11 +1,11 @@
-"""What Python and numpy say against arguments, said as errors of Plait.
+"""Conversion of exceptions of Python and numpy about arguments into errors of Plait.
 
-Functions here rely on Python to refuse what is no integer, no sequence, no array of numbers, as
-numpy's own do; at the border such an exception gets the line of the user's file, and how the
-function is called.
+As in numpy, functions here rely on Python to refuse values that are not integers, sequences or
+arrays of numbers.  At the package's border such an exception gets the user's line and the call's
+signature.
 
-Invariant: exceptions of the user's own functions pass unchanged; the class of what is raised is
-also that of what was said.
+Invariant: exceptions of the user's own functions pass unchanged; the error raised is also an
+instance of the original exception's class.
 """
 
 import functools
@@ -26,7 +26,7 @@ _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
 
 
 def _of_user(error: BaseException) -> bool:
-    """Whether a function of the user's was running."""
+    """Return whether a function of the user was running."""
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -48,7 +48,7 @@ def _told(f: Callable, error: Exception) -> PlaitError:
 
 
 def explained(f: Callable) -> Callable:
-    """Decorator: what Python and numpy say against arguments is said in three parts."""
+    """Rewrite exceptions of Python and numpy about arguments in three parts (a decorator)."""
 
     lies = f.__name__ in _LAID_OUT
 
@@ -66,6 +66,7 @@ def explained(f: Callable) -> Callable:
                 if _of_user(error):
                     raise
                 told = _told(f, error)
+            # Raised outside of the handler, the error does not carry the original as its context.
             raise told
         except BaseException as error:
             leaving(error)
@@ -79,11 +80,12 @@ _LAID_OUT = frozenset(
 ) | {"tensordot"}
 """Functions that have `out_sharding`, besides those that make arrays."""
 _THIN = ("plait._api.surfaces", "plait.numpy.masking")
-"""Modules that make functions of one primitive, which refuse by themselves what is no array."""
+"""Modules of functions of one primitive, which refuse by themselves operands that are not
+arrays."""
 
 
 def explain(namespace: dict[str, Any]) -> None:
-    """Decorates the public functions of a module (its `globals()`); aliases stay the same one."""
+    """Decorate the public functions of a module (its `globals()`); aliases stay one function."""
     made: dict[Callable, Callable] = {}
     for name in namespace["__all__"]:
         f = namespace[name]

@@ -1,6 +1,6 @@
-"""Repeating elements, inserting and deleting them.
+"""Repetition, insertion and deletion of elements.
 
-Invariant: how many elements a result has does not depend on values that are traced.
+Invariant: the number of elements of a result does not depend on traced values.
 """
 
 import builtins
@@ -23,7 +23,7 @@ from .manipulation import fixed_size, ravel, reshape
 
 
 def tile(A: Any, reps: Any) -> Any:
-    """The whole array repeated along each axis.
+    """Repeat the whole array along each axis.
 
     Args:
       A: an array.
@@ -48,16 +48,17 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Any:
-    """Each element repeated.
+    """Repeat each element.
 
     Args:
       a: an array.
-      repeats: how often: a number, or one for each element along the axis.
-      axis: which; None: the flattened array.
-      total_repeat_length: the size of the result; needed if `repeats` is traced.  What is missing
-        repeats the last element, what is too much is cut off.
+      repeats: number of repetitions: one for all, or one for each element along the axis.
+      axis: axis to repeat along; None repeats the flattened array.
+      total_repeat_length: the size of the result; needed if `repeats` is traced.  The result is cut
+        off at this size, or filled up with the last element.
 
-    As numpy.repeat.
+    Raises ConcretizationError if `repeats` is traced and `total_repeat_length` is not given.  As
+    numpy.repeat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.repeat(np.array([7, 8]), np.array([1, 3])).tolist()
@@ -91,7 +92,7 @@ def repeat(
 
 
 def _counted_out(repeats: Any) -> Any:
-    """How often, where no size of several is known by name."""
+    """Return the repetitions as Python integers, if no size among several is symbolic."""
     if not isinstance(repeats, list | tuple) or not is_symbolic(repeats):
         return repeats
     if len(repeats) > 1:
@@ -113,14 +114,14 @@ def _repeated(x: Any, times: Any, axis: int) -> Any:
 
 
 def _sources(repeats: Any, n: int, total: int) -> Any:
-    """Which element each position of the result comes from: how many ends lie at or before it."""
+    """Return the source of each position of the result: the number of ends at or before it."""
     ends = sh.broadcast_to(repeats, (n,)).cumsum()
     positions = sh.iota(ends.aval.dtype, (total, n), 0)
     return sh.convert(el.le(sh.reshape(ends, (1, n)), positions), np.int32).sum(1)
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """Another shape, filled with the elements again and again.
+    """Reshape an array, repeating its elements until the new shape is full.
 
     a: any shape and dtype; new_shape: ints.  Raises TypeRule for negative ones.  As numpy.resize.
 
@@ -168,15 +169,17 @@ def _fixed_positions(what: str, obj: Any, n: int) -> np.ndarray:
 def delete(
     arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
 ) -> Any:
-    """Without the elements at given positions.
+    """Remove the elements at given positions.
 
     Args:
       arr: any shape and dtype.
       obj: an int, several, a slice or a mask.
-      axis: which; None: of the flattened array.
-      assume_unique_indices: a promise that no position occurs twice, with which they may be traced.
+      axis: axis to delete along; None deletes from the flattened array.
+      assume_unique_indices: a promise that no position occurs twice, which permits traced
+        positions.
 
-    As numpy.delete.
+    Raises ConcretizationError for several traced positions without `assume_unique_indices`.  As
+    numpy.delete.
 
     >>> import plait
     >>> plait.numpy.delete(plait.numpy.arange(4), 1).tolist()
@@ -195,7 +198,7 @@ def delete(
 
 
 def _others(positions: Any, n: int) -> Any:
-    """The numbers below `n` that are not among so many different ones, which are being traced."""
+    """Return the numbers below `n` outside of `positions`, which are traced and distinct."""
     flat = sh.reshape(positions, (positions.aval.size,))
     gone = sh.fill(False, Aval((n,), BOOL)).at[flat].set(True)
     order = el.select(gone, n, el.sub(el.not_(gone).astype(np.int32).cumsum(), 1))
@@ -204,7 +207,10 @@ def _others(positions: Any, n: int) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """With `values` before given positions: an int, several, or a slice.  As numpy.insert.
+    """Insert `values` before given positions: an int, several, or a slice.
+
+    Raises AxisError for positions out of range, ConcretizationError for traced ones.  As
+    numpy.insert.
 
     >>> import numpy as np, plait
     >>> plait.numpy.insert(np.array([1, 2, 3]), 1, 9).tolist()
@@ -216,7 +222,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     at = normal_axis(axis, x.aval.ndim)
     n = fixed_size(x, at)
     positions = _fixed_positions("insert", obj, n)
-    if not positions.ndim and v.aval.ndim:  # as numpy: the values' first axis goes to the axis
+    if not positions.ndim and v.aval.ndim:  # as in numpy, the values' first axis goes to the axis
         v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim else v
     count = positions.size
     if positions.size == 1 and v.aval.ndim == x.aval.ndim:
@@ -231,10 +237,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """Without leading ("f") and trailing ("b") zeros along axes (None: all); the values must be
-    known.
+    """Remove leading ("f") and trailing ("b") zeros along axes (None: all), of known values.
 
-    As numpy.trim_zeros.
+    Raises ConcretizationError for traced values.  As numpy.trim_zeros.
 
     >>> import numpy as np, plait
     >>> plait.numpy.trim_zeros(np.array([0, 1, 2, 0])).tolist()

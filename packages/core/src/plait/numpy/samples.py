@@ -1,6 +1,6 @@
-"""Calls that docstrings show, of functions that are made from tables.
+"""Example calls for the docstrings of functions that are made from tables.
 
-Invariant: what is shown is what the call gives; a test runs every one of them.
+Invariant: each example shows the result of its call; a test runs every one of them.
 """
 
 _CALLS = {
@@ -55,6 +55,6 @@ _CALLS = {
 
 
 def shown(name: str) -> str:
-    """The end of a docstring: a call of `plait.numpy`'s function of that name."""
+    """Return the end of a docstring: an example call of `plait.numpy`'s function of that name."""
     arguments, result = _CALLS[name]
     return f"\n\n>>> import plait\n>>> plait.numpy.{name}({arguments}).item()\n{result}"

@@ -1,4 +1,4 @@
-"""Places in sorted arrays, and interpolation between them.
+"""Positions in sorted arrays, and interpolation between them.
 
 Invariant: nans come after all numbers, as `sort` puts them.
 """
@@ -32,22 +32,23 @@ from .._types.dims import max_dim
 from .logic import isnan
 
 _FEW = 32
-"""Among so few elements counting all that are less costs no more than halving."""
+"""Up to this size, counting all lesser elements costs no more than halving."""
 
 
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "default"
 ) -> Any:
-    """Where elements would be inserted into a sorted vector so that it stays sorted.
+    """Return the positions at which to insert elements into a sorted vector to keep it sorted.
 
     Args:
       a: a sorted vector.
-      v: what is looked for, any shape.
+      v: elements to insert, any shape.
       side: "left", before equal elements, or "right", after them.
-      sorter: what sorts `a`, if it is not sorted.
-      method: "compare_all" counts all that are less; "scan" halves; by default the cheaper one.
+      sorter: indices that sort `a`, if it is not sorted.
+      method: "compare_all" counts all lesser elements; "scan" halves; by default the cheaper one.
 
-    Returns integers of v's shape.  As numpy.searchsorted.
+    Returns integers of v's shape.  Raises TypeRule for another `side` or `method`, and if `a` is
+    not a vector.  As numpy.searchsorted.
 
     >>> import numpy as np, plait
     >>> plait.numpy.searchsorted(np.array([1, 2, 2, 3]), 2).item()
@@ -95,7 +96,7 @@ def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
 
 
 def _before(a: Any, v: Any, right: bool) -> Any:
-    """Whether an element of `a` comes before the position of `v`."""
+    """Return whether elements of `a` come before the position of `v`."""
     before = (el.le if right else el.lt)(a, v)
     if not a.aval.inexact:
         return before
@@ -116,15 +117,16 @@ def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin each element falls into; 0 is before the first edge.
+    """Return the number of the bin of each element; 0 is before the first edge.
 
     Args:
       x: real, any shape.
       bins: edges, ascending or descending.
       right: whether a bin holds its right edge instead of its left one.
-      method: accepted for likeness.
+      method: accepted for compatibility.
 
-    As numpy.digitize.
+    Raises TypeRule unless `bins` is a vector; known edges must ascend or descend.  As
+    numpy.digitize.
 
     >>> import numpy as np, plait
     >>> plait.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
@@ -153,6 +155,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) 
     i = el.clamp(1, searchsorted(xp, x, "right"), max_dim(n - 1, 1))
     x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
     width = el.sub(x1, x0)
+    # Equal positions would divide by zero, also in derivatives.
     flat = el.eq(width, 0)
     part = el.div(el.sub(x, x0), el.select(flat, 1, width))
     out = el.select(flat, f0, el.add(f0, el.mul(part, el.sub(f1, f0))))
@@ -163,7 +166,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) 
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
-    """The points of one period, in order, with a neighbour at each end."""
+    """Return the points of one period, in order, with a neighbour at each end."""
     x, xp = el.modulo(x, period), el.modulo(xp, period)
     order = argsort(xp)
     xp, fp = take(xp, order), take(fp, order)
@@ -174,16 +177,17 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
-    """Linear interpolation.
+    """Interpolate linearly between points.
 
     Args:
-      x: where, any shape.
+      x: positions to evaluate at, any shape.
       xp: positions of the data, ascending.
-      fp: the data there, real or complex.
-      left, right: the results before and after all positions; by default the data at the ends.
-      period: of the positions; then they need not be ascending, and there are no ends.
+      fp: values at `xp`, real or complex.
+      left, right: results before and after all positions; by default the data at the ends.
+      period: period of the positions; they need not ascend then, and `left` and `right` are
+        ignored.
 
-    As numpy.interp.
+    Raises TypeRule unless `xp` and `fp` are vectors of one size, at least 1.  As numpy.interp.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.interp(1.5, np.array([1.0, 2.0]), np.array([10.0, 20.0])))
@@ -203,14 +207,14 @@ def interp(
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:
-    """With the element at `kth` where sorting puts it, lesser ones before, greater ones after.
+    """Put the element at `kth` at its sorted position, lesser ones before, greater ones after.
 
     Args:
       a: one axis at least.
       kth: a position, or several; all elements are sorted, which is right for every position.
-      axis: along which; None: of the flattened array.
+      axis: axis to partition along; None partitions the flattened array.
 
-    Raises AxisError for a position that is not there.  As numpy.partition.
+    Raises AxisError for a position out of range.  As numpy.partition.
 
     >>> import numpy as np, plait
     >>> plait.numpy.partition(np.array([3, 1, 2]), 1).tolist()
@@ -233,7 +237,7 @@ def _check_kth(kth: Any, x: Any, axis: Any) -> None:
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """The order that makes a `partition`, whose arguments it takes.  As numpy.argpartition.
+    """Return the indices that make a `partition`, whose arguments it takes.  As numpy.argpartition.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argpartition(np.array([3, 1, 2]), 1).tolist()

@@ -1,7 +1,7 @@
-"""Choosing elements: by conditions, by number, and where something is not zero.
+"""Selection of elements: by conditions, by index, and by being nonzero.
 
-Invariant: shapes never depend on values that are traced: such functions take `size`, and fill
-what is missing.
+Invariant: shapes never depend on traced values: functions whose result would take `size`, and pad
+with a fill value.
 """
 
 import builtins
@@ -51,15 +51,16 @@ def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """`x` where the condition holds, else `y`; without them, the positions where it holds.
+    """Return `x` where the condition holds, else `y`; without them, the positions where it holds.
 
     Args:
-      condition: booleans, or numbers that count as true if they are not zero.
-      x, y: what to choose from; shapes broadcast, dtypes are promoted.
+      condition: booleans, or numbers, which count as true unless zero.
+      x, y: arrays to select from; shapes broadcast, dtypes are promoted.
       size, fill_value: see `nonzero`.
 
-    Derivatives flow to what was chosen; a nan in the derivative of the other still comes through,
-    so make the unchosen branch safe too.  As numpy.where.
+    Derivatives flow to the selected operand.  A nan in the derivative of the other one still comes
+    through, so make the other branch finite too.  Raises TypeRule if only one of `x` and `y` is
+    given.  As numpy.where.
 
     >>> import numpy as np, plait
     >>> plait.numpy.where(np.array([True, False]), 1, 2).tolist()
@@ -73,14 +74,14 @@ def where(
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """The choice of the first condition that holds, else `default`.
+    """Return the choice of the first condition that holds, else `default`.
 
     Args:
       condlist: booleans.
       choicelist: as many arrays; shapes broadcast, dtypes are promoted.
-      default: where no condition holds.
+      default: value where no condition holds.
 
-    As numpy.select.
+    Raises TypeRule if there are not as many choices as conditions.  As numpy.select.
 
     >>> import numpy as np, plait
     >>> plait.numpy.select([np.array([True, False])], [np.array([1, 2])], 9).tolist()
@@ -98,13 +99,14 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Functions of `x`, each where its condition holds; of several the last counts.
+    """Apply functions to `x`, each where its condition holds; the last such condition wins.
 
     Args:
       x: an array.
       condlist: booleans of its shape.
-      funclist: functions (or numbers), and one more for where no condition holds (else zero).
-      args, kw: passed to the functions.
+      funclist: functions (or numbers), and one more for positions where no condition holds (else
+        zero).
+      args, kw: further arguments of the functions.
 
     All functions are evaluated everywhere.  As numpy.piecewise.
 
@@ -140,15 +142,16 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Element i of choice number `a[i]`.
+    """Return element i of choice number `a[i]`.
 
     Args:
       a: integers.
       choices: arrays; shapes broadcast, dtypes are promoted.
       out: must be None.
-      mode: "clip" or "wrap" for numbers outside; "raise" only for known `a`.
+      mode: "clip" or "wrap" for numbers outside; "raise" requires a known `a`.
 
-    As numpy.choose.
+    Raises TypeRule for known numbers outside with "raise", and without choices; ConcretizationError
+    for traced ones.  As numpy.choose.
 
     >>> import numpy as np, plait
     >>> plait.numpy.choose(np.array([1, 0]), (np.array([1, 2]), np.array([3, 4]))).tolist()
@@ -182,26 +185,26 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     return materialise_at_ground(broadcast_to(picked, target))
 
 
-# ---- by number -----------------------------------------------------------------------------
+# ---- by index ------------------------------------------------------------------------------
 
 
 def take(
     a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
     unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """Elements along an axis, by number.
+    """Return elements along an axis, by index.
 
     Args:
       a: an array.
       indices: integers, any shape; negative ones count from the end.
-      axis: which; None: of the flattened array.
+      axis: axis to take from; None takes from the flattened array.
       out: must be None.
-      mode: what is read outside: "fill" (the default: `fill_value`, or nan, or the least or
+      mode: the value of indices outside: "fill" (the default: `fill_value`, or nan, or the least or
         greatest integer), "clip" or "wrap".
       unique_indices, indices_are_sorted: promises, which make it faster.
-      fill_value: what "fill" reads.
+      fill_value: value for "fill".
 
-    As numpy.take, which raises for what is outside.
+    As numpy.take, which raises for indices outside.
 
     >>> import numpy as np, plait
     >>> plait.numpy.take(np.array([5, 6, 7]), np.array([2, 0])).tolist()
@@ -215,14 +218,14 @@ def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None,
     fill_value: Any = None, *, wrap_negative_indices: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Elements along an axis, by numbers that differ from position to position.
+    """Return elements along an axis, by indices that differ from position to position.
 
     Args:
       arr: an array.
-      indices: integers, with as many axes; sizes broadcast but along the axis.
-      axis: which; None: of the flattened array.
-      mode, fill_value: as `take`.
-      wrap_negative_indices: whether negative ones count from the end, which they do; False: they
+      indices: integers, with as many axes; sizes broadcast, except along the axis.
+      axis: axis to take from; None takes from the flattened array.
+      mode, fill_value: as in `take`.
+      wrap_negative_indices: whether negative indices count from the end (the default); False: they
         are outside.
 
     As numpy.take_along_axis.
@@ -242,15 +245,16 @@ def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = False, *,
     mode: str | None = None,
 ) -> Any:  # fmt: skip
-    """`arr` with elements along an axis replaced: a new array; see `take_along_axis`.
+    """Return `arr` with elements along an axis replaced: a new array; see `take_along_axis`.
 
     Args:
-      arr, indices, axis: as `take_along_axis`.
+      arr, indices, axis: as in `take_along_axis`.
       values: broadcast with the indices.
       inplace: must be False.
-      mode: what is written outside: "drop" (the default) or "clip".
+      mode: treatment of indices outside: "drop" (the default) or "clip".
 
-    As numpy.put_along_axis.
+    Raises TypeRule unless `inplace` is False, and for indices with other numbers of axes.  As
+    numpy.put_along_axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.put_along_axis(np.arange(3), np.array([1]), 9, 0).tolist()
@@ -274,16 +278,16 @@ def put_along_axis(
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = False) -> Any:
-    """`a` with elements of the flattened array replaced: a new array.
+    """Return `a` with elements of the flattened array replaced: a new array.
 
     Args:
       a: an array.
       ind: integers.
-      v: what to write; repeated if there are fewer.
-      mode: what is written outside: "drop" (the default), "clip" or "wrap".
+      v: values to write; repeated if there are fewer.
+      mode: treatment of indices outside: "drop" (the default), "clip" or "wrap".
       inplace: must be False.
 
-    As numpy.put.
+    Raises TypeRule unless `inplace` is False, and for other modes.  As numpy.put.
 
     >>> import numpy as np, plait
     >>> plait.numpy.put(np.arange(3), 1, 9, inplace=False).tolist()
@@ -311,9 +315,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
-    """`arr` with the elements of `vals`, in turn, where the mask holds: a new array.
+    """Return `arr` with the elements of `vals`, in turn, where the mask holds: a new array.
 
-    As numpy.place.
+    Raises TypeRule unless `inplace` is False, and for a mask of another size.  As numpy.place.
 
     >>> import numpy as np, plait
     >>> plait.numpy.place(np.arange(3), np.arange(3) > 0, 9).tolist()
@@ -333,7 +337,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
 
 
 def _kept(name: str, new: Any, x: Any) -> None:
-    """Refuses to drop imaginary parts."""
+    """Refuse values whose imaginary parts would be dropped."""
     if new.aval.category == COMPLEX != x.aval.category:
         raise ArgumentError(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
 
@@ -343,7 +347,7 @@ def _not_in_place(inplace: bool) -> None:
         raise ArgumentError("arrays are never written to", fix="pass inplace=False, use the result")
 
 
-# ---- where something is not zero -----------------------------------------------------------
+# ---- nonzero elements ----------------------------------------------------------------------
 
 
 def _count(name: str, mask: Any, size: int | None) -> int:
@@ -359,20 +363,21 @@ def _count(name: str, mask: Any, size: int | None) -> int:
 
 
 def _mask(a: Any) -> Any:
-    """Whether elements are not zero: a numpy array if that is known, also while tracing."""
+    """Return whether elements are not zero, as a numpy array if known, even while tracing."""
     x = value(a)
     return truth(x) if isinstance(x, Tracer) else np.asarray(x).astype(bool)
 
 
 def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
-    """The positions of elements that are not zero: an array of indices for each axis.
+    """Return the positions of nonzero elements: an array of indices for each axis.
 
     Args:
       a: an array with one axis at least.
-      size: how many positions; needed if `a` is traced.  More are left out.
-      fill_value: the index (or a tuple of one for each axis) of missing positions; 0 by default.
+      size: number of positions; needed if `a` is traced.  Further ones are left out.
+      fill_value: the index (or a tuple of one for each axis) that fills up to `size`; 0 by default.
 
-    As numpy.nonzero.
+    Raises ConcretizationError if `a` is traced and `size` is not given, TypeRule for an array
+    without axes.  As numpy.nonzero.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.nonzero(np.array([0, 5, 7]))]
@@ -402,7 +407,7 @@ def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
         return tuple([broadcast_to(convert(f, kind), (size,)) for f in fills])
     flat = reshape(mask, (total,))
     order = el.sub(convert(flat, np.int32).cumsum(), 1)
-    # the positions beyond `size`, and those where nothing is, are dropped
+    # The positions beyond `size`, and those of zeros, are dropped.
     target = el.select(flat, order, size)
     start = broadcast_to(Literal(0, Aval((), kind)), (size,))
     positions = start.at[target].set(iota(kind, (total,)), mode="drop")
@@ -418,7 +423,7 @@ def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The positions of elements of the flattened array that are not zero; see `nonzero`.
+    """Return the positions of nonzero elements of the flattened array; see `nonzero`.
 
     As numpy.flatnonzero.
 
@@ -430,7 +435,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The positions of elements that are not zero, as rows; see `nonzero`.  As numpy.argwhere.
+    """Return the positions of nonzero elements, as rows; see `nonzero`.  As numpy.argwhere.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argwhere(np.array([0, 5, 7])).tolist()
@@ -448,17 +453,18 @@ def compress(
     condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
     fill_value: Any = 0, out: None = None,
 ) -> Any:  # fmt: skip
-    """The parts along an axis for which a vector of conditions holds.
+    """Return the parts along an axis for which a vector of conditions holds.
 
     Args:
       condition: a vector of booleans.
-      a: an array; flattened if there is no axis.
-      axis: which.
-      size: how many parts; needed if the condition is traced.
-      fill_value: of missing parts.
+      a: an array; flattened if `axis` is None.
+      axis: axis of the parts.
+      size: number of parts; needed if the condition is traced.
+      fill_value: fills up to `size`.
       out: must be None.
 
-    As numpy.compress.
+    Raises TypeRule for a condition that is not a vector, ConcretizationError if it is traced and
+    `size` is not given.  As numpy.compress.
 
     >>> import numpy as np, plait
     >>> plait.numpy.compress(np.array([True, False, True]), np.array([1, 2, 3])).tolist()
@@ -482,7 +488,7 @@ def compress(
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements for which a condition holds, as a vector; see `compress`.
+    """Return the elements for which a condition holds, as a vector; see `compress`.
 
     As numpy.extract.
 
@@ -503,9 +509,9 @@ def _no_negative(sizes: tuple) -> tuple:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple:
-    """Places in an array of a shape, from numbers in row-major order: one array for each axis.
+    """Convert row-major positions of a shape to indices: one array for each axis.
 
-    Negative numbers count from the end; those outside are moved inside.  As numpy.unravel_index.
+    Negative positions count from the end; those outside are clamped.  As numpy.unravel_index.
 
     >>> import plait
     >>> [int(i) for i in plait.numpy.unravel_index(6, (3, 4))]
@@ -525,16 +531,17 @@ def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Numbers of positions, from an index for each axis.
+    """Convert indices, one array for each axis, to positions in the flattened array.
 
     Args:
       multi_index: an array of integers for each axis.
       dims: the shape.
-      mode: "clip" or "wrap" for positions outside; "raise" only for known indices.
+      mode: "clip" or "wrap" for indices outside; "raise" requires known indices.
       order: "C", row-major, or "F".
-      dtype: of the result; by default that of the indices together.
+      dtype: dtype of the result; by default the promoted dtype of the indices.
 
-    As numpy.ravel_multi_index.
+    Raises TypeRule for known indices outside with "raise", ConcretizationError for traced ones.  As
+    numpy.ravel_multi_index.
 
     >>> import plait
     >>> int(plait.numpy.ravel_multi_index((1, 2), (3, 4)))
@@ -568,7 +575,9 @@ def ravel_multi_index(
 
 
 def ix_(*args: Any) -> tuple:
-    """Vectors as indices of a grid: each along an axis of its own.  As numpy.ix_.
+    """Turn vectors into indices of a grid: each along an axis of its own.
+
+    Raises TypeRule for arrays that are not vectors.  As numpy.ix_.
 
     >>> import numpy as np, plait
     >>> [i.shape for i in plait.numpy.ix_(np.arange(2), np.arange(3))]

@@ -1,8 +1,8 @@
 """Arrays as sets: distinct elements, membership, unions, differences.
 
-Invariant: the number of distinct elements depends on values: it is taken from known ones, or
-given as `size`; then what is missing repeats `fill_value` (by default the least element) and what
-is too much is left out.
+Invariant: the number of distinct elements depends on values, so it is computed from known arrays or
+given as `size`.  Then `fill_value` fills up to `size`, by default the least element, or 0 for
+intersections and differences; further elements are left out.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ from .search import searchsorted
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -46,14 +46,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
@@ -64,7 +64,7 @@ class UniqueInverse(NamedTuple):
 
 @fused
 def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
-    """(order that sorts rows, whether a sorted row differs from the one before it)."""
+    """Return (order that sorts rows, whether a sorted row differs from the one before it)."""
     n = x.aval.shape[0]
     columns = [x[:, i] for i in range(x.aval.shape[1])]
     positions = iota(dtype_for_indices(n), (n,))
@@ -81,7 +81,7 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
 
 @fused(numbers=("fill_value",))
 def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tuple:
-    """(rows, where they first occur, number of each row, how often they occur)."""
+    """Return (rows, their first positions, number of each row, how often each occurs)."""
     n, kind = x.aval.shape[0], order.aval.dtype
     number = el.sub(convert(new, kind).cumsum(), 1)
     zero = fill(0, Aval((size,), kind))
@@ -108,20 +108,21 @@ def unique(
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
     size: int | None = None, fill_value: Any = None, sorted: bool = True,
 ) -> Any:  # fmt: skip
-    """The distinct elements, in order.
+    """Return the distinct elements, in order.
 
     Args:
       ar: an array; complex numbers are ordered by real part first.
-      return_index: also where each first occurs.
-      return_inverse: also the number of each element among the distinct ones.
-      return_counts: also how often each occurs.
-      axis: distinct parts along an axis; None: elements of the flattened array.
+      return_index: whether to return the first position of each, too.
+      return_inverse: whether to return the number of each element among the distinct ones, too.
+      return_counts: whether to return how often each occurs, too.
+      axis: axis whose parts are compared; None compares elements of the flattened array.
       equal_nan: whether all nans are one element.
-      size: how many; needed if `ar` is traced.
-      fill_value: of missing ones; the least element by default.
-      sorted: accepted for likeness; they always are.
+      size: number of distinct elements; needed if `ar` is traced.
+      fill_value: fills up to `size`; the least element by default.
+      sorted: accepted for compatibility; the result is always sorted.
 
-    Returns an array, or a tuple beginning with it.  As numpy.unique.
+    Returns an array, or a tuple beginning with it.  Raises ConcretizationError if `ar` is traced
+    and `size` is not given.  As numpy.unique.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique(np.array([3, 1, 3])).tolist()
@@ -154,7 +155,7 @@ def unique(
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements, nans being different; see `unique`.  As numpy.unique_values.
+    """Return the distinct elements, nans being distinct; see `unique`.  As numpy.unique_values.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_values(np.array([2, 1, 2])).tolist()
@@ -164,7 +165,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """(values, counts); see `unique`.  As numpy.unique_counts.
+    """Return (values, counts); see `unique`.  As numpy.unique_counts.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_counts(np.array([2, 1, 2])).counts.tolist()
@@ -175,7 +176,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """(values, inverse_indices); see `unique`.  As numpy.unique_inverse.
+    """Return (values, inverse_indices); see `unique`.  As numpy.unique_inverse.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_inverse(np.array([2, 1, 2])).inverse_indices.tolist()
@@ -186,7 +187,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """(values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
+    """Return (values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_all(np.array([2, 1, 2])).counts.tolist()
@@ -221,12 +222,12 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
     method: str = "auto",
 ) -> Any:  # fmt: skip
-    """Whether elements occur in another array (or, if `invert`, do not).
+    """Return whether elements occur in another array (or, if `invert`, do not).
 
     Args:
       element: any shape and dtype.
-      test_elements: what is looked in.
-      assume_unique, method: accepted for likeness.
+      test_elements: elements to compare with.
+      assume_unique, method: accepted for compatibility.
 
     Returns booleans of the shape of `element`.  As numpy.isin.
 
@@ -243,7 +244,7 @@ def _flat(x: Any) -> Any:
 
 
 def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> Any:
-    """The distinct elements for which `keep` holds."""
+    """Return the distinct elements for which `keep` holds."""
     if size is None:
         if isinstance(x, Tracer) or isinstance(keep, Tracer):
             raise ConcretizationError(
@@ -256,7 +257,7 @@ def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> 
 
 @fused(numbers=("fill_value",))
 def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
-    """Sorted, those kept first and each once."""
+    """Sort elements, with those kept first and once each."""
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
     n = rows.aval.shape[0]
     same = el.eq(rows[1:], rows[:-1])
@@ -268,7 +269,7 @@ def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of both, in order; see `unique`.  As numpy.union1d.
+    """Return the distinct elements of both, in order; see `unique`.  As numpy.union1d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.union1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
@@ -281,15 +282,16 @@ def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements that both have, in order.
+    """Return the distinct elements of the intersection, in order.
 
     Args:
       ar1, ar2: arrays, which are flattened.
-      assume_unique: accepted for likeness.
-      return_indices: also where they first occur in each; only without `size`.
+      assume_unique: accepted for compatibility.
+      return_indices: whether to return their first positions in each, too; only without `size`.
       size, fill_value: see `unique`; missing elements are 0 by default.
 
-    As numpy.intersect1d.
+    Raises ConcretizationError if operands are traced and `size` is not given, TypeRule if
+    `return_indices` and `size` are given.  As numpy.intersect1d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
@@ -312,7 +314,7 @@ def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements of the first that the second lacks, in order; see `intersect1d`.
+    """Return the distinct elements of the first that the second lacks, in order; see `intersect1d`.
 
     The result has the dtype of the first.  As numpy.setdiff1d.
 
@@ -328,7 +330,7 @@ def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
     fill_value: Any = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements that only one has, in order; see `intersect1d`.
+    """Return the distinct elements that occur in only one of both, in order; see `intersect1d`.
 
     As numpy.setxor1d.
 

@@ -1,7 +1,7 @@
-"""Joining arrays, and splitting them.
+"""Joining and splitting of arrays.
 
-Invariant: elements are moved and never computed with, but that those of several arrays are
-promoted; where an axis is split is fixed, whatever the values.
+Invariant: elements are moved and never computed with, except that several arrays are promoted to
+one dtype; the positions of splits never depend on traced values.
 """
 
 import builtins
@@ -31,7 +31,7 @@ from .masking import unwritten
 
 
 def _rows(arrays: Any, what: str) -> list:
-    """Several arrays, given in a sequence or as the rows of one."""
+    """Return several arrays, given in a sequence or as the rows of one."""
     if isinstance(arrays, Value | np.ndarray):
         arrays = value(arrays)
         if not arrays.aval.ndim:
@@ -48,12 +48,12 @@ def _recast(xs: list, dtype: Any) -> list:
 
 @dispatched
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """One after the other along an axis; flattened first if it is None.
+    """Join arrays along an axis; flatten them first if it is None.
 
     Args:
-      arrays: of one shape but for that axis; dtypes are promoted.
-      axis: which.
-      dtype: of the result.
+      arrays: equal shapes, except along that axis; dtypes are promoted.
+      axis: axis to join along.
+      dtype: dtype of the result.
 
     Raises TypeRule for sizes that do not fit.  As numpy.concatenate.
 
@@ -68,7 +68,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """One after the other along an axis.  As numpy.concat.
+    """Join arrays along an axis.  As numpy.concat.
 
     >>> import numpy as np, plait
     >>> plait.numpy.concat([np.array([1]), np.array([2, 3])]).tolist()
@@ -79,9 +79,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 @dispatched
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Along a new axis, at a position of the result.
+    """Join arrays along a new axis, at a position of the result.
 
-    arrays: of one shape; axis: the new one; out: must be None; dtype: of the result.  Raises
+    arrays: of one shape; axis: the new one; out: must be None; dtype: dtype of the result.  Raises
     TypeRule for different shapes.  As numpy.stack.
 
     >>> import numpy as np, plait
@@ -100,7 +100,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 @dispatched
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Rows one below the other; vectors are rows.  As numpy.vstack.
+    """Join arrays along the first axis; vectors are rows.  As numpy.vstack.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vstack([np.arange(2), np.arange(2)]).tolist()
@@ -111,7 +111,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 @dispatched
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Side by side: along the second axis, or the only one.  As numpy.hstack.
+    """Join arrays along the second axis, or the only one.  As numpy.hstack.
 
     >>> import numpy as np, plait
     >>> plait.numpy.hstack([np.array([1]), np.array([2, 3])]).tolist()
@@ -122,7 +122,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Behind each other: along the third axis.  As numpy.dstack.
+    """Join arrays along the third axis.  As numpy.dstack.
 
     >>> import numpy as np, plait
     >>> plait.numpy.dstack([np.ones(2), np.ones(2)]).shape
@@ -132,7 +132,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
 
 
 def column_stack(tup: Any) -> Any:
-    """Columns side by side; vectors are columns.  As numpy.column_stack.
+    """Join columns side by side; vectors are columns.  As numpy.column_stack.
 
     >>> import numpy as np, plait
     >>> plait.numpy.column_stack([np.arange(2), np.arange(2)]).tolist()
@@ -144,9 +144,9 @@ def column_stack(tup: Any) -> Any:
 
 
 def block(arrays: Any) -> Any:
-    """A matrix of nested lists of blocks: the innermost lists go along the last axis.
+    """Join nested lists of blocks: the innermost lists go along the last axis.
 
-    As numpy.block.
+    Raises TypeRule for lists of different depths.  As numpy.block.
 
     >>> import numpy as np, plait
     >>> plait.numpy.block([[np.eye(2), np.zeros((2, 1))]]).shape
@@ -167,7 +167,7 @@ def _depth(arrays: Any) -> int:
 
 
 def _block(arrays: Any, level: int, depth: int) -> tuple[Any, int]:
-    """(joined, number of axes it must have)."""
+    """Return (joined array, number of axes it must have)."""
     if level == depth:
         x = value(arrays)
         return x, builtins.max(x.aval.ndim, depth)
@@ -178,7 +178,7 @@ def _block(arrays: Any, level: int, depth: int) -> tuple[Any, int]:
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`values` after `arr`: both flattened, or along an axis.  As numpy.append.
+    """Append `values` to `arr`: both flattened, or along an axis.  As numpy.append.
 
     >>> import numpy as np, plait
     >>> plait.numpy.append(np.array([1, 2]), np.array([[3], [4]])).tolist()
@@ -191,7 +191,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 _MOST_PARTS = 2**20
-"""More than anybody wants, and than can be listed in a second."""
+"""Most parts of a split, far above any real use; more could not be listed in a second."""
 
 
 def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
@@ -236,7 +236,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
-    """Parts along an axis: so many equal ones, or those between given positions.
+    """Split along an axis: into equal parts, or at given positions.
 
     Raises TypeRule if the size does not divide.  As numpy.split.
 
@@ -248,7 +248,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
-    """The same; the first parts may be longer by one.  As numpy.array_split.
+    """Split as `split`; the first parts may be longer by one.
+
+    Raises ConcretizationError for traced positions.  As numpy.array_split.
 
     >>> import numpy as np, plait
     >>> [len(part) for part in plait.numpy.array_split(np.arange(5), 2)]
@@ -258,7 +260,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list:
-    """`split` along the first axis.  As numpy.vsplit.
+    """Split along the first axis; see `split`.  As numpy.vsplit.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.vsplit(np.ones((4, 1)), 2)]
@@ -276,7 +278,7 @@ def _has_axes(name: str, ary: Any, least: int) -> None:
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list:
-    """`split` along the second axis, or the only one.  As numpy.hsplit.
+    """Split along the second axis, or the only one; see `split`.  As numpy.hsplit.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.hsplit(np.ones((1, 4)), 2)]
@@ -286,7 +288,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list:
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list:
-    """`split` along the third axis.  As numpy.dsplit.
+    """Split along the third axis; see `split`.  As numpy.dsplit.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.dsplit(np.ones((1, 1, 4)), 2)]

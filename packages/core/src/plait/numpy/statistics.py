@@ -1,7 +1,7 @@
 """Order statistics, covariances, histograms and counts.
 
-Invariant: what depends on values has a shape that does not: the number of bins and the length of
-counts are fixed, or taken from values that are known.
+Invariant: shapes do not depend on traced values: the number of bins and the length of counts are
+fixed, or taken from known values.
 """
 
 import builtins
@@ -64,7 +64,8 @@ _CONTINUOUS = {
     "normal_unbiased": (3 / 8, 3 / 8),
     "interpolated_inverted_cdf": (0.0, 1.0),
 }
-"""alpha and beta of Hyndman and Fan, "Sample quantiles in statistical packages", 1996."""
+"""The parameters alpha and beta of Hyndman and Fan, "Sample quantiles in statistical packages",
+1996."""
 _DISCRETE = ("lower", "higher", "nearest", "midpoint", "inverted_cdf")
 
 
@@ -111,11 +112,11 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
     x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
     real = np.zeros(0, x.aval.dtype).real.dtype
-    if is_narrow(x.aval):  # whose numbers do not count the elements
+    if is_narrow(x.aval):  # a narrow dtype cannot count the elements
         real = np.dtype(np.float32)
     q = value(q)
     if q.aval.category == FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
-        real = q.aval.dtype  # as numpy: float32(0.1) of 5 is 0.5, and a little more in float64
+        real = q.aval.dtype  # as in numpy: float32(0.1) of 5 is 0.5, but slightly more in float64
     q = convert(q, real)
     shape = q.aval.shape
     q = broadcast_to(reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
@@ -132,7 +133,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
 
 
 def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
-    """Elements of sorted rows at fractions `q` of `count`."""
+    """Return elements of sorted rows at fractions `q` of `count`."""
     last = el.maximum(el.sub(count, 1), 0)
     if method == "inverted_cdf":
         position = el.sub(el.ceil(el.mul(q, count)), 1)
@@ -154,7 +155,7 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
         return at(el.round_even(position))
     part = 0.5 if method == "midpoint" else convert(el.sub(position, low), x.aval.dtype)
     a, b = at(low), at(high)
-    # where both are one infinity there is no difference
+    # Two equal infinities would differ by nan; their distance is zero.
     same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
     step = el.select(same, 0, el.sub(b, a))
     return el.add(a, el.mul(step, part))
@@ -164,22 +165,23 @@ def quantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """The values below which fractions of the elements lie; nan if there is one.
+    """Return the values below which fractions of the elements lie; nan if there is one.
 
     Args:
       a: real, any shape; integers become the default float.
       q: fractions between 0 and 1, any shape.
       axis: None (all), an int, or a tuple of ints.
       out: must be None.
-      overwrite_input: accepted for likeness.
-      method: how to go between elements: "linear", "lower", "higher", "nearest", "midpoint",
+      overwrite_input: accepted for compatibility.
+      method: interpolation between elements: "linear", "lower", "higher", "nearest", "midpoint",
         "inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased" or
         "interpolated_inverted_cdf".
-      keepdims: whether the axes stay, with size 1.
-      weights: how much each element counts, for the method "inverted_cdf": the shape of `a`, or
-        a vector along the axis.
+      keepdims: whether to keep the axes, with size 1.
+      weights: weight of each element, for the method "inverted_cdf": the shape of `a`, or a vector
+        along the axis.
 
-    Returns q's axes, then the axes left.  As numpy.quantile.
+    Returns q's axes, then the remaining axes.  Raises TypeRule for other methods, complex numbers,
+    known fractions outside of [0, 1], and axes without elements.  As numpy.quantile.
 
     >>> import plait
     >>> float(plait.numpy.quantile(plait.numpy.arange(5.0), 0.75))
@@ -193,7 +195,7 @@ def nanquantile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`quantile` of what is not nan.  As numpy.nanquantile.
+    """Return `quantile` without nans.  As numpy.nanquantile.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanquantile(np.array([1.0, np.nan, 9.0]), 0.5))
@@ -213,7 +215,7 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`quantile`, by percents.  As numpy.percentile.
+    """Return `quantile`, by percents.  As numpy.percentile.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.percentile(np.array([1.0, 2.0, 9.0]), 50))
@@ -227,7 +229,7 @@ def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """`percentile` of what is not nan.  As numpy.nanpercentile.
+    """Return `percentile` without nans.  As numpy.nanpercentile.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanpercentile(np.array([1.0, np.nan, 9.0]), 50))
@@ -241,7 +243,7 @@ def median(
     a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """The middle element over axes, or the mean of the two; nan if there is one.
+    """Return the middle element over axes, or the mean of the two; nan if there is one.
 
     Arguments are those of `quantile`.  As numpy.median.
 
@@ -256,7 +258,7 @@ def nanmedian(
     a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """`median` of what is not nan.  As numpy.nanmedian.
+    """Return `median` without nans.  As numpy.nanmedian.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmedian(np.array([1.0, np.nan, 9.0])))
@@ -272,19 +274,19 @@ def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
     fweights: Any = None, aweights: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The covariance matrix of variables.
+    """Return the covariance matrix of variables.
 
     Args:
       m: a vector (one variable) or a matrix: a variable for each row.
       y: more variables.
       rowvar: False: a variable for each column.
-      bias: whether to divide by the number of observations, not by one less.
-      ddof: what to subtract from it, instead.
-      fweights: how often each observation counts, integers.
+      bias: whether to divide by the number of observations instead of one less.
+      ddof: subtracted from the number of observations, instead of `bias`.
+      fweights: integer number of repetitions of each observation.
       aweights: the weight of each observation.
-      dtype: of the result.
+      dtype: dtype of the result.
 
-    As numpy.cov.
+    Raises TypeRule for arrays with more than two axes.  As numpy.cov.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.cov(np.array([1.0, 3.0])))
@@ -302,7 +304,7 @@ def _cov(
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
     (x,) = el.floating((concatenate(xs, 0),))
     result = x.aval.dtype if dtype is None else dtype
-    x = convert(x, np.float32 if result.itemsize < 4 else result)  # sums of halves lose too much
+    x = convert(x, np.float32 if result.itemsize < 4 else result)  # sums in float16 lose too much
     weights = None
     for w in (fweights, aweights):
         if w is not None:
@@ -337,7 +339,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
+    """Return the correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
 
     >>> import numpy as np, plait
     >>> plait.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
@@ -374,15 +376,16 @@ def _normalised(c: Any) -> Any:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each whole number from 0 on occurs.
+    """Count the occurrences of each integer from 0 on.
 
     Args:
       x: a vector of integers or booleans; negative ones count as 0.
-      weights: what each element counts, instead of one.
+      weights: weight of each element, instead of one.
       minlength: the least length of the result.
-      length: its length; needed if `x` is traced.  Greater numbers do not count.
+      length: length of the result; needed if `x` is traced.  Greater numbers are dropped.
 
-    As numpy.bincount.
+    Raises ConcretizationError if `x` is traced and `length` is not given, TypeRule unless it is a
+    vector of integers or booleans.  As numpy.bincount.
 
     >>> import numpy as np, plait
     >>> plait.numpy.bincount(np.array([1, 3, 1])).tolist()
@@ -407,7 +410,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
 
 def _weigh(name: str, weights: Any, shape: tuple) -> None:
-    """Refuse weights that are not one for each element."""
+    """Refuse weights other than one for each element."""
     if weights is None:
         return
     have = value(weights).aval.shape
@@ -429,11 +432,11 @@ def _counts(x: Any, weights: Any, *, length: int) -> Any:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of a histogram's bins: evenly spaced, unless they are given.
+    """Return the edges of a histogram's bins: evenly spaced, unless they are given.
 
     Args:
       a: the data.
-      bins: how many, or their edges.
+      bins: number of bins, or their edges.
       range: (first, last) edge; by default the least and the greatest element.
 
     As numpy.histogram_bin_edges, without its rules for choosing a number.
@@ -454,7 +457,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def _known_edges(edges: Any) -> Any:
-    """Edges that are a vector, and ascend where that is known."""
+    """Return edges; refuse them unless they are a vector and ascend where known."""
     bad = edges.aval.ndim != 1
     if not bad and not isinstance(edges, Tracer):
         bad = bool((np.diff(np.asarray(edges).astype(float)) < 0).any())
@@ -476,7 +479,7 @@ def _edges(a: Any, limits: Any, *, bins: int) -> Any:
         else [convert(v, x.aval.dtype) for v in limits]
     )
     if limits is None and not decide_ge(x.aval.size, 1):
-        none = el.gt(low, high)  # the least of no elements is infinite
+        none = el.gt(low, high)  # without elements, the least is infinite
         low, high = el.select(none, 0.0, low), el.select(none, 1.0, high)
     flat = el.eq(low, high)
     low, high = el.select(flat, el.sub(low, 0.5), low), el.select(flat, el.add(high, 0.5), high)
@@ -486,16 +489,17 @@ def _edges(a: Any, limits: Any, *, bins: int) -> Any:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> Any:
-    """(counts, edges) of the elements that fall into bins; the last bin holds its right edge.
+    """Return (counts, edges) of elements by bins; the last bin includes its right edge.
 
     Args:
       a: real, any shape.
-      bins: how many, or their edges, ascending.
+      bins: number of bins, or their edges, ascending.
       range: (first, last) edge; by default the least and the greatest element.
-      weights: what each element counts, of a's shape.
-      density: whether to divide such that the integral is one.
+      weights: weight of each element, of a's shape.
+      density: whether to normalise the integral to one.
 
-    As numpy.histogram.
+    Raises TypeRule for a number of bins that is not positive, edges that do not ascend, and weights
+    of another shape.  As numpy.histogram.
 
     >>> import numpy as np, plait
     >>> [x.tolist() for x in plait.numpy.histogram(np.array([0.0, 1.0, 3.0, 4.0]), 2)]
@@ -531,16 +535,16 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     density: bool | None = None,
 ) -> Any:  # fmt: skip
-    """(counts, edges of each axis) of points that fall into boxes.
+    """Return (counts, edges of each axis) of points by boxes.
 
     Args:
       sample: of shape (points, axes), or a sequence of vectors.
-      bins: how many along each axis, the same for all or one for each; or edges for each.
+      bins: number of bins along each axis, one for all or one for each; or edges for each.
       range: (first, last) edge for each axis.
-      weights: what each point counts.
-      density: whether to divide such that the integral is one.
+      weights: weight of each point.
+      density: whether to normalise the integral to one.
 
-    As numpy.histogramdd.
+    Raises TypeRule unless bins and ranges are one for each axis.  As numpy.histogramdd.
 
     >>> import numpy as np, plait
     >>> plait.numpy.histogramdd(np.ones((3, 2)), bins=(2, 4))[0].shape
@@ -595,7 +599,9 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     density: bool | None = None,
 ) -> Any:  # fmt: skip
-    """(counts, edges of x, edges of y); see `histogramdd`.  As numpy.histogram2d.
+    """Return (counts, edges of x, edges of y); see `histogramdd`.
+
+    Raises TypeRule unless `x` and `y` are vectors of one length.  As numpy.histogram2d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.histogram2d(np.ones(3), np.ones(3), 2)[0].shape

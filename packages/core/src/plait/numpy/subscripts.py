@@ -1,7 +1,8 @@
 """Einstein's notation: sums of products named by subscripts.
 
-Invariant: a subscript that no later operand and not the result has is summed as soon as possible;
-operands are contracted two at a time, in an order found once for each notation and shapes.
+Invariant: a subscript that neither a later operand nor the result has is summed as soon as
+possible.  Operands are contracted two at a time, in an order found once for each notation and
+shapes.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +26,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Plan(NamedTuple):
-    """Subscripts of operands and of the result, as letters; axes of operands that are left out;
-    and which operands meet, in turn."""
+    """Letters of operands and of the result, axes of operands to leave out, and the order of
+    contractions."""
 
     operands: tuple[str, ...]
     result: str
@@ -44,10 +45,10 @@ def _bad(text: str, why: str) -> TypeRule:
 
 
 def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
-    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as notation.
+    """Convert einsum(x, [0, 1], y, [1, 2], [0, 2]) to notation with letters.
 
-    What names an axis may be anything that can be hashed; without a list for the result its axes
-    are in the order of their names, which must have one then.
+    Any hashable value may name an axis.  Without a list for the result, its axes are sorted by
+    name, so names must be comparable then.
     """
     count = len(args) // 2 * 2
     operands, lists = list(args[:count:2]), list(args[1::2][: count // 2])
@@ -77,7 +78,7 @@ def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _letters(text: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Notation with every axis named by a letter: ellipses get letters that are free."""
+    """Return notation with a letter for every axis: ellipses get unused letters."""
     body, arrow, out = text.replace(" ", "").partition("->")
     terms = body.split(",")
     if len(terms) != len(ranks):
@@ -127,7 +128,7 @@ def _sizes(text: str, terms: Sequence[str], shapes: Sequence[tuple]) -> dict[str
 def _plan(text: str, shapes: tuple[tuple, ...], optimize: Any) -> Plan:
     terms, result = _letters(text, [len(s) for s in shapes])
     sizes = _sizes(text, terms, shapes)
-    # axes of size 1 that meet longer ones do nothing, and are left out
+    # Axes of size 1 that are paired with longer ones have no effect, so they are dropped.
     gone = [tuple([i for i, (c, n) in enumerate(zip(t, s)) if _stretched(n, sizes[c])])
             for t, s in zip(terms, shapes)]  # fmt: skip
     slim = ["".join([c for i, c in enumerate(t) if i not in g]) for t, g in zip(terms, gone)]
@@ -139,7 +140,7 @@ def _stretched(n: Any, full: Any) -> bool:
 
 
 _GUESS = 64
-"""What symbolic sizes count as when an order is looked for."""
+"""The size that symbolic sizes count as in the search for an order."""
 
 
 def _path(terms: Sequence[str], result: str, sizes: dict[str, Any], optimize: Any) -> tuple:
@@ -155,7 +156,7 @@ def _path(terms: Sequence[str], result: str, sizes: dict[str, Any], optimize: An
     return tuple([tuple(p) for p in steps[1:]])
 
 
-# ---- doing ---------------------------------------------------------------------------------
+# ---- contracting ---------------------------------------------------------------------------
 
 
 class _Term(NamedTuple):
@@ -166,7 +167,7 @@ class _Term(NamedTuple):
 
 
 def _without_repeats(t: _Term) -> _Term:
-    """Of axes with one letter, the diagonal."""
+    """Return the diagonal of axes that share a letter."""
     x, letters = t
     for c in sorted(set(letters)):
         while letters.count(c) > 1:
@@ -183,7 +184,7 @@ def _without_repeats(t: _Term) -> _Term:
 
 
 def _summed(t: _Term, keep: set[str]) -> _Term:
-    """Without the axes that nobody else has."""
+    """Sum over the letters that occur in this operand only."""
     axes = tuple([i for i, c in enumerate(t.letters) if c not in keep])
     if not axes:
         return t
@@ -212,7 +213,7 @@ def _meet(
 
 
 def _multiplied(a: _Term, b: _Term, dtype: np.dtype) -> _Term:
-    """Nothing to sum: the product, element by element."""
+    """Multiply element by element, when nothing is summed."""
     letters = a.letters + "".join([c for c in b.letters if c not in a.letters])
     new = tuple([i for i, c in enumerate(letters) if c not in a.letters])
     x = expand_dims(a.x, new) if new else a.x
@@ -228,22 +229,22 @@ def einsum(
     precision: Any = None, preferred_element_type: Any = None,
     _dot_general: Callable | None = None,
 ) -> Any:  # fmt: skip
-    """Sums of products, named by subscripts.
+    """Return sums of products, named by subscripts.
 
     Args:
-      subscripts: "ij,jk->ik": a letter for each axis of each operand, and of the result; what the
-        result lacks is summed.  "..." stands for axes that broadcast, and these are summed, too,
-        where the result lacks it (numpy refuses that).  Without "->" the result has the letters
+      subscripts: "ij,jk->ik": a letter for each axis of each operand and of the result; letters
+        that the result lacks are summed.  "..." stands for axes that broadcast, which are also
+        summed if the result lacks it (numpy refuses that).  Without "->" the result has the letters
         that occur once, in order.  Or operands and lists of numbers in turn.
       operands: arrays; dtypes are promoted.
       out: must be None.
       optimize: "auto" or "greedy", "optimal", False (from left to right), or a list of pairs.
       precision: None, "default", "high" or "highest", for accelerators.
       preferred_element_type: dtype of the result.
-      _dot_general: what does the products, of two operands each, in place of `lax.dot_general`; it
-        takes the same arguments.
+      _dot_general: computes the products of two operands each, in place of `lax.dot_general`, with
+        the same arguments.
 
-    Raises TypeRule, saying which letter does not fit.  As numpy.einsum.
+    Raises TypeRule, naming the letter that does not fit.  As numpy.einsum.
 
     >>> import numpy as np, plait
     >>> plait.numpy.einsum("ij,ij->i", np.ones((2, 3)), np.ones((2, 3))).tolist()
@@ -281,14 +282,15 @@ def _contracted(
     operands: Sequence[Any], text: str, optimize: Any, dtype: Any, dot: Callable,
     multiplies: bool = False,
 ) -> Any:  # fmt: skip
-    """The sum of products; `dot` does those of two operands, but for those without a sum if it
-    `multiplies` them otherwise."""
+    """Return the sum of products.  `dot` multiplies two operands; with `multiplies`, products
+    without a sum are elementwise instead."""
     xs = [value(x) for x in operands]
     if not xs:
         raise _bad(text, "there are no operands")
     plan = _plan(text, tuple([x.aval.shape for x in xs]), optimize)
     xs = convert_together(xs) if len(xs) > 1 else xs
     dtype = xs[0].aval.dtype if dtype is None else dtype
+    # Products of booleans are counted in int32; any nonzero count converts to True.
     truth = xs[0].aval.dtype == BOOL
     if truth:
         xs = [convert(x, np.int32) for x in xs]
@@ -307,14 +309,14 @@ def _contracted(
 
 
 def _frozen(optimize: Any) -> Any:
-    """A path as something hashable."""
+    """Return a path as a hashable value."""
     if not isinstance(optimize, list | tuple):
         return optimize
     return tuple([p if isinstance(p, str) else tuple(p) for p in optimize])
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, str]:
-    """The order in which `einsum` contracts its operands, and a description of it.
+    """Return the order in which `einsum` contracts its operands, and a description of it.
 
     As numpy.einsum_path.
 

@@ -1,7 +1,7 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions, element by element.
 
 Invariant: results are floats or complex numbers; where a formula breaks down (at zero, at
-infinity) values and derivatives are those of the limit.
+infinity), values and derivatives are the limits.
 """
 
 import math
@@ -63,7 +63,7 @@ arctan2 = atan2 = binary(
 
 
 def exp2(x: Any, /) -> Any:
-    """2 ** x.
+    """Return 2 ** x.
 
     x: numbers, any shape; integers become the default float.  As numpy.exp2.
 
@@ -76,7 +76,7 @@ def exp2(x: Any, /) -> Any:
 
 
 def _times(z: Any, factor: float) -> Any:
-    """A complex number times a real one, part by part: nothing infinite meets a zero."""
+    """Multiply a complex number by a real one, part by part, so that no infinity meets a zero."""
     return el.complex_.bind(el.mul(el.real(z), factor), el.mul(el.imag(z), factor))
 
 
@@ -89,7 +89,7 @@ def _log_to(x: Any, log_of_base: float) -> Any:
 
 @fused
 def log2(x: Any) -> Any:
-    """Logarithm to base 2.
+    """Return the logarithm to base 2.
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
 
@@ -102,7 +102,7 @@ def log2(x: Any) -> Any:
 
 @fused
 def log10(x: Any) -> Any:
-    """Logarithm to base 10.
+    """Return the logarithm to base 10.
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
 
@@ -114,7 +114,7 @@ def log10(x: Any) -> Any:
 
 
 def deg2rad(x: Any, /) -> Any:
-    """Degrees as radians.
+    """Convert degrees to radians.
 
     x: real, any shape; integers become the default float.  As numpy.deg2rad.
 
@@ -126,7 +126,7 @@ def deg2rad(x: Any, /) -> Any:
 
 
 def rad2deg(x: Any, /) -> Any:
-    """Radians as degrees.
+    """Convert radians to degrees.
 
     x: real, any shape; integers become the default float.  As numpy.rad2deg.
 
@@ -142,7 +142,7 @@ radians, degrees = deg2rad, rad2deg
 
 @fused
 def sinc(x: Any) -> Any:
-    """sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
+    """Return sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
 
     x: numbers, any shape; integers become the default float.  As numpy.sinc.
 
@@ -171,8 +171,8 @@ def _by_powers(x: Any, coefficients: list[float]) -> Any:
 
 
 def _sin_of_turns(x: Any, t: Any) -> Any:
-    """Return sin(pi x) for t = pi x; of real numbers by the distance from the nearest whole number,
-    which is exact, while that of t from a multiple of pi is not."""
+    """Return sin(pi x) for t = pi x.  For real numbers the distance from the nearest whole
+    number is used: it is exact, unlike that of t from a multiple of pi."""
     if x.aval.category == COMPLEX:
         return el.sin(t)
     whole = el.round_even(x)
@@ -184,9 +184,9 @@ def _sin_of_turns(x: Any, t: Any) -> Any:
 @masked
 @fused
 def logaddexp(x1: Any, x2: Any) -> Any:
-    """log(e ** x1 + e ** x2) without overflow.
+    """Return log(e ** x1 + e ** x2) without overflow.
 
-    x1, x2: numbers; shapes broadcast, integers become the default float; of complex numbers the
+    x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
     imaginary part is in (-pi, pi].  As numpy.logaddexp.
 
     >>> import plait
@@ -203,9 +203,9 @@ def logaddexp(x1: Any, x2: Any) -> Any:
 @masked
 @fused
 def logaddexp2(x1: Any, x2: Any) -> Any:
-    """log2(2 ** x1 + 2 ** x2) without overflow.
+    """Return log2(2 ** x1 + 2 ** x2) without overflow.
 
-    x1, x2: numbers; shapes broadcast, integers become the default float; of complex numbers the
+    x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
     imaginary part is in (-pi, pi] / log(2).  As numpy.logaddexp2.
 
     >>> import plait
@@ -220,8 +220,8 @@ def logaddexp2(x1: Any, x2: Any) -> Any:
 
 
 def _apart(a: Any, b: Any) -> tuple[Any, Any]:
-    """(the greater, how much less the other is): smooth where they are equal, since both come from
-    one choice; equal infinities are not apart."""
+    """Return (the greater, the distance to the other).  Both come from one choice, so this is
+    smooth where they are equal; equal infinities have distance 0."""
     first = el.gt(a, b)
     big, small = el.select(first, a, b), el.select(first, b, a)
     infinite = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
@@ -229,8 +229,8 @@ def _apart(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _complex_logaddexp(a: Any, b: Any) -> Any:
-    """The number whose real part is greater, and what the other adds; of two that are infinite the
-    gap is that of their imaginary parts alone."""
+    """Return the number with the greater real part, and the term that the other adds; the gap of
+    two infinite numbers is that of their imaginary parts alone."""
     (ar, ai), (br, bi) = [(el.real(v), el.imag(v)) for v in (a, b)]
     first = el.gt(ar, br)
     _, gap = _apart(ar, br)
@@ -244,7 +244,7 @@ def _complex_logaddexp(a: Any, b: Any) -> Any:
 
 @fused
 def i0(x: Any) -> Any:
-    """The modified Bessel function of the first kind, of order 0.
+    """Return the modified Bessel function of the first kind, of order 0.
 
     x: real, any shape; integers become the default float.  As numpy.i0.
 
@@ -261,7 +261,7 @@ def i0(x: Any) -> Any:
 
 
 def real(val: Any, /) -> Any:
-    """The real part; real arrays are returned as they are.
+    """Return the real part; real arrays are returned as they are.
 
     val: numbers, any shape.  As numpy.real.
 
@@ -274,7 +274,7 @@ def real(val: Any, /) -> Any:
 
 
 def imag(val: Any, /) -> Any:
-    """The imaginary part; zeros of real arrays.
+    """Return the imaginary part; zeros for real arrays.
 
     val: numbers, any shape.  As numpy.imag.
 
@@ -287,7 +287,7 @@ def imag(val: Any, /) -> Any:
 
 
 def conjugate(x: Any, /) -> Any:
-    """The complex conjugate; real arrays are returned as they are.
+    """Return the complex conjugate; real arrays are returned as they are.
 
     x: numbers, any shape.  As numpy.conjugate.
 
@@ -311,7 +311,7 @@ def _angle(z: Any) -> Any:
 
 
 def angle(z: Any, deg: bool = False) -> Any:
-    """The angle of complex numbers, in (-pi, pi].
+    """Return the angle of complex numbers, in (-pi, pi].
 
     Args:
       z: numbers, any shape; the result is real.

@@ -1,8 +1,8 @@
-"""What numpy's functions of elements can do besides being called: reduce, accumulate, outer, ...
+"""The methods of numpy's elementwise functions: reduce, accumulate, outer, ...
 
-Functions of this package have these as attributes, so that calling one costs what it did.
+Functions of this package have these as attributes, so that a plain call costs no more.
 
-Invariant: a fold goes from the first element to the last, one step of a loop for each, unless the
+Invariant: a fold goes from the first element to the last, one loop step for each, unless the
 function has a reduction of its own.
 """
 
@@ -40,24 +40,24 @@ from .selection import where as chosen
 
 
 class _Functions(type):
-    """Makes functions that have the methods of one instances of `ufunc`."""
+    """A metaclass that makes functions with these methods count as instances of `ufunc`."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return hasattr(x, "reduceat") and hasattr(x, "nin")
 
 
 class ufunc(metaclass=_Functions):  # noqa: N801
-    """A function of elements, with what it does along axes.
+    """A function of elements, with methods that apply it along axes.
 
     Args:
       func: takes `nin` numbers (arrays without axes) and returns `nout`; it is staged and mapped.
-      nin, nout: how many.
+      nin, nout: numbers of arguments and of results.
       name: for messages.
       nargs: must be nin + nout, if it is given.
-      identity: what a fold starts with; None: with the first element.
-      call: what does the same to arrays, which broadcast, instead of mapping `func`.
-      reduce, accumulate, at, reduceat: what it has of its own, instead of folding by `call`; they
-        take what the methods of these names take.
+      identity: initial value of a fold; None: the first element.
+      call: applies the function to arrays, which broadcast, instead of mapping `func`.
+      reduce, accumulate, at, reduceat: implementations to use instead of folding by `call`; they
+        take the arguments of these methods.
 
     Raises TypeRule where numbers of arguments do not fit.
 
@@ -89,7 +89,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return f"<ufunc {self.__name__!r}>"
 
     def __call__(self, *args: Any, out: None = None, where: Any = None) -> Any:
-        """The function of arrays; `where` is False, the result is zero (there is no `out`)."""
+        """Apply the function to arrays; where `where` is False, the result is zero."""
         if len(args) != self.nin:
             raise OperandTypeError(
                 f"{self.__name__} takes {self.nin} arrays, not {len(args)}", fix="give as many"
@@ -97,8 +97,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return masking.kept(self._call(*args), where, out)
 
     def _in_single(self, fold: Callable, x: Any) -> Any:
-        """`fold(x)`; of narrow floats in float32, rounded once, if the function is numpy's: others
-        may look at the dtype."""
+        """Compute `fold(x)`.  Narrow floats go through float32, rounded once, if the function is
+        numpy's; other functions may depend on the dtype."""
         return rounded(fold(single(x)), x) if self._of_numpy else fold(x)
 
     def _binary(self, does: str) -> None:
@@ -112,16 +112,16 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self, array: Any, axis: Any = 0, dtype: Any = None, out: None = None,
         keepdims: bool = False, initial: Any = None, where: Any = None,
     ) -> Any:  # fmt: skip
-        """Folded over axes (None: all): f(f(x[0], x[1]), x[2]) ...
+        """Fold over axes (None: all): f(f(x[0], x[1]), x[2]) ...
 
         Args:
           array: any shape.
           axis: an int, a tuple of ints, or None.
-          dtype: in which it is done; by default the array's (sums of narrow integers are wider).
+          dtype: dtype of the fold; by default the array's (sums of narrow integers are wider).
           out: must be None.
-          keepdims: whether the axes stay, with size 1.
-          initial: what comes before the first; needed for `where` if there is no identity.
-          where: a mask; what is False is left out.
+          keepdims: whether to keep the axes, with size 1.
+          initial: precedes the first element; `where` needs it without an identity.
+          where: a mask; elements where it is False are skipped.
         """
         self._binary("reduce")
         unwritten(out)
@@ -160,7 +160,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return scan(step, carry, rows if kept is None else (rows, kept))[0]
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """Every stage of `reduce` along one axis.  array, axis, dtype, out: as there."""
+        """Return every stage of `reduce` along one axis.  array, axis, dtype, out: as there."""
         self._binary("accumulate")
         unwritten(out)
         x = value(array)
@@ -183,19 +183,19 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return moveaxis(concatenate([convert(first, rest.aval.dtype), rest]), 0, at)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of every element of one array and every element of the other."""
+        """Apply the function to every element of one array with every element of the other."""
         self._binary("outer")
         a, b = value(A), value(B)
         return self._call(reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = False) -> Any:
-        """The array with f(a[i], b) at positions; positions that occur twice are changed twice.
+        """Return the array with f(a[i], b) at positions; repeated positions are changed repeatedly.
 
         Args:
           a: any array.
           indices: as in `a[indices]`: integers, slices, arrays, or a tuple of them.
-          b: what broadcasts to `a[indices]`; None for a function of one array.
-          inplace: must be False: arrays are never written to.
+          b: broadcasts to `a[indices]`; None for a function of one array.
+          inplace: must be False: arrays are immutable.
         """
         if inplace:
             raise ArgumentError(
@@ -207,7 +207,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return self._visited(x, indices, b)
 
     def _visited(self, x: Any, indices: Any, b: Any) -> Any:
-        """One position after the other, by its number in the flattened array."""
+        """Visit one position after the other, by its index in the flattened array."""
         numbers = getitem(reshape(iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices)
         numbers, shape = reshape(numbers, (-1,)), numbers.aval.shape
         others = None if b is None else reshape(broadcast_to(value(b), shape), (-1,))
@@ -223,8 +223,8 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """`reduce` of pieces of one axis: each from an index to the next one, the last to the end;
-        where the next is not greater, the element at the index.
+        """Reduce slices of one axis: each from an index to the next one, the last to the end.
+        Where the next index is not greater, return the element at the index.
 
         a, axis, dtype, out: as in `reduce`; indices: a vector of integers.
         """
@@ -259,7 +259,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
 
 
 def _rows(x: Any, axes: tuple) -> Any:
-    """The axes that are folded, as one in front."""
+    """Move the axes to fold to the front, as one."""
     rest = [d for i, d in enumerate(x.aval.shape) if i not in axes]
     count = math.prod([x.aval.shape[i] for i in axes])
     return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
@@ -270,20 +270,20 @@ def _with_axes(x: Any, axes: tuple) -> Any:
 
 
 def _result(f: Callable, carry: Any, rows: Any) -> Any:
-    """The dtype in which a fold stays."""
+    """Return the dtype in which a fold stays."""
     cell = Literal(0, rows.aval.with_shape(()))
     return value(f(Literal(0, carry.aval.with_shape(())), cell)).aval.dtype
 
 
 def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A `ufunc` of a function of numbers, which is staged once and mapped.
+    """Make a `ufunc` from a function of numbers, which is staged once and mapped.
 
     Args:
       func: takes `nin` numbers (arrays without axes), returns `nout`.
-      nin, nout: how many.
-      identity: what folds start with.
+      nin, nout: numbers of arguments and of results.
+      identity: initial value of folds.
 
-    As numpy.frompyfunc, but that results are arrays of numbers.
+    As numpy.frompyfunc, except that results are arrays of numbers.
 
     >>> import numpy as np, plait
     >>> f = plait.numpy.frompyfunc(lambda x, y: 10 * x + y, 2, 1)
@@ -332,7 +332,7 @@ _METHODS = ("reduce", "accumulate", "outer", "at", "reduceat", "identity", "nin"
 
 
 def _equip() -> None:
-    """The methods, as attributes of functions of two arrays, and of `negative`."""
+    """Set the methods as attributes of functions of two arrays, and of `negative`."""
     for f, (identity, folds) in _OWN.items():
         made = ufunc(f, 2, 1, identity=identity, call=f, **folds)
         for name in _METHODS:

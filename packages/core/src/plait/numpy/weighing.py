@@ -1,4 +1,4 @@
-"""Quantiles of elements that count differently.
+"""Quantiles of weighted elements.
 
 Invariant: an element whose weight is zero is never chosen.
 """
@@ -19,7 +19,7 @@ from .logic import isnan
 
 
 def aligned(weights: Any, x: Any, axes: tuple) -> Any:
-    """Weights in the shape of `x`: they have it, or are a vector along the one axis."""
+    """Return weights in the shape of `x`: they have it, or are a vector along the one axis."""
     w = value(weights)
     if w.aval.shape == x.aval.shape:
         return w
@@ -35,8 +35,8 @@ def aligned(weights: Any, x: Any, axes: tuple) -> Any:
 def weighted_quantile(
     a: Any, q: Any, weights: Any, *, axes: tuple, keepdims: bool, skip: bool
 ) -> Any:
-    """The least elements such that they and all that are less weigh the fraction `q` of all: the
-    method "inverted_cdf" of `quantile`."""
+    """Return the least elements such that the weight up to and including each is the fraction
+    `q` of the total: the method "inverted_cdf" of `quantile`."""
     (x,) = el.floating((a,))
     w = convert(aligned(weights, x, axes), x.aval.dtype)
     rest = [i for i in range(x.aval.ndim) if i not in axes]
@@ -47,6 +47,8 @@ def weighted_quantile(
     x, w = sort_together([x, w], axis=-1)
     total = reduction.sum_(w, -1, keepdims=True)
     share = el.div(cumsum(w, -1), total)
+    # Elements before the first positive weight must lie below q = 0 too, or it would choose one of
+    # weight zero.
     share = el.select(el.eq(share, 0), -1, share)
     q = convert(value(q), x.aval.dtype)
     wanted = reshape(q, (q.aval.size,) + (1,) * (len(rows) + 1))

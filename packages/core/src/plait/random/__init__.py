@@ -7,8 +7,8 @@
 The generator is Threefry-2x32; the bits are those of `jax.random` with its default settings.
 `key(seed, impl="rbg")` makes keys of the device's own generator.
 
-Invariant: a result depends on the key, the shape and the dtype only; the same key twice gives the
-same numbers twice.  A key is no number: it is split, folded and spent, and nothing else.
+Invariant: a result depends on the key, the shape and the dtype only; the same key gives the same
+numbers again.  A key is not a number: it can only be split, folded and spent.
 """
 
 from .._ops.layout import laid_out as _laid_out

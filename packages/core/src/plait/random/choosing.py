@@ -1,6 +1,6 @@
-"""Choosing: categories, permutations, samples of what is given.
+"""Random choice: categories, permutations, samples of given elements.
 
-Invariant: what is chosen is worked out as numbers of elements first, and then taken.
+Invariant: indices are drawn first, and elements are taken by these indices.
 """
 
 import bisect
@@ -47,7 +47,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Any:
-    """Numbers of categories, drawn by their unnormalised log-probabilities.
+    """Draw indices of categories by their unnormalised log-probabilities.
 
     The greatest of logits with Gumbel noise is a sample (E. Gumbel); the greatest k are one
     without replacement (W. Kool, H. van Hoof, M. Welling: Stochastic beams and where to find
@@ -57,7 +57,7 @@ def categorical(
       key: a key.
       logits: an array.
       axis: the axis of the categories.
-      shape: of the result: that of the logits without the axis, with further axes in front.
+      shape: shape of the result: that of the logits without the axis, with further axes in front.
       replace: whether the samples along the axes in front may repeat a category.
       mode: "low", or "high" for probabilities below 1e-7 (in float32), at twice the cost.
 
@@ -111,17 +111,17 @@ def _categorical_distinct(
 
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
-    """The elements of an array in random order along an axis, or 0, 1, 2, ... of an integer.
+    """Shuffle the elements of an array along an axis, or 0, 1, 2, ... below an integer.
 
-    By sorting with random 32-bit keys, as often as makes ties all but impossible.
+    Elements are sorted by random 32-bit keys, in enough rounds to make ties all but impossible.
 
     Args:
       key: a key.
-      x: an array, or how many integers.
+      x: an array, or the number of integers.
       axis: the axis.
-      independent: whether vectors along the axis are each put in an order of their own.
+      independent: whether each vector along the axis is shuffled independently.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -157,12 +157,14 @@ def _permutation(data: Any, x: Any, *, axis: int, independent: bool) -> Any:
 
 
 _MOST_SHUFFLED = 2**31 - 1
-"""For at most so many elements an axis whose size is known by name is shuffled."""
+"""Largest bound of a symbolic size for which an axis is shuffled."""
 
 
 def _shuffled(data: Any, x: Any, axis: int) -> Any:
-    """Sorted by fresh random keys, in so many rounds that equal keys in all of them are as rare
-    as one in the cube of the number of elements."""
+    """Sort by fresh random keys, in several rounds.
+
+    Their number makes the probability that two of n elements tie in every round at most n ** -3.
+    """
     size = x.aval.size
     known = size if size.__class__ is int else _MOST_SHUFFLED
     for i in range(math.ceil(_rounds(known))):
@@ -170,7 +172,8 @@ def _shuffled(data: Any, x: Any, axis: int) -> Any:
         order = raw_bits(used, x.aval.shape, UINT32)
         _, new = sort_.bind(order, x, axis=axis, num_keys=1, stable=True)
         if size.__class__ is Dim and i:
-            # only sizes that need it have another round, so that all have what they have as numbers
+            # Only sizes that need another round take it, so that the results equal those of static
+            # sizes.
             last = bisect.bisect_right(range(_MOST_SHUFFLED), i, key=_rounds) - 1
             new = el.select(el.gt(size_value(size, np.dtype(np.int32)), last), new, x)
         x = new
@@ -178,7 +181,7 @@ def _shuffled(data: Any, x: Any, axis: int) -> Any:
 
 
 def _rounds(size: int) -> float:
-    """How often so many elements must be sorted, before rounding up."""
+    """Return the number of rounds that shuffle so many elements, before rounding up."""
     return 3 * math.log(max(1, size)) / math.log(2**32 - 1)
 
 
@@ -191,18 +194,18 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Any:
-    """Elements of an array, or integers below a number, chosen at random.
+    """Choose elements of an array, or integers below a number, at random.
 
     Args:
       key: a key.
-      a: an array, or how many integers.
-      shape: of the sample.
-      replace: whether an element may be chosen again.
-      p: probabilities, one for each element; evenly if None.
-      axis: the axis along which elements lie.
-      mode: as `gumbel`; of samples with probabilities and without replacement.
+      a: an array, or the number of integers.
+      shape: shape of the sample.
+      replace: whether an element may be chosen repeatedly.
+      p: probabilities, one for each element; None: uniform.
+      axis: the axis that elements lie along.
+      mode: as in `gumbel`; for samples with probabilities and without replacement.
 
-    Raises TypeRule if there is not enough to choose from.
+    Raises TypeRule if there are fewer elements than draws without replacement.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -235,7 +238,7 @@ def choice(
 
 
 def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, mode: Any) -> Any:
-    """Numbers of elements, by their probabilities."""
+    """Draw indices of elements by their probabilities."""
     if p.aval.shape != (n,):
         raise ShapeError(
             f"choice: probabilities {p.aval!r} for {n} elements", fix=f"give {n} of them"
@@ -258,7 +261,7 @@ def _by_cumulative(data: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def _first_not_less(ends: Any, r: Any) -> Any:
-    """For each of `r` the number of elements of the increasing `ends` below it: by bisection."""
+    """Count, for each of `r`, the elements of the increasing `ends` below it, by bisection."""
     low = Literal(0, Aval(r.aval.shape, np.int32))
     n = ends.aval.shape[0]
     step = 1 << (max(0, n.bit_length() - 1) if n.__class__ is int else 30)

@@ -1,7 +1,7 @@
-"""Families of distributions of whole numbers.
+"""Distributions of integers.
 
-Invariant: a proposal that is accepted late replaces one that was accepted before, as in
-jax.random, whose samples these are with the default generator.
+Invariant: a proposal accepted in a later round replaces one accepted before.  jax.random does the
+same, and samples equal its samples with the default generator.
 """
 
 import math
@@ -33,7 +33,7 @@ def _full(value: float, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def _float(p: Any) -> Any:
-    """A parameter as an array of the default float, if it is not one of floats."""
+    """Return a parameter as an array, in the default float unless it is a float array."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
     v = as_value(p)
@@ -44,18 +44,18 @@ def _float(p: Any) -> Any:
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of events of which `lam` are expected.
+    """Draw numbers of events from the Poisson distribution of mean `lam`.
 
     Args:
       key: a key.
       lam: a number, or an array that broadcasts to the shape.
-      shape: of the result; by default that of `lam`.
+      shape: shape of the result; by default that of `lam`.
       dtype: an integer dtype; the default one if None.
 
-    By D. Knuth's method of multiplying (The art of computer programming 2, 3.4.1) below 10, and by
-    W. Hormann's transformed rejection (PTRS, 1993) beyond.  -1 where `lam` is negative or nan.
+    Uses D. Knuth's method of multiplying (The art of computer programming 2, 3.4.1) below 10, and
+    W. Hormann's transformed rejection (PTRS, 1993) from 10 on.  -1 where `lam` is negative or nan.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -69,7 +69,8 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 @fused
 def _poisson(key: Any, lam: Any, *, shape: tuple, dtype: np.dtype) -> Any:
-    lam = broadcast_to(convert(lam, np.float32), shape)  # as jax.random, whatever is the default
+    # float32 as in jax.random, whatever the default float
+    lam = broadcast_to(convert(lam, np.float32), shape)
     few = el.lt(lam, 10.0)
     low = _by_products(key, el.select(few, lam, 0.0), shape)
     many = el.and_(el.not_(few), el.lt(lam, math.inf))
@@ -82,7 +83,7 @@ def _poisson(key: Any, lam: Any, *, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def _by_products(key: Any, lam: Any, shape: tuple) -> Any:
-    """How many uniform numbers can be multiplied before the product falls below e ** -lam."""
+    """Count the uniform numbers to multiply before the product falls below e ** -lam."""
     zero = _full(0, shape, lam.aval.dtype)
 
     def going(state: Any) -> Any:
@@ -98,6 +99,7 @@ def _by_products(key: Any, lam: Any, shape: tuple) -> Any:
 
 
 def _by_rejection(key: Any, lam: Any, shape: tuple) -> Any:
+    # The constants are those of algorithm PTRS in Hormann's paper.
     b = 0.931 + 2.53 * el.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse = 1.1239 + 1.1328 / (b - 3.4)
@@ -116,7 +118,7 @@ def _by_rejection(key: Any, lam: Any, shape: tuple) -> Any:
 
 
 def _rejected(key: Any, judged: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Proposals by the ratio of uniform numbers, until each element has one accepted."""
+    """Draw proposals by the ratio of uniforms, until one is accepted for each element."""
 
     def turn(state: Any) -> Any:
         key, out, done = state
@@ -133,18 +135,19 @@ def _rejected(key: Any, judged: Any, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Successes in `n` trials of probability `p`, as floats.
+    """Draw numbers of successes in `n` trials of probability `p`, as floats.
 
     Args:
       key: a key.
       n, p: numbers, or arrays that broadcast to the shape.
-      shape: of the result; by default that of the parameters.
+      shape: shape of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
 
-    By counting failures between successes where at most 10 are expected, and by W. Hormann's
-    transformed rejection (BTRS, 1993) beyond.  nan where `n` is negative or `p` no probability.
+    Counts failures between successes where at most 10 are expected, and uses W. Hormann's
+    transformed rejection (BTRS, 1993) otherwise.  nan where `n` is negative or `p` is outside [0,
+    1].
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -164,6 +167,7 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any
     usual = el.and_(good, el.and_(el.gt(n, 0.0), el.gt(q, 0.0)))
     few = el.le(n * q, 10.0)
     left, right = el.and_(usual, few), el.and_(usual, el.not_(few))
+    # Elements of the other method get parameters with which a loop ends soon.
     low = _by_gaps(key, el.select(left, n, 0.0), el.select(left, q, 0.5), shape)
     high = _by_ratio(key, el.select(right, n, 1e4), el.select(right, q, 0.5), shape)
     out = el.select(usual, el.select(few, low, high), 0.0)
@@ -172,7 +176,7 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any
 
 
 def _by_gaps(key: Any, n: Any, q: Any, shape: tuple) -> Any:
-    """Geometric numbers of trials are added until they are more than n."""
+    """Add geometric numbers of trials until they exceed n."""
     rate = el.log1p(el.neg(q))
     zero = _full(0, shape, n.aval.dtype)
 
@@ -188,7 +192,7 @@ def _by_gaps(key: Any, n: Any, q: Any, shape: tuple) -> Any:
 
 
 def _tail(k: Any) -> Any:
-    """log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2."""
+    """Return log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2."""
     x = k + 1.0
     large = x >= 8.0
     y = el.select(large, 1.0, el.maximum(x, 1.0))
@@ -197,6 +201,7 @@ def _tail(k: Any) -> Any:
 
 
 def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
+    # The constants are those of algorithm BTRS in Hormann's paper.
     deviation = el.sqrt(n * q * (1.0 - q))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * q
@@ -222,21 +227,21 @@ def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
     return _rejected(key, judged, shape, n.aval.dtype)
 
 
-# ---- made of these ---------------------------------------------------------------------------
+# ---- built on these --------------------------------------------------------------------------
 
 
 def multinomial(
     key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
-    """Counts of categories in `n` draws, as floats: a binomial number for one after the other.
+    """Draw counts of categories in `n` draws, as floats: one binomial number for each category.
 
     Args:
       key: a key.
-      n: how many draws: a number, or an array that broadcasts to the shape without its last axis.
+      n: number of draws: a number, or an array that broadcasts to the shape without its last axis.
       p: probabilities of the categories, along the last axis.
-      shape: of the result, the categories last; by default that of the parameters.
+      shape: shape of the result, the categories last; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
-      unroll: how many categories are drawn in one turn of the loop; True: all.
+      unroll: number of categories drawn in one iteration of the loop; True: all.
 
     Raises TypeRule if the shape does not end in the number of categories.
 
@@ -279,15 +284,15 @@ def _multinomial(
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Trials of probability `p` up to the first success.
+    """Draw numbers of trials of probability `p` up to the first success.
 
     Args:
       key: a key.
       p: a number in (0, 1], or an array that broadcasts to the shape.
-      shape: of the result; by default that of `p`.
+      shape: shape of the result; by default that of `p`.
       dtype: an integer dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)

@@ -1,6 +1,6 @@
-"""Distributions: functions of evenly distributed numbers.
+"""Distributions computed from uniform numbers.
 
-Invariant: a sampler draws once, and gives the bits that jax.random gives.
+Invariant: a sampler draws once, and gives the bits of jax.random.
 """
 
 import math
@@ -27,11 +27,11 @@ from .numbers import MANTISSA, between, halves, row, sample_dtype
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Numbers from the standard normal distribution; complex ones have variance 1 too.
+    """Draw from the standard normal distribution; complex numbers have variance 1 too.
 
     Args:
       key: a key.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating or complex dtype; the default floating one if None.
 
     >>> import plait
@@ -54,22 +54,22 @@ def _normal(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def _real_normal(data: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """By the inverse of the error function, of numbers in (-1, 1)."""
+    """Apply the inverse error function to uniform numbers in (-1, 1)."""
     least = -1 + 2.0 ** -(MANTISSA[dtype.name] + 1)
     u = between(data, least, 1.0, shape, dtype)
     return el.mul.bind(Literal(math.sqrt(2), u.aval), el.erf_inv.bind(u))
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the standard normal distribution, given that they lie in (lower, upper).
+    """Draw from the standard normal distribution, truncated to (lower, upper).
 
     Args:
       key: a key.
       lower, upper: numbers, or arrays that broadcast to the shape.
-      shape: of the result; by default that of the bounds.
+      shape: shape of the result; by default that of the bounds.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -83,7 +83,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 
 
 def shape_or(shape: Any, *xs: Any) -> tuple:
-    """The shape given, or that of the parameters."""
+    """Return the shape given, or that of the parameters."""
     return normal_shape(shape) if shape is not None else broadcast_shapes([x.shape for x in xs])
 
 
@@ -100,15 +100,15 @@ def _truncated_normal(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
-    """True with probability `p`.
+    """Draw booleans that are True with probability `p`.
 
     Args:
       key: a key.
       p: a number, or an array that broadcasts to the shape.
-      shape: of the result; by default that of `p`.
+      shape: shape of the result; by default that of `p`.
       mode: "low", or "high" for probabilities below the resolution of a float, at twice the cost.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -135,7 +135,7 @@ def _bernoulli(data: Any, p: Any, *, shape: tuple, dtype: np.dtype, high: bool) 
 
 
 def _simple(name: str, f: Any, doc: str) -> Any:
-    """A sampler of shape and dtype only."""
+    """Make a sampler with only a shape and a dtype."""
     run = fused(f)
 
     def sample(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -182,7 +182,7 @@ def _cauchy(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def _tiny(dtype: np.dtype) -> float:
-    """The least normal number."""
+    """Return the least normal number."""
     least = {"float16": -14, "bfloat16": -126, "float32": -126, "float64": -1022}
     return 2.0 ** least[dtype.name]
 
@@ -196,15 +196,15 @@ cauchy = _simple("cauchy", _cauchy, "Numbers from the Cauchy distribution.")
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
-    """Numbers from the Gumbel distribution.
+    """Draw from the Gumbel distribution.
 
     Args:
       key: a key.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype; the default one if None.
       mode: "low" (the default), or "high" for a tail that reaches twice as far, at twice the cost.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -241,9 +241,9 @@ def _gumbel_now(data: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """-1 or 1, evenly.
+    """Draw -1 or 1, each with probability 1/2.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)

@@ -1,7 +1,7 @@
-"""Keys: made of seeds, split, folded, and spent.
+"""Random keys: creation from seeds, splitting, folding, conversion.
 
-Invariant: a key is no number: an element of its own dtype, `key<fry>` by default.  Arrays of keys
-are arrays like others; only the functions here make words of keys and keys of words.
+Invariant: a key is not a number but an element of its own dtype, `key<fry>` by default.  Arrays of
+keys are ordinary arrays; only the functions here convert between keys and words.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from .._base.config import config
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, as_value, asarray, standing_for, wrap
 from .._core.interpreter import Value
-from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it defines them)
+from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it registers the rules)
 from .._ops.keys import (
     FRY,
     GENERATORS,
@@ -30,16 +30,16 @@ from .._types.avals import INTEGER, OPAQUE, Aval, Opaque
 from .._xla.key_reuse import seeded
 from .._xla.operands import scalar_buffer
 
-# ---- keys of words ---------------------------------------------------------------------------
+# ---- keys and words --------------------------------------------------------------------------
 
 
 def is_key(x: Any) -> bool:
-    """Whether it is an array of keys."""
+    """Return whether `x` is an array of keys."""
     return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in GENERATORS
 
 
 def keys_of(k: Any) -> Any:
-    """An array of keys, of which the default ones may be given as words."""
+    """Return an array of keys; keys of the default generator may be given as words."""
     if is_key(k):
         return k
     if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
@@ -50,7 +50,7 @@ def keys_of(k: Any) -> Any:
 
 
 def one_key(k: Any, what: str) -> Any:
-    """A single key."""
+    """Return a single key."""
     key = keys_of(k)
     if key.aval.ndim:
         raise ShapeError(
@@ -61,17 +61,17 @@ def one_key(k: Any, what: str) -> Any:
 
 
 def like(k: Any, keys: Any) -> Any:
-    """Keys as the user gave one: as keys, or as words."""
+    """Return keys in the form that the user gave: keys, or words."""
     return keys if is_key(k) else unwrap_.bind(keys)
 
 
-# ---- as users say it -------------------------------------------------------------------------
+# ---- public functions ------------------------------------------------------------------------
 
 
 def key_dtype(impl_spec: Any = None) -> Opaque:
-    """The dtype of the keys of a generator, given by its name, or by that of `key`'s default.
+    """Return the dtype of the keys of a generator, given by name; by default that of `key`.
 
-    Raises TypeRule if there is no such generator.
+    Raises TypeRule for an unknown generator.
 
     >>> import plait
     >>> plait.random.key_dtype("rbg")
@@ -81,7 +81,7 @@ def key_dtype(impl_spec: Any = None) -> Opaque:
 
 
 def _wanted(impl: Any, dtype: Any) -> Opaque:
-    """The dtype of keys by one of two ways to say it."""
+    """Return the dtype of keys given as `impl` or as `dtype`."""
     if impl is not None and dtype is not None:
         raise OperandTypeError(
             f"impl={impl!r} and dtype={dtype!r} say the same thing", fix="give one"
@@ -90,17 +90,17 @@ def _wanted(impl: Any, dtype: Any) -> Opaque:
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """A key of an integer.
+    """Make a key from an integer.
 
     Args:
       seed: an integer, or an integer array without axes.  64-bit seeds count in full.
-      impl: the generator: "threefry2x32" (the default), whose bits are the same everywhere;
-        "rbg", that of the device, which is fast and may give other bits on other devices; or
-        "unsafe_rbg", the same, which also splits and folds with it: fast, and nothing says how
-        good the keys are.
-      dtype: the same, by the dtype of the keys (`key_dtype`).
+      impl: the generator.  "threefry2x32" (the default) gives the same bits everywhere.  "rbg" is
+        the device's generator, which is fast and may give other bits on other devices.
+        "unsafe_rbg" also splits and folds by the device's generator: fast, with keys of unknown
+        quality.
+      dtype: the generator, given by the dtype of its keys (`key_dtype`).
 
-    Raises TypeRule if the seed is no integer, and if there is no such generator.
+    Raises TypeRule if the seed is not an integer, or the generator is unknown.
 
     >>> import plait
     >>> plait.random.key(7)
@@ -126,7 +126,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
-    """The words of `key(seed)`, a uint32[2]; every function here takes those for the key.
+    """Return the words of `key(seed)`, a uint32[2]; every function here accepts them as a key.
 
     >>> import plait
     >>> plait.random.PRNGKey(7).tolist()
@@ -136,11 +136,11 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
 
 
 def split(key: Any, num: Any = 2) -> Any:
-    """New keys, as good as independent of the old one and of each other.
+    """Split a key into new ones, practically independent of it and of each other.
 
     Args:
       key: a key.
-      num: how many, or the shape of an array of them.
+      num: number of new keys, or the shape of an array of them.
 
     >>> import plait
     >>> key, other = plait.random.split(plait.random.key(0))
@@ -149,9 +149,9 @@ def split(key: Any, num: Any = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A new key of a key and an integer: the number of a step, a layer, a device.
+    """Make a key from a key and an integer, such as the number of a step, a layer, a device.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -167,9 +167,9 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def key_data(keys: Any) -> Any:
-    """The words of keys, uint32 with a last axis.
+    """Return the words of keys, uint32 with a last axis.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `keys` are keys.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -180,10 +180,10 @@ def key_data(keys: Any) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
-    """Keys of words: the inverse of `key_data`.
+    """Make keys from words: the inverse of `key_data`.
 
     Args:
-      key_bits_array: uint32, with a last axis of as many words as a key has.
+      key_bits_array: uint32; the last axis has the words of a key.
       impl, dtype: the generator, as in `key`.
 
     Raises TypeRule for other words.
@@ -202,9 +202,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 
 def key_impl(keys: Any) -> str:
-    """The name of the generator of keys.
+    """Return the name of the generator of keys.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `keys` are keys.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -215,11 +215,11 @@ def key_impl(keys: Any) -> str:
 
 
 def clone(key: Any) -> Any:
-    """The same key, to be used on purpose where it was used before.
+    """Return the same key, for intended reuse.
 
-    It says so to the check that the setting `debug_key_reuse` turns on, and does nothing else.
+    It exempts the result from the check of the setting `debug_key_reuse`, and has no other effect.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -238,7 +238,7 @@ RANGES = {
 
 
 def number(v: Any, dtype: np.dtype) -> Any:
-    """A Python number as an array without axes, whose memory is kept; integers are clipped."""
+    """Return a Python number as a cached array without axes; integers are clipped."""
     if dtype in RANGES:
         least, most = RANGES[dtype]
         v = min(max(v, least), most)

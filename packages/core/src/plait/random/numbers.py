@@ -1,7 +1,7 @@
-"""Random bits, and the numbers that are evenly distributed.
+"""Random bits and uniformly distributed numbers.
 
-Invariant: one hash is made for each number drawn, of the number of its place; narrow dtypes draw
-no fewer, so that a place has the same bits whatever is drawn around it.
+Invariant: each number is one hash of its position.  Narrow dtypes draw as many hashes, so that a
+position has the same bits whatever is drawn around it.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _PYTHON = {float: FLOATING, int: INTEGER, complex: COMPLEX}
 
 
 def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
-    """The dtype of samples: the default one of its kind if none is given."""
+    """Return the dtype of samples: the default one of its kind if none is given."""
     if dtype is None:
         return default_dtype(kind)
     python = _PYTHON.get(dtype) if dtype.__class__ is type else None
@@ -40,14 +40,14 @@ def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Random bits.
+    """Draw random bits.
 
     Args:
       key: a key.
-      shape: of the result.
+      shape: shape of the result.
       dtype: an unsigned integer dtype; uint32 by default.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -61,12 +61,12 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 def raw_bits(data: Any, shape: tuple, dtype: Any) -> Any:
-    """Random bits of a key, as unsigned integers of any width."""
+    """Draw random bits from a key, as unsigned integers of any width."""
     return random_bits.bind(data, shape=shape, dtype=np.dtype(dtype))
 
 
 def _unit(data: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Floats in [0, 1): random mantissas of numbers in [1, 2), less 1."""
+    """Draw floats in [0, 1): random mantissas of numbers in [1, 2), less 1."""
     mantissa, width = MANTISSA[dtype.name], dtype.itemsize * 8
     drawn = width if mantissa >= 8 else 8
     whole = Aval(shape, BITS[dtype.itemsize])
@@ -78,7 +78,7 @@ def _unit(data: Any, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def between(data: Any, low: Any, high: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Floats in [low, high)."""
+    """Draw floats in [low, high)."""
     low, high = (broadcast_to(convert(v, dtype), shape) for v in (low, high))
     scaled = el.mul.bind(_unit(data, shape, dtype), el.sub.bind(high, low))
     return el.maximum.bind(low, el.add.bind(scaled, low))
@@ -87,15 +87,15 @@ def between(data: Any, low: Any, high: Any, shape: tuple, dtype: np.dtype) -> An
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
-    """Numbers evenly from [minval, maxval).
+    """Draw numbers uniformly from [minval, maxval).
 
     Args:
       key: a key.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype; the default one if None.
       minval, maxval: numbers, or arrays that broadcast to the shape.
 
-    Raises TypeRule for other dtypes and for what does not broadcast.
+    Raises TypeRule for other dtypes and for bounds that do not broadcast.
 
     >>> import plait
     >>> plait.random.uniform(plait.random.key(0), (2,), minval=-1.0)
@@ -125,18 +125,18 @@ def _uniform(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
-    """Integers evenly from [minval, maxval); `minval` where that is empty.
+    """Draw integers uniformly from [minval, maxval); `minval` where that is empty.
 
-    Twice as many bits are drawn as an integer has, and reduced modulo the length of the range:
-    the bias is at most (maxval - minval) / 2**64, for 64-bit integers 2**128.
+    Draws twice as many bits as an integer has, and reduces them modulo the length of the range: the
+    bias is at most (maxval - minval) / 2**64, for 64-bit integers 2**128.
 
     Args:
       key: a key.
-      shape: of the result.
+      shape: shape of the result.
       minval, maxval: integers, or arrays that broadcast to the shape.
       dtype: an integer dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -155,7 +155,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
 
 
 def _whole(v: Any, dtype: np.dtype, low: int, high: int) -> Any:
-    """A bound as an integer of this dtype, clipped to [low, high] and not wrapped."""
+    """Return a bound as an integer of this dtype, clipped to [low, high] instead of wrapped."""
     if v.aval.category != INTEGER:
         v = convert(v, default_dtype(INTEGER))
     least, most = RANGES[v.aval.dtype]
@@ -173,7 +173,7 @@ def _randint(
     beyond: Any = Literal(past, Aval(shape, bool))
     if not past and high.aval.category == INTEGER and RANGES[high.aval.dtype][1] > most:
         beyond = broadcast_to(el.gt(high, high.aval.dtype.type(most)), shape)
-    end = most if small == dtype else top + 1  # which the wider dtype can hold
+    end = most if small == dtype else top + 1  # the wider dtype can hold top + 1
     low = broadcast_to(_whole(low, dtype, floor, top), shape)
     high = broadcast_to(_whole(high, dtype, floor, end), shape)
     unsigned = BITS[dtype.itemsize]
@@ -191,11 +191,11 @@ def _randint(
 
 
 def halves(data: Any) -> tuple[Any, Any]:
-    """The two keys that `split` makes."""
+    """Return the two keys that `split` makes."""
     both = random_split.bind(data, shape=(2,))
     return row(both, 0), row(both, 1)
 
 
 def row(x: Any, i: int) -> Any:
-    """`x[i]`."""
+    """Return `x[i]`."""
     return index_in_dim(x, i, keepdims=False)

@@ -1,7 +1,7 @@
-"""Families of distributions with parameters: gamma and what is made of it, powers, tails.
+"""Continuous distributions with parameters: gamma and those built on it, powers, tails.
 
-Invariant: with the default generator samples are those of jax.random, to rounding; they are
-differentiable functions of their parameters but where they are whole numbers.
+Invariant: with the default generator samples equal those of jax.random, up to rounding.  They are
+differentiable functions of their parameters, except of integers.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from .numbers import bits, sample_dtype, uniform
 
 
 def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> tuple:
-    """(dtype, shape, parameters as arrays of the dtype) of a sampler."""
+    """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""
     d = sample_dtype(dtype, FLOATING, name)
     vs = [
         number(p, d) if p.__class__ is float or p.__class__ is int else convert(as_value(p), d)
@@ -30,7 +30,8 @@ def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> tuple:
 
 
 def _streams(key: Any, shape: tuple) -> tuple[Any, Any]:
-    """A stream of random bits for each element, as two words: keys of the default generator."""
+    """Return a stream of random bits for each element, as two words: keys of the default
+    generator."""
     if key_impl(key) == "threefry2x32":
         words = key_data(split(key, shape if shape else 1))
     else:
@@ -46,17 +47,17 @@ def _gamma_of(key: Any, a: Any, shape: tuple, log: bool) -> Any:
 
 
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the gamma distribution of shape `a` and scale 1.
+    """Draw from the gamma distribution of shape `a` and scale 1.
 
     Args:
       key: a key.
       a: a number, or an array that broadcasts to the shape; nan for negative ones.
-      shape: of the result; by default that of `a`.
+      shape: shape of the result; by default that of `a`.
       dtype: a floating dtype; the default one if None.
 
-    They have a derivative in `a`: that of the quantile which they are (M. Figurnov, S. Mohamed,
-    A. Mnih: Implicit reparameterization gradients, 2018).  With other generators than the default
-    one the bits differ from those of jax.random.
+    Samples are differentiable in `a`, as quantiles (M. Figurnov, S. Mohamed, A. Mnih: Implicit
+    reparameterization gradients, 2018).  With a generator other than the default one, bits differ
+    from those of jax.random.
 
     >>> import plait
     >>> bool((plait.random.gamma(plait.random.key(0), 2.0, (3,)) > 0).all())
@@ -72,9 +73,9 @@ def _gamma(key: Any, a: Any, *, shape: tuple) -> Any:
 
 
 def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Logarithms of gamma samples, also where those underflow; arguments are those of `gamma`.
+    """Draw logarithms of gamma samples, even where those underflow; arguments as in `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -91,15 +92,15 @@ def _loggamma(key: Any, a: Any, *, shape: tuple) -> Any:
 
 
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the beta distribution of shapes `a` and `b`.
+    """Draw from the beta distribution of shapes `a` and `b`.
 
     Args:
       key: a key.
       a, b: positive numbers, or arrays that broadcast to the shape.
-      shape: of the result; by default that of the parameters.
+      shape: shape of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -118,9 +119,9 @@ def _beta(key: Any, a: Any, b: Any, *, shape: tuple) -> Any:
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the chi-squared distribution with `df` degrees of freedom; see `gamma`.
+    """Draw from the chi-squared distribution with `df` degrees of freedom; see `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -137,9 +138,9 @@ def _chisquare(key: Any, df: Any, *, shape: tuple) -> Any:
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`.
+    """Draw from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -158,9 +159,9 @@ def _f(key: Any, m: Any, n: Any, *, shape: tuple) -> Any:
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from Student's t with `df` degrees of freedom; see `gamma`.
+    """Draw from Student's t with `df` degrees of freedom; see `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -181,15 +182,15 @@ def _t(key: Any, df: Any, *, shape: tuple) -> Any:
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Numbers of density proportional to e ** -|x| ** p.
+    """Draw numbers of density proportional to e ** -|x| ** p.
 
     Args:
       key: a key.
       p: a positive number.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -212,9 +213,9 @@ def _generalized_normal(key: Any, p: Any, *, shape: tuple) -> Any:
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers of density b x ** (-b - 1), from 1 on; arguments are those of `gamma`.
+    """Draw numbers of density b x ** (-b - 1), from 1 on; arguments as in `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -231,9 +232,9 @@ def _pareto(key: Any, b: Any, *, shape: tuple) -> Any:
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
-    """e to the power of normal numbers of deviation `sigma`; arguments are those of `gamma`.
+    """Draw e to the power of normal numbers of deviation `sigma`; arguments as in `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -250,9 +251,9 @@ def _lognormal(key: Any, sigma: Any, *, shape: tuple) -> Any:
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Lengths of pairs of normal numbers of deviation `scale`; arguments are those of `gamma`.
+    """Draw lengths of pairs of normal numbers of deviation `scale`; arguments as in `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -274,15 +275,15 @@ def _rayleigh(key: Any, scale: Any, *, shape: tuple) -> Any:
 def weibull_min(
     key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
 ) -> Any:
-    """Numbers from Weibull's distribution: scale * E ** (1 / concentration), E exponential.
+    """Draw from Weibull's distribution: scale * E ** (1 / concentration), E exponential.
 
     Args:
       key: a key.
       scale, concentration: positive numbers, or arrays that broadcast to the shape.
-      shape: of the result.
+      shape: shape of the result.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -300,9 +301,9 @@ def _weibull_min(key: Any, scale: Any, power: Any, *, shape: tuple) -> Any:
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Lengths of triples of normal numbers: speeds in a gas.
+    """Draw lengths of triples of normal numbers: speeds in a gas.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -320,15 +321,15 @@ def _maxwell(key: Any, *, shape: tuple, dtype: np.dtype) -> Any:
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """loc + scale * s * m, with m as of `maxwell` and s = -1 or 1.
+    """Draw loc + scale * s * m, with m as in `maxwell` and s = -1 or 1.
 
     Args:
       key: a key.
       loc, scale: numbers, or arrays that broadcast with the shape.
-      shape: of the samples; axes of the parameters come in front if they have more.
+      shape: shape of the samples; further axes of the parameters come in front.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -349,15 +350,15 @@ def _double_sided(key: Any, loc: Any, scale: Any, *, shape: tuple) -> Any:
 def triangular(
     key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
-    """Numbers between `left` and `right`, of a density that is a triangle with its top at `mode`.
+    """Draw numbers between `left` and `right`, of a triangular density with its top at `mode`.
 
     Args:
       key: a key.
       left, mode, right: numbers in order, or arrays that broadcast to the shape.
-      shape: of the result; by default that of the parameters.
+      shape: shape of the result; by default that of the parameters.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -379,12 +380,12 @@ def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: tuple) -> Any
 
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Numbers from Wald's distribution (inverse Gaussian) of this mean and scale 1.
+    """Draw from Wald's distribution (inverse Gaussian) of this mean and scale 1.
 
-    By J. R. Michael, W. R. Schucany, R. W. Haas: Generating random variates using
-    transformations with multiple roots, 1976.  Arguments are those of `gamma`.
+    Source: J. R. Michael, W. R. Schucany, R. W. Haas: Generating random variates using
+    transformations with multiple roots, 1976.  Arguments as in `gamma`.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)

@@ -1,7 +1,7 @@
 """Random vectors and matrices.
 
-Invariant: what a vector is made of is drawn at once; what depends on its neighbours in the vector
-only is worked out along the last axis.
+Invariant: all random numbers of a vector are drawn at once; the components of one vector are
+combined along the last axis.
 """
 
 from typing import Any
@@ -27,12 +27,12 @@ from .samples import generalized_normal, given, loggamma
 
 
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Vectors of positive numbers with sum 1.
+    """Draw vectors of positive numbers with sum 1, from the Dirichlet distribution.
 
     Args:
       key: a key.
       alpha: positive parameters, the components along the last axis.
-      shape: of the result without its last axis; by default that of `alpha`.
+      shape: shape of the result without its last axis; by default that of `alpha`.
       dtype: a floating dtype; the default one if None.
 
     Raises TypeRule if `alpha` has no axis.
@@ -57,19 +57,19 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple) -> Any:
 
 
 def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Any:
-    """Points evenly from the unit ball of the p-norm in `d` dimensions.
+    """Draw points uniformly from the unit ball of the p-norm in `d` dimensions.
 
-    By F. Barthe, O. Guedon, S. Mendelson, A. Naor: A probabilistic approach to the geometry of the
-    lpn-ball, 2005.
+    Source: F. Barthe, O. Guedon, S. Mendelson, A. Naor: A probabilistic approach to the
+    geometry of the lpn-ball, 2005.
 
     Args:
       key: a key.
       d: the number of dimensions, a Python integer.
-      p: of the norm, a positive number.
-      shape: of the result without its last axis.
+      p: the order of the norm, a positive number.
+      shape: shape of the result without its last axis.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)
@@ -81,7 +81,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> An
 
 
 def size_of(what: str, name: str, given: Any) -> int:
-    """A number of dimensions, rows or columns; TypeRule for other things."""
+    """Return a number of dimensions, rows or columns; raise TypeRule for other values."""
     n = fixed(what, name, given)
     if n < 0:
         raise ArgumentError(f"{what}: {name}={n} is negative", fix="give a size")
@@ -103,17 +103,17 @@ _METHODS = ("cholesky", "eigh", "svd")
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
 ) -> Any:
-    """Vectors from the normal distribution of this mean and covariance.
+    """Draw vectors from the normal distribution of this mean and covariance.
 
     Args:
       key: a key.
       mean: the components lie along the last axis.
       cov: covariances, along the last two axes.
-      shape: of the result without its last axis; by default that of the parameters without the
-        axes of components.
+      shape: shape of the result without its last axis; by default that of the parameters without
+        the axes of components.
       dtype: a floating dtype; the default one if None.
-      method: how the root of the covariance is found: "cholesky" (which needs it to be positive
-        definite), "eigh" or "svd".
+      method: factorisation of the covariance: "cholesky" (which needs it to be positive definite),
+        "eigh" or "svd".
 
     Raises TypeRule if the parameters do not fit together.
 
@@ -148,7 +148,7 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple, method:
 
 
 def _root(cov: Any, method: str) -> Any:
-    """A matrix whose product with its transpose is the covariance."""
+    """Return a matrix whose product with its transpose is the covariance."""
     dtype = cov.aval.dtype
     x = convert(cov, np.float32) if dtype.itemsize < 4 else cov
     x = 0.5 * (x + moveaxis(x, -1, -2))
@@ -163,19 +163,20 @@ def _root(cov: Any, method: str) -> Any:
 
 
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
-    """Orthogonal matrices, evenly (by Haar's measure); n times m if `m` is given.
+    """Draw orthogonal matrices uniformly (by Haar's measure); n times m if `m` is given.
 
-    By F. Mezzadri, How to generate random matrices from the classical compact groups, 2007: the
-    orthogonal factor of a normal matrix, with signs that make the other one's diagonal positive.
+    Source: F. Mezzadri, How to generate random matrices from the classical compact groups, 2007.
+    Takes the orthogonal factor of a normal matrix, with signs that make the other factor's diagonal
+    positive.
 
     Args:
       key: a key.
       n: the number of rows, a Python integer.
-      shape: of the result without its last two axes.
+      shape: shape of the result without its last two axes.
       dtype: a floating dtype; the default one if None.
       m: the number of columns; rows or columns are orthonormal, whichever are fewer.
 
-    Raises TypeRule for what is no key, and for shapes and dtypes that do not fit.
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
     >>> import plait
     >>> key = plait.random.key(0)

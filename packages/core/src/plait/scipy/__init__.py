@@ -1,6 +1,6 @@
-"""Functions named as SciPy's, by the packages they are in there.
+"""Functions with SciPy's names, by its packages.
 
-Invariant: importing this imports none of them; each is imported when it is first asked for.
+Invariant: importing this imports none of them; each is imported on first access.
 """
 
 import importlib as _importlib

@@ -1,6 +1,6 @@
-"""Gamma, beta, factorials and what is counted with them, named as in scipy.special.
+"""Gamma, beta, factorials and counts built on them, with the names of scipy.special.
 
-Invariant: whole numbers of whole numbers are exact as far as the dtype holds them.
+Invariant: integer results of integers are exact as far as the dtype holds them.
 """
 
 import functools
@@ -24,9 +24,9 @@ from .pointwise import floats
 
 @fused
 def gammasgn(x: Any) -> Any:
-    """The sign of Gamma(x): nan at negative whole numbers; that of the zero at 0.
+    """Return the sign of Gamma(x): nan at negative integers; the sign of the zero at 0.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.gammasgn(-0.5).item():.4f}")
@@ -42,9 +42,9 @@ def gammasgn(x: Any) -> Any:
 
 @fused
 def gamma(x: Any) -> Any:
-    """The gamma function; inf at 0, nan at negative whole numbers.
+    """Return the gamma function; inf at 0, nan at negative integers.
 
-    x: numbers, any shape; the result has it too, and a floating or complex dtype.
+    x: numbers, any shape; the result has the same shape, and a floating or complex dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.gamma(5.0).item():.4f}")
@@ -62,24 +62,25 @@ _LANCZOS = (
     -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
     1.5056327351493116e-7,
 )  # fmt: skip
-"""Of Lanczos' approximation (J. SIAM Numer. Anal. B 1, 1964) with g = 7, computed by P. Godfrey."""
+"""Coefficients of Lanczos' approximation (J. SIAM Numer. Anal. B 1, 1964), g = 7, by P.
+Godfrey."""
 
 
 def _complex_gamma(z: Any) -> Any:
-    """Lanczos' approximation in double precision; left of 1/2 reflected, above the real axis, so
-    that no exponential overflows; below it conjugated."""
+    """Apply Lanczos' approximation in double precision.  The half plane left of 1/2 is reflected
+    above the real axis, so that no exponential overflows, and conjugated below it."""
     given = z.aval.dtype
     z = convert(z, np.complex128)
     below = el.lt(el.imag(z), 0.0)
     z = el.select(below, el.conj(z), z)
     left = el.lt(el.real(z), 0.5)
-    u = el.select(left, el.neg(z), z - 1.0)  # Gamma(u + 1) is what is approximated
+    u = el.select(left, el.neg(z), z - 1.0)  # Lanczos' formula approximates Gamma(u + 1)
     t = u + 7.5
     series = _LANCZOS[0] + sum((c / (u + float(k)) for k, c in enumerate(_LANCZOS[1:], 1)), 0.0)
     log = (u + 0.5) * el.log(t) - t
     right = math.sqrt(2 * math.pi) * el.exp(log) * series
     x, y = el.real(z), el.imag(z)
-    near = x - 2.0 * el.round_even(0.5 * x)  # exactly, and e ** (pi i x) has this period
+    near = x - 2.0 * el.round_even(0.5 * x)  # exact; e ** (pi i x) has this period
     turned = math.pi * el.complex_(el.neg(y), near)
     other = math.sqrt(2 * math.pi) * series * el.expm1(2.0 * turned)
     reflected = 2j * math.pi * el.exp(turned - log) / other
@@ -90,7 +91,7 @@ def _complex_gamma(z: Any) -> Any:
 
 @fused
 def beta(a: Any, b: Any) -> Any:
-    """The beta function Gamma(a) Gamma(b) / Gamma(a + b).
+    """Return the beta function Gamma(a) Gamma(b) / Gamma(a + b).
 
     a, b: real, of shapes that broadcast; the result is floating.
 
@@ -103,11 +104,11 @@ def beta(a: Any, b: Any) -> Any:
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
-    """Gamma(n + 1), and 0 of negative numbers; rounded to whole numbers of whole numbers.
+    """Return Gamma(n + 1), rounded to an integer for integers; 0 for negative numbers.
 
     Raises TypeRule for `exact`: results are floats.
 
-    n: real, any shape; the result has it too, and a floating dtype.
+    n: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.factorial(5).item():.4f}")
@@ -126,7 +127,7 @@ _WHOLE = tuple([float(math.factorial(n)) for n in range(171)])
 
 @fused
 def _factorial(n: Any) -> Any:
-    """Of whole numbers from a table: what the logarithm gives is off by some units."""
+    """Look up integers in a table: the logarithm would be off by some units."""
     (n,) = floats(n)
     out = el.exp(el.lgamma(el.maximum(n, 0.0) + 1.0))
     with np.errstate(over="ignore"):
@@ -138,7 +139,7 @@ def _factorial(n: Any) -> Any:
 
 
 def _moved(x: Any, to: Any) -> Any:
-    """The value `to`, varying as `x` does."""
+    """Return the value `to` with the derivative of `x`."""
     both = el.and_(el.is_finite(x), el.is_finite(to))
     gap = el.stop(el.select(both, to - el.select(both, x, 0.0), 0.0))
     return el.select(both, x + gap, el.stop(to))
@@ -146,7 +147,7 @@ def _moved(x: Any, to: Any) -> Any:
 
 @fused
 def poch(z: Any, m: Any) -> Any:
-    """Gamma(z + m) / Gamma(z), the rising factorial; 1 where m is 0.
+    """Return Gamma(z + m) / Gamma(z), the rising factorial; 1 where m is 0.
 
     z, m: real, of shapes that broadcast; the result is floating.
 
@@ -162,7 +163,7 @@ def poch(z: Any, m: Any) -> Any:
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803
-    """The number of ways to choose k of N, as floats; with `repetition`, of N + k - 1.
+    """Count the ways to choose k of N, as floats; with `repetition`, of N + k - 1.
 
     0 where k is greater than N, or either is negative.
 
@@ -188,9 +189,9 @@ def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
 
 
 def multigammaln(a: Any, d: int) -> Any:
-    """Logarithm of the multivariate gamma function of dimension `d`, a Python integer.
+    """Return the logarithm of the multivariate gamma function of dimension `d`, a Python integer.
 
-    a: real, any shape; the result has it too, and a floating dtype.
+    a: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.multigammaln(3.0, 2).item():.4f}")
@@ -213,7 +214,7 @@ def _multigammaln(a: Any, *, d: int) -> Any:
 
 @functools.cache
 def _bernoulli(n: int) -> tuple[float, ...]:
-    """By the recurrence of DLMF 24.5.3, in fractions."""
+    """Return Bernoulli's numbers by the recurrence of DLMF 24.5.3, in fractions."""
     found = [Fraction(1)]
     for m in range(1, n + 1):
         odd = m > 1 and m % 2
@@ -230,7 +231,7 @@ def _float(x: Fraction) -> float:
 
 
 def bernoulli(n: int) -> Any:
-    """Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; `n` is a Python integer.
+    """Return Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; `n` is a Python integer.
 
     >>> import plait
     >>> plait.scipy.special.bernoulli(4).tolist()[:3]

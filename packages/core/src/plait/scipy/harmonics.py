@@ -1,7 +1,7 @@
-"""Waves, harmonics and relatives of gamma and erf, named as in scipy.special.
+"""Wave integrals, harmonics and relatives of gamma and erf, with the names of scipy.special.
 
-Invariant: real operands give what the function is on the real line, in a floating dtype; where
-complex ones have a meaning here, the function says so.
+Invariant: real operands give the function on the real line, in a floating dtype; complex operands
+are accepted only where documented.
 """
 
 import math
@@ -36,10 +36,10 @@ def _as_complex(x: Any) -> Any:
 
 @fused
 def wofz(z: Any) -> Any:
-    """Faddeeva's function w(z) = e ** (-z * z) erfc(-i z).
+    """Return Faddeeva's function w(z) = e ** (-z * z) erfc(-i z).
 
     Args:
-      z: real or complex, any shape; the result has it too, and a complex dtype.
+      z: real or complex, any shape; the result has the same shape, and a complex dtype.
 
     Within 100 units in the last place of |w|, as measured against scipy; the derivative is
     2 i / sqrt(pi) - 2 z w(z).  Source: J. A. C. Weideman, SIAM J. Numer. Anal. 31 (1994).
@@ -53,13 +53,13 @@ def wofz(z: Any) -> Any:
 
 @fused
 def erfcx(x: Any) -> Any:
-    """e ** (x * x) erfc(x), which does not underflow.
+    """Return e ** (x * x) erfc(x), which does not underflow.
 
     Args:
-      x: real or complex, any shape; the result has it too, and its dtype, at least floating.
+      x: real or complex, any shape; the result has the same shape and dtype, at least floating.
 
     Within 5 units in the last place for real x in float64, 40 in float32.  Source: Chebyshev's
-    series in (x - 3.75) / (x + 3.75); of complex numbers w(i x).
+    series in (x - 3.75) / (x + 3.75); for complex numbers w(i x).
 
     >>> import plait
     >>> print(f"{plait.scipy.special.erfcx(100.0).item():.6f}")
@@ -78,14 +78,14 @@ _SHIFT = 9
 
 @fused
 def loggamma(x: Any) -> Any:
-    """The principal branch of the logarithm of Gamma.
+    """Return the principal branch of the logarithm of Gamma.
 
     Args:
-      x: real or complex, any shape; the result has it too, and its dtype, at least floating.  Of
-        negative real numbers it is nan: pass complex ones.
+      x: real or complex, any shape; the result has the same shape and dtype, at least floating.  It
+        is nan for negative real numbers: pass complex ones.
 
-    Of complex numbers within 50 units in the last place of the size, away from the zeros at 1 and
-    2.  Source: Stirling's series (DLMF 5.11.1), with recurrence and reflection to get there.
+    For complex numbers within 50 units in the last place of the absolute value, away from the zeros
+    at 1 and 2.  Source: Stirling's series (DLMF 5.11.1), after recurrence and reflection.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.loggamma(-0.5 + 0j).item():.4f}")
@@ -99,8 +99,8 @@ def loggamma(x: Any) -> Any:
 
 
 def _loggamma(z: Any) -> Any:
-    """In the right half plane shifted to where the series holds; in the left one by
-    Gamma(z) Gamma(1 - z) = pi / sin(pi z), on the branch that is real for positive z."""
+    """Shift arguments in the right half plane to where the series holds.  Reflect the left one
+    by Gamma(z) Gamma(1 - z) = pi / sin(pi z), on the branch that is real for positive z."""
     left = el.lt(el.real(z), 0.5)
     w = el.select(left, 1.0 - z, z)
     shifted, total = w + float(_SHIFT), el.log(w)
@@ -123,17 +123,17 @@ def _loggamma(z: Any) -> Any:
     return el.select(left, math.log(math.pi) - sine - right, right)
 
 
-# ---- integrals of waves ----------------------------------------------------------------------
+# ---- wave integrals --------------------------------------------------------------------------
 
 
 def fresnel(x: Any) -> tuple[Any, Any]:
-    """Fresnel's integrals (S, C): of sin and cos of pi t * t / 2 from 0 to x.
+    """Return Fresnel's integrals (S, C): of sin and cos of pi t * t / 2 from 0 to x.
 
     Args:
-      x: real, any shape; the results have it too, and a floating dtype.
+      x: real, any shape; the results have the same shape, and a floating dtype.
 
-    Within 3 units in the last place, far out too.  Source: Chebyshev's series, beyond 2.5 of the
-    auxiliary functions of DLMF 7.5.  Raises TypeRule for complex numbers.
+    Within 3 units in the last place, also for large x.  Source: Chebyshev's series; beyond 2.5
+    those of the auxiliary functions of DLMF 7.5.  Raises TypeRule for complex numbers.
 
     >>> import plait
     >>> print("{:.4f} {:.4f}".format(*[v.item() for v in plait.scipy.special.fresnel(1.0)]))
@@ -144,15 +144,15 @@ def fresnel(x: Any) -> tuple[Any, Any]:
 
 
 def sici(x: Any) -> tuple[Any, Any]:
-    """The sine and cosine integrals (Si, Ci): of sin(t) / t from 0, and of cos(t) / t from
-    infinity, to x; Ci is that of |x|.
+    """Return the sine and cosine integrals (Si, Ci): of sin(t) / t from 0 to x, and of cos(t) / t
+    from infinity to x; Ci depends on |x| only.
 
     Args:
-      x: real, any shape; the results have it too, and a floating dtype.
+      x: real, any shape; the results have the same shape, and a floating dtype.
 
-    Within 3 units in the last place, but close to the roots of Ci, where the error is 1e-15 in
-    float64 and 1e-6 in float32.  Source: Chebyshev's series, beyond 8 of the auxiliary functions
-    of DLMF 6.2.  Raises TypeRule for complex numbers.
+    Within 3 units in the last place, except near the roots of Ci, where the error is 1e-15 in
+    float64 and 1e-6 in float32.  Source: Chebyshev's series; beyond 8 those of the auxiliary
+    functions of DLMF 6.2.  Raises TypeRule for complex numbers.
 
     >>> import plait
     >>> print("{:.4f} {:.4f}".format(*[v.item() for v in plait.scipy.special.sici(1.0)]))
@@ -163,12 +163,12 @@ def sici(x: Any) -> tuple[Any, Any]:
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
-    """Bessel functions of the first kind, J_0 to J_v.
+    """Return Bessel functions of the first kind, J_0 to J_v.
 
     Args:
       z: real, any shape; any sign and size.
       v: the highest order, a Python integer from 0 on.
-      n_iter: taken for compatibility: as many turns are done as it needs.
+      n_iter: accepted for compatibility; the number of steps does not depend on it.
 
     Returns (v + 1, *z.shape), a floating dtype.  Within 5e-16 absolutely in float64 for v <= 5.
     Source: J. C. P. Miller's recurrence (DLMF 3.6), Hankel's expansion (10.17.3) for large z.
@@ -192,15 +192,15 @@ def _bessel_jn(z: Any, *, order: int) -> Any:
 
 @fused
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's confluent hypergeometric function M(a, b, x).
+    """Return Kummer's confluent hypergeometric function M(a, b, x).
 
     Args:
       a, b, x: real, of shapes that broadcast; the result is floating.
 
-    Within 1e-13 relatively where no terms cancel; for x < 0 and a far above b they do, and 8
-    digits are left for (20, 1, -20).  inf where b is 0, -1, ... and the series does not end before.
-    It has derivatives in all three, but not in `a` at 0, -1, ...  Worked out in float64.
-    Source: the power series, DLMF 13.2.39 and 13.7.2.
+    Within a relative error of 1e-13 where no terms cancel.  They do for x < 0 and a far above b: 8
+    digits remain for (20, 1, -20).  inf where b is 0, -1, ... and the series does not end before.
+    Differentiable in all three, except in `a` at 0, -1, ...  Computed in float64.  Source: the
+    power series, DLMF 13.2.39 and 13.7.2.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.hyp1f1(1.0, 2.0, -3.0).item():.4f}")
@@ -211,14 +211,14 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 @fused
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's hypergeometric function F(a, b; c; x), for x <= 1; beyond, nan unless the series
-    ends, since it is complex there.
+    """Return Gauss's hypergeometric function F(a, b; c; x), for x <= 1; for x > 1, where it is
+    complex, nan unless the series ends.
 
     Args:
       a, b, c, x: real, of shapes that broadcast; the result is floating.
 
-    Mostly within 1e-14 relatively; 1e-9 very close to 1 where c - a - b is almost whole.
-    It has derivatives in all four, but not in `a` and `b` at 0, -1, ...  Worked out in float64.
+    Mostly within a relative error of 1e-14; 1e-9 very close to 1 where c - a - b is nearly an
+    integer.  Differentiable in all four, except in `a` and `b` at 0, -1, ...  Computed in float64.
     Source: the power series, and transformations of DLMF 15.8.
 
     >>> import plait
@@ -234,20 +234,20 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 def sph_harm_y(
     n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
 ) -> Any:
-    """Spherical harmonics, orthonormal and with Condon and Shortley's sign.
+    """Return spherical harmonics, orthonormal and with Condon and Shortley's sign.
 
     Args:
       n: degrees, integers from 0 on.
-      m: orders, integers; where |m| > n the result is 0.
-      theta: angles from the pole; outside of [0, pi] the associated Legendre functions are those
-        of cos(theta), as in scipy.
-      phi: angles around it.
-      diff_n: None; derivatives are those of transformations.
+      m: orders, integers; the result is 0 where |m| > n.
+      theta: angles from the pole; outside of [0, pi] the associated Legendre functions are those of
+        cos(theta), as in scipy.
+      phi: angles around the pole.
+      diff_n: must be None; transformations give derivatives.
       n_max: the highest degree, a Python integer; needed where `n` is traced.
 
     Operands broadcast; the result is complex, and nan where n is negative or above `n_max`.
     Source: the recurrence in the degree, DLMF 14.10.3 with 14.30.1.
-    Raises TypeRule for degrees and orders that are no integers, and ConcretizationError without
+    Raises TypeRule for degrees and orders that are not integers, and ConcretizationError without
     `n_max` where `n` is traced.
 
     >>> import plait
@@ -289,11 +289,11 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
     whole = [convert(v, dtype) for v in (n, m)]
     k, j, theta, phi = el.promoted([*whole, theta, phi])
     size = el.abs_(j)
-    # of polar angles outside of [0, pi], too, the factor is the root of 1 - c ** 2
+    # The root of 1 - c ** 2 is the factor for polar angles outside of [0, pi] too.
     s, c = el.abs_(el.sin(theta)), el.cos(theta)
 
     def raised(i: Any, p: Any) -> Any:
-        """The function of degree and order i from that of i - 1."""
+        """Return the function of degree and order i from that of i - 1."""
         i = convert(i, dtype)
         return el.select(el.le(i, size), el.neg(el.sqrt((2.0 * i + 1.0) / (2.0 * i))) * s * p, p)
 
@@ -301,7 +301,7 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
     first = fori_loop(1, most + 1, raised, start + 0.0 * s)
 
     def climbed(i: Any, state: Any) -> Any:
-        """The function of degree i, from those of the two degrees below."""
+        """Return the function of degree i from those of the two degrees below."""
         below, p = state
         i = convert(i, dtype)
         on = el.and_(el.gt(i, size), el.le(i, k))

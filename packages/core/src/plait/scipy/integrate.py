@@ -1,6 +1,6 @@
-"""Integrals of sampled functions, named as in scipy.integrate.
+"""Integrals of sampled functions, with the names of scipy.integrate.
 
-Invariant: what numpy has too is numpy's.
+Invariant: functions that numpy has too are numpy's.
 """
 
 from ..numpy.differences import trapezoid

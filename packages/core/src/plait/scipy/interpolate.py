@@ -1,7 +1,7 @@
-"""Functions known at points of a grid, named as in scipy.interpolate.
+"""Interpolation of functions on grids, with the names of scipy.interpolate.
 
-Invariant: an interpolator is a tree of its points and values, so that it may be given to compiled
-functions and differentiated in its values.
+Invariant: an interpolator is a tree of its points and values, so it can be an argument of compiled
+functions, and differentiated in its values.
 """
 
 import itertools
@@ -25,14 +25,14 @@ _METHODS = ("linear", "nearest")
 
 @register_pytree_node_class
 class RegularGridInterpolator:
-    """A function of places in a grid whose lines need not be evenly spaced.
+    """An interpolator on a grid, whose lines need not be evenly spaced.
 
     Args:
       points: for each axis of the grid its coordinates, increasing vectors.
-      values: at the points of the grid; further axes are parts of the value.
+      values: values at the points of the grid; further axes belong to each value.
       method: "linear" or "nearest".
-      bounds_error: must be False: what is outside does not stop a compiled function.
-      fill_value: what is outside; None: what the nearest cell says there.
+      bounds_error: must be False: points outside cannot stop a compiled function.
+      fill_value: the value outside; None extrapolates the nearest cell.
 
     As scipy.interpolate.RegularGridInterpolator.
 
@@ -67,23 +67,23 @@ class RegularGridInterpolator:
                 )
 
     def tree_flatten(self) -> tuple:
-        """Points and values; the rest is static."""
+        """Return points and values; the rest is static."""
         return (self.grid, self.values), (self.method, self.fill_value)
 
     @classmethod
     def tree_unflatten(cls, aux: tuple, children: tuple) -> "RegularGridInterpolator":
-        """The interpolator again, whatever its leaves are now."""
+        """Rebuild the interpolator from leaves of any kind."""
         self = object.__new__(cls)
         self.grid, self.values = children
         (self.method, self.fill_value), self.bounds_error = aux, False
         return self
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
-        """The values at places.
+        """Return the values at the points `xi`.
 
         Args:
           xi: (..., axes of the grid), or a tuple of as many arrays.
-          method: another than the interpolator's.
+          method: replaces the interpolator's.
         """
         method = self.method if method is None else method
         if method not in _METHODS:

@@ -1,7 +1,7 @@
-"""Images of any number of axes, named as in scipy.ndimage.
+"""Images of any number of axes, with the names of scipy.ndimage.
 
-Invariant: a place between elements takes the elements around it, each weighed by its nearness, so
-that values vary continuously with the places (order 1).
+Invariant: a position between elements takes the elements around it, weighted by nearness, so that
+values vary continuously with positions (order 1).
 """
 
 import itertools
@@ -23,26 +23,26 @@ _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
 
 def _folded(i: Any, n: Any, mode: str) -> Any:
-    """Places outside, as places inside."""
+    """Map positions outside to positions inside."""
     if mode == "nearest":
         return el.maximum(0, el.minimum(i, n - 1))
     if mode == "wrap":
         return el.modulo(i, n)
-    if mode == "mirror":  # about the middle of the last element
+    if mode == "mirror":  # mirror about the middle of the last element
         period = 2 * n - 2 if n.__class__ is not int or n > 1 else 1
         i = el.modulo(i, period)
         return el.minimum(i, el.sub(period, i)) if n != 1 else el.mul(i, 0)
-    if mode == "reflect":  # about its edge
+    if mode == "reflect":  # mirror about its edge
         i = el.modulo(i, 2 * n)
         return el.minimum(i, el.sub(2 * n - 1, i))
     return i
 
 
 def _folded_place(x: Any, n: Any, mode: str) -> Any:
-    """Return places outside as places inside, or less than one half outside.
+    """Map positions outside to positions inside, or less than one half outside.
 
-    They are folded before they are rounded to the nearest element, as in scipy: a half that is
-    mirrored is rounded to the other side.
+    Positions are folded before they are rounded to the nearest element, as in scipy: a mirrored
+    half is rounded to the other side.
     """
     if mode == "nearest":
         return el.clamp(convert(0, x.aval.dtype), x, convert(n - 1, x.aval.dtype))
@@ -59,7 +59,8 @@ def _folded_place(x: Any, n: Any, mode: str) -> Any:
 
 
 def _around(x: Any, n: Any, order: int, mode: str) -> list[tuple]:
-    """(index, whether it is inside, weight; None: one) of the elements around places of an axis."""
+    """Return (index, whether it is inside, weight; None: one) of the elements around positions
+    of an axis."""
     if order == 0:
         x = _folded_place(x, n, mode)
         low = el.floor(x)  # halves are rounded up; x + 0.5 may itself be rounded
@@ -101,17 +102,18 @@ def map_coordinates(
     input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant",  # noqa: A002
     cval: Any = 0.0,
 ) -> Any:  # fmt: skip
-    """The values of an image at places between its elements.
+    """Return the values of an image at positions between its elements.
 
     Args:
       input: an array.
-      coordinates: for each axis the places along it, arrays of one shape.
-      order: 0 (the nearest element; of two the later one) or 1 (linear between elements; of
-        integers rounded to the nearest one, halves away from zero).
-      mode: what is outside: "constant" (`cval`), "nearest", "wrap", "mirror" or "reflect".
-      cval: what is outside, for "constant".
+      coordinates: for each axis the positions along it, arrays of one shape.
+      order: 0 (the nearest element; of two the later one) or 1 (linear between elements; for
+        integers rounded to the nearest, halves away from zero).
+      mode: treatment of positions outside: "constant" (`cval`), "nearest", "wrap", "mirror" or
+        "reflect".
+      cval: the value outside, for "constant".
 
-    Returns an array of the shape of the places and the dtype of the image.  Raises TypeRule for
+    Returns an array of the shape of the positions and the dtype of the image.  Raises TypeRule for
     other orders and modes, AxisError for another number of coordinates.  As
     scipy.ndimage.map_coordinates of order 0 and 1; "wrap" is its "grid-wrap", and "constant" its
     "grid-constant".

@@ -1,6 +1,6 @@
-"""Minima of functions, named as in scipy.optimize.
+"""Minima of functions, with the names of scipy.optimize.
 
-Invariant: one compiled loop, whose steps are chosen by values and whose number is bounded.
+Invariant: one compiled loop, whose steps depend on values and whose number is bounded.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found.
+    """The result of `minimize`.
 
     Attributes:
-      x: where.
-      success: whether the gradient there is as small as was asked.
-      status: 0 if so, 1 after too many steps, 3 if no step went down any more.
+      x: the minimum found.
+      success: whether the gradient there is as small as requested.
+      status: 0 for success, 1 after too many steps, 3 if no step decreased the function any more.
       fun: the value there.
       jac: the gradient there.
       hess_inv: the estimate of the inverse of the matrix of second derivatives.
-      nfev, njev: how often the function, and its gradient, were computed.
-      nit: how many steps were made.
+      nfev, njev: numbers of evaluations of the function, and of its gradient.
+      nit: number of steps.
     """
 
     x: Any
@@ -58,9 +58,9 @@ class _Search(NamedTuple):
 
 
 def _searched(f: Callable, x: Any, p: Any, fun: Any, jac: Any, tries: int) -> _Search:
-    """A step along `p` after which the function is less and less steep (the conditions of Wolfe),
-    by bisection: A. S. Lewis, M. L. Overton, "Nonsmooth optimization via quasi-Newton methods",
-    2013, algorithm 2.6."""
+    """Return a step along `p` that satisfies the conditions of Wolfe: the function is less, and
+    less steep.  By bisection: A. S. Lewis, M. L. Overton, "Nonsmooth optimization via
+    quasi-Newton methods", 2013, algorithm 2.6."""
     slope = dot(jac, p)
     number = lambda v: Literal(v, fun.aval.strong())  # noqa: E731
 
@@ -96,8 +96,8 @@ class _State(NamedTuple):
 
 
 def _updated(inverse: Any, s: Any, y: Any) -> Any:
-    """The estimate after a step `s` that changed the gradient by `y` (J. Nocedal, S. J. Wright,
-    "Numerical optimization", 2006, equation 6.17)."""
+    """Return the estimate after a step `s` that changed the gradient by `y` (J. Nocedal, S. J.
+    Wright, "Numerical optimization", 2006, equation 6.17)."""
     sy = dot(s, y)
     good = el.gt(sy, 0)
     r = el.div(1, el.select(good, sy, 1))
@@ -118,20 +118,20 @@ def minimize(
     tol: float | None = None,
     options: dict[str, Any] | None = None,
 ) -> OptimizeResults:
-    """A local minimum of a function of a vector, by the method "BFGS".
+    """Find a local minimum of a function of a vector, by the method "BFGS".
 
     Args:
       fun: takes a vector (and `args`), returns a number; it must have a gradient.
-      x0: where to start, a vector of floats.
-      args: further arguments, passed on.
+      x0: the start, a vector of floats.
+      args: further arguments of `fun`.
       method: "BFGS".
       tol: short for the option "gtol".
-      options: "gtol": the greatest part of the gradient that counts as zero (1e-5), "maxiter": at
-        most so many steps (200 for each variable), "norm": inf or 2, by which the gradient is
-        measured, "line_search_maxiter": at most so many lengths of one step (30).
+      options: "gtol": the greatest part of the gradient that counts as zero (1e-5); "maxiter": the
+        maximal number of steps (200 for each variable); "norm": inf or 2, the norm of the gradient;
+        "line_search_maxiter": the maximal number of lengths tried for one step (30).
 
     Returns OptimizeResults.  Raises TypeRule for another method or option, AxisError for a start
-    that is no vector.  As scipy.optimize.minimize, with plait-autodiff for the gradient.
+    that is not a vector.  As scipy.optimize.minimize; plait-autodiff computes the gradient.
 
     >>> import numpy as np, plait
     >>> bowl = lambda x: ((x - 3.0) ** 2).sum()

@@ -1,7 +1,7 @@
-"""Special functions that one primitive says, named as in scipy.special.
+"""Special functions that are one primitive each, with the names of scipy.special.
 
 Invariant: operands broadcast together, integers become the default float, complex numbers are
-refused; what a function costs is what its primitive costs.
+refused; a function costs only its primitive.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from .._types.avals import FLOATING
 
 
 def _shown(name: str, says: str) -> str:
-    """`arguments -> result` as an example that runs."""
+    """Return `arguments -> result` as a runnable example."""
     given, result = says.split(" -> ")
     call = f"plait.scipy.special.{name}({given}).item()"
     return f">>> import plait\n>>> print(f'{{{call}:.4f}}')\n{result}"
@@ -78,13 +78,14 @@ owens_t = _two("owens_t", gs.owens_t, "Owen's T: the chance that X > h and 0 < Y
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """Logarithm of the normal distribution function, exact where that underflows or is 1.
+    """Return the logarithm of the normal distribution function, exact in both tails.
 
     Args:
-      x: real, any shape; the result has it too, and a floating dtype.
-      series_order: taken for compatibility: the series far on the left has all terms that count.
+      x: real, any shape; the result has the same shape, and a floating dtype.
+      series_order: accepted for compatibility: the series far on the left has all significant
+        terms.
 
-    Raises TypeRule for complex numbers, and for a `series_order` that is no number from 1 to 30.
+    Raises TypeRule for complex numbers, and unless `series_order` is a number from 1 to 30.
 
     >>> import plait
     >>> round(plait.scipy.special.log_ndtr(-20.0).item(), 3)
@@ -97,7 +98,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
 
 def floats(*xs: Any) -> Any:
-    """Operands in one shape and floating dtype; TypeRule for complex numbers."""
+    """Return operands in one shape and floating dtype; raise TypeRule for complex numbers."""
     vs = el.floating(xs)
     for v in vs:
         if v.aval.category != FLOATING:

@@ -1,4 +1,4 @@
-"""Convolutions, trends and spectra of signals, named as in scipy.signal.
+"""Convolutions, trends and spectra of signals, with the names of scipy.signal.
 
 Invariant: sizes of results follow from sizes of operands alone.
 """
@@ -62,7 +62,7 @@ def _backwards(x: Any) -> Any:
 
 
 def _centered(full: Any, sizes: Any, skip: Any = None) -> Any:
-    """The middle of `full`, of these sizes."""
+    """Return the middle of `full`, of these sizes."""
     for i, n in enumerate(sizes):
         start = (full.aval.shape[i] - n) // 2 if skip is None else skip[i]
         full = slice_in_dim(full, start, start + n, axis=i)
@@ -74,7 +74,7 @@ def _fits(x: Any, y: Any) -> bool:
 
 
 def _swapped_if_valid(does: str, x: Any, y: Any, mode: str) -> bool:
-    """Whether operands change places, which "valid" lets them; one must fit in the other."""
+    """Return whether to swap the operands, as "valid" permits; one must fit in the other."""
     if mode != "valid" or _fits(x, y):
         return False
     if not _fits(y, x):
@@ -94,8 +94,8 @@ def _direct(x: Any, y: Any, *, mode: str, precision: Any) -> Any:
 
 
 def _around(kernel: Any, mode: str, later: int = 0) -> list:
-    """How far a kernel sticks out of the array at each end of each axis; what is left over at the
-    middle goes to the front, or with `later` to the end."""
+    """Return the padding of each axis at both ends.  An odd remainder of "same" goes to the
+    front, or with `later` to the end."""
     whole = {"full": lambda k: (k, k), "same": lambda k: (k - (k + later) // 2, (k + later) // 2)}
     return [whole.get(mode, lambda k: (0, 0))(m - 1) for m in kernel.aval.shape]
 
@@ -103,12 +103,12 @@ def _around(kernel: Any, mode: str, later: int = 0) -> list:
 def convolve(
     in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Any:
-    """The convolution of two arrays over all their axes.
+    """Convolve two arrays over all their axes.
 
     Args:
       in1, in2: arrays with as many axes.
-      mode: "full", every overlap; "same", the middle of it, as large as `in1`; "valid", where one
-        lies in the other wholly.
+      mode: "full", every overlap; "same", the middle of it, as large as `in1`; "valid", positions
+        where one operand lies entirely in the other.
       method: "direct" (also "auto") or "fft", which is faster for long kernels.
       precision: None, "default", "high" or "highest".
 
@@ -130,7 +130,7 @@ def convolve(
 def correlate(
     in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Any:
-    """The correlation of two arrays over all their axes, `in2` conjugated.
+    """Correlate two arrays over all their axes, `in2` conjugated.
 
     Arguments are those of `convolve`.  As scipy.signal.correlate.
 
@@ -168,7 +168,7 @@ def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
 
 
 def _fast(n: Any) -> Any:
-    """The least length not below `n` without prime factors above 5; `n` if it is known by name."""
+    """Return the least length from `n` on without prime factors above 5; `n` itself if symbolic."""
     if n.__class__ is not int:
         return n
     best = 1 << max(n - 1, 0).bit_length()
@@ -183,12 +183,12 @@ def _fast(n: Any) -> Any:
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """The convolution of two arrays, as the product of their spectra.
+    """Convolve two arrays by multiplying their spectra.
 
     Args:
       in1, in2: arrays with as many axes; the result is floating.
       mode: as in `convolve`.
-      axes: over which; all if not given, the others broadcast.
+      axes: axes to convolve; all if not given, the others broadcast.
 
     As scipy.signal.fftconvolve.
 
@@ -235,12 +235,12 @@ def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
     precision: Any = None,
 ) -> Any:  # fmt: skip
-    """The convolution of two matrices.
+    """Convolve two matrices.
 
     Args:
       in1, in2: matrices.
       mode: as in `convolve`.
-      boundary: what is outside of `in1`: "fill" (`fillvalue`), "wrap" or "symm" (mirrored).
+      boundary: values outside of `in1`: "fill" (`fillvalue`), "wrap" or "symm" (mirrored).
       fillvalue: a number.
       precision: as in `convolve`.
 
@@ -257,7 +257,7 @@ def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
     precision: Any = None,
 ) -> Any:  # fmt: skip
-    """The correlation of two matrices, `in2` conjugated.
+    """Correlate two matrices, `in2` conjugated.
 
     Arguments are those of `convolve2d`.  As scipy.signal.correlate2d.
 
@@ -287,14 +287,14 @@ def detrend(
     data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,  # noqa: A002
     overwrite_data: None = None,
 ) -> Any:  # fmt: skip
-    """Without its mean, or without the line that is nearest to it.
+    """Subtract the mean, or the line of least squares.
 
     Args:
       data: any shape; integers become the default float.
-      axis: along which.
+      axis: axis of the signals.
       type: "linear" or "constant".
-      bp: where a new line begins: an int or several.
-      overwrite_data: accepted for likeness.
+      bp: positions where a new line begins: an int or several.
+      overwrite_data: accepted for compatibility.
 
     As scipy.signal.detrend.
 

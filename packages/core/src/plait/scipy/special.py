@@ -1,9 +1,9 @@
-"""Special functions, element by element, named as in scipy.special.
+"""Special functions, elementwise, with the names of scipy.special.
 
-Operands broadcast together; integers become the default float.  Complex numbers are refused but
-where softmax and logsumexp say otherwise.
+Operands broadcast together; integers become the default float.  Complex numbers are refused, except
+where softmax and logsumexp document them.
 
-Invariant: nothing is nan where the limit is a number, nor is its derivative.
+Invariant: where the limit is a number, neither the value nor the derivative is nan.
 """
 
 import math
@@ -41,13 +41,13 @@ from .pointwise import (
     spence,
 )
 
-# ---- by numbers -----------------------------------------------------------------------------
+# ---- from one primitive ---------------------------------------------------------------------
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """I_x(a, b), the regularised incomplete beta function, for x in [0, 1].
+    """Return I_x(a, b), the regularised incomplete beta function, for x in [0, 1].
 
-    It has derivatives in all three.
+    Differentiable in all three.
 
     >>> import plait
     >>> round(float(plait.scipy.special.betainc(2.0, 2.0, 0.5)), 6)
@@ -57,7 +57,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def zeta(x: Any, q: Any = 1.0) -> Any:
-    """Hurwitz's zeta function, by default Riemann's: the sum of (q + k) ** -x over k >= 0.
+    """Return Hurwitz's zeta function, by default Riemann's: the sum of (q + k) ** -x over k >= 0.
 
     inf for x = 1, nan for x < 1.
 
@@ -71,9 +71,9 @@ def zeta(x: Any, q: Any = 1.0) -> Any:
 
 
 def exp1(x: Any) -> Any:
-    """The exponential integral E_1(x); nan for negative x.
+    """Return the exponential integral E_1(x); nan for negative x.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.exp1(1.0).item():.4f}")
@@ -87,9 +87,9 @@ def exp1(x: Any) -> Any:
 
 @fused
 def ndtr(x: Any) -> Any:
-    """The normal distribution function.
+    """Return the normal distribution function.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.ndtr(1.0).item():.4f}")
@@ -101,16 +101,16 @@ def ndtr(x: Any) -> Any:
 
 @fused
 def logit(x: Any) -> Any:
-    """log(x / (1 - x)).
+    """Return log(x / (1 - x)).
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.logit(0.25).item():.4f}")
     -1.0986
     """
     (x,) = floats(x)
-    # near 1/2 the difference of the logarithms would cancel
+    # Near 1/2 the difference of the logarithms would cancel.
     near = el.lt(el.abs_(x - 0.5), 0.25)
     y, z = el.select(near, x, 0.5), el.select(near, 0.25, x)
     middle = el.log1p((y + y - 1.0) / (1.0 - y))
@@ -119,7 +119,7 @@ def logit(x: Any) -> Any:
 
 @fused
 def xlogy(x: Any, y: Any) -> Any:
-    """x log(y), and 0 where x is 0; the derivatives are log(y), infinite at 0, and x / y.
+    """Return x log(y), and 0 where x is 0; the derivatives are log(y), infinite at 0, and x / y.
 
     x, y: real, of shapes that broadcast; the result is floating.
 
@@ -134,14 +134,14 @@ def xlogy(x: Any, y: Any) -> Any:
 
 
 def _steep(nothing: Any, x: Any, down: Any, up: Any) -> Any:
-    """0, with an infinite derivative in `x` where it is 0: that of a root."""
+    """Return 0, with an infinite derivative in `x` where it is 0: that of a root."""
     root = el.sqrt(el.select(el.and_(nothing, el.or_(down, up)), x, 1.0))
     return el.select(nothing, el.select(down, el.neg(root), el.select(up, root, 0.0)), 0.0)
 
 
 @fused
 def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), and 0 where x is 0; the derivatives are log(1 + y) and x / (1 + y).
+    """Return x log(1 + y), and 0 where x is 0; the derivatives are log(1 + y) and x / (1 + y).
 
     x, y: real, of shapes that broadcast; the result is floating.
 
@@ -157,9 +157,9 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 @fused
 def entr(x: Any) -> Any:
-    """-x log(x): 0 at 0, -inf for negative x.
+    """Return -x log(x): 0 at 0, -inf for negative x.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.entr(0.5).item():.4f}")
@@ -172,7 +172,7 @@ def entr(x: Any) -> Any:
 
 @fused
 def rel_entr(p: Any, q: Any) -> Any:
-    """p log(p / q): 0 where p is 0 and q is not negative, inf where either is out of range.
+    """Return p log(p / q): 0 where p is 0 and q is not negative, inf where either is out of range.
 
     p, q: real, of shapes that broadcast; the result is floating.
 
@@ -181,7 +181,8 @@ def rel_entr(p: Any, q: Any) -> Any:
     0.3466
     """
     p, q = floats(p, q)
-    both = el.not_(el.or_(el.le(p, 0.0), el.le(q, 0.0)))  # or nan, whose derivatives are nan
+    # also true of nan, whose derivatives are nan
+    both = el.not_(el.or_(el.le(p, 0.0), el.le(q, 0.0)))
     ratio = el.log(el.select(both, p, 1.0)) - el.log(el.select(both, q, 1.0))
     nothing = el.and_(el.eq(p, 0.0), q >= 0.0)
     out = el.select(both, p * ratio, el.select(nothing, 0.0, math.inf))
@@ -190,7 +191,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 @fused
 def kl_div(p: Any, q: Any) -> Any:
-    """p log(p / q) - p + q; ranges are those of rel_entr.
+    """Return p log(p / q) - p + q; the ranges are those of rel_entr.
 
     p, q: real, of shapes that broadcast; the result is floating.
 
@@ -204,7 +205,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 @fused
 def boxcox(x: Any, lmbda: Any) -> Any:
-    """(x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0.
+    """Return (x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0.
 
     x, lmbda: real, of shapes that broadcast; the result is floating.
 
@@ -218,7 +219,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 @fused
 def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """boxcox(1 + x, lmbda), exact for small x.
+    """Return boxcox(1 + x, lmbda), exact for small x.
 
     x, lmbda: real, of shapes that broadcast; the result is floating.
 
@@ -231,8 +232,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
 
 
 def _boxcox(logs: Any, p: Any) -> Any:
-    """By the power series of (e ** t - 1) / t for small t = p log(x), whose derivatives in p are
-    right also at 0."""
+    """Use the power series of (e ** t - 1) / t for small t = p log(x): its derivatives in p are
+    right at 0 too."""
     t = p * logs
     near = el.or_(el.eq(p, 0.0), el.lt(el.abs_(t), 0.25))
     inside = el.select(el.and_(near, el.is_finite(logs)), t, 0.0)
@@ -246,9 +247,9 @@ def _boxcox(logs: Any, p: Any) -> Any:
 
 @fused
 def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0.
+    """Return the modified Bessel function of order 0.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.i0(1.0).item():.4f}")
@@ -261,9 +262,9 @@ def i0(x: Any) -> Any:
 
 @fused
 def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1.
+    """Return the modified Bessel function of order 1.
 
-    x: real, any shape; the result has it too, and a floating dtype.
+    x: real, any shape; the result has the same shape, and a floating dtype.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.i1(1.0).item():.4f}")
@@ -277,7 +278,7 @@ def i1(x: Any) -> Any:
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """e ** x divided by its sum along axes (all by default); see plait.nn.softmax.
+    """Return e ** x divided by its sum along axes (all by default); see plait.nn.softmax.
 
     >>> import numpy as np, plait
     >>> plait.scipy.special.softmax(np.zeros(4)).tolist()
@@ -287,7 +288,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """log(softmax(x, axis=axis)), exact where that underflows.
+    """Return log(softmax(x, axis=axis)), exact where that underflows.
 
     >>> import numpy as np, plait
     >>> plait.scipy.special.log_softmax(np.zeros((2, 3)), axis=1).shape

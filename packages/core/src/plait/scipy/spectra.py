@@ -1,6 +1,6 @@
-"""Spectra of pieces of signals: short-time Fourier transforms, and power averaged over pieces.
+"""Spectra of segments of signals: short-time Fourier transforms, and averaged power.
 
-Invariant: windows are computed on the host; pieces are gathered once, and added once.
+Invariant: windows are computed on the host; segments are gathered once, and added once.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ _BOUNDARIES = ("zeros", None)
 
 
 def _window(given: Any, n: int) -> np.ndarray:
-    """A window of `n` elements, the first of a period."""
+    """Return a window of `n` elements, the first ones of a period."""
     if isinstance(given, str | tuple):
         name, *rest = (given,) if isinstance(given, str) else given
         if name == "boxcar":
@@ -53,12 +53,12 @@ def _window(given: Any, n: int) -> np.ndarray:
 
 
 class _Cut(NamedTuple):
-    """How signals are cut into pieces."""
+    """The division of signals into segments."""
 
     window: np.ndarray
     size: int
     step: int
-    length: int  # of transforms
+    length: int  # length of the transforms
 
 
 def _cut(window: Any, n: int | None, nperseg: Any, noverlap: Any, nfft: Any) -> _Cut:
@@ -83,7 +83,8 @@ def _weights(x: Any, values: np.ndarray) -> Any:
 
 
 def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
-    """The spectra of pieces of the last axis: (..., pieces, frequencies), whole or half."""
+    """Return the spectra of segments of the last axis: (..., segments, frequencies), whole or
+    half."""
     count = (x.aval.shape[-1] - cut.size) // cut.step + 1
     at = np.arange(count)[:, None] * cut.step + np.arange(cut.size)
     found = getitem(x, (..., from_numpy(at.astype(np.int32))))
@@ -97,7 +98,7 @@ def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
 
 
 def without_line(x: Any) -> Any:
-    """Less the line that is nearest to it, along the last axis."""
+    """Subtract the line of least squares, along the last axis."""
     n = x.aval.shape[-1]
     x = el.sub(x, mean(x, -1, keepdims=True))
     if n < 2:
@@ -132,20 +133,20 @@ def csd(
     noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple:  # fmt: skip
-    """The cross power spectrum of two signals, averaged over pieces (P. D. Welch, 1967).
+    """Return the cross power spectrum of two signals, averaged over segments (P. D. Welch, 1967).
 
     Args:
       x, y: signals along `axis`; `y` None: the power spectrum of `x`.
-      fs: elements for each unit of time.
+      fs: samples per unit of time.
       window: "hann", "hamming", "blackman", "bartlett", "boxcar", ("kaiser", beta), or elements.
-      nperseg: elements of a piece (256, or the signal).
-      noverlap: elements that pieces share (half of them).
-      nfft: elements of a transform (those of a piece).
-      detrend: "constant" (pieces are without their means), "linear" (without the line that is
-        nearest to them), False, or a function of pieces.
-      return_onesided: whether of real signals frequencies that are not negative are returned.
+      nperseg: elements of a segment (256, or the signal).
+      noverlap: elements shared by neighbouring segments (half of them).
+      nfft: elements of a transform (those of a segment).
+      detrend: "constant" (subtract the mean of each segment), "linear" (subtract its line of least
+        squares), False, or a function of segments.
+      return_onesided: whether real signals give only the frequencies that are not negative.
       scaling: "density" (power for each frequency) or "spectrum" (power).
-      axis: along which.
+      axis: axis of the signals.
       average: "mean" or "median".
 
     Returns (frequencies, spectrum).  As scipy.signal.csd.
@@ -186,14 +187,14 @@ def _scales(cut: _Cut, half: bool, fs: Any, scaling: str) -> np.ndarray:
 
 
 def _averaged(power: Any, average: str) -> Any:
-    """Over pieces, the axis before the last."""
+    """Average over segments, the axis before the last."""
     if average == "mean":
         return mean(power, -2)
     if average != "median":
         raise ArgumentError(f"there is no average {average!r}", fix='use "mean" or "median"')
     count = power.aval.shape[-2]
     pairs = 2 * np.arange(1.0, (count - 1) // 2 + 1)
-    bias = 1 + (1 / (pairs + 1) - 1 / pairs).sum()  # of the median of exponential variables
+    bias = 1 + (1 / (pairs + 1) - 1 / pairs).sum()  # bias of the median of exponential variables
     if power.aval.category == COMPLEX:
         middle = el.complex_(median(el.real(power), -2), median(el.imag(power), -2))
     else:
@@ -206,7 +207,7 @@ def welch(
     noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple:  # fmt: skip
-    """The power spectrum of a signal, averaged over pieces.
+    """Return the power spectrum of a signal, averaged over segments.
 
     Arguments are those of `csd`.  Returns (frequencies, power).  As scipy.signal.welch.
 
@@ -225,15 +226,15 @@ def stft(
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
     boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
 ) -> tuple:  # fmt: skip
-    """The spectra of pieces of a signal, one after the other.
+    """Return the spectra of successive segments of a signal.
 
     Args:
       x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, axis: as in `csd`.
-      boundary: "zeros": half a piece of them at both ends, so that the first piece has its middle
-        at the first element; or None.
-      padded: whether zeros at the end complete the last piece.
+      boundary: "zeros" adds half a segment of zeros at both ends, so that the first segment is
+        centred on the first element; or None.
+      padded: whether zeros at the end complete the last segment.
 
-    Returns (frequencies, times, spectra): frequencies along `axis`, pieces along the last axis.
+    Returns (frequencies, times, spectra): frequencies along `axis`, segments along the last axis.
     As scipy.signal.stft.
 
     >>> import numpy as np, plait
@@ -266,14 +267,14 @@ def istft(
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple:  # fmt: skip
-    """The signal whose pieces have these spectra: the inverse of `stft`, by least squares.
+    """Return the signal whose segments have these spectra: the inverse of `stft`, by least squares.
 
     Args:
       Zxx: spectra, complex.
-      fs, window, nperseg, noverlap, nfft: as given to `stft`.
-      input_onesided: whether half of each spectrum is given.
-      boundary: whether the signal was extended by half a piece at both ends.
-      time_axis, freq_axis: which axes are pieces and frequencies.
+      fs, window, nperseg, noverlap, nfft: as passed to `stft`.
+      input_onesided: whether each spectrum is given by half.
+      boundary: whether the signal was extended by half a segment at both ends.
+      time_axis, freq_axis: the axes of segments and of frequencies.
 
     Returns (times, signal).  As scipy.signal.istft.
 
@@ -309,7 +310,7 @@ def istft(
 
 
 def _added(pieces: Any, cut: _Cut) -> Any:
-    """Pieces laid one after the other, their elements added where they overlap."""
+    """Add segments at their positions; overlapping elements are summed."""
     *lead, count, size = pieces.aval.shape
     n = size + (count - 1) * cut.step
     at = (np.arange(count)[:, None] * cut.step + np.arange(size)).ravel().astype(np.int32)

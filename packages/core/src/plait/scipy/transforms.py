@@ -1,8 +1,13 @@
 """Discrete cosine transforms, all four types, by Fourier transforms.
 
-y[k] = 2 sum_n x[n] cos(...) with the angles pi k n / (N - 1) (type 1, ends halved), pi k (2n + 1) /
-2N (type 2), pi n (2k + 1) / 2N (type 3, the first halved) and pi (2k + 1) (2n + 1) / 4N (type 4):
-each is the real part of a Fourier transform of 2N elements, turned before or after (N. Ahmed, T.
+The transform is y[k] = 2 sum_n x[n] cos(angle).  The angle depends on the type:
+
+    type 1, ends halved: pi k n / (N - 1)
+    type 2: pi k (2n + 1) / 2N
+    type 3, the first halved: pi n (2k + 1) / 2N
+    type 4: pi (2k + 1) (2n + 1) / 4N
+
+Each is the real part of a Fourier transform of 2N elements, rotated before or after (N. Ahmed, T.
 Natarajan, K. R. Rao, "Discrete cosine transform", 1974).
 
 Invariant: type 3 undoes type 2, types 1 and 4 undo themselves, up to the norm.
@@ -25,7 +30,7 @@ _NORMS = (None, "backward", "ortho", "forward")
 
 
 def _times(x: Any, factors: np.ndarray) -> Any:
-    """Along the last axis, by numbers that are known."""
+    """Multiply by known numbers along the last axis."""
     kind = x.aval.dtype.kind == "c" or factors.dtype.kind != "c"
     part = x.aval.dtype if kind else np.result_type(x.aval.dtype, np.complex64)
     return el.mul(x, from_numpy(factors.astype(part)))
@@ -36,7 +41,7 @@ def _turn(n: int, angle: float, first: float = 0.0) -> np.ndarray:
 
 
 def _doubled(x: Any, n: int) -> Any:
-    """With as many zeros behind."""
+    """Append as many zeros."""
     return pad(x, 0, [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, n, 0)])
 
 
@@ -67,7 +72,7 @@ _TYPES = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
 
 
 def _orthogonal(kind: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """What elements are times before and after, so that the transform is orthogonal."""
+    """Return the factors before and after that make the transform orthogonal."""
     ends = np.ones(n)
     if kind == 1:
         ends[[0, -1]] = math.sqrt(2)
@@ -122,13 +127,13 @@ def dct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002
     norm: str | None = None,
 ) -> Any:  # fmt: skip
-    """The discrete cosine transform along an axis.
+    """Return the discrete cosine transform along an axis.
 
     Args:
       x: real, any shape.
       type: 1, 2, 3 or 4.
-      n: how many elements are transformed: others are cut, missing ones are zeros.
-      axis: which.
+      n: the length to transform: longer axes are cut, shorter ones padded with zeros.
+      axis: axis of the transform.
       norm: None or "backward" (no factor), "forward" (divided by twice the number), or "ortho".
 
     As scipy.fft.dct.
@@ -144,7 +149,8 @@ def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002
     norm: str | None = None,
 ) -> Any:  # fmt: skip
-    """The inverse of `dct` of the same type and norm.  Arguments as there; as scipy.fft.idct.
+    """Return the inverse of `dct` of the same type and norm, with its arguments.  As
+    scipy.fft.idct.
 
     >>> import numpy as np, plait
     >>> plait.scipy.fft.idct(np.array([4.0, 0.0])).tolist()
@@ -172,9 +178,9 @@ def dctn(
     axes: Any = None,
     norm: str | None = None,  # noqa: A002
 ) -> Any:
-    """`dct` along several axes (all, or the last `len(s)`), one after the other.
+    """Return `dct` along several axes (all, or the last `len(s)`), one after the other.
 
-    s: how many elements along each.  As scipy.fft.dctn.
+    s: the length to transform along each.  As scipy.fft.dctn.
 
     >>> import numpy as np, plait
     >>> plait.scipy.fft.dctn(np.ones((2, 2))).round(4).tolist()
@@ -190,7 +196,7 @@ def idctn(
     axes: Any = None,
     norm: str | None = None,  # noqa: A002
 ) -> Any:
-    """The inverse of `dctn`.  Arguments as there; as scipy.fft.idctn.
+    """Return the inverse of `dctn`, with its arguments.  As scipy.fft.idctn.
 
     >>> import numpy as np, plait
     >>> plait.scipy.fft.idctn(np.ones((2, 2))).shape

@@ -1,10 +1,10 @@
-"""Checks for those who write primitives and transformations; needs no test framework.
+"""Checks for authors of primitives and transformations; independent of test frameworks.
 
     from plait.testing import conformance
     conformance(my_primitive, samples, numpy_reference)
 
-Invariant: nothing of Plait imports this, and everything here raises AssertionError, with a text
-that says what is wrong, or returns a structured report.
+Invariant: nothing in Plait imports this.  Everything here raises AssertionError, with a text that
+states the fault, or returns a structured report.
 """
 
 from .carriers import transform_suite

@@ -1,7 +1,7 @@
-"""A transformation against every operation that holds programs.
+"""Checks of a transformation against every operation that holds programs.
 
-Invariant: the functions are written twice, with operations of Plait and in plain Python; whatever a
-transformation makes of the two must be the same.
+Invariant: the functions are written twice, with operations of Plait and in plain Python; a
+transformation must give the same result for both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Step = Callable[[Any], Any]
 
 
 class Pair(NamedTuple):
-    """A function of one array with operations of Plait, and the same in plain Python."""
+    """A function of one array with operations of Plait, and the same function in plain Python."""
 
     staged: Step
     plain: Step
@@ -45,23 +45,23 @@ def transform_suite(
     """Check a transformation under, over and through jit, calls, branches and loops.
 
     Args:
-      api: the transformation: takes a function of one array, that returns an array of the same
-        type, to a function of `args`.
-      oracle: the same by other means, for functions in plain Python; None to compare with what
-        `api` makes of these itself.
-      args: trees of numpy arrays or Python scalars, what the transformed function takes.
+      api: the transformation: takes a function of one array that returns an array of the same type;
+        returns a function of `args`.
+      oracle: the same by other means, for functions in plain Python; None compares with the results
+        of `api` for these functions.
+      args: trees of numpy arrays or Python scalars, the arguments of the transformed function.
       step: a function of one array that returns one of the same type, made of primitives that the
         transformation has rules for; by default x * 0.5 + 1.
       tol: relative and absolute tolerance.
-      expected: {check: reason} of what is to fail.
-      at_least: how many comparisons have to be made, so that checks can not vanish unseen.
+      expected: {check: reason} of checks that should fail.
+      at_least: the least number of comparisons, so that checks cannot disappear unnoticed.
 
     Returns:
-      A Report.  Checks are named after the operation and the place of jit: "scan",
-      "scan, jit inside", "scan, jit outside"; further "traced once", "leak" and "missing rule".
+      A Report.  Checks are named after the operation and the place of jit: "scan", "scan, jit
+      inside", "scan, jit outside"; also "traced once", "leak" and "missing rule".
 
     Raises:
-      Nonconforming: an AssertionError that says of each failed check what is wrong.
+      Nonconforming: an AssertionError that describes each failed check.
     """
     checks = Checks("the transformation", expected)
     step = step or (lambda x: add(mul(x, 0.5), 1.0))
@@ -88,12 +88,12 @@ def _array(a: Any) -> Any:
 
 
 def _zeros(x: Any) -> Any:
-    """A plain value of the type of `x`."""
+    """Return a plain zero value of the type of `x`."""
     return fill(0, x.aval.strong())
 
 
 def _pairs(step: Step) -> dict[str, Pair]:
-    """The functions; `x` may be lifted, what they close over is plain."""
+    """Return the functions; `x` may be lifted, values that they close over are plain."""
 
     def times(n: int, x: Any) -> Any:
         for _ in range(n):
@@ -101,7 +101,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
         return x
 
     def iterates(x: Any) -> Any:
-        """Sum of x, step(x), step(step(x)), from plain zeros."""
+        """Return the sum of x, step(x), step(step(x)), from plain zeros."""
         total = _zeros(x)
         for _ in range(3):
             total, x = add(total, x), step(x)
@@ -112,7 +112,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
         return _control.scan(lambda c, r: (add(c, r), None), _zeros(x), rows)[0]
 
     def joined(yes: bool) -> Pair:
-        """Branches of which one is plain."""
+        """Return a branch between `x` and a plain value."""
         return Pair(
             lambda x: _control.cond(from_numpy(np.array(yes)), step, _zeros, x),
             step if yes else _zeros,
@@ -174,7 +174,7 @@ def _repeated(f: Step, x: Any) -> Any:
 
 
 def _traced_once(api: Callable, step: Step, args: Sequence[Any]) -> None:
-    """A second call of the compiled transformation traces nothing."""
+    """Check that a second call of the compiled transformation traces nothing."""
     f = jit(api(lambda x: step(x)))
     f(*args)
     with events.counting() as happened:
@@ -183,7 +183,7 @@ def _traced_once(api: Callable, step: Step, args: Sequence[Any]) -> None:
 
 
 def _leak(api: Callable, step: Step, args: Sequence[Any]) -> None:
-    """A lifted value that is kept can not be used afterwards."""
+    """Check that a lifted value cannot be used after the transformation has ended."""
     kept: list[Any] = []
 
     def keeping(x: Any) -> Any:
@@ -201,11 +201,12 @@ def _leak(api: Callable, step: Step, args: Sequence[Any]) -> None:
 
 
 unknown = Primitive("testing.unknown", lambda x: x)
-"""A primitive that no table has a rule for."""
+"""A primitive without a rule in any table."""
 
 
 def _missing(api: Callable, args: Sequence[Any]) -> None:
-    """A primitive without a rule is an error that names it (unless there is a fallback)."""
+    """Check that a primitive without a rule raises an error with its name, unless a fallback
+    exists."""
     try:
         api(lambda x: unknown.bind(x))(*args)
     except MissingRule as e:

@@ -1,7 +1,7 @@
-"""How far results are from what they should be, counted in units of the last place.
+"""Distances of results from reference values, in units of the last place.
 
 Invariant: nan, infinities and the signs of zeros agree, or the distance is infinite.  Subnormal
-numbers may count as zeros of their sign only where the machine is known to flush them.
+numbers count as zeros of their sign only where the machine is known to flush them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ def places(
     whole: bool = False,
     zeros: bool = True,
 ) -> Any:
-    """The distance of each element in units of the last place of the wanted one.
+    """Return the distance of each element in units of the last place of the reference element.
 
-    Of complex numbers the place is that of the larger part, and beside a nan the other part has no
+    For complex numbers the place is that of the larger part.  Next to a nan the other part has no
     sign: the C standard leaves it open.
 
     Args:
       got, want: arrays of one shape and dtype.
-      least: the place is at least that of a number of this size.
-      whole: it is at least that of the greatest element.
+      least: the place is at least that of a number of this magnitude.
+      whole: whether the place is at least that of the greatest element.
       zeros: whether zeros in complex results have signs.
     """
     kind = category(want.dtype)
@@ -70,7 +70,7 @@ def _complex_places(
         g, w = (np.where(lost, np.abs(v), v).astype(np.float64) for v in (g, w))
         if not zeros:
             g, w = g + 0.0, w + 0.0
-        own = np.where(w == 0, 0.0, sizes)  # so that signs of zeros count
+        own = np.where(w == 0, 0.0, sizes)  # the signs of zeros must count
         one = _apart(g, w, np.where(g == w, own, sizes), finfo(want.dtype))
         far = np.maximum(far, one)
     return far
@@ -80,15 +80,16 @@ def _complex_places(
 
 
 def flushes(dtype: Any, platform: str) -> bool:
-    """Whether subnormal numbers count as zeros of their sign there: on CPUs in float32, float64
-    and bfloat16.  (float16 is computed in float32, whose normal numbers hold them.)"""
+    """Return whether a platform flushes subnormal numbers to zeros of their sign: CPUs do in
+    float32, float64 and bfloat16.  (float16 is computed in float32, whose normal numbers hold
+    its subnormal ones.)"""
     name = np.dtype(dtype).name
     return platform == "cpu" and name in ("bfloat16", "float32", "float64", "complex64",
                                           "complex128")  # fmt: skip
 
 
 def flushed(x: np.ndarray) -> np.ndarray:
-    """`x` with zeros for subnormal numbers."""
+    """Return `x` with zeros for subnormal numbers."""
     kind = category(x.dtype)
     if kind == COMPLEX:
         out: Any = x.copy()
@@ -109,10 +110,10 @@ def differing(
     platform: str,
     **how: Any,
 ) -> list[np.ndarray]:
-    """Masks of the elements of `got` that are not what `value(*args)` says.
+    """Return masks of the elements of `got` that differ from `value(*args)`.
 
-    Where the machine flushes subnormal numbers they may count as zeros, in operands and in
-    results, and so may results so small that computing them meets subnormal numbers.
+    Where the machine flushes subnormal numbers, operands and results may count as zeros, and so may
+    results so small that their computation meets subnormal numbers.
     """
     want = value(*args)
     wrong = [places(g, w, **how) > ulps for g, w in zip(got, want, strict=True)]

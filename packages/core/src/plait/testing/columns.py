@@ -1,7 +1,7 @@
-"""Which primitive has an answer in which table: the matrix, generated from what is installed.
+"""The matrix of primitives and rule tables, generated from the installed packages.
 
-Invariant: a cell says where the answer comes from, as the table itself would find it; nothing is
-kept by hand.
+Invariant: a cell names the source of a rule as the table itself finds it; nothing is maintained by
+hand.
 """
 
 import inspect
@@ -24,16 +24,16 @@ MISSING, NOT_APPLICABLE, BROKEN = "missing", "not applicable", "broken"
 
 
 def coverage(table_name: str) -> dict[str, str]:
-    """Where a table finds its answer for each installed primitive.
+    """Return the source of a table's rule for each installed primitive.
 
     Returns:
       {name of the primitive: cell}, in order of names.  A cell is
       "own": a rule for this very primitive;
       "trait": the rule of one of its traits;
-      "expand": none, but it can be said with other primitives;
-      "wiring": none is needed: it holds programs, and core carries the transformation through;
-      "not applicable": the table is never asked: its law says so, or there are no operands, or
-        the operation is lowered by whoever binds the axis that it speaks of;
+      "expand": no rule, but an expansion into other primitives;
+      "wiring": none is needed: it holds programs, and the core transforms these;
+      "not applicable": the table is never consulted: its law excludes the primitive, it has no
+      operands, or the binder of its axis lowers it;
       "missing": none of these.
 
     Raises:
@@ -50,9 +50,9 @@ def coverage(table_name: str) -> dict[str, str]:
 
 
 def matrix() -> dict[str, dict[str, str]]:
-    """{name of the primitive: {name of the table: cell}} of all primitives and all tables that
-    installed distributions declare, and of lowering; the cells of a table whose distribution can
-    not be loaded are "broken"."""
+    """Return {name of the primitive: {name of the table: cell}} of all primitives, and all
+    tables that installed distributions declare, and of lowering.  Cells are "broken" for a table
+    whose distribution cannot be loaded."""
     columns = {name: _column(name) for name in [lower_rules.name, *names("plait.tables")]}
     return {
         p.name: {name: column.get(p.name, BROKEN) for name, column in columns.items()}
@@ -68,7 +68,7 @@ def _column(table_name: str) -> dict[str, str]:
 
 
 def matrix_text() -> str:
-    """The matrix as a table of Markdown."""
+    """Return the matrix as a Markdown table."""
     rows = matrix()
     head = list(next(iter(rows.values())))
     lines = [f"| primitive | {' | '.join(head)} |", f"|---{'|---' * len(head)}|"]
@@ -77,10 +77,10 @@ def matrix_text() -> str:
 
 
 def _installed() -> list[Primitive]:
-    """Every primitive of core and of installed distributions, by name."""
+    """Return every primitive of the core and of installed distributions, by name."""
     for namespace in names("plait.primitives"):
         for d in declared("plait.primitives", namespace):
-            with suppress(PluginError):  # it is reported when it is used
+            with suppress(PluginError):  # the error is reported when the plugin is used
                 load(d)
     return [p for name, p in sorted(primitives().items()) if p.namespace != "testing"]
 
@@ -100,7 +100,7 @@ def _table(name: str) -> RuleTable:
 
 
 def _applies(table_name: str) -> Callable[[Primitive], bool]:
-    """What the law of the table says of whether it concerns a primitive; all, by default."""
+    """Return the predicate of a table's law for primitives it concerns; by default all."""
     for d in declared("plait.laws", table_name):
         told = getattr(load(d), "applies", None)
         if told is not None:
@@ -115,7 +115,8 @@ def _carriers(kind: type) -> Iterator[Any]:
 
 
 def _bare(prim: Primitive) -> bool:
-    """Whether it has no operands, and speaks of no axis either: nothing of it can be lifted."""
+    """Return whether it has neither operands nor a named axis, so that nothing of it can be
+    lifted."""
     parameters = inspect.signature(prim.rule).parameters.values()
     operands = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
     return not operands and prim.ambient is None

@@ -1,6 +1,6 @@
-"""Where results are not numpy's or scipy's, and why.
+"""Intended differences of results from numpy's or scipy's.
 
-Invariant: whatever samples show to differ is in this table; a reference says the rest itself.
+Invariant: every difference that samples show is in this table; all else follows the references.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ __all__ = ["DIFFERENCES", "Difference", "differences_text", "excused"]
 
 
 class Difference(NamedTuple):
-    """A difference in words.
+    """A documented difference.
 
     Attributes:
-      where: of what, and at which operands.
-      ours, theirs: what there is instead of what.
+      where: the function and the operands.
+      ours, theirs: the results of Plait and of the other library.
       why: the reason.
-      prims: the primitives that samples show it of; their references have it unless `mask`.
-      mask: (operands, what the reference says) -> elements that may differ.
+      prims: primitives whose samples show it; their references include it unless `mask` is given.
+      mask: (operands, result of the reference) -> elements that may differ.
     """
 
     where: str
@@ -91,11 +91,11 @@ DIFFERENCES = (
         "the limit of the C standard; an odd function", ("core.lgamma", "core.erf_inv"),
     ),
 )  # fmt: skip
-"""Every difference that is known."""
+"""All documented differences."""
 
 
 def excused(prim: Primitive, xs: Sequence[np.ndarray], want: np.ndarray) -> np.ndarray:
-    """The elements of a result that the table says differ."""
+    """Return the elements of a result that the table permits to differ."""
     out = np.zeros(want.shape, bool)
     for d in DIFFERENCES:
         if d.mask is not None and prim.name in d.prims:
@@ -105,7 +105,7 @@ def excused(prim: Primitive, xs: Sequence[np.ndarray], want: np.ndarray) -> np.n
 
 
 def differences_text() -> str:
-    """The table, as Markdown."""
+    """Return the table, as Markdown."""
     lines = ["| where | Plait | numpy, scipy | why |", "|---|---|---|---|"]
     lines += [f"| {d.where} | {d.ours} | {d.theirs} | {d.why} |" for d in DIFFERENCES]
     return "\n".join(lines) + "\n"

@@ -1,12 +1,12 @@
-"""The conformance kit: one primitive against everything that is said of it.
+"""The conformance kit: checks one primitive against its reference, traits and laws.
 
     conformance(my_sin, [np.linspace(-1, 1, 5)], np.sin)
 
-A table's law comes from whoever owns the table: entry-point group `plait.laws`, the name of the
-table, and the function `law(prim, args, params) -> int`.  It is given numpy arrays and parameters,
-compares two sides, and returns how many comparisons it made; it raises AssertionError if they
-differ, and Inapplicable if it has nothing to say of them.  An attribute `applies(prim) -> bool` of
-the function says which primitives the table is ever asked about.
+The owner of a table supplies its law: entry-point group `plait.laws`, the name of the table, and
+the function `law(prim, args, params) -> int`.  It takes numpy arrays and parameters, compares two
+sides, and returns the number of comparisons.  It raises AssertionError if they differ, and
+Inapplicable if it does not cover them.  Its attribute `applies(prim) -> bool` selects the
+primitives that the table concerns.
 
 Invariant: a primitive is judged by numpy and by the laws of installed tables, never by itself.
 """
@@ -53,25 +53,24 @@ def conformance(
 
     Args:
       prim: the primitive.
-      samples: operands as the type rule wants them: numpy arrays for a primitive of one operand,
-        tuples of them otherwise.  Samples of two to 100 elements show the most.
-      reference: the same in numpy: `reference(*operands, **params)`, a list if there are many
-        results.
-      params: its parameters, for all samples or one mapping for each.
-      tol: relative and absolute tolerance; by default what the dtypes allow.
+      samples: operands that the type rule accepts: numpy arrays for a primitive of one operand,
+        tuples of them otherwise.  Samples of two to 100 elements reveal the most.
+      reference: the same in numpy: `reference(*operands, **params)`, a list for several results.
+      params: parameters, one mapping for all samples or one for each.
+      tol: relative and absolute tolerance; by default that of the dtypes.
       symbolic: parameters for symbolic sizes of leading axes, `symbolic(*sizes)`; by default those
         of the sample.
-      view: results -> what of them is determined, if the reference may choose as well.
-      expected: {check: reason} of what is to fail.
-      at_least: how many comparisons have to be made, so that checks can not vanish unseen.
+      view: results -> their determined part, if the reference may choose among several.
+      expected: {check: reason} of checks that should fail.
+      at_least: the least number of comparisons, so that checks cannot disappear unnoticed.
 
     Returns:
-      A Report: which checks were made, how often.  They are "type", "value", "jit", "text",
+      A Report with the number of comparisons of each check: "type", "value", "jit", "text",
       "symbolic", "trait <name>" and "law <table>".
 
     Raises:
-      Nonconforming: an AssertionError that says of each failed check what is wrong.
-      TypeRule: `prim` is no primitive.
+      Nonconforming: an AssertionError that describes each failed check.
+      TypeRule: `prim` is not a primitive.
 
     >>> import numpy as np, plait
     >>> from plait._ops.elementwise import neg
@@ -142,7 +141,7 @@ def _types(prim: Primitive, avals: Any, params: dict[str, Any], got: list[np.nda
 
 
 def same_text(program: Program) -> None:
-    """The program is read back from its text."""
+    """Check that parsing the text of a program gives the program back."""
     text = show(program)
     try:
         again = parse(text)
@@ -157,7 +156,7 @@ def same_text(program: Program) -> None:
 def _symbolic(
     prim: Primitive, avals: tuple[Aval, ...], params: dict[str, Any], given: Callable | None
 ) -> int:
-    """The leading axes, equal sizes under one name, as symbols."""
+    """Return avals with symbols for the leading axes, one symbol for equal sizes."""
     sizes = sorted({a.shape[0] for a in avals if a.ndim and a.shape[0] > 1})
     if not sizes:
         raise Inapplicable("no operand has a leading axis of more than one row")
@@ -180,7 +179,7 @@ def _symbolic(
     for got, t in zip(program.out_avals, want, strict=True):
         shape = [d if isinstance(d, int) else d.substitute(known) for d in got.shape]
         assert got.with_shape(shape).same_type(t), f"{got!r} at {known} is not {t!r}"
-    module_of(program)  # it can be lowered
+    module_of(program)  # it must be possible to lower the program
     with suppress(Inapplicable):
         same_text(program)
     return len(want)

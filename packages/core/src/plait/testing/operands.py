@@ -1,7 +1,7 @@
-"""Values at the edges of dtypes, and arrays made of them.
+"""Edge values of dtypes, and arrays made of them.
 
-Invariant: an array holds every edge value of its dtype, so that one call of a primitive meets all;
-what a primitive takes is asked of its type rule.
+Invariant: an array holds every edge value of its dtype, so that one call of a primitive covers all;
+the type rule of a primitive decides which dtypes it accepts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ complex128"""
 _NARROW = "int4 uint4 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e3m4"
 
 DTYPES = tuple(map(dtype_of, _COMPUTED.split()))
-"""The dtypes that operations compute in."""
+"""The dtypes in which operations compute."""
 
 NARROW = tuple(map(dtype_of, _NARROW.split()))
-"""Dtypes that are stored, moved and converted; the compiler computes with some of them only."""
+"""Dtypes that are stored, moved and converted; the compiler computes with only some of them."""
 
 
 @cache
 def edges(dtype: Any) -> np.ndarray:
-    """Every edge value of a dtype, and some ordinary ones: a vector.
+    """Return every edge value of a dtype, and some ordinary ones: a vector.
 
     >>> edges("bool").tolist()
     [False, True]
@@ -74,7 +74,7 @@ def _complexes(dtype: np.dtype) -> np.ndarray:
 
 
 def tuples(xs: np.ndarray, count: int) -> list[np.ndarray]:
-    """Vectors that hold together every `count` elements of `xs` in every order."""
+    """Return vectors that together hold all `count`-tuples of elements of `xs`."""
     grid = np.meshgrid(*[xs] * count, indexing="ij")
     return [g.ravel() for g in grid]
 
@@ -85,7 +85,7 @@ def accepted(
     dtypes: Sequence[np.dtype] = DTYPES,
     params: Mapping[str, Any] | None = None,
 ) -> list[np.dtype]:
-    """The dtypes of which the type rule takes `count` vectors, all of one."""
+    """Return the dtypes for which the type rule accepts `count` vectors of that dtype."""
     found = []
     for d in dtypes:
         try:

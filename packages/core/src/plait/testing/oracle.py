@@ -1,7 +1,7 @@
-"""Programs evaluated by numpy, one equation after the other: an oracle for what rewrites them.
+"""An evaluator of programs by numpy, one equation after the other: an oracle for rewriters.
 
-Invariant: nothing here is compiled; what a primitive means is said by numpy, and what operations
-with programs mean by Python's own control flow.
+Invariant: nothing here is compiled; numpy defines primitives, and Python's own control flow defines
+operations with programs.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ __all__ = ["ArrayOracle", "in_numpy", "numpy_evaluate"]
 
 
 def numpy_evaluate(program: Program, args: Sequence[Any]) -> list[np.ndarray]:
-    """What the program returns for numpy arrays, as numpy has it.
+    """Evaluate a program on numpy arrays.
 
-    Knows the primitives of core, but for those that speak of named axes; opaque elements are the
-    numbers that stand for them.  Raises MissingRule for others.
+    Covers the primitives of the core, except those of named axes; opaque elements are the integers
+    that represent them.  Raises MissingRule for other primitives.
 
     >>> import numpy as np, plait
     >>> p = plait.make_program(lambda x: x * 2 + 1)(np.float32([1, 2]))
@@ -39,7 +39,7 @@ def _array(x: Any) -> np.ndarray:
 
 
 class ArrayOracle(Interpreter):
-    """Applies primitives to numpy arrays."""
+    """The interpreter that applies primitives to numpy arrays."""
 
     does = "the oracle"
 
@@ -52,7 +52,7 @@ class ArrayOracle(Interpreter):
 
 
 def in_numpy(prim: Primitive) -> Callable[..., list[np.ndarray]]:
-    """A primitive that the kit knows, as a function of numpy arrays and parameters."""
+    """Return a primitive of the kit as a function of numpy arrays and parameters."""
 
     def value(*xs: Any, **params: Any) -> list[np.ndarray]:
         with use(ArrayOracle()), np.errstate(all="ignore"):

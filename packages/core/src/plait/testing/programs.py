@@ -1,8 +1,8 @@
-"""Random Programs, for whatever takes Programs to Programs.
+"""Random Programs, for tests of functions from Programs to Programs.
 
-Invariant: the program of a seed is the same everywhere and always; it is well typed, comes to an
-end, and has what rewrites stumble over: dead and repeated equations, identities, literals,
-constants, sub-programs that occur twice, branches, loops.
+Invariant: a seed gives the same program everywhere and always.  It is well typed, terminates, and
+has the hard cases of rewriting: dead and repeated equations, identities, literals, constants,
+repeated sub-programs, branches, loops.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ _SCALARS = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5)
 
 
 def random_program(seed: int, size: int = 24, depth: int = 2) -> Program:
-    """A program of about `size` equations, with sub-programs `depth` deep.
+    """Return a program of about `size` equations, with sub-programs `depth` deep.
 
-    Floating values stay finite for finite arguments; no result depends on how a machine rounds
-    transcendental functions but through `sin` and `tanh`.
+    Floating values stay finite for finite arguments.  Among transcendental functions, whose
+    rounding depends on the machine, only `sin` and `tanh` occur.
 
     >>> import plait
     >>> plait.testing.random_program(1) is plait.testing.random_program(1)
@@ -42,7 +42,7 @@ def random_program(seed: int, size: int = 24, depth: int = 2) -> Program:
 
 
 def random_arguments(program: Program, seed: int = 0) -> list[np.ndarray]:
-    """Arrays of the types of the program's inputs."""
+    """Return arrays of the types of the program's inputs."""
     rng = np.random.default_rng(seed)
     return [_array(rng, a) for a in program.in_avals]
 
@@ -60,7 +60,7 @@ def _array(rng: np.random.Generator, aval: Aval) -> np.ndarray:
 
 
 class _Writer:
-    """Applies random primitives to values it has."""
+    """A writer that applies random primitives to the values it holds."""
 
     def __init__(self, rng: np.random.Generator, size: int, depth: int):
         self.rng, self.size, self.depth = rng, size, depth
@@ -89,7 +89,7 @@ class _Writer:
         return fit[self.rng.integers(len(fit))] if fit else self.made(ok)
 
     def made(self, ok: Callable[[Aval], Any]) -> Any:
-        """An array that was not there: a constant that the program closes over."""
+        """Return a new array: a constant that the program closes over."""
         for dtype in (_F32, INT32, BOOL):
             for s in _SHAPES:
                 if ok(Aval(s, dtype)):
@@ -111,7 +111,7 @@ class _Writer:
         return Literal(int(self.rng.integers(-1, 3)), aval)
 
     def like(self, x: Any) -> Any:
-        """Another value of the type of `x`, maybe a literal."""
+        """Return another value of the type of `x`, maybe a literal."""
         if self.rng.random() < 0.3:
             return self.literal(x.aval)
         return self.any(lambda a: a is x.aval)
@@ -136,13 +136,13 @@ class _Writer:
         return [self.pick(el.and_, el.or_, el.xor).bind(x, y)]
 
     def again(self) -> list[Any]:
-        """The same operation twice, on values or on literals."""
+        """Write the same operation twice, on values or on literals."""
         x = self.float()
         c = _SCALARS[self.rng.integers(len(_SCALARS))]
         return [el.mul.bind(x, Literal(c, x.aval)) for _ in range(2)]
 
     def neutral(self) -> list[Any]:
-        """What is, or nearly is, no operation."""
+        """Write an operation that has no effect, or nearly none."""
         x = self.any()
         if not x.aval.inexact:
             zero = Literal(False if x.aval.dtype == BOOL else 0, x.aval)
@@ -202,9 +202,9 @@ class _Writer:
         return [self.any() for _ in range(self.rng.integers(1, 4))]
 
     def inner(self, avals: Sequence[Aval], outs: Sequence[Aval] | None = None) -> Program:
-        """A program on these types; with results of these types, if given.
+        """Return a program on these types; with results of these types, if given.
 
-        It closes over nothing but arrays, which become its constants.
+        It closes over arrays only, which become its constants.
         """
         writer = _Writer(self.rng, len(avals) + int(self.rng.integers(3, 9)), self.depth - 1)
 
@@ -221,7 +221,7 @@ class _Writer:
         return p
 
     def cast(self, x: Any, aval: Aval) -> Any:
-        """A value of that type made of `x`."""
+        """Return a value of that type computed from `x`."""
         if x.aval is aval:
             return x
         if x.aval.ndim:

@@ -1,7 +1,7 @@
-"""Whether the traits of a primitive are true, judged by what it computes.
+"""Checks of the traits of a primitive, by its results.
 
-Invariant: a promise is judged by results alone, on operands near the samples; a primitive that
-breaks it is found with certainty only if the samples show it.
+Invariant: a promise is judged by results alone, on operands near the samples; a violation is found
+with certainty only if the samples show it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from .report import Inapplicable, agree, tolerance
 __all__ = ["PROMISES"]
 
 Compute = Callable[..., list[np.ndarray]]
-"""numpy arrays -> results, as numpy arrays."""
+"""A function from numpy arrays to results, as numpy arrays."""
 
 
 def _inexact(x: np.ndarray) -> bool:
@@ -27,13 +27,13 @@ def _with(xs: Sequence[np.ndarray], i: int, x: np.ndarray) -> list[np.ndarray]:
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Where two arrays are equal, nan being equal to nan."""
+    """Return where two arrays are equal, nan being equal to nan."""
     with np.errstate(invalid="ignore"):
         return (a == b) | ((a != a) & (b != b))
 
 
 def elementwise(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """Change one element of all operands: nothing else changes."""
+    """Check that changing one element of all operands changes nothing else."""
     before = f(*xs)
     for y in before:
         assert y.shape == xs[0].shape, f"shape {y.shape} of operands of shape {xs[0].shape}"
@@ -57,7 +57,7 @@ def elementwise(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
 
 
 def linear(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """f(a x + b y) = a f(x) + b f(y), for real a and b."""
+    """Check f(a x + b y) = a f(x) + b f(y), for real a and b."""
     if not all(map(_inexact, xs)):
         raise Inapplicable("only of real and complex operands")
     rng = np.random.default_rng(1)
@@ -78,7 +78,7 @@ def _noise(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def zero_preserving(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """Zeros of the first operand are zeros of the result."""
+    """Check that zeros of the first operand are zeros of the result."""
     first = np.zeros_like(xs[0])
     for y in f(first, *xs[1:]):
         assert not (_wide(y) != 0).any(), f"{y} for an operand of zeros"
@@ -110,7 +110,7 @@ def _monotone(up: bool) -> Callable[[Compute, Sequence[np.ndarray], dict], int]:
 
 
 def _raised(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Elements that are not below those of `x`."""
+    """Return elements that are not below those of `x`."""
     if x.dtype == bool:
         return x | (rng.random(x.shape) < 0.5)
     if _inexact(x):
@@ -119,8 +119,8 @@ def _raised(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def structural(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """Operands with distinct elements show where each result comes from; the samples must go the
-    same ways."""
+    """Find the source of each result by operands with distinct elements; the samples must have
+    the same sources."""
     tags, n = [], 1
     for x in xs:
         tags.append(np.arange(n, n + x.size).reshape(x.shape))
@@ -143,7 +143,7 @@ def structural(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
 
 
 def reduction(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """The parameter `axes` is dropped from the shape."""
+    """Check that the axes of the parameter `axes` are dropped from the shape."""
     axes = params["axes"]
     want = tuple([d for i, d in enumerate(xs[0].shape) if i not in axes])
     for y in f(*xs):
@@ -152,7 +152,8 @@ def reduction(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
 
 
 def cumulative(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """The shape stays, and results depend on earlier elements only (later ones, if reversed)."""
+    """Check that the shape stays, and results depend on earlier elements only (later if
+    reversed)."""
     axis, reverse = params["axis"], params["reverse"]
     before = f(*xs)
     n = xs[0].shape[axis]
@@ -172,7 +173,7 @@ def cumulative(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
 
 
 def discrete(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
-    """A step to the next number, up or down, changes nothing (but at a jump)."""
+    """Check that a step to the next number, up or down, changes nothing (except at a jump)."""
     near = [x for x in xs if _inexact(x) and x.dtype.kind == "f"]
     if not near:
         raise Inapplicable("no operand that can vary a little")
@@ -198,5 +199,5 @@ PROMISES = {
     traits.Cumulative: cumulative,
     traits.Discrete: discrete,
 }
-"""What judges each trait: check(f, operands, parameters) -> number of comparisons.  The traits that
-are not here speak of roles of operands and axes, which results do not show."""
+"""The check of each trait: check(f, operands, parameters) -> number of comparisons.  Missing
+traits describe roles of operands and axes, which results do not show."""

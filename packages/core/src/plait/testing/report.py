@@ -1,7 +1,7 @@
-"""What a run of checks found, and how arrays are compared.
+"""Results of a run of checks, and comparison of arrays.
 
-Invariant: every check of a run is run; what failed is reported together, at the end.  A failure
-that was expected has a reason, and an expected one that does not happen is a failure too.
+Invariant: every check of a run is run; failures are reported together, at the end.  An expected
+failure has a reason, and one that does not occur is a failure too.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,18 +17,18 @@ __all__ = ["Checks", "Inapplicable", "Nonconforming", "Report", "agree", "tolera
 
 
 class Inapplicable(Exception):
-    """Raised by a check, or a law, that has nothing to say here; the text says why."""
+    """A check or a law does not apply; its text gives the reason."""
 
 
 class Nonconforming(AssertionError):
-    """Checks that failed, one per paragraph."""
+    """Failed checks, one per paragraph."""
 
 
 class Report(NamedTuple):
-    """What was checked.
+    """The results of checks.
 
     Attributes:
-      checks: how many comparisons were made, by the name of the check.
+      checks: numbers of comparisons, by name of the check.
       expected: checks that failed as expected, and why.
       skipped: checks that do not apply, and why.
     """
@@ -44,11 +44,11 @@ class Report(NamedTuple):
 
 
 class Checks:
-    """Runs checks under names, and reports.
+    """A runner of named checks, which reports at the end.
 
     Args:
-      what: what is being judged, for messages.
-      expected: {name: reason} of checks that are to fail.
+      what: the subject of the checks, for messages.
+      expected: {name: reason} of checks that should fail.
     """
 
     def __init__(self, what: str, expected: Mapping[str, str] | None = None):
@@ -58,20 +58,20 @@ class Checks:
         self.failures: dict[str, list[str]] = {}
 
     def run(self, name: str, check: Callable[[], int | None]) -> None:
-        """Run one check; it returns how many comparisons it made, by default one."""
+        """Run one check; it returns the number of its comparisons, by default one."""
         try:
             made = check()
         except Inapplicable as e:
             self.skipped.setdefault(name, str(e))
-        except Exception as e:  # whatever it is, the other checks are run too
+        except Exception as e:  # whatever the exception is, the other checks must run too
             told = str(e) if isinstance(e, AssertionError | PlaitError) else repr(e)
             self.failures.setdefault(name, []).append(told.strip() or repr(e))
         else:
             self.checks[name] = self.checks.get(name, 0) + (1 if made is None else made)
 
     def report(self, at_least: int = 0) -> Report:
-        """The result; raises Nonconforming if a check failed that was not to, or the reverse, or
-        if fewer comparisons were made than there have to be."""
+        """Return the result; raise Nonconforming if a check failed unexpectedly, an expected
+        failure did not occur, or fewer comparisons were made than `at_least`."""
         told = [
             f"{name}: {text}"
             for name, texts in self.failures.items()
@@ -97,7 +97,8 @@ _RELATIVE = {8: 1e-10, 4: 2e-5, 2: 2e-2, 1: 0.3}
 
 
 def tolerance(dtype: np.dtype) -> float:
-    """How far two computations of the same may be apart, relatively; 0 for what is exact."""
+    """Return the relative distance that two computations of a value may have; 0 for exact
+    dtypes."""
     if category(dtype) not in (FLOATING, COMPLEX):
         return 0.0
     if dtype.name == "bfloat16":
@@ -106,10 +107,10 @@ def tolerance(dtype: np.dtype) -> float:
 
 
 def agree(got: Any, want: Any, tol: float | None = None, what: str = "") -> int:
-    """Check that two trees of arrays have equal shapes and close elements; their number.
+    """Check that two trees of arrays have equal shapes and close elements; return their number.
 
-    Elements may be `tol` apart, relatively and absolutely; by default what the narrower dtype of
-    the two allows.  Raises AssertionError.
+    Elements may be `tol` apart, relatively and absolutely; by default the tolerance of the narrower
+    dtype.  Raises AssertionError.
     """
     xs, ys = [[np.asarray(v) for v in flatten(t)[0]] for t in (got, want)]
     assert len(xs) == len(ys), f"{what}: {len(xs)} results, not {len(ys)}"
@@ -121,7 +122,7 @@ def agree(got: Any, want: Any, tol: float | None = None, what: str = "") -> int:
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
-    """In a dtype that numpy can subtract."""
+    """Convert to a dtype that numpy can subtract."""
     kind = category(x.dtype)
     if kind == COMPLEX:
         return x.astype(np.complex128)

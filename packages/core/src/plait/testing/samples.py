@@ -1,4 +1,4 @@
-"""What the kit knows of a primitive: the same in numpy, and operands to try it with.
+"""References of primitives in numpy, with sample operands.
 
 Invariant: the first sample of a primitive is an ordinary one, of two to a hundred elements; edges
 come after it.
@@ -28,13 +28,13 @@ class Reference(NamedTuple):
 
     Attributes:
       value: `value(*numpy arrays, **params)`, an array or a list of arrays.
-      samples: `samples(prim)`, what to try.
-      ulps: how far results may be apart, in units of the last place.
-      whole: whether that is the place of the greatest element, not of each.
-      least: that place is at least the one of a number of this size.
+      samples: `samples(prim)`, its samples.
+      ulps: the distance that results may have, in units of the last place.
+      whole: whether this is the place of the greatest element instead of each one.
+      least: this place is at least that of a number of this magnitude.
       zeros: whether the signs of zeros are determined in complex results.
-      view: results -> what is determined of them, where they are not unique.
-      through: the primitive as a function of numpy's arrays, where its operands are none:
+      view: results -> their determined part, where they are not unique.
+      through: the primitive as a function of numpy arrays, where its operands are not arrays:
         `through(prim, *values, **params)`.
     """
 
@@ -49,7 +49,7 @@ class Reference(NamedTuple):
 
 
 def ordinary(dtype: Any, shape: tuple[int, ...] = (2, 3), seed: int = 0) -> np.ndarray:
-    """Distinct small numbers: positive and negative ones, none near zero or a half."""
+    """Return distinct small numbers: positive and negative ones, none near zero or a half."""
     dtype, n = np.dtype(dtype), int(np.prod(shape))
     rng = np.random.default_rng(seed)
     if category(dtype) == INTEGER:
@@ -71,15 +71,15 @@ def elementwise(
     shapes: Sequence[tuple[int, ...]] = ((0, 2), ()),
     **params: Any,
 ) -> Callable[[Primitive], Iterator[Sample]]:
-    """Samples of an operation on elements of `count` operands: an ordinary one, then every edge
-    (every tuple of edges) of every dtype that the type rule takes, then other shapes.
+    """Return samples of an operation on elements of `count` operands: an ordinary one, every edge
+    (every tuple of edges) of every dtype that the type rule accepts, and other shapes.
 
     Args:
       count: the number of operands.
-      lift: `lift(*ordinary operands)` brings these to where the function is defined.
-      complexes: complex numbers to try instead of the edges.
-      without: names of dtypes that are left out.
-      shapes: what else to try it on.
+      lift: `lift(*ordinary operands)` maps these into the function's domain.
+      complexes: complex numbers to use instead of the edges.
+      without: names of dtypes to leave out.
+      shapes: shapes of further samples.
       params: parameters of the primitive.
     """
 
@@ -99,7 +99,7 @@ def elementwise(
 
 
 def stored(shape: Callable[[np.ndarray], Any] = lambda x: x) -> Iterator[np.ndarray]:
-    """The edges of dtypes of every width and kind, as vectors, or as `shape(vector)`."""
+    """Return the edges of dtypes of every width and kind, as vectors, or as `shape(vector)`."""
     names = "bool int4 uint8 int64 float8_e4m3fn float8_e5m2 bfloat16 float16 float64 complex64"
     for name in names.split():
         yield shape(edges(name))

@@ -1,7 +1,7 @@
-"""Primitives tried with the edges that the kit has for them, in one compiled program.
+"""Tests of primitives at all edges of the kit, in one compiled program.
 
-Invariant: results are compared with numpy's, element by element; what may differ is said by the
-reference, in units of the last place, or by the table of differences.
+Invariant: results are compared with numpy's, element by element; the reference sets the tolerance
+in units of the last place, and the table of differences the exceptions.
 """
 
 from collections.abc import Mapping
@@ -44,17 +44,17 @@ class Job(NamedTuple):
 
 
 def trial(known: Mapping[Primitive, Reference], at_least: int = 0) -> Report:
-    """Check primitives by their samples but the first: types, values, the text of the program.
+    """Check primitives by all samples but the first: types, values, the text of the program.
 
     Args:
-      known: what the kit knows of each; `plait.testing.reference(prim)` for those of core.
-      at_least: how many comparisons have to be made, so that samples can not vanish unseen.
+      known: the Reference of each; `plait.testing.reference(prim)` for those of the core.
+      at_least: the least number of comparisons, so that samples cannot disappear unnoticed.
 
     Returns:
       A Report, with the checks "type", "value" and "text".
 
     Raises:
-      Nonconforming: an AssertionError that says of each failed sample what is wrong.
+      Nonconforming: an AssertionError that describes each failed sample.
 
     >>> import plait
     >>> from plait._ops.elementwise import neg
@@ -74,7 +74,7 @@ def trial(known: Mapping[Primitive, Reference], at_least: int = 0) -> Report:
 
 
 def _edges(prim: Primitive, known: Reference) -> list[Sample]:
-    """The samples but the first, which `conformance` is for, if there are others."""
+    """Return the samples but the first, which `conformance` uses, if there are others."""
     first, *rest = known.samples(prim)
     return [first] if known.through is not None or not rest else rest
 
@@ -106,7 +106,7 @@ def _values(job: Job, xs: list[np.ndarray], got: list[np.ndarray]) -> int:
 
 
 def _told(bad: np.ndarray, xs: list, got: np.ndarray, want: np.ndarray, how: dict) -> str:
-    """A few of the elements that are wrong."""
+    """Describe a few of the elements that are wrong."""
     lines = []
     far = places(got, want, **how)
     for at in [tuple(p) for p in np.argwhere(bad)[:4]]:
@@ -117,7 +117,7 @@ def _told(bad: np.ndarray, xs: list, got: np.ndarray, want: np.ndarray, how: dic
 
 
 def _text(jobs: list[Job], args: list[list[np.ndarray]]) -> None:
-    """The program of all samples that have a text is read back from it."""
+    """Check that the program of all samples with a text equals the parsed text."""
     spoken = lambda j: not any(map(callable, j.sample.params.values()))  # noqa: E731
     said = [(j, xs) for j, xs in zip(jobs, args) if spoken(j)]
     if not said:

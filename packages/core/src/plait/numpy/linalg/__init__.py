@@ -3,8 +3,8 @@
 Matrices are float32, float64, complex64 or complex128 (integers become floats); shorter floats
 are refused, as by numpy.  All but `lstsq`, `multi_dot` and the tensor functions take stacks.
 
-Invariant: a matrix that a function is not defined for gives nan or infinities, never an error,
-since a value decides it: there is no LinAlgError.
+Invariant: a matrix outside a function's domain gives nan or infinities, never an error, since this
+depends on values: there is no LinAlgError.
 """
 
 from ..refusals import explain

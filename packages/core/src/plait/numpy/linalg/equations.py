@@ -1,6 +1,6 @@
 """Linear equations, least squares, inverses, powers and determinants.
 
-Invariant: derivatives exist wherever the function has one, whatever it is computed by.
+Invariant: derivatives exist wherever the function has one, whatever algorithm computes it.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from .factors import SlogdetResult, matrices, svdvals
 
 
 def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
-    """Both in one dtype and stack; `b` of matrices."""
+    """Bring both operands to one dtype and stack; `b` holds matrices."""
     dtype = np.result_type(a.aval.dtype, b.aval.dtype)
     a, b = convert(a, dtype), convert(b, dtype)
     stack_of(name, a.aval, square)
@@ -43,7 +43,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def solve(a: Any, b: Any) -> Any:
-    """The solution of a @ x = b.
+    """Solve a @ x = b for x.
 
     Args:
       a: (..., n, n).
@@ -69,7 +69,7 @@ def _inv(x: Any) -> Any:
 
 
 def inv(a: Any) -> Any:
-    """The inverse of square matrices: (..., n, n); infinities and nan where one is singular.
+    """Invert square matrices: (..., n, n); infinities and nan where one is singular.
 
     As numpy.linalg.inv.
 
@@ -81,7 +81,7 @@ def inv(a: Any) -> Any:
 
 
 def _tolerance(rtol: Any, x: Aval) -> Any:
-    """The relative tolerance for each matrix; by default the greater size times the spacing of
+    """Return the relative tolerance for each matrix; by default max(m, n) times the spacing of
     floats at one."""
     dtype, (*lead, m, n) = real_dtype(x.dtype), x.shape
     if rtol is None:
@@ -96,16 +96,17 @@ def _pinv(x: Any, rtol: Any) -> Any:
 
 
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """The pseudo-inverse.
+    """Return the pseudo-inverse.
 
     Args:
       a: (..., m, n).
       rtol: singular values of at most `rtol` times the greatest count as zero; one for all
         matrices or one for each.  By default max(m, n) times the spacing of floats at one.
-      hermitian: a promise, for square matrices, that changes nothing.
+      hermitian: a promise about square matrices, which changes nothing.
       rcond: another name of `rtol`.
 
-    Returns (..., n, m).  As numpy.linalg.pinv.
+    Returns (..., n, m).  Raises TypeRule if both `rtol` and `rcond` are given.  As
+    numpy.linalg.pinv.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.pinv(np.array([[2.0], [0.0]])).tolist()
@@ -127,15 +128,15 @@ def _lstsq(a: Any, b: Any, rtol: Any) -> Any:
 
 
 def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple:
-    """The least x for which |a @ x - b| is least.
+    """Return the least x that minimises |a @ x - b|.
 
     Args:
       a: (m, n).
       b: (m,) or (m, k).
       rcond: singular values of at most `rcond` times the greatest count as zero; by default, or
         if negative, max(m, n) times the spacing of floats at one.
-      numpy_resid: whether residuals are left out as numpy leaves them out: unless m > n and the
-        rank is n.  The rank is asked for, so this can not be traced.
+      numpy_resid: whether residuals are omitted where numpy omits them: unless m > n and the rank
+        is n.  This reads the rank, so it cannot be traced.
 
     Returns (x (n,) or (n, k), squared residuals (k,), rank, singular values).
     Raises TypeRule for shapes that do not fit.  As numpy.linalg.lstsq.
@@ -168,14 +169,15 @@ def _size(shape: Any) -> int:
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """The x with tensordot(a, x, x.ndim) = b.
+    """Return the x with tensordot(a, x, x.ndim) = b.
 
     Args:
       a: of shape (*b.shape, *x.shape), with as many elements in both.
       b: an array.
       axes: axes of a that are moved to the end first.
 
-    As numpy.linalg.tensorsolve.
+    Raises TypeRule if `a` does not have as many unknowns as `b` has elements.  As
+    numpy.linalg.tensorsolve.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensorsolve(np.eye(4).reshape(2, 2, 4), np.ones((2, 2))).tolist()
@@ -197,10 +199,10 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse for tensordot over `ind` axes.
+    """Return the inverse for tensordot over `ind` axes.
 
     Args:
-      a: with as many elements along its first `ind` axes as along the others.
+      a: as many elements along its first `ind` axes as along the others.
       ind: at least 1.
 
     As numpy.linalg.tensorinv.
@@ -234,13 +236,13 @@ def _matrix_power(x: Any, *, n: int) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """Square matrices to an integer power, by repeated squaring; of the inverse if negative.
+    """Raise square matrices (their inverses if `n` is negative) to the power |n|, by squaring.
 
     Args:
       a: (..., m, m), of any dtype if n is not negative.
       n: an int.
 
-    As numpy.linalg.matrix_power.
+    Raises TypeRule for matrices that are not square.  As numpy.linalg.matrix_power.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.matrix_power(np.array([[1, 1], [0, 1]]), 3).tolist()
@@ -261,9 +263,9 @@ def _det(x: Any) -> Any:
 
 
 def det(a: Any) -> Any:
-    """Determinants of square matrices: (...).  As numpy.linalg.det.
+    """Return determinants of square matrices: (...).  As numpy.linalg.det.
 
-    The derivative exists for singular matrices too: it is the transposed matrix of cofactors.
+    The derivative, the transposed matrix of cofactors, exists for singular matrices too.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 2.0]])))
@@ -278,14 +280,14 @@ def _slogdet(x: Any) -> Any:
 
 
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """The sign (phase) of determinants and the logarithm of their size.
+    """Return the sign (phase) of determinants and the logarithm of their absolute value.
 
     Args:
       a: (..., n, n).
       method: "lu", the default; "qr" is accepted, and computes the same.
 
-    Returns SlogdetResult((...), (...) real); (0, -inf) for a singular matrix.
-    As numpy.linalg.slogdet.
+    Returns SlogdetResult((...), (...) real); (0, -inf) for a singular matrix.  Raises TypeRule for
+    other methods.  As numpy.linalg.slogdet.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.slogdet(-np.eye(3)).sign.item()
@@ -308,16 +310,17 @@ def _greatest(s: Any) -> Any:
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """How many singular values are not negligible.
+    """Return the number of singular values above a tolerance.
 
     Args:
-      M: (..., m, n); of fewer axes: whether anything is not zero.
-      rtol: those of at most `rtol` times the greatest are; by default max(m, n) times the spacing
-        of floats at one.
+      M: (..., m, n); with fewer axes, the rank is 1 if any element is not zero, else 0.
+      rtol: singular values of at most `rtol` times the greatest are dropped; by default max(m, n)
+        times the spacing of floats at one.
       hermitian: a promise that changes nothing.
-      tol: those of at most `tol` are, instead.
+      tol: an absolute tolerance, instead of `rtol`.
 
-    Returns int32 (...).  As numpy.linalg.matrix_rank.
+    Returns int32 (...).  Raises TypeRule if both `rtol` and `tol` are given.  As
+    numpy.linalg.matrix_rank.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.linalg.matrix_rank(np.ones((3, 3))))

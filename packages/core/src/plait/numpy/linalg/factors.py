@@ -1,6 +1,6 @@
-"""Factorisations of matrices, with results named as numpy names them.
+"""Factorisations of matrices, with numpy's names for results.
 
-Invariant: each function applies one primitive, to an operand that may be symmetrised before.
+Invariant: each function applies one primitive, to an operand that may be symmetrised first.
 """
 
 from typing import Any, NamedTuple
@@ -51,14 +51,14 @@ class SlogdetResult(NamedTuple):
 
 
 def matrices(name: str, x: Any, square: bool = False) -> Any:
-    """An array of matrices, integers made floats; refusing what `name` does not take."""
+    """Return an array of matrices in floats; refuse operands that `name` does not take."""
     (x,) = el.floating((value(x),))
     stack_of(name, x.aval, square)
     return x
 
 
 def _side(UPLO: Any) -> bool:
-    """Whether the lower triangle is meant."""
+    """Return whether the lower triangle is meant."""
     side = "L" if UPLO is None else str(UPLO).upper()
     if side not in ("L", "U"):
         raise ArgumentError(f"there is no triangle {UPLO!r}", fix='UPLO is "L" or "U"')
@@ -72,7 +72,7 @@ def _cholesky(x: Any, *, upper: bool, symmetrize: bool) -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The triangular L with L @ L^H = a; or its conjugate transpose.
+    """Return the triangular L with L @ L^H = a, or its conjugate transpose.
 
     Args:
       a: (..., n, n), Hermitian and positive definite.
@@ -97,14 +97,14 @@ def _qr(x: Any, *, full: bool) -> Any:
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """Q with orthonormal columns and R upper triangular: a = Q @ R.
+    """Factor a = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
       a: (..., m, n).
       mode: "reduced", Q has min(m, n) columns; "complete", it has m; "r", R alone; "raw", the
-        transposed reflectors and their coefficients, as LAPACK has them.
+        transposed reflectors and their coefficients, as in LAPACK.
 
-    Returns QRResult(Q, R), or R.  As numpy.linalg.qr.
+    Returns QRResult(Q, R), or R.  Raises TypeRule for other modes.  As numpy.linalg.qr.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.qr(np.ones((3, 2))).R.shape
@@ -137,17 +137,18 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Singular values and vectors: a = U @ diag(S) @ Vh.
+    """Return singular values and vectors: a = U @ diag(S) @ Vh.
 
     Args:
       a: (..., m, n).
       full_matrices: whether U is (..., m, m) and Vh (..., n, n); otherwise they have min(m, n)
         columns and rows.
-      compute_uv: False: the singular values alone.
+      compute_uv: False returns the singular values alone.
       hermitian: a promise that changes nothing.
-      subset_by_index: (first, last + 1) of the singular values wanted.
+      subset_by_index: (first, last + 1) of the singular values to return.
 
-    Returns SVDResult(U, S, Vh), S real and descending.  As numpy.linalg.svd.
+    Returns SVDResult(U, S, Vh), S real and descending.  Raises TypeRule for a subset with full
+    matrices.  As numpy.linalg.svd.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.svd(np.diag([1.0, 2.0])).S.tolist()
@@ -166,7 +167,8 @@ def svd(
 
 
 def svdvals(x: Any, /) -> Any:
-    """Singular values, descending: (..., min(m, n)) of (..., m, n).  As numpy.linalg.svdvals.
+    """Return singular values, descending: (..., min(m, n)) of (..., m, n).  As
+    numpy.linalg.svdvals.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.svdvals(np.eye(2)).tolist()
@@ -177,7 +179,7 @@ def svdvals(x: Any, /) -> Any:
 
 
 def eig(a: Any) -> EigResult:
-    """Eigenvalues and right eigenvectors of square matrices, always complex.
+    """Return eigenvalues and right eigenvectors of square matrices, always complex.
 
     Args:
       a: (..., n, n).
@@ -194,7 +196,7 @@ def eig(a: Any) -> EigResult:
 
 
 def eigvals(a: Any) -> Any:
-    """Eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals.
+    """Return eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigvals(np.eye(2)).tolist()
@@ -210,14 +212,15 @@ def _eigh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
 
 
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
+    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Args:
       a: (..., n, n).
       UPLO: "L" or "U", the triangle that is read if the input is not symmetrised.
       symmetrize_input: whether a is replaced by (a + a^H) / 2 first, unless UPLO is given.
 
-    Returns EighResult((..., n) real and ascending, (..., n, n)).  As numpy.linalg.eigh.
+    Returns EighResult((..., n) real and ascending, (..., n, n)).  Raises TypeRule for another
+    `UPLO`.  As numpy.linalg.eigh.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigh(np.array([[0.0, 2.0], [2.0, 0.0]])).eigenvalues.tolist()
@@ -234,14 +237,14 @@ def _eigvalsh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
 
 
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """Eigenvalues of symmetric or Hermitian matrices, ascending: (..., n).
+    """Return eigenvalues of symmetric or Hermitian matrices, ascending: (..., n).
 
     Args:
       a: (..., n, n).
       UPLO: "L" or "U", the triangle that is read if the input is not symmetrised.
       symmetrize_input: whether a is replaced by (a + a^H) / 2 first.
 
-    As numpy.linalg.eigvalsh.
+    Raises TypeRule for another `UPLO`.  As numpy.linalg.eigvalsh.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigvalsh(np.eye(2)).tolist()

@@ -1,7 +1,7 @@
 """Norms of vectors and matrices, and condition numbers.
 
-Invariant: norms are real; along axes without elements they are zero, except where an extreme is
-asked for.  At zero, where the Euclidean norm has no derivative, the one given is nan.
+Invariant: norms are real.  Along empty axes they are zero, except for orders that take an extreme.
+At zero, where the Euclidean norm has no derivative, its derivative is nan.
 """
 
 import functools
@@ -24,7 +24,7 @@ INF = math.inf
 
 
 def _squares(x: Any) -> Any:
-    """|x|^2, smooth also at zero."""
+    """Return |x|^2, smooth also at zero."""
     if x.aval.dtype.kind != "c":
         return el.mul(x, x)
     re, im = el.real(x), el.imag(x)
@@ -32,8 +32,8 @@ def _squares(x: Any) -> Any:
 
 
 def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `f`, computed in float32 of narrower floats: their powers overflow, and their roots
-    are those of rounded sums."""
+    """Return `f` computed in float32 for narrower floats: their powers overflow, and their roots
+    would be those of rounded sums."""
 
     @functools.wraps(f)
     def computed(x: Any, **how: Any) -> Any:
@@ -48,7 +48,7 @@ def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
     dtype = x.aval.dtype
     if dtype.itemsize >= 4:
         return _norm(x, ord, axes, dict(keepdims=keepdims))
-    # A norm may be a float16 where the sum of squares is not.
+    # The norm may fit in a float16 where the sum of squares does not.
     return convert(_norm(convert(x, np.float32), ord, axes, dict(keepdims=keepdims)), dtype)
 
 
@@ -86,17 +86,17 @@ def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors, of matrices, or of all elements.
+    """Return the norm of vectors, of matrices, or of all elements.
 
     Args:
       x: an array.
-      ord: of vectors: a number, inf, -inf, or 0, the count of what is not zero; 2 by default.  Of
+      ord: for vectors a number, inf, -inf, or 0, the count of nonzero elements; 2 by default.  For
         matrices: "fro" (by default), "nuc", inf, -inf, 1, -1, 2, -2.
       axis: one axis, of vectors; two, of matrices; None: x is a vector or a matrix, or anything
         if `ord` is None, which is then flattened.
       keepdims: whether axes stay, with size 1.
 
-    Raises TypeRule for an `ord` that there is not, AxisError for axes that there are not.
+    Raises TypeRule for an unknown `ord`, AxisError for axes that x lacks.
     As numpy.linalg.norm.
 
     >>> import numpy as np, plait
@@ -120,7 +120,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 def _order(ord: Any) -> Any:
-    """A Python number, or a word, or None."""
+    """Return the order as a Python number, a word, or None."""
     if ord is None or isinstance(ord, str):
         return ord
     number = float(ord)
@@ -137,15 +137,15 @@ def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors along any axes, as if these were one.
+    """Return the norm of vectors along any axes, taken as one axis.
 
     Args:
       x: an array.
       axis: an int, several, or None: all.
       keepdims: whether axes stay, with size 1.
-      ord: a number, inf, -inf, or 0, the count of what is not zero.
+      ord: a number, inf, -inf, or 0, the count of nonzero elements.
 
-    As numpy.linalg.vector_norm.
+    Raises TypeRule for an unknown `ord`.  As numpy.linalg.vector_norm.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.vector_norm(np.ones((2, 2))))
@@ -159,7 +159,10 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of matrices, the last two axes; `ord` as of `norm`.  As numpy.linalg.matrix_norm.
+    """Return the norm of matrices, the last two axes; `ord` as in `norm`.
+
+    Raises TypeRule for an unknown `ord`, AxisError for arrays with fewer than two axes.  As
+    numpy.linalg.matrix_norm.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.matrix_norm(np.array([[3.0, 4.0]])))
@@ -188,13 +191,13 @@ def _cond(x: Any, *, p: Any) -> Any:
 
 
 def cond(x: Any, p: Any = None) -> Any:
-    """The condition number: the norm times that of the inverse; infinite for a singular matrix.
+    """Return the condition number: the norm times that of the inverse; inf for a singular matrix.
 
     Args:
       x: (..., n, n); (..., m, n) for p None, 2 and -2.
       p: a norm of matrices, see `norm`; None is 2, the quotient of extreme singular values.
 
-    As numpy.linalg.cond.
+    Raises TypeRule for an unknown `p`, and for matrices without elements.  As numpy.linalg.cond.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.cond(np.diag([4.0, 2.0])))

@@ -1,6 +1,6 @@
-"""Products of matrices, and what they are made of, with the arguments of the standard.
+"""Products of matrices and chains of them, with the arguments of the array API standard.
 
-Invariant: what has the name of a function of `plait.numpy` computes what that does.
+Invariant: functions with the name of one in `plait.numpy` compute the same.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ matrix_transpose = manipulation.matrix_transpose
 def matmul(
     x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Any:
-    """Matrix product; see `plait.numpy.matmul`.  As numpy.linalg.matmul.
+    """Return the matrix product; see `plait.numpy.matmul`.  As numpy.linalg.matmul.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
@@ -32,7 +32,7 @@ def vecdot(
     x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """Inner products along an axis, `x1` conjugated; see `plait.numpy.vecdot`.
+    """Return inner products along an axis, `x1` conjugated; see `plait.numpy.vecdot`.
 
     As numpy.linalg.vecdot.
 
@@ -48,7 +48,8 @@ def tensordot(
     x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:  # fmt: skip
-    """The sum of products over axes; see `plait.numpy.tensordot`.  As numpy.linalg.tensordot.
+    """Return the sum of products over axes; see `plait.numpy.tensordot`.  As
+    numpy.linalg.tensordot.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
@@ -59,9 +60,9 @@ def tensordot(
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """Products of all elements of a vector with all of another.
+    """Multiply all elements of a vector by all of another.
 
-    Raises TypeRule for what is no vector.  As numpy.linalg.outer.
+    Raises TypeRule for operands that are not vectors.  As numpy.linalg.outer.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.outer(np.array([1, 2]), np.array([3, 4])).tolist()
@@ -76,7 +77,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The vector product of vectors with three components along an axis; others broadcast.
+    """Return the vector product of vectors with three components along an axis; others broadcast.
 
     Raises TypeRule for other numbers of components.  As numpy.linalg.cross.
 
@@ -94,7 +95,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Diagonals of matrices, the last two axes.  As numpy.linalg.diagonal.
+    """Return the diagonals of matrices, the last two axes.  As numpy.linalg.diagonal.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.diagonal(np.eye(3)).tolist()
@@ -104,7 +105,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Sums of diagonals of matrices, the last two axes.  As numpy.linalg.trace.
+    """Return the sums of the diagonals of matrices, the last two axes.  As numpy.linalg.trace.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.trace(np.eye(3)))
@@ -117,7 +118,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of several matrices, in the order that takes the fewest multiplications.
+    """Multiply several matrices, in the order that takes the fewest multiplications.
 
     Args:
       arrays: two or more; the first and the last may be vectors, all others are matrices.
@@ -147,7 +148,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
 
 
 def _splits(sizes: list) -> dict | None:
-    """(first, last) -> where to divide; None if sizes are not known.
+    """Map (first, last) to the position to divide at; return None if sizes are not known.
 
     The textbook dynamic programme (Cormen et al., "Introduction to algorithms", section 15.2).
     """

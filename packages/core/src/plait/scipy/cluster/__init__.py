@@ -1,6 +1,6 @@
-"""Clusters, named as in scipy.cluster.
+"""Clustering, with the names of scipy.cluster.
 
-Invariant: importing this imports what it holds.
+Invariant: importing this imports all of its modules.
 """
 
 from . import vq

@@ -1,6 +1,6 @@
-"""Vectors and the codes that stand for them.
+"""Vector quantisation.
 
-Invariant: of codes equally near the first one is taken.
+Invariant: among equally near codes the first one is taken.
 """
 
 from typing import Any
@@ -23,14 +23,14 @@ def _nearest(obs: Any, codes: Any) -> tuple:
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple:
-    """For each observation the nearest code, and how far it is.
+    """Return the nearest code of each observation, and its distance.
 
     Args:
       obs: (observations, features), or a vector of numbers.
       code_book: (codes, features), or a vector.
-      check_finite: accepted for likeness; nan is far from everything.
+      check_finite: accepted for compatibility; nan is far from every code.
 
-    Returns (numbers of codes, distances).  Raises AxisError if the features disagree.  As
+    Returns (indices of codes, distances).  Raises AxisError if the features disagree.  As
     scipy.cluster.vq.vq.
 
     >>> import numpy as np, plait

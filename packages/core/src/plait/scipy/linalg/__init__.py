@@ -1,10 +1,10 @@
 """The names of scipy.linalg.
 
-Arguments that tell SciPy what it may overwrite and what it need not check (`overwrite_a`,
-`check_finite`, ...) are taken and change nothing: arrays are never written to, and no value raises
-an error.  Functions of matrices take stacks of them: any leading axes.
+SciPy's arguments about overwriting and checking (`overwrite_a`, `check_finite`, ...) are accepted
+and have no effect: arrays are immutable, and no value raises an error.  Functions of matrices take
+stacks of them: any leading axes.
 
-Invariant: what has the name of a function of `plait.numpy.linalg` computes what that does.
+Invariant: functions with the name of one in `plait.numpy.linalg` compute the same.
 """
 
 from .factors import (

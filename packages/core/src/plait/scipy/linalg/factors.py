@@ -1,7 +1,7 @@
-"""Factorisations of matrices, as SciPy returns them.
+"""Factorisations of matrices, in SciPy's form.
 
-Invariant: every factor is that of `plait.numpy.linalg` or `plait.lax.linalg`, arranged as SciPy
-does.
+Invariant: every factor comes from `plait.numpy.linalg` or `plait.lax.linalg`, rearranged as in
+SciPy.
 """
 
 from typing import Any
@@ -41,11 +41,11 @@ from ...numpy.linalg.factors import matrices
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """The triangular U with U^H @ U = a; or L with L @ L^H = a.
+    """Return the triangular U with U^H @ U = a, or L with L @ L^H = a.
 
     Args:
       a: (..., n, n), Hermitian and positive definite.
-      lower: whether L is wanted.
+      lower: whether to return L.
 
     Returns (..., n, n), nan where a is not positive definite.  As scipy.linalg.cholesky.
 
@@ -59,8 +59,8 @@ def cholesky(
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
-    """(the factor that `cholesky` gives, `lower`), for `cho_solve`.  As scipy.linalg.cho_factor,
-    which leaves anything on the other side of the diagonal; here there are zeros.
+    """Return (the factor of `cholesky`, `lower`), for `cho_solve`.  As scipy.linalg.cho_factor,
+    except that the other triangle is zero here and undefined there.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.cho_factor(np.diag([4.0, 9.0]))[0].shape
@@ -93,11 +93,11 @@ def lu(
     check_finite: bool = True,
     p_indices: bool = False,
 ) -> tuple:
-    """The factors P @ L @ U = a.
+    """Factor a = P @ L @ U.
 
     Args:
       a: (..., m, n).
-      permute_l: whether (P @ L, U) are returned.
+      permute_l: whether to return (P @ L, U).
       p_indices: whether P is a permutation p, with L[p] @ U = a.
 
     Returns P (..., m, m), L (..., m, k) with a unit diagonal, U (..., k, n), k = min(m, n).
@@ -113,7 +113,7 @@ def lu(
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple:
-    """(L and U in one matrix, pivots), for `lu_solve`: row i was exchanged with row pivots[i].
+    """Return (L and U in one matrix, pivots), for `lu_solve`: rows i and pivots[i] were exchanged.
 
     As scipy.linalg.lu_factor.
 
@@ -135,13 +135,13 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple:
-    """Q with orthonormal columns and R upper triangular: a = Q @ R.
+    """Factor a = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
       a: (..., m, n).
       mode: "full", Q is (..., m, m); "economic", it has min(m, n) columns; "r", no Q is returned.
       pivoting: whether columns are exchanged, such that the diagonal of R does not increase in
-        size; then a[:, p] = Q @ R, and p is returned too.
+        absolute value; then a[:, p] = Q @ R, and p is returned too.
 
     Returns (Q, R), (R,), (Q, R, p) or (R, p).  As scipy.linalg.qr.
 
@@ -166,12 +166,12 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple:
-    """(the product of Q and c, R), for a = Q @ R.
+    """Return (the product of Q and c, R), for a = Q @ R.
 
     Args:
       a: (m, n); Q has min(m, n) columns.
-      c: with as many rows as Q has columns if mode is "left", as many columns as Q has rows if it
-        is "right"; vectors count as one row or column.
+      c: if mode is "left", as many rows as Q has columns; if "right", as many columns as Q has
+        rows; vectors count as one row or column.
       mode: "left", Q @ c; "right", c @ Q.
       pivoting: see `qr`; the permutation is returned too.
       conjugate: whether Q is conjugated first.
@@ -209,7 +209,7 @@ def _generalised(a: Any, b: Any) -> Any:
 
 @fused
 def mirrored(x: Any, *, lower: bool, conjugated: bool = True) -> Any:
-    """The Hermitian (or symmetric) matrix of which a triangle is given."""
+    """Return the Hermitian (or symmetric) matrix given by one triangle."""
     half = triangle(x, lower, -1 if lower else 1)
     other = adjoint(half) if conjugated else transposed(half)
     return el.add.bind(triangle(x, lower), other)
@@ -228,16 +228,16 @@ def eigh(
     check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of Hermitian matrices: a @ v = w * b @ v.
+    """Return eigenvalues and eigenvectors of Hermitian matrices: a @ v = w * b @ v.
 
     Args:
       a: (..., n, n).
       b: Hermitian and positive definite; the identity if not given.
-      lower: which triangle of a and b is read.
-      eigvals_only: whether w alone is returned.
-      turbo: taken for compatibility; there is one routine.
+      lower: whether the lower triangles of a and b are read; else the upper.
+      eigvals_only: whether to return w alone.
+      turbo: accepted for compatibility; each problem has one routine.
       type: must be 1, the problem above.
-      subset_by_index, eigvals: (first, last) of the eigenvalues wanted, the last one included.
+      subset_by_index, eigvals: (first, last) of the eigenvalues to return, the last one included.
 
     Raises TypeRule for matrices that are not square, other types, and both of the last two.
     Returns (w (..., k) ascending, v (..., n, k)), or w.  As scipy.linalg.eigh.
@@ -286,16 +286,15 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
+    """Return eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
 
     Args:
       d: (..., n), the diagonal.
-      e: (..., n - 1), the one beside it.
-      eigvals_only: whether eigenvalues alone are returned.
+      e: (..., n - 1), the diagonal next to it.
+      eigvals_only: whether to return eigenvalues alone.
       select: "a", all; "i", those from select_range[0] to select_range[1], counted from the
         least.
-      tol, key: taken for compatibility; eigenvalues are as exact as they can be, and nothing is
-        random.
+      tol, key: accepted for compatibility; eigenvalues have full precision, and nothing is random.
 
     Returns (w (..., k) ascending, v (..., n, k)), or w; by the routine for full matrices.
     Raises TypeRule for other selections.  As scipy.linalg.eigh_tridiagonal.
@@ -331,7 +330,7 @@ def _tridiagonal(d: Any, e: Any) -> Any:
 
 
 def _under(like: Aval) -> Any:
-    """Ones below the diagonal."""
+    """Return ones below the diagonal."""
     band = triangle(Literal(1, like), offset=-1)
     return el.sub.bind(band, triangle(band, offset=-2)) if not nothing(like) else band
 
@@ -347,7 +346,7 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """Singular values and vectors, U @ diag(s) @ Vh = a; see `plait.numpy.linalg.svd`.
+    """Return singular values and vectors, U @ diag(s) @ Vh = a; see `plait.numpy.linalg.svd`.
 
     Returns (U, s, Vh), or s.  `lapack_driver` must be "gesdd".  As scipy.linalg.svd.
 
@@ -362,7 +361,7 @@ def svd(
 
 
 def schur(a: Any, output: str = "real") -> tuple:
-    """Schur's form: a = Z @ T @ Z^H.
+    """Return Schur's form: a = Z @ T @ Z^H.
 
     Args:
       a: (..., n, n).
@@ -395,7 +394,7 @@ def _complex_form(t: Any, z: Any) -> tuple:
     places = iota(np.int32, (n,))
 
     def turn(k: Any, both: tuple) -> tuple:
-        """Rotates rows and columns m - 1 and m, so that the element beside the diagonal is 0."""
+        """Rotate rows and columns m - 1 and m to make the element next to the diagonal 0."""
         t, z = both
         m = el.sub(n - 1, k)
         block = dynamic_slice_in_dim(
@@ -424,11 +423,11 @@ def _complex_form(t: Any, z: Any) -> tuple:
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple:
-    """The complex Schur form (T, Z) of a real one: the same Z @ T @ Z^H, T triangular.
+    """Convert a real Schur form to the complex one (T, Z): the same Z @ T @ Z^H, T triangular.
 
-    T: (..., n, n), zero below its first subdiagonal; Z: of that shape.  On the CPU only.  Blocks of
-    two are made triangular from the last to the first by rotations, as SciPy does it, so that the
-    factors are the same and not only their product.  As scipy.linalg.rsf2csf.
+    T: (..., n, n), zero below its first subdiagonal; Z: of that shape.  On the CPU only.  Rotations
+    make blocks of two triangular from the last to the first, as in SciPy, so that the factors are
+    equal too, not only their product.  As scipy.linalg.rsf2csf.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.rsf2csf(np.eye(2), np.eye(2))[0].shape
@@ -459,11 +458,11 @@ def _hessenberg(x: Any, *, calc_q: bool) -> Any:
 def hessenberg(
     a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """Hessenberg's form: a = Q @ H @ Q^H, H zero below its first subdiagonal.
+    """Return Hessenberg's form: a = Q @ H @ Q^H, H zero below its first subdiagonal.
 
     Args:
       a: (..., n, n).
-      calc_q: whether (H, Q) are returned.
+      calc_q: whether to return (H, Q).
 
     On the CPU only; has no derivative.  As scipy.linalg.hessenberg.
 

@@ -1,6 +1,6 @@
-"""Functions of matrices: the exponential, the root, the polar factors, and any other.
+"""Functions of matrices: the exponential, the root, the polar factors, and arbitrary ones.
 
-Invariant: derivatives are those of the function; how it is computed shows in rounding only.
+Invariant: derivatives are those of the function, up to rounding, whatever algorithm computes it.
 """
 
 import math
@@ -40,7 +40,7 @@ _PADE = {
                  129060195264000, 10559470521600, 670442572800, 33522128640, 1323241920, 40840800,
                  960960, 16380, 182, 1)),
 }  # fmt: skip
-"""dtype -> (degree, greatest norm for which it is exact to rounding, coefficients)."""
+"""Map dtype to (degree, greatest norm for which it is exact to rounding, coefficients)."""
 
 
 def _scaled(x: Any, c: float) -> Any:
@@ -55,7 +55,7 @@ def _sum(*xs: Any) -> Any:
 
 
 def _approximant(x: Any, b: tuple) -> tuple:
-    """(odd, even part) of the numerator of Pade's approximant."""
+    """Return (odd, even part) of the numerator of Pade's approximant."""
     one, x2 = identity(x.aval), times(x, x)
     x4 = times(x2, x2)
     x6 = times(x4, x2)
@@ -79,6 +79,7 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
         return x
     part = real_dtype(aval.dtype)
     _, most, coefficients = _PADE[part.name]
+    # The number of squarings is piecewise constant, so it has no derivative.
     norm = max_(sum_(el.abs_(el.stop.bind(x)), -2), -1)
     count = el.maximum(el.ceil(el.div(el.log(el.div(norm, most)), float(np.log(2)))), 0)
     lead = tuple(range(aval.ndim - 2))
@@ -91,6 +92,8 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     else:
         start = solving.general(bottom, top)
 
+    # The number of steps is fixed, unlike that of a while loop, so that reverse mode works; `cond`
+    # skips the steps that no matrix of the stack needs.
     def step(y: Any, i: Any) -> tuple:
         square = lambda y: el.select.bind(  # noqa: E731
             spread(el.gt(count, convert(i, part))), times(y, y), y
@@ -104,15 +107,15 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
-    """The exponential of square matrices.
+    """Return the exponential of square matrices.
 
     Args:
       A: (..., n, n).
-      upper_triangular: a promise, which saves work.
-      max_squarings: how often the result of a scaled matrix may be squared; matrices of a norm
-        above about 2 ** (max_squarings + 2) give nan.
+      upper_triangular: a promise that saves work.
+      max_squarings: the maximal number of squarings of the scaled matrix; norms above about 2 **
+        (max_squarings + 2) give nan.
 
-    By scaling, Pade's approximant of degree 13 (7 for float32), and squaring (Higham 2005, "The
+    Uses scaling, Pade's approximant of degree 13 (7 for float32), and squaring (Higham 2005, "The
     scaling and squaring method for the matrix exponential revisited").  As scipy.linalg.expm.
 
     >>> import numpy as np, plait
@@ -131,12 +134,12 @@ def _block(a: Any, e: Any) -> Any:
 
 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """(the exponential of A, its derivative in the direction E).
+    """Return (the exponential of A, its derivative in the direction E).
 
     Args:
       A, E: (..., n, n).
-      method: None or "blockEnlarge": by the exponential of [[A, E], [0, A]].
-      compute_expm: whether the exponential is returned too.
+      method: None or "blockEnlarge": the exponential of [[A, E], [0, A]].
+      compute_expm: whether to return the exponential too.
 
     As scipy.linalg.expm_frechet.
 
@@ -163,13 +166,13 @@ def _sqrtm(x: Any) -> Any:
 
 
 def sqrtm(A: Any, blocksize: int = 1) -> Any:
-    """The principal square root of square matrices, complex: root @ root = A.
+    """Return the principal square root of square matrices, complex: root @ root = A.
 
     Args:
-      A: (..., n, n); nan or not finite where there is no such root.
-      blocksize: taken for compatibility.
+      A: (..., n, n); nan or not finite where no such root exists.
+      blocksize: accepted for compatibility.
 
-    By Schur's form, hence on the CPU only.  Its derivative solves Sylvester's equation.
+    Uses Schur's form, hence on the CPU only.  Its derivative solves Sylvester's equation.
     As scipy.linalg.sqrtm.
 
     >>> import numpy as np, plait
@@ -197,18 +200,17 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple:
-    """The polar decomposition: a = U @ P, or P @ U.
+    """Return the polar decomposition: a = U @ P, or P @ U.
 
     Args:
       a: (..., m, n).
-      side: "right", P is (..., n, n); "left", it is (..., m, m) and stands in front.
-      method: "qdwh" or "svd"; both are done by singular values.  The iteration itself is
-        `plait.lax.linalg.qdwh`.
-      eps, max_iterations: taken for compatibility; singular values need no iteration.
+      side: "right", P is (..., n, n); "left", P is (..., m, m) and comes first.
+      method: "qdwh" or "svd"; both use singular values.  `plait.lax.linalg.qdwh` is the iteration.
+      eps, max_iterations: accepted for compatibility; singular values need no iteration.
 
     Raises TypeRule for other sides and methods.
-    Returns (U, with orthonormal columns or rows; P, Hermitian and not negative), by singular
-    values.  As scipy.linalg.polar.
+    Returns (U, with orthonormal columns or rows; P, Hermitian and positive semidefinite).  As
+    scipy.linalg.polar.
 
     >>> import numpy as np, plait
     >>> u, p = plait.scipy.linalg.polar(np.diag([2.0, -3.0]))
@@ -224,8 +226,8 @@ def polar(
 
 @fused
 def _parlett(t: Any, f: Any) -> Any:
-    """A function of upper triangular matrices, from what it is of their diagonals, by one diagonal
-    after the other: B. N. Parlett, Linear Algebra Appl. 14 (1976)."""
+    """Return a function of upper triangular matrices from its values on their diagonals, one
+    diagonal after the other: B. N. Parlett, Linear Algebra Appl. 14 (1976)."""
     n = t.aval.shape[-1]
     on = diagonal(t)
     columns = iota(np.int32, (n, n), 1)
@@ -244,7 +246,7 @@ def _parlett(t: Any, f: Any) -> Any:
 
 @fused
 def _doubt(t: Any) -> Any:
-    """How far `_parlett` may be off: rounding, magnified by the closest eigenvalues."""
+    """Estimate the error of `_parlett`: rounding, magnified by the closest eigenvalues."""
     n = t.aval.shape[-1]
     part = real_dtype(t.aval.dtype)
     eps = float(np.finfo(part).eps)
@@ -258,15 +260,15 @@ def _doubt(t: Any) -> Any:
 
 
 def funm(A: Any, func: Any, disp: bool = True) -> Any:
-    """A function of a square matrix, by Schur's form and Parlett's recurrence; complex.
+    """Apply a function to a square matrix, by Schur's form and Parlett's recurrence; complex.
 
     Args:
       A: (n, n).
-      func: the function, of an array of eigenvalues (complex) element by element.
-      disp: whether the result alone is returned; if not, (result, an estimate of its error).
+      func: elementwise function of an array of eigenvalues (complex).
+      disp: whether to return the result alone; if not, (result, an estimate of its error).
 
-    Where eigenvalues coincide the recurrence divides by their difference, and the result is wrong;
-    the estimate is 1 then.  On the CPU only; has no derivative.  As scipy.linalg.funm.
+    The recurrence divides by differences of eigenvalues: where two coincide, the result is wrong,
+    and the estimate is 1.  On the CPU only; has no derivative.  As scipy.linalg.funm.
     Raises TypeRule for matrices that are not square, and for stacks of them.
 
     >>> import numpy as np, plait

@@ -1,7 +1,7 @@
-"""Matrices with a pattern: Toeplitz, Hankel, Hilbert, Pascal, blocks on a diagonal, ...
+"""Matrices with a pattern: Toeplitz, Hankel, Hilbert, Pascal, block diagonal, ...
 
-Invariant: those of given elements are made by slicing and selecting, so that they have
-derivatives; those of given size alone are made by numpy.
+Invariant: matrices of given elements are made by slicing and selecting, so they are differentiable;
+matrices of a given size alone are made by numpy.
 """
 
 from math import comb
@@ -20,7 +20,7 @@ from ..._types.avals import COMPLEX, FLOATING, Aval, asked_dtype, category, defa
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:
-    """A vector, or stacks of vectors, of some elements."""
+    """Return a vector, or a stack of vectors, with at least `least` elements."""
     x = value(x)
     x = reshape(x, (1,)) if not x.aval.ndim else x
     if x.aval.shape[-1] < least:
@@ -29,7 +29,7 @@ def _vector(name: str, x: Any, least: int = 0) -> Any:
 
 
 def _size(name: str, n: Any) -> int:
-    """How many rows and columns."""
+    """Return the number of rows and columns."""
     n = fixed(name, "n", n)
     if n < 0:
         raise ShapeError(f"{name}: {n} rows and columns", fix="give a number from 0 on")
@@ -37,16 +37,16 @@ def _size(name: str, n: Any) -> int:
 
 
 def _spread(x: Any, places: np.ndarray) -> Any:
-    """Elements of vectors at places, which become the last axes."""
+    """Return elements of vectors at positions, whose axes come last."""
     return x[..., places.astype(np.int32)]
 
 
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrix with one value on each diagonal.
+    """Return the matrix with one value on each diagonal.
 
     Args:
       c: (..., m), the first column.
-      r: (..., n), the first row, of which the first element is not read; conj(c) if not given.
+      r: (..., n), the first row, whose first element is not read; conj(c) if not given.
 
     Returns (..., m, n).  As scipy.linalg.toeplitz.
 
@@ -62,11 +62,11 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 
 def hankel(c: Any, r: Any = None) -> Any:
-    """The matrix with one value on each antidiagonal.
+    """Return the matrix with one value on each antidiagonal.
 
     Args:
       c: (m,), the first column.
-      r: (n,), the last row, of which the first element is not read; zeros if not given.
+      r: (n,), the last row, whose first element is not read; zeros if not given.
 
     Returns (m, n).  As scipy.linalg.hankel.
 
@@ -82,7 +82,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 def circulant(c: Any) -> Any:
-    """The matrix whose columns are `c`, each one place further round: (..., n) to (..., n, n).
+    """Return the matrix with columns `c`, each rotated by one more: (..., n) to (..., n, n).
 
     As scipy.linalg.circulant.
 
@@ -96,7 +96,7 @@ def circulant(c: Any) -> Any:
 
 
 def companion(a: Any) -> Any:
-    """The matrix whose eigenvalues are the zeros of the polynomial with coefficients `a` (..., n).
+    """Return the matrix whose eigenvalues are the zeros of the polynomial `a` (..., n).
 
     Returns (..., n - 1, n - 1).  As scipy.linalg.companion.
 
@@ -124,7 +124,7 @@ def _blocks(*xs: Any) -> Any:
 
 
 def block_diag(*arrs: Any) -> Any:
-    """Matrices along a diagonal, zeros elsewhere.
+    """Place matrices along a diagonal, zeros elsewhere.
 
     Args:
       arrs: matrices; a vector is a row, a number a matrix of one element.
@@ -145,7 +145,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix by which convolving a vector of n elements with `a` multiplies it.
+    """Return the matrix that convolves a vector of n elements with `a`.
 
     Args:
       a: (m,).
@@ -174,8 +174,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 def leslie(f: Any, s: Any) -> Any:
-    """The matrix of a population's growth: fertilities in the first row, survivals below the
-    diagonal.
+    """Return a growth matrix: fertilities in the first row, survivals below the diagonal.
 
     Args:
       f: (n,).
@@ -197,7 +196,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 def fiedler(a: Any) -> Any:
-    """Distances of all elements of `a` (..., n) from each other: (..., n, n).
+    """Return the distances of all elements of `a` (..., n) from each other: (..., n, n).
 
     As scipy.linalg.fiedler.
 
@@ -210,7 +209,7 @@ def fiedler(a: Any) -> Any:
 
 
 def fiedler_companion(a: Any) -> Any:
-    """Another matrix whose eigenvalues are the zeros of a polynomial, with five diagonals.
+    """Return another matrix with the zeros of a polynomial as eigenvalues, with five diagonals.
 
     Args:
       a: (n,), coefficients, the highest power first.
@@ -250,7 +249,7 @@ def _made(x: Any, dtype: Any = None) -> Any:
 
 
 def hilbert(n: int) -> Any:
-    """1 / (i + j + 1).  As scipy.linalg.hilbert.
+    """Return the matrix 1 / (i + j + 1).  As scipy.linalg.hilbert.
 
     >>> import plait
     >>> plait.scipy.linalg.hilbert(2).tolist()[0]
@@ -262,7 +261,7 @@ def hilbert(n: int) -> Any:
 
 
 def invhilbert(n: int) -> Any:
-    """The inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert.
+    """Return the inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert.
 
     >>> import plait
     >>> plait.scipy.linalg.invhilbert(2).tolist()
@@ -293,11 +292,11 @@ def _kind(name: str, kind: Any) -> str:
 
 
 def pascal(n: int, kind: str | None = None) -> Any:
-    """Binomial coefficients.
+    """Return a matrix of binomial coefficients.
 
     Args:
       n: rows and columns.
-      kind: "lower", those of i over j; "upper", its transpose; "symmetric", by default, the
+      kind: "lower", those of i over j; "upper", its transpose; "symmetric" (the default), the
         product of both.
 
     As scipy.linalg.pascal.
@@ -312,7 +311,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of `pascal`.  As scipy.linalg.invpascal.
+    """Return the inverse of `pascal`.  As scipy.linalg.invpascal.
 
     >>> import plait
     >>> plait.scipy.linalg.invpascal(2).tolist()
@@ -325,7 +324,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
-    """A matrix of ones and minus ones with orthogonal rows; n is a power of two.
+    """Return a matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
     As scipy.linalg.hadamard.
 
@@ -343,7 +342,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 
 def helmert(n: int, full: bool = False) -> Any:
-    """Helmert's matrix, with orthonormal rows; without its first row unless `full`.
+    """Return Helmert's matrix, with orthonormal rows; without its first row unless `full`.
 
     As scipy.linalg.helmert.
 
@@ -363,7 +362,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """The matrix of the discrete Fourier transform, complex.
+    """Return the matrix of the discrete Fourier transform, complex.
 
     Args:
       n: rows and columns.

@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Determinants; see `plait.numpy.linalg.det`.  As scipy.linalg.det.
+    """Return determinants; see `plait.numpy.linalg.det`.  As scipy.linalg.det.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.det(np.diag([2.0, 3.0])).item()
@@ -38,7 +38,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Inverses; see `plait.numpy.linalg.inv`.  As scipy.linalg.inv.
+    """Return inverses; see `plait.numpy.linalg.inv`.  As scipy.linalg.inv.
 
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.inv(np.diag([2.0, 4.0])).tolist()
@@ -48,7 +48,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def _both(name: str, a: Any, b: Any) -> tuple:
-    """A square matrix and a right-hand side, integers made floats."""
+    """Return a square matrix and a right-hand side, integers as floats."""
     x, (y,) = matrices(name, a, square=True), el.floating((value(b),))
     if not y.aval.ndim:
         raise ShapeError(f"{name}: {y.aval!r} is no right-hand side", fix="give it an axis")
@@ -77,18 +77,18 @@ def solve(
     assume_a: str = "gen",
     transposed: bool = False,
 ) -> Any:
-    """The solution of a @ x = b.
+    """Solve a @ x = b for x.
 
     Args:
       a: (..., n, n).
       b: (n,) or (..., n, k).
-      lower: which triangle is read of a matrix that is symmetric.
-      assume_a: "gen"; or, of which one triangle is read, "sym", "her", "pos" (positive
-        definite, solved by Cholesky's factor).
-      transposed: whether a^T @ x = b.
-      debug: taken for compatibility, as what may be overwritten and need not be checked is.
+      lower: whether the lower triangle of a symmetric matrix is read; else the upper.
+      assume_a: "gen"; or "sym", "her" or "pos" (positive definite, solved by Cholesky's factor),
+        for which one triangle is read.
+      transposed: whether to solve a^T @ x = b.
+      debug: accepted for compatibility, as are the arguments about overwriting and checking.
 
-    Raises TypeRule for shapes that do not fit and for what it can not assume.
+    Raises TypeRule for shapes that do not fit and for an unknown `assume_a`.
     Returns x of the shape of b.  As scipy.linalg.solve.
 
     >>> import numpy as np, plait
@@ -128,17 +128,17 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """The solution of systems with triangular matrices; the other triangle is not read.
+    """Solve systems with triangular matrices; the other triangle is not read.
 
     Args:
       a: (..., n, n).
       b: (n,) or (..., n, k).
       trans: 0 or "N", a @ x = b; 1 or "T", a^T @ x = b; 2 or "C", a^H @ x = b.
-      lower: which triangle.
+      lower: whether a is lower triangular; else upper.
       unit_diagonal: whether the diagonal counts as one and is not read.
-      debug: taken for compatibility.
+      debug: accepted for compatibility.
 
-    Raises TypeRule for shapes that do not fit and for other transpositions.
+    Raises TypeRule for shapes that do not fit and for an unknown `trans`.
     Returns x of the shape of b.  As scipy.linalg.solve_triangular.
 
     >>> import numpy as np, plait
@@ -171,7 +171,7 @@ def _pair(name: str, factors: Any) -> tuple:
 def cho_solve(
     c_and_lower: tuple, b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """The solution of a @ x = b, by the factor of a that `cho_factor` gives.
+    """Solve a @ x = b, given the factor of a by `cho_factor`.
 
     Args:
       c_and_lower: (the factor (..., n, n), whether it is lower).
@@ -214,7 +214,7 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """The solution of a @ x = b, by the factors of a that `lu_factor` gives.
+    """Solve a @ x = b, given the factors of a by `lu_factor`.
 
     Args:
       lu_and_piv: (L and U in one (..., n, n), pivots int32 (..., n)).
@@ -242,14 +242,14 @@ def _sylvester(a: Any, b: Any, c: Any) -> Any:
 
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """The solution of A @ X + X @ B = C.
+    """Solve A @ X + X @ B = C for X.
 
     Args:
       A: (..., m, m).
       B: (..., n, n).
       C: (..., m, n).
-      method: "schur" or "eigen"; both are done by Schur's forms.
-      tol: taken for compatibility: what has no solution is not finite.
+      method: "schur" or "eigen"; both use Schur's forms.
+      tol: accepted for compatibility; a system without a solution gives values that are not finite.
 
     Raises TypeRule for shapes that do not fit and other methods.
     Returns X (..., m, n); not finite if an eigenvalue of A is the negative of one of B.  On the CPU

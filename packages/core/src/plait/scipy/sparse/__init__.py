@@ -1,6 +1,6 @@
-"""Linear equations with matrices that are only known as functions, named as in scipy.sparse.
+"""Linear equations with matrices given as functions, with the names of scipy.sparse.
 
-Invariant: importing this imports what it holds.
+Invariant: importing this imports all of its modules.
 """
 
 from . import linalg

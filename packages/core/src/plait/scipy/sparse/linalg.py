@@ -1,7 +1,7 @@
 """Iterative solvers of linear equations: conjugate gradients, BiCGSTAB, GMRES.
 
-Invariant: with plait-autodiff a solution is differentiated by the equations it solves, never by the
-steps that found it; without, it is a loop like any other.
+Invariant: with plait-autodiff a solution is differentiated through the equation it satisfies, never
+through the solver's steps; without it, the solver is an ordinary loop.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ __all__ = ["bicgstab", "cg", "gmres"]
 
 
 def _straight(tree: Any) -> tuple[Any, Callable]:
-    """A tree of arrays as one vector, and the way back."""
+    """Return a tree of arrays as one vector, and the inverse function."""
     leaves, kind = flatten(tree)
     values = (
         list(el.floating(tuple(leaves)))
@@ -52,7 +52,7 @@ def _straight(tree: Any) -> tuple[Any, Callable]:
 
 
 def _operator(A: Any, b: Any, back: Callable, what: str) -> Callable:
-    """A matrix, or a function of trees like `b`, as a function of vectors."""
+    """Return a matrix, or a function of trees like `b`, as a function of vectors."""
     if A is None:
         return lambda v: v
     if callable(A):
@@ -98,20 +98,21 @@ def _solved(
 
 
 def _square(x: Any) -> Any:
-    """The sum of the squares of the absolute values, real."""
+    """Return the sum of the squares of the absolute values, real."""
     if x.aval.dtype.kind == "c":
         return el.add(sum_(el.square(el.real(x))), sum_(el.square(el.imag(x))))
     return sum_(el.square(x))
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """a / b, and 0 where b is: then there is nothing left to do."""
+    """Return a / b, and 0 where b is 0: the solver has converged there."""
     nothing = el.eq(b, 0)
     return el.select(nothing, 0, el.div(a, el.select(nothing, 1, b)))
 
 
 def _cg(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
-    """M. R. Hestenes, E. Stiefel, "Methods of conjugate gradients", 1952."""
+    """Solve by conjugate gradients: M. R. Hestenes, E. Stiefel, "Methods of conjugate
+    gradients", 1952."""
 
     def wanted(state: tuple) -> Any:
         r, k = state[1], state[4]
@@ -132,7 +133,7 @@ def _cg(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
 
 
 def _bicgstab(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
-    """H. A. van der Vorst, "Bi-CGSTAB", 1992."""
+    """Solve by stabilised biconjugate gradients: H. A. van der Vorst, "Bi-CGSTAB", 1992."""
 
     def wanted(state: tuple) -> Any:
         r, k, stuck = state[1], state[6], state[7]
@@ -164,8 +165,8 @@ def _bicgstab(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -
 
 
 def _gmres(restart: int) -> Callable:
-    """Y. Saad, M. H. Schultz, "GMRES", 1986: the least residual in a space of `restart` vectors,
-    each orthogonalised twice; the small problem is solved by rotations."""
+    """Return a solver by Y. Saad, M. H. Schultz, "GMRES", 1986.  It minimises the residual in a
+    space of `restart` vectors, each orthogonalised twice; rotations solve the small problem."""
 
     def find(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
         n, m = b.aval.size, min(restart, b.aval.size)
@@ -188,7 +189,7 @@ def _gmres(restart: int) -> Callable:
 
 
 def _space(A: Callable, r: Any, n: Any, m: int) -> tuple:
-    """Orthonormal rows that span r, A r, A A r, ...; and A in them, (m + 1, m)."""
+    """Return orthonormal rows that span r, A r, A A r, ...; and A in this basis, (m + 1, m)."""
     dtype = r.aval.dtype
     scaled = lambda v, size: el.mul(v, convert(_quotient(1.0, size), dtype))  # noqa: E731
     rows = fill(0, Aval((m + 1, n), dtype))
@@ -212,7 +213,7 @@ def _space(A: Callable, r: Any, n: Any, m: int) -> tuple:
 
 
 def _least(small: Any, size: Any, m: int) -> Any:
-    """y with the least |small y - size e0|: rotations make it triangular, from the top."""
+    """Return y with the least |small y - size e0|: rotations make it triangular, from the top."""
     dtype = small.aval.dtype
     conj = el.conj if dtype.kind == "c" else lambda v: v
     right = At(fill(0, Aval((m + 1,), dtype)))[0].set(size)
@@ -242,23 +243,22 @@ def _least(small: Any, size: Any, m: int) -> Any:
     return fori_loop(0, m, substitute, fill(0, Aval((m,), dtype)))
 
 
-# ---- as users say it -----------------------------------------------------------------------
+# ---- public functions ------------------------------------------------------------------------
 
 
 def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
     M: Any = None,
 ) -> tuple:  # fmt: skip
-    """x with A x = b, by conjugate gradients, for A that is positive and its own conjugate
-    transpose.
+    """Solve A x = b by conjugate gradients, for A that is positive definite and Hermitian.
 
     Args:
       A: a matrix, or a linear function of trees like `b`.
       b: the right-hand side, a tree of arrays.
-      x0: where to start; zeros if not given.
-      tol, atol: until the residual is at most `max(tol |b|, atol)`.
-      maxiter: at most so many steps; ten for each unknown if not given.
-      M: a matrix or function that is about the inverse of A.
+      x0: the start; zeros if not given.
+      tol, atol: the residual to reach is `max(tol |b|, atol)`.
+      maxiter: the maximal number of steps; ten for each unknown if not given.
+      M: a matrix or function that approximates the inverse of A.
 
     Returns (x, None).  Derivatives are those of the equation, if plait-autodiff is installed.
     Raises AxisError for shapes that disagree.  As scipy.sparse.linalg.cg.
@@ -275,7 +275,7 @@ def bicgstab(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
     M: Any = None,
 ) -> tuple:  # fmt: skip
-    """x with A x = b, by stabilised biconjugate gradients, for any A.
+    """Solve A x = b by stabilised biconjugate gradients, for any A.
 
     Arguments and results are those of `cg`.  As scipy.sparse.linalg.bicgstab.
 
@@ -290,14 +290,14 @@ def gmres(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20,
     maxiter: Any = None, M: Any = None, solve_method: str = "batched",
 ) -> tuple:  # fmt: skip
-    """x with A x = b, by the least residuals in growing spaces, for any A.
+    """Solve A x = b by least residuals in growing spaces, for any A.
 
     Args:
-      restart: after so many vectors a new space is begun, which costs memory for as many.
-      maxiter: at most so many spaces.
-      solve_method: "batched" or "incremental", both found in the same way.
+      restart: the number of vectors of a space, held in memory, after which a new one begins.
+      maxiter: the maximal number of spaces.
+      solve_method: "batched" or "incremental", which are computed alike.
 
-    The others, and results, are those of `cg`.  As scipy.sparse.linalg.gmres.
+    Other arguments and results are those of `cg`.  As scipy.sparse.linalg.gmres.
 
     >>> import numpy as np, plait
     >>> plait.scipy.sparse.linalg.gmres(np.eye(2), np.ones(2))[0].round(5).tolist()

@@ -1,9 +1,9 @@
-"""Distributions and statistics, named as in scipy.stats.
+"""Distributions and statistics, with the names of scipy.stats.
 
     plait.scipy.stats.norm.logpdf(x, loc, scale)
     plait.scipy.stats.poisson.logpmf(k, mu)
 
-A family has the functions that its formulas give; all are differentiable in x and in the
+A family has only the functions with a formula here; all are differentiable in x and in the
 parameters.
 
 Invariant: operands broadcast together and become floats; results are those of SciPy up to

@@ -1,7 +1,7 @@
 """Continuous families of distributions.
 
-Invariant: what cancels in a tail is said by the function that does not: sf is never 1 - cdf where
-that loses digits.
+Invariant: tails are computed by functions that do not cancel: sf is never 1 - cdf where that loses
+digits.
 """
 
 import math
@@ -28,7 +28,7 @@ def _zero(*shapes: Any) -> float:
     return 0.0
 
 
-# ---- the normal family, and what is near it ----------------------------------------------------
+# ---- the normal family and its relatives -------------------------------------------------------
 
 norm = continuous(
     "norm", "The normal distribution.",
@@ -43,7 +43,7 @@ norm = continuous(
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """Logarithm of the normal probability of (a, b), from the side where it is small."""
+    """Return the logarithm of the normal probability of (a, b), from the side where it is small."""
     right = el.gt(a, 0.0)
     low, high = el.select(right, el.neg(b), a), el.select(right, el.neg(a), b)
     u, v = sp.log_ndtr(low), sp.log_ndtr(high)
@@ -53,7 +53,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _finite_between(a: Any, b: Any) -> Any:
-    """A point between two numbers that may be infinite."""
+    """Return a point between two numbers that may be infinite."""
     a, b = el.promoted((a, b))
     left, right = el.is_finite(a), el.is_finite(b)
     x, y = el.select(left, a, 0.0), el.select(right, b, 0.0)
@@ -93,14 +93,14 @@ def _lognormal(z: Any, s: Any) -> Any:
 
 
 def _log1p_square(z: Any) -> Any:
-    """Return log(1 + z^2), also where the square is infinite."""
+    """Return log(1 + z^2), even where the square overflows."""
     far = el.gt(el.abs_(z), 1e9)
     near = el.select(far, 0.0, z)
     return el.select(far, 2.0 * el.log(el.abs_(el.select(far, z, 1.0))), el.log1p(near * near))
 
 
 def _t_logpdf(z: Any, df: Any) -> Any:
-    """Of infinitely many degrees of freedom it is the normal one."""
+    """Return the log-density, which is the normal one for infinitely many degrees of freedom."""
     normal = el.eq(df, math.inf)
     df = el.select(normal, 1.0, df)
     half = 0.5 * df
@@ -170,7 +170,7 @@ expon = continuous(
 
 
 def _halves(z: Any) -> tuple[Any, Any]:
-    """(the small tail, whether z is on the left) of the Laplace distribution."""
+    """Return (the small tail, whether z is on the left) of the Laplace distribution."""
     return 0.5 * el.exp(el.neg(el.abs_(z))), el.lt(z, 0.0)
 
 
@@ -220,7 +220,7 @@ gumbel_l = continuous(
     ppf=lambda q: el.log(el.neg(el.log1p(el.neg(q)))),
 )  # fmt: skip
 
-# ---- by powers, of intervals, on circles -----------------------------------------------------
+# ---- power laws, intervals, circles ----------------------------------------------------------
 
 cauchy = continuous(
     "cauchy", "The Cauchy distribution.",
@@ -233,7 +233,7 @@ cauchy = continuous(
 
 
 def _cotan(q: Any) -> Any:
-    """1 / tan(pi q), also close to 1."""
+    """Return 1 / tan(pi q), accurate close to 1 too."""
     left = el.lt(q, 0.5)
     out = 1.0 / el.tan(math.pi * el.select(left, q, 1.0 - q))
     return el.select(left, out, el.neg(out))

@@ -1,6 +1,6 @@
 """Densities estimated from samples.
 
-Invariant: an estimate is a tree of arrays: it goes in and out of transformations.
+Invariant: an estimate is a tree of arrays: transformations accept and return it.
 """
 
 import math
@@ -27,7 +27,7 @@ from ..special import ndtr
 
 
 def _points(name: str, x: Any, rows: int | None = None) -> Any:
-    """Vectors in columns; numbers without a second axis are points on a line."""
+    """Return vectors in columns; numbers without a second axis are points on a line."""
     x = el.floating((value(x),))[0]
     if x.aval.category == COMPLEX or x.aval.ndim > 2:
         raise ArgumentError(
@@ -43,15 +43,15 @@ def _points(name: str, x: Any, rows: int | None = None) -> Any:
 
 
 class gaussian_kde:  # noqa: N801
-    """The density that samples come from, as a sum of Gaussian bells, one on each.
+    """A density estimate: a sum of Gaussian bells, one on each sample.
 
     Args:
       dataset: (d, n), samples in columns; or (n,), on a line.
-      bw_method: the width of bells, against that of the samples: None or "scott",
-        neff ** (-1 / (d + 4)); "silverman"; a number; or a function of the estimate.
-      weights: (n,), how much samples count; all alike by default.
+      bw_method: the width of bells, relative to that of the samples: None or "scott", neff ** (-1 /
+        (d + 4)); "silverman"; a number; or a function of the estimate.
+      weights: (n,), weights of samples; equal by default.
 
-    Attributes: neff, how many samples the weighted ones are worth; dataset (d, n), weights (n,),
+    Attributes: neff, the effective number of weighted samples; dataset (d, n), weights (n,),
     covariance and inv_cov (d, d); d and n.
     Raises TypeRule for shapes that do not fit, for complex samples, and for fewer than two.
     As scipy.stats.gaussian_kde.
@@ -105,31 +105,32 @@ class gaussian_kde:  # noqa: N801
 
     @property
     def d(self) -> int:
-        """Coordinates of a sample."""
+        """Number of coordinates of a sample."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
-        """Samples."""
+        """Number of samples."""
         return self.dataset.shape[1]
 
     def logpdf(self, x: Any) -> Any:
-        """Logarithms of the density at points (d, m) or (m,); shape (m,)."""
+        """Return logarithms of the density at points (d, m) or (m,); shape (m,)."""
         at = _points("gaussian_kde.logpdf", x, self.d)
         return _log_density(at, self.dataset, self.weights, self.covariance)
 
     def pdf(self, x: Any) -> Any:
-        """The density at points (d, m) or (m,); shape (m,)."""
+        """Return the density at points (d, m) or (m,); shape (m,)."""
         return el.exp(self.logpdf(x))
 
     def evaluate(self, points: Any) -> Any:
-        """The same as `pdf`."""
+        """Return the same as `pdf`."""
         return self.pdf(points)
 
     __call__ = evaluate
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
-        """The integral of the density times a Gaussian density, of mean (d,), covariance (d, d)."""
+        """Return the integral of the density times a Gaussian density, of mean (d,), covariance
+        (d, d)."""
         at = reshape(_points("integrate_gaussian", mean), (self.d, 1))
         wide = el.floating((value(cov),))[0]
         wide = convert(reshape(wide, (self.d, self.d)), self.dataset.aval.dtype)
@@ -137,7 +138,7 @@ class gaussian_kde:  # noqa: N801
         return el.exp(_log_density(at, self.dataset, self.weights, both))[0]
 
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
-        """The chance to be between two numbers, of samples on a line."""
+        """Return the probability between two numbers, for samples on a line."""
         if self.d != 1:
             raise ArgumentError(
                 f"integrate_box_1d of {self.d} coordinates", fix="integrate on a line"
@@ -147,7 +148,7 @@ class gaussian_kde:  # noqa: N801
         return sum_(self.weights * (ndtr(above) - ndtr(below)))
 
     def integrate_kde(self, other: Any) -> Any:
-        """The integral of the product of two estimates."""
+        """Return the integral of the product of two estimates."""
         if not isinstance(other, gaussian_kde) or other.d != self.d:
             raise ArgumentError(
                 f"integrate_kde with {other!r}", fix="give an estimate of as many axes"
@@ -157,7 +158,7 @@ class gaussian_kde:  # noqa: N801
         return sum_(other.weights * el.exp(logs))
 
     def resample(self, key: Any, shape: Any = ()) -> Any:
-        """Samples of the estimate, (d, *shape)."""
+        """Draw samples of the estimate, (d, *shape)."""
         shape = normal_shape(shape)
         first, second = split(key)
         at = choice(first, self.n, shape, p=self.weights)

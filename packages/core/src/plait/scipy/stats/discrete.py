@@ -1,7 +1,7 @@
 """Discrete families of distributions.
 
-Invariant: counts of ways are beta functions, whose logarithm does not cancel; what is not a whole
-number in the support has probability 0.
+Invariant: counts of combinations use beta functions, whose logarithm does not cancel; values
+outside of the support, or not integers, have probability 0.
 """
 
 import math
@@ -30,12 +30,12 @@ def _chance(p: Any) -> Any:
 
 
 def _count(n: Any) -> Any:
-    """Return where n is a whole number from 0 on."""
+    """Return where n is an integer from 0 on."""
     return el.and_(el.ge(n, 0.0), el.eq(n, el.floor(n)))
 
 
 def _log_comb(n: Any, k: Any) -> Any:
-    """Logarithm of the number of ways to choose k of n."""
+    """Return the logarithm of the number of ways to choose k of n."""
     one = el.or_(el.eq(k, 0.0), el.eq(k, n))
     return el.select(one, 0.0, el.neg(el.log1p(n)) - sp.lbeta(n - k + 1.0, k + 1.0))
 
@@ -85,8 +85,8 @@ nbinom = discrete(
 
 
 def _poisson_entropy(mu: Any) -> Any:
-    """The sum up to mu = 100, beyond it the expansion in 1 / mu (Evans and Boersma, The entropy
-    of a Poisson distribution, 1988)."""
+    """Return the sum up to mu = 100, and beyond it the expansion in 1 / mu (Evans and Boersma,
+    The entropy of a Poisson distribution, 1988)."""
     small = el.lt(mu, 100.0)
     m = expand_dims(el.select(small, mu, 1.0), mu.aval.ndim)
     shape = (*mu.aval.shape, 256)

@@ -1,10 +1,10 @@
-"""How families of distributions are made of the functions of their standard member.
+"""Families of distributions, built from the functions of their standard member.
 
-A continuous family is said by its log-density at z = (x - loc) / scale, its support, and whatever
-of cdf, logcdf, sf, logsf, ppf and isf it has; a discrete one by its log-mass at k - loc.
+A continuous family is defined by its log-density at z = (x - loc) / scale and its support.  It may
+add any of cdf, logcdf, sf, logsf, ppf and isf.  A discrete family has its log-mass at k - loc.
 
-Invariant: a formula is evaluated inside its support only (elsewhere at a point of it), so that
-neither values nor derivatives are nan where the answer is 0 or -inf.  nan in, nan out.
+Invariant: a formula is evaluated inside its support only (elsewhere at a point of it).  So neither
+values nor derivatives are nan where the result is 0 or -inf.  nan in, nan out.
 """
 
 import inspect
@@ -37,8 +37,8 @@ class Family:
 
 
 def operands(args: list[Any]) -> list[Any]:
-    """Values in the floating dtype they meet in; Python numbers without loss, as arrays of no
-    axes where something is to be run."""
+    """Return values in their common floating dtype; Python numbers without loss, as arrays
+    without axes where something has to be run."""
     vs = [as_value(a) for a in args]
     avals = [v.aval for v in vs]
     if any(a.category == COMPLEX for a in avals):
@@ -60,7 +60,7 @@ def _solid(v: Literal, dtype: Any) -> Any:
 
 def method(name: str, first: str, shapes: list[str], defaults: dict[str, int], body: Formula,
            doc: str) -> Callable:  # fmt: skip
-    """A function with these parameters, of which defaults that are not given cost nothing."""
+    """Make a function with these parameters; defaults that are not given cost nothing."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(n, kind) for n in (first, *shapes)]
     parameters += [inspect.Parameter(n, kind, default=v) for n, v in defaults.items()]
@@ -116,17 +116,17 @@ def continuous(
     valid: Formula | None = None,
     **formulas: Formula,
 ) -> Family:
-    """A family with a location and a scale.
+    """Make a family with a location and a scale.
 
     Args:
-      name, doc: of the family.
+      name, doc: name and docstring of the family.
       shapes: names of the shape parameters.
       support: shapes -> (least z or None, greatest z or None); None: all numbers.
       inner: shapes -> a z in the interior of the support; 0.5 by default.
-      valid: shapes -> where there is such a distribution; by default where all shapes are positive.
+      valid: shapes -> where the distribution is defined; by default where all shapes are positive.
         Elsewhere, and where the scale is not positive, all results are nan.
-      formulas: `logpdf(z, *shapes)`, and others; what is missing of logcdf and logsf is the
-        logarithm of cdf and sf.
+      formulas: `logpdf(z, *shapes)`, and others; a missing logcdf or logsf is the logarithm of cdf
+        or sf.
     """
     names = shapes.split()
     made = Family(name, doc)
@@ -183,7 +183,7 @@ def _standard(x: Any, loc: Any, scale: Any) -> Any:
 
 
 def _beyond(z: Any, ends: Any) -> tuple[Any, Any]:
-    """(below the support, above it), None for what can not be."""
+    """Return (below the support, above it); None for an infinite end."""
     low, high = ends
     below = None if low is None else el.lt(z, low)
     return below, None if high is None else el.gt(z, high)
@@ -241,15 +241,15 @@ def discrete(
     valid: Formula,
     **formulas: Formula,
 ) -> Family:
-    """A family on whole numbers, with a location.
+    """Make a family on integers, with a location.
 
     Args:
-      name, doc: of the family.
+      name, doc: name and docstring of the family.
       shapes: names of the shape parameters.
       support: shapes -> (least k, greatest k or None).
-      valid: shapes -> where there is such a distribution; elsewhere all results are nan.
-      formulas: `logpmf(k, *shapes)`, and perhaps `cdf(k, *shapes)`, of whole numbers in the
-        support, and `ppf(q, *shapes)`, `entropy(*shapes)`.
+      valid: shapes -> where the distribution is defined; elsewhere all results are nan.
+      formulas: `logpmf(k, *shapes)`, and optionally `cdf(k, *shapes)`, of integers in the support,
+        `ppf(q, *shapes)` and `entropy(*shapes)`.
     """
     names = shapes.split()
     made = Family(name, doc)

@@ -1,6 +1,6 @@
-"""Families of distributions of vectors.
+"""Distributions of vectors.
 
-Invariant: a point outside the support has probability 0, and no nan comes of it.
+Invariant: a point outside the support has probability 0, and gives no nan.
 """
 
 import functools
@@ -22,7 +22,7 @@ from .family import Family, exp_of, operands
 
 
 def _of_vectors(body: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays that become floats of one dtype, without being broadcast."""
+    """Make a function of arrays, which become floats of one dtype without being broadcast."""
 
     @fused
     def run(xs: Any) -> Any:

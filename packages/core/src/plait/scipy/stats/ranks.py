@@ -1,7 +1,7 @@
 """Ranks, modes and standard errors of samples.
 
-Invariant: nan anywhere along an axis makes the result there nan, unless it is asked to be left
-out; ties are runs of equal elements in sorted order.
+Invariant: nan anywhere along an axis makes the result there nan, unless nans are omitted on
+request; ties are runs of equal elements in sorted order.
 """
 
 import math
@@ -35,7 +35,7 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
 class ModeResult(NamedTuple):
-    """The most frequent values, and how often they occur."""
+    """The most frequent values and their counts."""
 
     mode: Any
     count: Any
@@ -49,7 +49,8 @@ def _policy(name: str, nan_policy: str, *known: str) -> None:
 
 
 def _lined(x: Any, axis: Any) -> tuple[Any, int]:
-    """(the array, flat if the axis is None, with the axis last; where the axis was)."""
+    """Return (the array, flat if the axis is None, with the axis last; the axis's original
+    position)."""
     if axis is None:
         return reshape(x, (x.aval.size,)), 0
     at = normal_axis(axis, x.aval.ndim)
@@ -57,7 +58,7 @@ def _lined(x: Any, axis: Any) -> tuple[Any, int]:
 
 
 def _runs(s: Any) -> tuple[Any, Any, Any]:
-    """(numbers of elements, where runs of equal ones start, where they end) of sorted rows."""
+    """Return (numbers of elements, starts and ends of runs of equal ones) of sorted rows."""
     last, n = s.aval.ndim - 1, s.aval.shape[-1]
     edge = Literal(True, Aval((*s.aval.shape[:-1], 1), bool))
     here, before = slice_in_dim(s, 1, n, axis=last), slice_in_dim(s, 0, n - 1, axis=last)
@@ -69,14 +70,14 @@ def _runs(s: Any) -> tuple[Any, Any, Any]:
 def rankdata(
     a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Any:
-    """Ranks of elements, from 1 on.
+    """Return ranks of elements, from 1 on.
 
     Args:
       a: real numbers.
-      method: what equal elements get: "average", "min" or "max" of their ranks, "dense" (as min,
-        without gaps), "ordinal" (in the order they stand).
-      axis: along which to rank; None: in the flattened array.
-      nan_policy: "propagate", the only one there is.
+      method: the rank of equal elements: "average", "min" or "max" of their ranks, "dense" (as min,
+        without gaps), "ordinal" (in their order in the array).
+      axis: axis to rank along; None ranks the flattened array.
+      nan_policy: must be "propagate".
 
     Returns floats, nan for all elements along an axis that has a nan.  Raises TypeRule for other
     methods.
@@ -119,13 +120,13 @@ def _rankdata(a: Any, *, method: str, axis: int | None) -> Any:
 def mode(
     a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most frequent elements along an axis, the least of them if there are several.
+    """Return the most frequent elements along an axis, the least of them if there are several.
 
     Args:
       a: real numbers; the axis is not empty.
-      axis: an int; None: of the flattened array.
-      nan_policy: "propagate", the only one there is: the mode of what has a nan is nan.
-      keepdims: whether the axis stays, with size 1.
+      axis: an int; None uses the flattened array.
+      nan_policy: must be "propagate": a nan makes the mode nan.
+      keepdims: whether to keep the axis, with size 1.
 
     Returns (mode, count).
 
@@ -171,14 +172,14 @@ def sem(
     a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """The standard error of the mean: the standard deviation by the root of the number.
+    """Return the standard error of the mean: the standard deviation by the root of the number.
 
     Args:
       a: real numbers.
-      axis: an int; None: of the flattened array.
-      ddof: what is taken from the number of elements in the deviation.
+      axis: an int; None uses the flattened array.
+      ddof: subtracted from the number of elements in the deviation.
       nan_policy: "propagate", or "omit" to leave nans out.
-      keepdims: whether the axis stays, with size 1.
+      keepdims: whether to keep the axis, with size 1.
     """
     _policy("sem", nan_policy, "propagate", "omit")
     return _sem(value(a), axis=axis, ddof=ddof, omit=nan_policy == "omit", keepdims=bool(keepdims))

@@ -1,6 +1,6 @@
-"""The primitives of core in numpy, and operands to try them with: a module for each family.
+"""The primitives of the core in numpy, with sample operands: a module for each family.
 
-Invariant: every primitive of core is here, by its name; nothing here asks the compiler.
+Invariant: every primitive of the core is here, by its name; nothing here uses the compiler.
 """
 
 from functools import cache
@@ -66,12 +66,12 @@ FAMILIES: tuple[ModuleType, ...] = (
 
 @cache
 def all_references() -> dict[str, Reference]:
-    """What is known of each primitive of core, by its name."""
+    """Return the Reference of each primitive of the core, by name."""
     return {name: known for family in FAMILIES for name, known in family.REFERENCES.items()}
 
 
 def reference(prim: Primitive) -> Reference:
-    """What is known of a primitive of core.
+    """Return the Reference of a primitive of the core.
 
     Raises PlaitError for other primitives.
 

@@ -1,6 +1,6 @@
-"""Elementwise functions whose accuracy is asked for: the functions, by numpy.
+"""Elementwise functions with a requested accuracy, by numpy.
 
-Invariant: what is asked for changes how results are computed, and never what they are.
+Invariant: the request changes the computation of results, never their definition.
 """
 
 from collections.abc import Iterator
@@ -33,4 +33,4 @@ def _asked(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.accurate": Reference(_accurate, _asked, 3)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -91,4 +91,4 @@ REFERENCES = {
     "core.attention_tangent": Reference(_tangent, _samples(True, False), 64, whole=True),
     "core.attention_cotangent": Reference(_cotangent, _samples(False, True), 64, whole=True),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
-"""Bessel functions of whole order by scipy, in double precision.
+"""Bessel functions of integer order by scipy, in double precision.
 
-Invariant: orders are given, and compared, together.
+Invariant: all orders are given, and compared, together.
 """
 
 from collections.abc import Iterator
@@ -29,4 +29,4 @@ def _samples(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.bessel_j": Reference(_orders, _samples, 60, least=0.05)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
-"""Boxes at computed places, in numpy.
+"""Boxes at computed positions, in numpy.
 
-Invariant: places are Python's integers here, so that none wraps around.
+Invariant: positions are Python's integers here, so that none wraps around.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["REFERENCES"]
 
 
 def _box(x: np.ndarray, starts: Any, sizes: Any) -> tuple:
-    """Where the box is, moved inside."""
+    """Return the slices of the box, moved inside."""
     at = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, x.shape, sizes)]
     return tuple([slice(a, a + m) for a, m in zip(at, sizes)])
 
@@ -55,4 +55,4 @@ REFERENCES = {
     "core.dynamic_slice": Reference(_dynamic_slice, _boxes),
     "core.dynamic_update_slice": Reference(_dynamic_update_slice, _written),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Conditions that must hold: where they do, nothing is said and nothing comes back.
+"""Conditions that must hold, without results.
 
 Invariant: every condition here holds, so nothing is raised.
 """
@@ -30,7 +30,7 @@ def _check(ok: np.ndarray, *payload: np.ndarray, said: Any, optional: bool) -> l
 
 
 def _passed(prim: Any, ok: Any, *payload: Any, **params: Any) -> list:
-    """The condition, after it was checked: there is nothing else to compare."""
+    """Return the condition after its check: there is nothing else to compare."""
     prim.bind(ok, *payload, **params)
     return [ok]
 
@@ -42,4 +42,4 @@ def _holding(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.check": Reference(_check, _holding, through=_passed)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
-"""Collectives in numpy: what everybody has is a row of the first axis, and so is what they get.
+"""Collectives in numpy: each device's operand and result is a row of the first axis.
 
-Invariant: functions of all rows at once; who binds the named axis says how rows meet it.
+Invariant: functions take all rows at once; the binder of the named axis maps rows to devices.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,4 +65,4 @@ REFERENCES = {
     "core.ppermute": Reference(_ppermute, _rows(2, perm=((0, 2), (2, 1)), **_ONE)),
     "core.all_to_all": Reference(_all_to_all, _rows(6, 2, split=0, concat=1, **_ONE)),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

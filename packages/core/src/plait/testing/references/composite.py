@@ -1,4 +1,4 @@
-"""Programs that have a name for the compiler: the programs themselves.
+"""Named composites: the programs themselves.
 
 Invariant: programs are evaluated under the interpreter at work.
 """
@@ -31,4 +31,4 @@ def _named(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.composite": Reference(_composite, _named)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Contractions in numpy: every product of a shared place, summed in double precision.
+"""Contractions in numpy: every product of a shared position, summed in double precision.
 
 Invariant: narrow operands are widened before they are multiplied, and the sum is rounded once.
 """
@@ -15,7 +15,7 @@ __all__ = ["REFERENCES", "widened"]
 
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """In double precision; integers in 64 bits, where they wrap as they do in fewer."""
+    """Convert to double precision; integers to 64 bits, where they wrap as they do in fewer."""
     kinds = {FLOATING: np.float64, COMPLEX: np.complex128}
     wide = kinds.get(category(x.dtype), np.uint64 if x.dtype.kind == "u" else np.int64)
     return x if x.dtype == bool else x.astype(wide)
@@ -61,4 +61,4 @@ def _products(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.dot_general": Reference(_dot, _products, 8, whole=True)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Bits read as elements of another dtype, in numpy.
+"""Reinterpretation of bits as elements of another dtype, in numpy.
 
 Invariant: the lowest bits come first.
 """
@@ -17,7 +17,7 @@ __all__ = ["REFERENCES"]
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """Each element as a row of bits, the lowest first."""
+    """Return each element as a row of bits, the lowest first."""
     width = cv.bits_of(x.dtype)
     raw = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
     return np.unpackbits(raw, axis=-1, bitorder="little")[..., :width]
@@ -59,4 +59,4 @@ def _casts(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.bitcast": Reference(_bitcast, _casts)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Convolutions in numpy: a loop over every place of the window.
+"""Convolutions in numpy: a loop over every position of the window.
 
 Invariant: sums are taken in double precision, and rounded once.
 """
@@ -17,7 +17,7 @@ __all__ = ["REFERENCES"]
 
 
 def _dilated(x: np.ndarray, steps: Any, axis: int) -> np.ndarray:
-    """Zeros between elements of axes from `axis` on."""
+    """Insert zeros between elements of axes from `axis` on."""
     for k, step in enumerate(steps, axis):
         n = x.shape[k]
         shape = list(x.shape)
@@ -29,7 +29,7 @@ def _dilated(x: np.ndarray, steps: Any, axis: int) -> np.ndarray:
 
 
 def _surrounded(x: np.ndarray, padding: Any) -> np.ndarray:
-    """Zeros around the spatial axes; fewer elements if negative."""
+    """Pad the spatial axes with zeros; negative padding removes elements."""
     wide = [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in padding]]
     x = np.pad(x, wide)
     cut = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(padding, x.shape[2:])]
@@ -92,4 +92,4 @@ def _windows(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.conv_general": Reference(_conv, _windows, 16, whole=True)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,7 +1,7 @@
 """Running sums, products, extremes and recurrences in numpy: one element after the other.
 
-Invariant: what is accumulated is so in double precision, or in the operands' own if that is wider
-or whole, and rounded where it is put down.
+Invariant: sums accumulate in double precision, or in the operands' own dtype if that is wider or an
+integer, and are rounded when stored.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ __all__ = ["REFERENCES"]
 
 
 def _running(step: Callable, start: Any = None) -> Callable:
-    """`step(carry, *elements)` along the axis, from the first element or from `start`."""
+    """Apply `step(carry, *elements)` along the axis, from the first element or from `start`."""
 
     def value(*xs: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
         dtype = xs[0].dtype
@@ -66,4 +66,4 @@ REFERENCES = {
     "core.recurrence": Reference(
         _running(lambda c, a, u: a * c + u, 0), _recurrences, 2, zeros=False, whole=True),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

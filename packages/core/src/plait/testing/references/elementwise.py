@@ -1,9 +1,9 @@
 """Elementwise primitives in numpy.
 
-Floats narrower than float64 are computed in float64, and rounded once: what is correct to the last
-place, but for the rare tie.
+Floats narrower than float64 are computed in float64, and rounded once: correct to the last place,
+except for rare ties.
 
-Invariant: nothing here asks the compiler.
+Invariant: nothing here uses the compiler.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,8 @@ __all__ = ["REFERENCES", "greater", "lesser", "of_scipy", "rounded"]
 
 
 def rounded(f: Callable) -> Callable:
-    """`f` in double precision, of operands of any dtype, in the dtype of the first."""
+    """Return `f` in double precision, for operands of any dtype, rounded to the dtype of the
+    first."""
 
     def value(*xs: np.ndarray, **params: Any) -> np.ndarray:
         dtype = xs[0].dtype
@@ -36,7 +37,7 @@ def rounded(f: Callable) -> Callable:
 
 
 def of_scipy(name: str) -> Callable:
-    """A function of scipy.special."""
+    """Return a function of scipy.special."""
 
     def f(*xs: np.ndarray) -> np.ndarray:
         import scipy.special
@@ -50,7 +51,8 @@ def of_scipy(name: str) -> Callable:
 
 
 def _sign(x: Any) -> np.ndarray:
-    """Of zeros themselves; of infinite complex numbers, of their infinite parts alone."""
+    """Return zeros unchanged; for infinite complex numbers, the sign of their infinite parts
+    alone."""
     if x.dtype.kind != "c":
         return np.where(x == 0, x, np.sign(x))
     far = np.isinf(x.real) | np.isinf(x.imag)
@@ -66,7 +68,7 @@ def _sign(x: Any) -> np.ndarray:
 
 
 def _maximum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """IEEE 754-2019: of zeros the positive one."""
+    """Return the maximum as IEEE 754-2019 defines it: of two zeros the positive one."""
     return np.where(x == y, np.where(np.signbit(x), y, x), np.maximum(x, y))
 
 
@@ -75,12 +77,12 @@ def _minimum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def greater(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The greater, nan if either is."""
+    """Return the greater, nan if either is."""
     return (_maximum if x.dtype.kind == "f" else np.maximum)(x, y)
 
 
 def lesser(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The lesser, nan if either is."""
+    """Return the lesser, nan if either is."""
     return (_minimum if x.dtype.kind == "f" else np.minimum)(x, y)
 
 
@@ -91,7 +93,7 @@ def _div(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _quotient(z: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """ISO C99, annex G, 5.1.2: what is infinite or zero is so although parts are nan."""
+    """Divide as in ISO C99, annex G, 5.1.2: infinities and zeros survive although parts are nan."""
     out = np.empty(np.broadcast_shapes(z.shape, w.shape), np.complex128)
     for at in np.ndindex(out.shape):
         out[at] = _one_quotient(complex(z[at]), complex(w[at]))
@@ -126,8 +128,8 @@ def _rem(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _whole(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quotient towards zero and remainder of Python's integers; of division by zero all bits set,
-    and x."""
+    """Return quotient towards zero and remainder of Python's integers; for division by zero all
+    bits set, and x."""
     pairs = [_divided(int(a), int(b)) for a, b in zip(x.ravel(), y.ravel())]
     bits = int(iinfo(x.dtype).bits)
     out = [np.array([_wrapped(p[k], bits, x.dtype) for p in pairs], x.dtype) for k in (0, 1)]
@@ -142,14 +144,14 @@ def _divided(a: int, b: int) -> tuple[int, int]:
 
 
 def _wrapped(n: int, bits: int, dtype: np.dtype) -> int:
-    """The integer of `bits` bits that equals n modulo 2 ** bits."""
+    """Return the integer of `bits` bits that equals n modulo 2 ** bits."""
     n %= 2**bits
     unsigned = dtype == bool or "uint" in dtype.name
     return n - 2**bits if not unsigned and n >= 2 ** (bits - 1) else n
 
 
 def _by_integers(f: Callable) -> Callable:
-    """A function of Python's integers `f(*ns, bits)`, in the dtype of the first operand."""
+    """Return a function of Python's integers `f(*ns, bits)`, in the dtype of the first operand."""
 
     def value(*xs: np.ndarray) -> np.ndarray:
         dtype = xs[0].dtype
@@ -163,7 +165,7 @@ def _by_integers(f: Callable) -> Callable:
 
 
 def _power(x: np.ndarray, exponent: int) -> np.ndarray:
-    """By repeated squaring, as it is compiled."""
+    """Compute by repeated squaring, as in the compiled program."""
     n, out = abs(exponent), np.ones_like(x)
     first = True
     while n:
@@ -175,8 +177,8 @@ def _power(x: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def _precision(x: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """To the nearest multiple of the last place, ties to even; infinite beyond the exponents,
-    and zero below the least normal number."""
+    """Round to the nearest multiple of the last place, ties to even; infinite beyond the
+    exponents, and zero below the least normal number."""
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
         fraction, exponent = np.frexp(wide)
@@ -189,7 +191,7 @@ def _precision(x: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndar
 
 
 def _nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """One step of the integers that have these bits."""
+    """Step the integers of the same bits by one."""
     whole = np.dtype(f"i{x.dtype.itemsize}")
     bits = x.view(whole).astype(np.int64)
     up = (x < y) == (x > 0)
@@ -210,15 +212,16 @@ def _clamp(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _expm1(z: Any) -> Any:
-    """numpy's, but for infinite and nan complex numbers, where it is nan too often."""
+    """Return numpy's result, corrected for infinite and nan complex numbers, where it is nan too
+    often."""
     out: Any = np.where(np.isfinite(z), np.expm1(z), np.exp(z) - 1)
     return _with_zeros(out, z == 0, np.zeros_like(z.real), z.imag) if z.dtype.kind == "c" else out
 
 
 def _with_zeros(out: Any, at: Any, real: Any, imag: Any) -> Any:
-    """Complex results with these parts in some positions, whose zeros numpy signs otherwise than
-    the array API standard asks."""
-    new: Any = np.array(out)  # one that can be written to
+    """Return complex results with these parts in some positions, where numpy's signs of zeros
+    differ from the array API standard."""
+    new: Any = np.array(out)  # np.array makes a writable copy
     new.real[...], new.imag[...] = np.where(at, real, out.real), np.where(at, imag, out.imag)
     return new
 
@@ -288,7 +291,7 @@ def _choices(prim: Any) -> Iterator[Sample]:
 
 
 def _bare(f: Callable) -> Callable:
-    """A function that numpy has for every dtype; it may return a scalar, and widen."""
+    """Return a function that numpy has for every dtype; it may return a scalar, and widen."""
 
     def value(*xs: np.ndarray, **params: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
@@ -309,10 +312,10 @@ def _complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 _ALIKE = "uint32 float16 complex128"
 _FEW = _ALIKE + " bfloat16"
-"""Dtypes in which functions are computed as in another one: in float32, or by the same rule."""
+"""Dtypes whose functions are computed as in another dtype: in float32, or by the same rule."""
 
 _NARROW = {f"core.{n}" for n in ("abs", "cbrt", "exp", "log", "sign", "sqrt", "tanh")}
-"""Functions that are tried in bfloat16 too, which others are converted from and to alike."""
+"""Functions tested in bfloat16 too; the others only convert from it and back in the same way."""
 
 _above_one = lambda x: (np.abs(x) + 1.1,)  # noqa: E731
 _inside = lambda x: (x * 0.4,)  # noqa: E731
@@ -411,4 +414,4 @@ def _made(wrap: Callable, rows: dict[Any, tuple]) -> dict[Any, Reference]:
 REFERENCES = {
     **_RARE, **_made(rounded, _ROUNDED), **_made(_bare, _BARE), **_made(_by_integers, _INTEGERS),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,7 +1,7 @@
 """Cholesky, LU and QR by numpy, and by LAPACK as scipy has it.
 
-Invariant: of factors that are not unique what is compared is unique: the signs of columns are
-chosen alike on both sides.
+Invariant: for factors that are not unique only a unique part is compared: the signs of columns are
+normalised alike on both sides.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
 def matrices(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Well-conditioned matrices: with a heavy diagonal."""
+    """Return well-conditioned matrices, with a heavy diagonal."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(shape)
     if np.dtype(dtype).kind == "c":
@@ -27,14 +27,14 @@ def matrices(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def positive(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Positive definite matrices."""
+    """Return positive definite matrices."""
     x = matrices(dtype, shape, seed)
     return x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1], dtype=dtype)
 
 
 def each(f: Callable, ndims: tuple[int, ...] = (2,), wide: bool = True) -> Callable:
-    """`f` of each matrix of a stack; `ndims` are the axes of an element of each operand.  In double
-    precision, results in that of the operands (unless `wide` is False)."""
+    """Map `f` over the matrices of a stack; `ndims` are the axes of an element of each operand.
+    It computes in double precision and rounds to the operands' dtype (unless `wide` is False)."""
 
     def value(*xs: np.ndarray, **params: Any) -> Any:
         single = xs[0].dtype in (np.float32, np.complex64)
@@ -63,7 +63,7 @@ def _single(x: np.ndarray) -> np.ndarray:
 
 
 def lapack(name: str, x: np.ndarray) -> Callable:
-    """LAPACK's routine for the dtype of `x`."""
+    """Return LAPACK's routine for the dtype of `x`."""
     from scipy.linalg import get_lapack_funcs
 
     found: Any = get_lapack_funcs((name,), (x,))
@@ -84,7 +84,7 @@ def _cholesky(x: np.ndarray) -> np.ndarray:
 
 
 def _lu(x: np.ndarray) -> tuple:
-    if not x.size:  # LAPACK has a word to say on that
+    if not x.size:  # LAPACK refuses empty matrices
         return x.copy(), np.zeros(0, np.int32)
     out, pivots, _ = lapack("getrf", x)(x)
     return out, pivots.astype(np.int32)
@@ -108,7 +108,7 @@ def _geqp3(x: np.ndarray) -> tuple:
 
 
 def _reflections(x: np.ndarray, taus: np.ndarray) -> np.ndarray:
-    """The square product of I - tau v v^H, one after the other."""
+    """Return the square product of I - tau v v^H, one after the other."""
     m = x.shape[0]
     q = np.eye(m, dtype=x.dtype)
     for k, tau in enumerate(taus):
@@ -154,7 +154,7 @@ def _squares(make: Callable, **params: Any) -> Callable:
 def _definite(prim: Any) -> Iterator[Sample]:
     yield from _squares(positive)(prim)
     x = positive("float64", (3, 3, 3))
-    x[1, 0, 0] = -1  # the others of the stack are not touched by it
+    x[1, 0, 0] = -1  # the other matrices of the stack must stay unaffected
     yield Sample((x,))
     yield Sample((np.zeros((0, 0), np.float32),))
 
@@ -209,4 +209,4 @@ REFERENCES = {
         32, whole=True,
     ),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
-"""Foreign functions: one of LAPACK's, which is there anyway.
+"""Foreign functions: a LAPACK routine, which every CPU runtime has.
 
-Invariant: what is called is known to the runtime of CPUs; elsewhere there is no sample.
+Invariant: the called function is registered in the runtime of CPUs; other platforms have no sample.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ __all__ = ["REFERENCES"]
 
 
 def _foreign(x: np.ndarray, **how: Any) -> list:
-    """Cholesky's factor, the other triangle being what it was; and that it went well."""
+    """Return Cholesky's factor, with the other triangle unchanged, and the status of success."""
     low = np.linalg.cholesky(x.astype(np.float64))
     return [(np.tril(low) + np.triu(x, 1)).astype(x.dtype), np.int32(0)]
 
@@ -32,4 +32,4 @@ def _called(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.foreign": Reference(_foreign, _called, 8, whole=True)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

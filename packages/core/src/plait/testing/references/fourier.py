@@ -37,4 +37,4 @@ def _signals(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.fft": Reference(_fft, _signals, 12, whole=True)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

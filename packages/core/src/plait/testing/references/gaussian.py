@@ -1,6 +1,6 @@
 """Relatives of the error function by scipy, in double precision.
 
-Invariant: samples are ordinary places, tails and edges that scipy has right.
+Invariant: samples are ordinary values, tails and edges that scipy has right.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _X = [-9.0, -3.0, -0.4, 0.0, 1e-3, 0.7, 1.1, 3.0, 4.9, 5.2, 30.0, 1e4, np.inf, -
 
 
 def _complex(prim: Any) -> Iterator[Sample]:
-    """Each half plane, both axes, and far out."""
+    """Return samples in each half plane, on both axes, and far out."""
     xs, ys = np.meshgrid([-3.0, -0.4, 0.0, 1.3, 8.0, 1e5], [-1.5, -0.1, 0.0, 0.3, 6.0, 1e5])
     z = (xs + 1j * ys).ravel()
     z = z[(z.imag >= 0) | (np.abs(z) < 10)]
@@ -37,4 +37,4 @@ REFERENCES = {
         columns([0.0, 0.3, -2.0, 5.0, 1.0, 0.0, 3.0, np.inf, np.nan],
                 [0.4, -0.9, 3.0, 0.1, 1.0, np.inf, -np.inf, 1.0, 1.0]), 100),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -19,7 +19,7 @@ __all__ = ["REFERENCES", "as_numpy"]
 
 
 def as_numpy(x: Any) -> np.ndarray:
-    """A value, or a numpy array, as one."""
+    """Return a value, or a numpy array, as a numpy array."""
     return x.numpy() if isinstance(x, Array | Literal) else np.asarray(x)
 
 
@@ -117,4 +117,4 @@ REFERENCES = {
     "core.while": Reference(_while, _looped, 4, whole=True),
     "core.scan": Reference(_scan, _scanned, 4, whole=True),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
 """Python functions on the host: they are their own reference.
 
-Invariant: what is called here has no effect, so it may be called as often as is convenient.
+Invariant: the functions called here have no effect, so any number of calls is right.
 """
 
 from collections.abc import Iterator
@@ -31,4 +31,4 @@ def _called(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.host": Reference(_host, _called)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

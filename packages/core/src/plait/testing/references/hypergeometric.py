@@ -1,6 +1,6 @@
 """Hypergeometric functions by scipy, in double precision.
 
-Invariant: samples are places of every formula, and edges, that scipy has right.
+Invariant: samples cover every formula, and edges, that scipy has right.
 """
 
 import numpy as np
@@ -24,4 +24,4 @@ REFERENCES = {
     "core.hyp1f1": Reference(rounded(of_scipy("hyp1f1")), columns(*_ONE, dtypes=["float64"]), 200),
     "core.hyp2f1": Reference(rounded(of_scipy("hyp2f1")), columns(*_TWO, dtypes=["float64"]), 200),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

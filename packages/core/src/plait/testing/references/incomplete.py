@@ -16,7 +16,7 @@ __all__ = ["REFERENCES"]
 
 
 def _slope(density: bool) -> Callable:
-    """The derivative in `a` of P(a, x), or of the sample x that has this P."""
+    """Return the derivative in `a` of P(a, x), or of the sample x that has this P."""
 
     def one(a: float, x: float) -> float:
         import mpmath
@@ -57,4 +57,4 @@ REFERENCES = {
         columns([0.5, 0.5, 2, 2, 20, 100, 0.01, 5, 9, 1, 1], [0.5, 0.5, 3, 3, 30, 50, 10, 100, 9, 2,
                 1], [0.1, 0.9, 0.3, 0.8, 0.4, 0.7, 0.1, 0.05, 0.5, 0, 1]), 60),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -19,8 +19,8 @@ __all__ = ["AT", "PAIRED", "REFERENCES", "ROWS", "corners", "rows", "spread"]
 def corners(
     shape: tuple, indices: np.ndarray, to: Any, together: Any, with_: Any, sizes: Any, mode: str
 ) -> Iterator[tuple[tuple, tuple | None]]:
-    """The place of each index among the indices, and the corner of its window, None if it is
-    outside and the mode leaves it there."""
+    """Return the position of each index among the indices, and the corner of its window: None if
+    it is outside and the mode leaves it there."""
     room = [n - m for n, m in zip(shape, sizes)]
     for at in np.ndindex(indices.shape[:-1]):
         corner = [0] * len(shape)
@@ -35,7 +35,8 @@ def corners(
 
 
 def spread(at: tuple, window: tuple, ndim: int) -> tuple:
-    """An index of the result (or of the updates): all of the window's axes, and `at` elsewhere."""
+    """Return an index of the result (or of the updates): all of the window's axes, and `at`
+    elsewhere."""
     rest = iter(at)
     return tuple([slice(None) if i in window else next(rest) for i in range(ndim)])
 
@@ -64,7 +65,7 @@ def _gather(
 
 
 def _nothing(dtype: np.dtype) -> Any:
-    """What is read outside: nan, the least of signed and the greatest of other integers, True."""
+    """Return the value outside: nan, the least signed or the greatest unsigned integer, True."""
     if dtype == bool:
         return True
     if category(dtype) != INTEGER:
@@ -80,7 +81,7 @@ AT = [[2], [0], [-1], [2], [5], [3]]
 
 
 def rows(x: np.ndarray) -> np.ndarray:
-    """A vector in four rows."""
+    """Return a vector in four rows."""
     return np.resize(x, (4, (x.size + 3) // 4))
 
 
@@ -107,4 +108,4 @@ def _gathers(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.gather": Reference(_gather, _gathers)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

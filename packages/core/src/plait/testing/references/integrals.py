@@ -1,6 +1,6 @@
 """Exponential integrals and Spence's function by scipy, in double precision.
 
-Invariant: samples are ordinary places, tails and edges that scipy has right.
+Invariant: samples are ordinary values, tails and edges that scipy has right.
 """
 
 import numpy as np
@@ -28,4 +28,4 @@ REFERENCES = {
         columns([1e-3, 0.01, 0.3, 0.5, 0.9, 1.2, 1.9, 2, 2.1, 10, 200, 1, 0, -1, np.nan]), 10,
         least=1e-3),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -34,7 +34,7 @@ def _squares(prim: Any) -> Iterator[Sample]:
 def _rectangles(prim: Any) -> Iterator[Sample]:
     for dtype in FLOATS:
         x = matrices(dtype, (2, 4, 3))
-        x[1, :, 2] = x[1, :, 1]  # of rank two
+        x[1, :, 2] = x[1, :, 1]  # the rank is two
         tol = np.full(2, 1e-3, np.real(x).dtype)
         right = [matrices(dtype, (2, 4, 2), 1)] if prim.name == "core.lstsq" else []
         yield Sample((x, *right, tol))
@@ -48,4 +48,4 @@ REFERENCES = {
     ),
     "core.lstsq": Reference(each(_lstsq, (2, 2, 0)), _rectangles, 64, whole=True),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Keys of random numbers in Python: words, and Threefry of the number of each element.
+"""Random keys in Python: words, and Threefry hashes of the index of each element.
 
 Invariant: keys are given, and returned, as their words along the last axis.
 """
@@ -19,7 +19,8 @@ __all__ = ["REFERENCES"]
 
 
 def _seeds(seeds: np.ndarray, dtype: Any) -> np.ndarray:
-    """High and low word; what fits 32 bits, signed or not, has no high one."""
+    """Return the high and low words; a seed that fits in 32 bits, signed or not, has no high
+    one."""
     out = []
     for n in map(int, seeds.ravel()):
         high = 0 if -(2**31) <= n < 2**32 else n >> 32 & 0xFFFFFFFF
@@ -28,7 +29,7 @@ def _seeds(seeds: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def _hashes(words: np.ndarray, shape: tuple) -> np.ndarray:
-    """Two words for each element of an array of this shape, under each key."""
+    """Return two words for each element of an array of this shape, under each key."""
     size = int(np.prod(shape))
     rows = [[hashed(int(w[0]), int(w[1]), 0, n) for n in range(size)] for w in words.reshape(-1, 2)]
     return np.array(rows, np.uint32).reshape(*words.shape[:-1], *shape, 2)
@@ -85,4 +86,4 @@ REFERENCES = {
     "core.random_bits": Reference(_bits, _keys(*_DRAWN), through=in_memory),
     "core.random_clone": Reference(lambda words: words, _keys({}), through=in_memory),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

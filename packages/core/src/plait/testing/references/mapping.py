@@ -19,7 +19,7 @@ __all__ = ["REFERENCES"]
 
 
 def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_: Any) -> list:
-    if not size:  # no row tells of what type the results are
+    if not size:  # without a row, the types of the results are unknown
         avals = [o.aval for o in program.outputs]
         shapes = [(*t.shape[:a], 0, *t.shape[a:]) for t, a in zip(avals, out_axes)]
         return [np.zeros(shape, t.dtype) for shape, t in zip(shapes, avals)]
@@ -39,4 +39,4 @@ def _mapped(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.map_axes": Reference(_map, _mapped, 2)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,4 +1,4 @@
-"""Opaque elements in numpy: the numbers that stand for them.
+"""Opaque elements in numpy: the integers that represent them.
 
 Invariant: opaque arrays are given, and returned, as their memory.
 """
@@ -18,7 +18,7 @@ __all__ = ["REFERENCES", "in_memory"]
 
 
 def in_memory(prim: Any, *xs: Any, **params: Any) -> list:
-    """The primitive of keys whose words come first, and words of the keys that it gives."""
+    """Apply a primitive of keys to words of keys, and return the words of the resulting keys."""
     outs = as_list(prim.bind(wrap_.bind(xs[0], dtype=FRY), *xs[1:], **params))
     return [unwrap_.bind(y) if y.aval.category == OPAQUE else y for y in outs]
 
@@ -40,4 +40,4 @@ REFERENCES = {
     "core.wrap": Reference(lambda x, dtype: x, _wrapped, through=_made),
     "core.unwrap": Reference(lambda x: x, _wrapped, through=in_memory),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,6 +1,6 @@
-"""Which platform a program runs on.
+"""The index of the platform that a program runs on.
 
-Invariant: the platform is that of the process, as the runtime says it.
+Invariant: the platform is that of the process, as the runtime reports it.
 """
 
 from collections.abc import Iterator
@@ -25,4 +25,4 @@ def _platforms(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.platform_index": Reference(_index, _platforms)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

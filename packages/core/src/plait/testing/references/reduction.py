@@ -1,4 +1,4 @@
-"""Sums, products, extremes and logic over axes, and where extremes are, in numpy.
+"""Sums, products, extremes and logic over axes, and positions of extremes, in numpy.
 
 Invariant: sums and products of narrow floats are rounded once, at the end.
 """
@@ -19,23 +19,24 @@ __all__ = ["ALIKE", "REFERENCES", "least_of", "most_of", "pairs"]
 
 
 ALIKE = "uint32 int64 complex64"
-"""Dtypes that are reduced as others of their kind."""
+"""Dtypes that reduce like others of their kind."""
 
 
 def pairs(dtype: Any) -> np.ndarray:
-    """Every two edges of a dtype, in rows."""
+    """Return every pair of edge values of a dtype, in rows."""
     return np.stack(tuples(edges(dtype), 2), 1)
 
 
 def _folded(f: Callable, start: Callable[[np.dtype], Any]) -> Callable:
-    """One element after the other, in double precision; `start(dtype)` of nothing."""
+    """Fold one element after the other, in double precision; `start(dtype)` without elements."""
 
     def value(x: np.ndarray, axes: tuple) -> np.ndarray:
         narrow = category(x.dtype) == FLOATING
         wide = x.astype(np.float64) if narrow else x
         rest = [i for i in range(x.ndim) if i not in axes]
         shape = tuple([x.shape[i] for i in rest])
-        count = math.prod([x.shape[i] for i in axes])  # -1 has no answer beside axes of no elements
+        # -1 cannot be resolved next to axes without elements
+        count = math.prod([x.shape[i] for i in axes])
         rows = wide.transpose(*axes, *rest).reshape(count, *shape)
         out = np.full(shape, start(x.dtype), wide.dtype)
         with np.errstate(all="ignore"):
@@ -47,7 +48,7 @@ def _folded(f: Callable, start: Callable[[np.dtype], Any]) -> Callable:
 
 
 def least_of(dtype: np.dtype) -> Any:
-    """The least value of a real dtype."""
+    """Return the least value of a real dtype."""
     if dtype.kind == "c":
         return complex(-np.inf, -np.inf)
     if dtype == bool:
@@ -56,7 +57,7 @@ def least_of(dtype: np.dtype) -> Any:
 
 
 def most_of(dtype: np.dtype) -> Any:
-    """The greatest."""
+    """Return the greatest value of a real dtype."""
     if dtype.kind == "c":
         return complex(np.inf, np.inf)
     if dtype == bool:
@@ -69,12 +70,12 @@ def _all_bits(dtype: np.dtype) -> Any:
 
 
 def _times(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """1 is neutral, also to infinite complex numbers."""
+    """Multiply; 1 is neutral, even for infinite complex numbers."""
     return np.where(x == 1, y, x * y)
 
 
 def _place(largest: bool) -> Callable:
-    """A loop: nan first of all, of equal ones the first."""
+    """Loop for the position of an extreme: nan first, and the first of equal elements."""
 
     def value(x: np.ndarray, axis: int, index_dtype: np.dtype) -> np.ndarray:
         rows = np.moveaxis(x, axis, -1)
@@ -113,7 +114,7 @@ def _placed(prim: Any) -> Iterator[Sample]:
 
 
 def _marks(reduced: Callable) -> Callable:
-    """Those that are equal to the extreme."""
+    """Mark the elements that equal the extreme."""
 
     def value(x: np.ndarray, axes: tuple) -> np.ndarray:
         return x == np.expand_dims(reduced(x, axes=axes), axes)
@@ -136,4 +137,4 @@ REFERENCES = {
     "core.is_max": Reference(_marks(_folded(greater, least_of)), _reduced),
     "core.is_min": Reference(_marks(_folded(lesser, most_of)), _reduced),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -2,7 +2,7 @@
 
 J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011.
 
-Invariant: words are Python's integers, cut to 32 bits where the papers say so.
+Invariant: words are Python's integers, truncated to 32 bits where the papers do so.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def hashed(k1: int, k2: int, x1: int, x2: int) -> tuple[int, int]:
-    """Threefry-2x32 with 20 rounds, key (k1, k2), of the counter (x1, x2)."""
+    """Return Threefry-2x32 with 20 rounds, key (k1, k2), of the counter (x1, x2)."""
     keys = (k1, k2, k1 ^ k2 ^ 0x1BD11BDA)
     x1, x2 = (x1 + k1) & _LOW, (x2 + k2) & _LOW
     for i in range(5):
@@ -38,7 +38,7 @@ def _threefry(*xs: np.ndarray) -> list[np.ndarray]:
 
 
 def _philox(key: list[int], counter: list[int]) -> list[int]:
-    """Philox-4x32 with 10 rounds."""
+    """Return Philox-4x32 with 10 rounds."""
     k1, k2 = key
     a, b, c, d = counter
     for _ in range(10):
@@ -53,8 +53,8 @@ def _words(n: int, count: int) -> list[int]:
 
 
 def _generator(state: np.ndarray, shape: tuple, dtype: np.dtype, algorithm: str) -> list:
-    """The state is a key of 64 bits and a counter, which counts on.  Philox's counter has 128 bits:
-    of a state without the upper half, that is the key again."""
+    """Draw bits.  The state is a key of 64 bits and a counter that advances.  Philox's counter
+    has 128 bits: without an upper half in the state, that half is the key again."""
     whole = state.view(np.uint64) if state.dtype == np.uint32 else state
     key, low, *high = [int(v) for v in whole]
     wide = np.dtype(dtype).itemsize == 8
@@ -104,4 +104,4 @@ REFERENCES = {
     "core.threefry2x32": Reference(_threefry, _counted),
     "core.rng_bit_generator": Reference(_generator, _drawn),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

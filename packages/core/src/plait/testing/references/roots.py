@@ -42,4 +42,4 @@ REFERENCES = {
     "core.sylvester": Reference(each(_sylvester, (2, 2, 2)), _equations, 64, whole=True),
     "core.sqrtm": Reference(each(_sqrtm), _definite, 64, whole=True),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

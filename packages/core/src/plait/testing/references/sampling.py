@@ -1,7 +1,7 @@
 """Gamma samples in Python: the method of Marsaglia and Tsang (2000), element after element.
 
-Invariant: random bits are those that the primitive's definition says, arithmetic is in double
-precision; so an element may differ only if a proposal is on the edge of being accepted.
+Invariant: random bits are those of the primitive's definition, and arithmetic is in double
+precision; so an element may differ only if a proposal is on the edge of acceptance.
 """
 
 import math
@@ -24,7 +24,7 @@ def _child(stream: Stream, k: int) -> Stream:
 
 
 def _unit(stream: Stream, dtype: np.dtype) -> float:
-    """A float in [0, 1) with the random bits of a mantissa."""
+    """Return a float in [0, 1) with the random bits of a mantissa."""
     a, b = _child(stream, 0)
     if dtype == np.float32:
         return ((a ^ b) >> 9) * 2.0**-23
@@ -38,7 +38,7 @@ def _normal(u: float, dtype: np.dtype) -> float:
 
 
 def _volume(stream: Stream, c: float, d: float, dtype: np.dtype) -> float:
-    """Proposals until one is accepted."""
+    """Draw proposals until one is accepted."""
     while True:
         stream, source, judge = (_child(stream, k) for k in range(3))
         x = v = 0.0
@@ -79,4 +79,4 @@ def _shapes(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.random_gamma": Reference(_gamma, _shapes, 64)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

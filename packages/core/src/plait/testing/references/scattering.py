@@ -1,6 +1,6 @@
 """Scattering in numpy: one index after the other.
 
-Invariant: samples with several updates of one place are those whose order does not matter.
+Invariant: samples with several updates of one position do not depend on their order.
 """
 
 from collections.abc import Callable, Iterator
@@ -77,4 +77,4 @@ REFERENCES = {
     "core.scatter_min": Reference(_scatter(lesser), _scatters),
     "core.scatter_max": Reference(_scatter(greater), _scatters),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,7 +1,7 @@
 """Broadcasting, reshaping, slicing, padding, concatenating, iota and conversion in numpy.
 
-Invariant: what moves elements moves them bit by bit; what converts them saturates, and rounds to
-the nearest, ties to even.
+Invariant: moves of elements keep every bit; conversions saturate, and round to the nearest, ties to
+even.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def _slice(x: np.ndarray, starts: tuple, limits: tuple, strides: tuple) -> np.nd
 
 
 def _pad(x: np.ndarray, value: Any, low: tuple, high: tuple, interior: tuple) -> np.ndarray:
-    """All of it, then what negative widths leave."""
+    """Pad by positive widths, then cut by negative ones."""
     inner = [n + max(n - 1, 0) * i for n, i in zip(x.shape, interior)]
     grown = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
     full = np.full([a + n + b for n, (a, b) in zip(inner, grown)], value, x.dtype)
@@ -49,8 +49,7 @@ def _iota(shape: tuple, axis: int, dtype: np.dtype) -> np.ndarray:
 
 
 def converted(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """`x` in another dtype: cut towards zero and saturated, nan becoming 0, if that is of
-    integers."""
+    """Convert `x` to another dtype: for integers cut towards zero and saturated, nan becoming 0."""
     dtype = np.dtype(dtype)
     have, want = category(x.dtype), category(dtype)
     if want == BOOLEAN:
@@ -73,7 +72,7 @@ def _whole(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _wrapped(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Integers modulo 2 ** bits."""
+    """Return integers modulo 2 ** bits."""
     low, high = int(iinfo(dtype).min), int(iinfo(dtype).max)
     whole = [(int(v) - low) % (high - low + 1) + low for v in x.ravel().astype(object)]
     return _held(whole, low, dtype).reshape(x.shape)
@@ -91,8 +90,8 @@ def _convert(x: np.ndarray, dtype: np.dtype, weak: bool) -> np.ndarray:
 
 
 def _moved(params: dict, other: Callable, *shapes: tuple) -> Callable:
-    """An ordinary matrix with `params`, edges as vectors with `other(their number)`, and arrays of
-    other shapes with parameters of their own."""
+    """Return samples: an ordinary matrix with `params`, edges as vectors with `other(their
+    number)`, and arrays of other shapes with parameters of their own."""
 
     def samples(prim: Any) -> Iterator[Sample]:
         yield Sample((ordinary("float32"),), params)
@@ -139,7 +138,7 @@ _TARGETS = (
 
 
 def _conversions(prim: Any) -> Iterator[Sample]:
-    """From a few dtypes to all, and from all to a few."""
+    """Return samples from a few dtypes to all, and from all to a few."""
     yield Sample((ordinary("float32"),), {"dtype": np.dtype(np.int32), "weak": False})
     for source in (*DTYPES, *NARROW):
         x = edges(source)
@@ -151,7 +150,7 @@ def _conversions(prim: Any) -> Iterator[Sample]:
 
 
 def _halves(dtype: np.dtype) -> np.ndarray:
-    """Numbers between those of narrower dtypes, and around the limits of integers."""
+    """Return numbers between those of narrower dtypes, and around the limits of integers."""
     near = [127, 127.5, 128, 255.5, 256, 2.0**31, 2.0**63, 2.0**64, 1 + 2.0**-8, 1 + 3 * 2.0**-9,
             448, 464, 480, 57344, 61440, 65504, 65520, 2.0**-15, 3 * 2.0**-26]  # fmt: skip
     top = float(finfo(dtype).max)
@@ -197,4 +196,4 @@ REFERENCES = {
     "core.barrier": Reference(lambda *xs: list(xs), _barred),
     "core.convert": Reference(_convert, _conversions),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

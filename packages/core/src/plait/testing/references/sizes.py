@@ -1,6 +1,6 @@
 """Sizes as numbers.
 
-Invariant: samples are sizes that are known; symbolic ones are numbers where a program is called.
+Invariant: samples are known sizes; symbolic sizes are numbers once a program is called.
 """
 
 from collections.abc import Iterator
@@ -19,4 +19,4 @@ def _sizes(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {"core.dim": Reference(lambda size: np.array(size, np.int32), _sizes)}
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,7 +1,7 @@
 """Linear systems by numpy.
 
-Invariant: the matrix is written out in full and solved in double precision; nothing of a
-triangular one is read that must not be.
+Invariant: the matrix is written out in full and solved in double precision; the unread triangle of
+a triangular matrix does not enter it.
 """
 
 from collections.abc import Iterator
@@ -88,4 +88,4 @@ REFERENCES = {
     "core.tridiagonal_solve": Reference(each(_tridiagonal, (1, 1, 1, 2)), _bands, 32, whole=True),
     "core.solve": Reference(_by_factors, _factored, 128, whole=True),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

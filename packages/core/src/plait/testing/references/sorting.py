@@ -1,6 +1,6 @@
-"""Sorting in Python: by its own sort, which is stable.
+"""Sorting by Python's sort, which is stable.
 
-Invariant: the order is total: nan comes last (first among the greatest), of equal ones the first.
+Invariant: the order is total: nan comes last (first among the greatest), equal elements in order.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ __all__ = ["REFERENCES"]
 
 
 def _order(x: Any, zeros: bool = False) -> Any:
-    """What Python compares of an element; nan is greater than all numbers."""
+    """Return the sort key of an element; nan is greater than all numbers."""
     if isinstance(x, complex | np.complexfloating):
         return (x.real != x.real, x.imag != x.imag, _order(x.real), _order(x.imag))
     if x != x:
@@ -27,7 +27,7 @@ def _order(x: Any, zeros: bool = False) -> Any:
 
 
 def _compared(zeros: bool) -> Any:
-    """By keys, one after the other."""
+    """Compare by keys, one after the other."""
 
     def compare(a: Any, b: Any) -> int:
         for x, y in zip(a[0], b[0]):
@@ -59,7 +59,7 @@ def _argsort(
     for at in np.ndindex(rows.shape[:-1]):
         row = list(enumerate(rows[at]))
         key = lambda iv: _order(iv[1])  # noqa: E731
-        order = sorted(row, key=key, reverse=descending)  # equal ones keep their order
+        order = sorted(row, key=key, reverse=descending)  # equal elements keep their order
         places[at] = [i for i, _ in order]
     return np.moveaxis(places, -1, axis)
 
@@ -73,7 +73,7 @@ def _top_k(x: np.ndarray, k: int) -> list[np.ndarray]:
 
 
 def _rows(dtype: Any) -> np.ndarray:
-    """Edges in an order that is none, and again reversed, so that there are ties."""
+    """Return edges in an arbitrary order, and again reversed, so that there are ties."""
     x = edges(dtype)[:40]
     x = np.concatenate([x, x[::-1]])
     return x[np.random.default_rng(1).permutation(x.size)]
@@ -117,4 +117,4 @@ REFERENCES = {
     "core.argsort": Reference(_argsort, _argsorted),
     "core.top_k": Reference(_top_k, _greatest),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

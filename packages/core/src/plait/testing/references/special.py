@@ -1,7 +1,7 @@
 """Special functions by scipy, in double precision.
 
-Invariant: samples are ordinary places, tails and edges that scipy has right; derivatives that
-scipy lacks are those of mpmath.
+Invariant: samples are ordinary values, tails and edges that scipy has right; derivatives that scipy
+lacks come from mpmath.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ FLOATS = ("float32", "float64")
 
 
 def columns(*operands: Any, dtypes: Sequence[str] = FLOATS) -> Callable:
-    """Samples of places given operand by operand, in the dtypes, where these hold them."""
+    """Return samples given operand by operand, in each dtype that holds them."""
 
     def samples(prim: Any) -> Iterator[Sample]:
         wide = [np.array(v, np.float64) for v in operands]
@@ -36,14 +36,14 @@ def columns(*operands: Any, dtypes: Sequence[str] = FLOATS) -> Callable:
 
 
 def _polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """By zeta; of negative places by scipy's own for digamma, and reflection of trigamma."""
+    """Return polygamma by zeta; for negative x scipy's digamma, and trigamma by reflection."""
     import scipy.special
 
     return np.where(n == 0, scipy.special.digamma(x), scipy.special.polygamma(n.astype(int), x))
 
 
 def _lbeta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """By mpmath: scipy's subtracts what nearly cancels."""
+    """Return log beta by mpmath: scipy's subtracts nearly equal numbers."""
     import mpmath
 
     with mpmath.workdps(40):
@@ -73,4 +73,4 @@ REFERENCES = {
         rounded(of_scipy("ndtri")),
         columns([1e-4, 0.01, 0.09, 0.11, 0.4, 0.6, 0.95, 0.99, 0, 1, -1, 2, np.nan]), 24),
 }  # fmt: skip
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

@@ -1,7 +1,7 @@
-"""Eigenvalues, singular values and the forms on the way, by numpy and scipy.
+"""Eigenvalues, singular values and intermediate forms, by numpy and scipy.
 
-Invariant: what is compared is determined: eigenvectors up to a factor of size one are given one,
-and of forms that are not unique the matrix that they make is compared.
+Invariant: only determined values are compared: eigenvectors are normalised by a factor of size one,
+and for forms that are not unique the matrix that they compose is compared.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Arrays = list[np.ndarray]
 
 
 def _phases(v: np.ndarray) -> np.ndarray:
-    """The factor of size one that makes the greatest component of each column positive."""
+    """Return the factors of size one that make the greatest component of each column positive."""
     at = np.abs(v).argmax(-2, keepdims=True)
     top = np.take_along_axis(v, at, -2)
     return np.conj(top) / np.abs(top)
@@ -39,7 +39,8 @@ def _svd(x: np.ndarray, full_matrices: bool, compute_uv: bool) -> Any:
 
 
 def _svd_view(outs: Arrays) -> Arrays:
-    """U and V^H with the same factors; what belongs to no singular value by its projector."""
+    """Return U and V^H with the same factors; columns without a singular value as their
+    projector."""
     if len(outs) == 1:
         return outs
     s, u, vh = outs
@@ -68,7 +69,7 @@ def _eig(x: np.ndarray, left: bool, right: bool) -> Arrays:
 
 
 def _eig_view(outs: Arrays) -> Arrays:
-    """Eigenvalues in an order, vectors with them, of length one."""
+    """Return sorted eigenvalues with their vectors, of length one."""
     w, *vectors = outs
     order = np.lexsort((np.round(np.imag(w), 3), np.round(np.real(w), 3)), -1)
     kept = [np.take_along_axis(v, order[..., None, :], -1) for v in vectors]
@@ -84,8 +85,8 @@ def _schur(x: np.ndarray, vectors: bool) -> Arrays:
 
 
 def _schur_view(outs: Arrays) -> Arrays:
-    """The matrix that they make, that Z is unitary, that T is a triangle; of T alone its
-    diagonal."""
+    """Return the matrix that they compose, and whether Z is unitary and T triangular; for T
+    alone its diagonal."""
     t, *rest = outs
     if not rest:
         return [
@@ -119,7 +120,7 @@ def _of(make: Any, *all_params: dict, shape: tuple = (2, 3, 3)) -> Any:
                 yield Sample((make(name, shape, k),), params)
         lost = make("float64", shape, 3)
         lost[0, 0, 0] = np.nan
-        if prim.name in _SAFE:  # the others of the stack are not touched by it
+        if prim.name in _SAFE:  # the other matrices of the stack must stay unaffected
             yield Sample((lost,), all_params[-1])
         yield Sample((make("float32", (1, 1), 2),), all_params[0])
 
@@ -134,7 +135,7 @@ _SIDES = {"left": True, "right": True}, {"left": False, "right": False}
 
 
 def _kept(f: Any) -> Any:
-    """nan for matrices with nan, of which numpy makes an error."""
+    """Return nan for matrices with nan, for which numpy raises."""
 
     def safe(x: np.ndarray, **params: Any) -> Arrays:
         if np.isnan(x).any():
@@ -178,4 +179,4 @@ REFERENCES = {
         whole=True,
     ),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

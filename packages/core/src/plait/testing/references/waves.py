@@ -1,6 +1,6 @@
-"""Integrals of waves by scipy, in double precision.
+"""Wave integrals by scipy, in double precision.
 
-Invariant: samples are ordinary places, tails and edges that scipy has right.
+Invariant: samples are ordinary values, tails and edges that scipy has right.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _X = [0.0, 1e-3, 0.4, 1.0, 2.4, 2.6, 7.9, 8.1, 30.0, 1e3, -0.7, -5.0, -40.0, np.
 
 
 def _pair(name: str, even: bool = False) -> Callable:
-    """Both results of a function of scipy; `even`: of the size of operands the second."""
+    """Return both results of a function of scipy; with `even`, the second one of |x|."""
 
     def value(x: np.ndarray) -> list[np.ndarray]:
         wide = x.astype(np.float64)
@@ -33,4 +33,4 @@ REFERENCES = {
     "core.fresnel": Reference(_pair("fresnel"), columns(_X), 40),
     "core.sici": Reference(_pair("sici", even=True), columns(_X), 40, least=0.1),
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""

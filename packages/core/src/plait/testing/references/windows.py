@@ -1,6 +1,6 @@
 """Sums at the extremes of windows, in numpy: one window after the other.
 
-Invariant: of equal elements the first in row-major order is taken, and nan before all others.
+Invariant: among equal elements the first in row-major order is selected; nan precedes all others.
 """
 
 from collections.abc import Iterator
@@ -52,4 +52,4 @@ def _pools(prim: Any) -> Iterator[Sample]:
 REFERENCES = {
     "core.select_and_scatter_add": Reference(_select_and_scatter_add, _pools, 1, whole=True)
 }
-"""What the kit knows of each primitive of the family."""
+"""The Reference of each primitive of the family."""
