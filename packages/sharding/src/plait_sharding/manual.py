@@ -66,8 +66,10 @@ class Manual(Wiring):
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
-        specs = params["in_specs"] if params["typed"] else ()
-        within = {s: frozenset().union(*spec) for s, spec in enumerate(specs)}
+        within: dict[int, frozenset[Any]] = {}
+        if params["typed"]:
+            for s, spec in enumerate(params["in_specs"]):
+                within[s] = frozenset([n for names in spec for n in names])
         return Slots(ins, outs, [(p, ins, outs)], n + m, within=within)
 
     def rebuild(self, params, programs, parts, operands, extra):

@@ -5,7 +5,7 @@ of its arrays.  A Program does not fix where its operands are.  It may fix where
 (`constraint`), which moves data and changes none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -268,6 +268,14 @@ class SingleDeviceSharding(Sharding):
         return x
 
     # -- Place -----------------------------------------------------------------------------
+
+    def is_left(self, bound: Mapping[str, Any]) -> bool:
+        """Return False: one device has every value whole."""
+        return False
+
+    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+        """Return the value itself, which is whole."""
+        return x
 
     def everywhere(self) -> "SingleDeviceSharding":
         """Return the sharding that arrays of the default place are moved to."""

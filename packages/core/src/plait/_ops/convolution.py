@@ -164,7 +164,7 @@ def emit_convolution(e, xs, ins, out, **params):
     """
     if not e.is_divided:
         return _emitted(e, xs, ins, out, **params)
-    products = by_products(params, *ins, out)
+    products = by_products(params, ins[0], ins[1], out)
     *taken, given = whole_axes(params, products)
     xs = [e.whole_along(x, a, axes) for x, a, axes in zip(xs, ins, taken, strict=True)]
     if products:
