@@ -26,7 +26,9 @@ INSTEAD = {"maximum where it is": {"all-reduce": "all-gather"}}
 MORE = {
     "running sum": ("results", 2.0),  # whole on every device, as it is there in a temporary
     "gradient of a running sum": ("results", 2.0),
-    "gradient of softmax": ("temporaries", 1.09),  # the extremes of 16 rows, once more
+    # The divisor of each element, which the compiler must not join with what it divides.
+    "gradient of softmax": ("temporaries", 2.3),
+    "gradient of a norm": ("temporaries", 2.1),
     "step, tensors": ("temporaries", 1.08),  # the same buffers, which the compiler packs worse
     "descent, data and tensors": ("temporaries", 1.08),
 }

@@ -155,9 +155,19 @@ def test_kinds_are_told_apart(start):
         ours, theirs = plait.numpy.ones(3), jnp.ones(3)
         assert not isinstance(ours, jax.Array)
         assert not isinstance(theirs, plait.Array)
-        for total in (ours + theirs, theirs + ours, np.ones(3, np.float32) + ours):
+        for total in (
+            ours + plait.numpy.asarray(theirs),
+            plait.numpy.add(theirs, ours),
+            np.ones(3, np.float32) + ours,
+        ):
             assert isinstance(total, plait.Array)
             np.testing.assert_array_equal(total, np.full(3, 2.0))
+        for mixed in (lambda: ours + theirs, lambda: theirs + ours):
+            try:  # neither library decides for an array of the other
+                mixed()
+            except TypeError:
+                continue
+            raise AssertionError("an array of the other library was taken for ours")
         assert isinstance(theirs + theirs, jax.Array)
         assert type(jax.tree.leaves([ours])[0]) is type(ours)
         assert type(plait.tree.leaves([theirs])[0]) is type(theirs)

@@ -17,7 +17,7 @@ def main():
         jax.ops.segment_prod(data, ids, num_segments=3),
         jax.grad(lambda d: (jax.ops.segment_sum(d, ids, 3) ** 2).sum())(data),
         jnp.bincount(ids, weights=data, length=4),
-        jnp.histogram(data, bins=3),
+        jnp.histogram(data, bins=4),
         jnp.digitize(data, jnp.array([2.0, 4.0])),
         jnp.searchsorted(jnp.sort(data), 2.5),
     )

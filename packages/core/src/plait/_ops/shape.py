@@ -234,9 +234,7 @@ def _(e, xs, ins, outs, starts, limits, strides):
             box = [xs[0], first, last, e.shape(strides)]
             return e.op("stablehlo.real_dynamic_slice", box, outs[0])
     at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
-    axes = [k for k, step in enumerate(strides) if step != 1]
-    x = e.whole_along(xs[0], ins[0], axes)
-    return e.whole_along(e.op("stablehlo.slice", [x], outs[0], **at), outs[0], axes)
+    return e.op("stablehlo.slice", xs, outs[0], **at)
 
 
 def _same_dtype(args):
