@@ -4,6 +4,7 @@ Invariant: what is expected is written out, or found by plain recursion over Pyt
 """
 
 import dataclasses
+import enum
 import functools
 from collections import OrderedDict, defaultdict, namedtuple
 
@@ -12,6 +13,7 @@ import pytest
 import plait
 from plait import tree_util as tu
 from plait.errors import TreeMismatch, TypeRule
+from plait.tree import exact_key
 
 Point = namedtuple("Point", "x y")
 
@@ -224,3 +226,17 @@ def test_names_of_keys():
     path = (tu.DictKey("w"), tu.SequenceKey(0), tu.GetAttrKey("b"), tu.FlattenedIndexKey(1))
     assert tu.keystr(path[:3]) == "['w'][0].b"
     assert tu.keystr(path, simple=True, separator="/") == "w/0/b/1"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_keys_of_structures_do_not_depend_on_the_order_of_calls(order, numbers):
+    """Strings that a dictionary takes for one are one; numbers that it takes for one are told
+    apart, whichever of them was met first."""
+    stem = f"key of {order} {numbers}"  # a structure that no other test has met
+    name = enum.Enum("Name", {"member": stem}, type=str).member
+    pair = [{stem + "!": {k: 0}} for k in ((1, True) if numbers else (stem, name))]
+    keys = {}
+    for i in order:
+        keys[i] = exact_key(plait.tree.structure(pair[i]))
+    assert (keys[0] == keys[1]) is not numbers

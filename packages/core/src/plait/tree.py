@@ -117,8 +117,9 @@ class KeyedTree(NamedTuple):
 def exact_key(tree: "TreeDef") -> "TreeDef | KeyedTree":
     """Return a hashable key of a structure: the structure itself if == distinguishes its kind.
 
-    jaxlib compares the keys of dictionaries by ==, for which 1, True and 1.0 are one.  Keys that
-    are plain strings are compared so here too, since a dictionary finds equal keys.
+    jaxlib compares the keys of dictionaries by ==, for which 1, True and 1.0 are one.  Strings,
+    members of string enumerations among them, are compared so here too: a look-up by one finds the
+    other, and jitted calls look keys up.
     """
     try:
         is_loose = _has_other_keys(tree)
@@ -136,8 +137,11 @@ def bare_tree(key: "TreeDef | KeyedTree") -> "TreeDef":
 # others that differ only in these.
 @lru_cache(maxsize=128)
 def _has_other_keys(tree: "TreeDef") -> bool:
-    """Return whether dictionaries have keys that are not names."""
-    return builtins.any(kind is not str for kind, _ in _dict_keys(tree))
+    """Return whether dictionaries have keys that are not strings.
+
+    Structures that are equal by == have one answer, whichever of them the cache meets first.
+    """
+    return builtins.any(not issubclass(kind, str) for kind, _ in _dict_keys(tree))
 
 
 def _dict_keys(tree: "TreeDef") -> "Iterator[Any]":
