@@ -6,18 +6,9 @@ Invariant: three or more floats narrower than float32 are summed in float32 and 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from plait.ext.ops.elementwise import add
 from plait.ext.ops.shape import convert
-from plait.ext.types import FLOATING, Aval
-
-FLOAT32 = np.dtype(np.float32)
-
-
-def is_narrow(a: Aval) -> bool:
-    """Return whether this is a type of floats narrower than float32."""
-    return a.category == FLOATING and a.dtype.itemsize < 4
+from plait.ext.types import FLOAT32, Aval, is_narrow
 
 
 def widened(x: Any) -> Any:

@@ -24,11 +24,11 @@ from plait.ext.ops.collective import psum_, varied
 from plait.ext.ops.elementwise import add
 from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import apart_from, as_list, current, lie_as, staged, with_lines
-from plait.ext.types import Aval
+from plait.ext.types import Aval, is_narrow
 from plait.ext.values import Literal
 
 from .split import part, split_program
-from .sums import is_narrow, rounded, widened
+from .sums import rounded, widened
 
 transpose_rules = RuleTable(
     "transpose",

@@ -22,7 +22,7 @@ from .._core.ir import Program
 from .._core.primitive import Primitive
 from .._core.staging import staged
 from .._plugins.traits import Cumulative, Increasing, Linear
-from .._types.avals import BOOL, COMPLEX, FLOAT32, FLOATING, INT32, Aval
+from .._types.avals import BOOL, COMPLEX, FLOAT32, INT32, Aval, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
@@ -145,7 +145,7 @@ _laws[recurrence] = Law(
 
 def accumulated(aval: Aval) -> Aval:
     """Return the type in which running results of this type are computed."""
-    narrow = aval.category == FLOATING and aval.dtype.itemsize < 4
+    narrow = is_narrow(aval)
     return Aval(aval.shape, FLOAT32 if narrow else aval.dtype)
 
 

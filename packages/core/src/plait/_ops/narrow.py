@@ -5,13 +5,8 @@ Invariant: a rounded result has the dtype that it would have without the computa
 
 from typing import Any
 
-from .._types.avals import FLOAT32, FLOATING, Aval
+from .._types.avals import FLOAT32, is_narrow
 from .shape import convert
-
-
-def is_narrow(a: Aval) -> bool:
-    """Return True for a type of floats narrower than float32."""
-    return a.category == FLOATING and a.dtype.itemsize < 4
 
 
 def single(x: Any) -> Any:

@@ -53,8 +53,8 @@ def scaled_product(x: Any) -> Any:
 
 def _range(x: Any) -> int:
     """Return the greatest exponent of two of a normal number whose reciprocal is normal, too."""
-    info = np.finfo(x.aval.dtype)
-    return int(math.log2(float(info.max))) - 1
+    # Not log2 of the greatest number, which is rounded up to a whole number in float64.
+    return math.frexp(float(np.finfo(x.aval.dtype).max))[1] - 2
 
 
 def _apart(x: Any) -> tuple[Any, Any]:
@@ -82,8 +82,7 @@ def _power_near(size: Any) -> Any:
     aval, info = size.aval, np.finfo(size.aval.dtype)
     bits = 8 if aval.dtype.itemsize == 4 else 11
     power = reduce_precision.bind(stop.bind(size), exponent_bits=bits, mantissa_bits=0)
-    top = 2.0 ** (int(math.log2(float(info.max))) - 1)
-    return clamp.bind(Literal(float(info.tiny), aval), power, Literal(top, aval))
+    return clamp.bind(Literal(float(info.tiny), aval), power, Literal(2.0 ** _range(size), aval))
 
 
 def _divided(x: Any, power: Any) -> Any:

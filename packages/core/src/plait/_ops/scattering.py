@@ -12,7 +12,7 @@ from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
-from .._types.avals import BOOL, FLOAT32, OPAQUE, Aval, no_number
+from .._types.avals import BOOL, FLOAT32, OPAQUE, Aval, is_narrow, no_number
 from .._types.dims import is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
@@ -26,7 +26,6 @@ from .indexing import (
     no_index,
     normal_mode,
 )
-from .narrow import is_narrow
 from .shape import fitting, materialise_at_ground
 from .sizes import integers
 from .static_arguments import flag, record

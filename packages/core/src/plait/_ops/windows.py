@@ -12,13 +12,12 @@ from typing import Any
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, as_value
 from .._core.primitive import Ints, Primitive
-from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval
+from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import i64s, matrix
 from .convolution import explicit_padding, windows
 from .elementwise import and_, eq, gt, lt, ne, or_, select
-from .narrow import is_narrow
 from .reduction import highest, lowest
 from .shape import convert, pad, slice_in_dim
 from .static_arguments import fixed_each

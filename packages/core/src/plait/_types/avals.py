@@ -361,6 +361,11 @@ def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
     return found if found.__class__ is Opaque else canonical(found)
 
 
+def is_narrow(a: Aval) -> bool:
+    """Return whether a type is of floats narrower than float32."""
+    return a.category == FLOATING and a.dtype.itemsize < 4
+
+
 def inexact_dtype(name: str, dtype: Any) -> "np.dtype[Any]":
     """Return the dtype that a user requests by `dtype`, for results of `name` that are fractions or
     nan; refuse integers and booleans."""

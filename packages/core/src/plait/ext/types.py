@@ -17,6 +17,7 @@ from .._types.avals import (
     Opaque,
     category,
     float0,
+    is_narrow,
     short_name,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "UINT32",
     "category",
     "float0",
+    "is_narrow",
     "short_name",
 ]
