@@ -10,7 +10,7 @@ tangent of one is refused, not ignored.
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ from plait.ext.ops.special import (
     wofz,
     zeta,
 )
+from plait.ext.ops.special import series as power_series
 from plait.ext.rules import expand_rules
 from plait.ext.trace import current, opened, staged
 from plait.ext.types import Aval
@@ -199,14 +200,6 @@ _partials(
 # ---- Bessel functions ------------------------------------------------------------------------
 
 
-def _power_series(x: Any, coefficients: Sequence[float]) -> Any:
-    """Return the sum of c[k] x^k."""
-    total: Any = Literal(coefficients[-1], x.aval.strong())
-    for c in reversed(coefficients[:-1]):
-        total = total * x + c
-    return total
-
-
 _I1_BY_X = [0.5 / (4.0**k * math.factorial(k) * math.factorial(k + 1)) for k in range(10)]
 """Coefficients of I_1(x) / x in powers of x^2, DLMF 10.25.2."""
 
@@ -221,7 +214,7 @@ def _i1e_slope(x: Any, out: Any) -> Any:
     # Each branch gets a harmless operand where the other one is selected: an infinite derivative
     # there, times zero, would be nan.
     y = select(near, x, 0.0)
-    ratio = exp(neg(abs_(y))) * _power_series(y * y, _I1_BY_X)
+    ratio = exp(neg(abs_(y))) * power_series(y * y, _I1_BY_X)
     ratio = select(near, ratio, out / select(near, 1.0, x))
     return bessel_i0e(x) - sign(x) * out - ratio
 
@@ -259,7 +252,7 @@ def _spence_slope(x: Any, out: Any) -> Any:
     """Return log(x) / (1 - x); near 1 use its power series, whose derivatives do not cancel."""
     gap = 1.0 - x
     near = lt(abs_(gap), 0.1)
-    series = _power_series(select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
+    series = power_series(select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
     y = select(near, 2.0, x)
     return select(near, series, log(y) / (1.0 - y))
 

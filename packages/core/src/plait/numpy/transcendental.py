@@ -14,6 +14,7 @@ from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.shape import fill, materialise_at_ground
 from .._ops.special import bessel_i0e
+from .._ops.special import series as power_series
 from .._types.avals import COMPLEX
 from .arithmetic import _inexact, real_float
 from .masking import masked
@@ -154,20 +155,13 @@ def sinc(x: Any) -> Any:
     t = el.mul(x, np.pi)
     square = el.square(t)
     near = el.lt(el.abs_(t), 1)
-    series = _by_powers(el.select(near, square, 0), _SINC)
+    series = power_series(el.select(near, square, 0), _SINC)
     far = el.select(near, 1, t)
     return el.select(near, series, el.div(_sin_of_turns(x, t), far))
 
 
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
 """Taylor coefficients of sin(t) / t in powers of t ** 2."""
-
-
-def _by_powers(x: Any, coefficients: list[float]) -> Any:
-    total: Any = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        total = el.add(el.mul(total, x), c)
-    return total
 
 
 def _sin_of_turns(x: Any, t: Any) -> Any:

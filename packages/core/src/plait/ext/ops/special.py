@@ -25,6 +25,7 @@ from ..._ops.special import (
     mills,
     ndtri,
     polygamma,
+    series,
     zeta,
 )
 from ..._ops.trigonometric_integrals import fresnel, quarter_turns, sici
@@ -58,6 +59,7 @@ __all__ = [
     "quarter_turns",
     "random_gamma_grad",
     "regularized_incomplete_beta",
+    "series",
     "sici",
     "spence",
     "wofz",

@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._ops import elementwise as el
@@ -45,14 +43,7 @@ def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
 @fused
 @_in_single
 def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
-    dtype = x.aval.dtype
-    if dtype.itemsize >= 4:
-        return _norm(x, ord, axes, dict(keepdims=keepdims))
-    # The norm may fit in a float16 where the sum of squares does not.
-    return convert(_norm(convert(x, np.float32), ord, axes, dict(keepdims=keepdims)), dtype)
-
-
-def _norm(x: Any, ord: Any, axes: tuple, how: dict) -> Any:
+    how = dict(keepdims=keepdims)
     if ord == 2:
         return el.sqrt(sum_(_squares(x), axes, **how))
     sizes = el.abs_(x)
