@@ -432,9 +432,10 @@ def fuzz(session: nox.Session) -> None:
     devices, against numpy, and artifacts with changed bytes; others each time: `-- --minutes N`,
     `-- --seed S --count 1` for one again."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "scipy")
-    session.run("python", "tests/fuzz/test_random_programs.py", *session.posargs)
+    session.run("python", "-m", "tests.fuzz.test_random_programs", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_divisions", *session.posargs)
+    session.run("python", "-m", "tests.sharding.varying_programs", *session.posargs)
     session.run("python", "tests/fuzz/test_changed_artifacts.py", *session.posargs)
     session.run("python", "-m", "tests.fuzz.random_piles", "--families")
     session.run("python", "-m", "tests.fuzz.random_expressions", *session.posargs)

@@ -9,11 +9,9 @@ of seeds runs in a process of its own.
 Invariant: a program and its division follow from the seed and the family alone.
 """
 
-import argparse
 import os
 import random
 import sys
-import time
 import traceback
 
 import numpy as np
@@ -31,6 +29,7 @@ from .random_convolutions import (
     expect_close,
     numbers,
 )
+from .seeds import options, seeds
 
 WAYS = ("operands", "operands and results", "constraints")
 
@@ -284,19 +283,14 @@ def in_a_process(start, stop, only):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Random operations on divided operands")
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
-    parser.add_argument("--count", type=int, default=10**9)
+    parser = options("run random operations on divided operands for some minutes", 1.0)
     parser.add_argument("--only", nargs="*", help="families", default=())
-    options = parser.parse_args()
-    print(f"from seed {options.seed}")
-    until, seed, bad = time.monotonic() + 60 * options.minutes, options.seed, []
-    while time.monotonic() < until and seed < options.seed + options.count:
-        if not in_a_process(seed, seed + 1, options.only):
+    given, done, bad = parser.parse_args(), 0, []
+    for seed in seeds(given):
+        if not in_a_process(seed, seed + 1, given.only):
             bad.append(seed)
-        seed += 1
-    print(f"{seed - options.seed} seeds, wrong: {bad}")
+        done += 1
+    print(f"{done} seeds, wrong: {bad}")
     return bool(bad)
 
 

@@ -15,12 +15,10 @@ Run as a script, `python -m tests.fuzz.random_expressions`, it goes on for `--mi
 Invariant: a batch of expressions follows from its seed alone.
 """
 
-import argparse
 import os
 import random
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -30,6 +28,8 @@ import numpy as np
 import plait
 import plait.numpy as pnp
 from plait import lax
+
+from .seeds import options, seeds
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}
 SIZE = 40
@@ -403,27 +403,23 @@ class Batch:
 
 def main() -> int:
     """Run expressions for some minutes, and return whether any differs."""
-    parser = argparse.ArgumentParser(description="run random expressions for some minutes")
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=None, help="where to begin")
-    parser.add_argument("--count", type=int, default=None, help="how many expressions")
+    parser = options("run random expressions for some minutes")
     parser.add_argument("--tier", default="full", help="of the compiler, for both sides")
-    options = parser.parse_args()
-    needed = ENVIRONMENT | {"PLAIT_TIER": options.tier}
+    given = parser.parse_args()
+    needed = ENVIRONMENT | {"PLAIT_TIER": given.tier}
     if not all(v in os.environ.get(k, "") for k, v in needed.items()):
         command = [sys.executable, "-m", "tests.fuzz.random_expressions", *sys.argv[1:]]
         return subprocess.run(command, env={**os.environ, **needed}, check=False).returncode
     warnings.simplefilter("error")
-    first = random.randrange(10**6, 2**31) if options.seed is None else options.seed
-    end, seed, found, done = time.monotonic() + 60 * options.minutes, first, 0, 0
-    while time.monotonic() < end and (options.count is None or done < options.count):
+    found = done = 0
+    for seed in seeds(given, BATCH):
         for text in Batch(seed).wrong():
             found += 1
             print(text, flush=True)
-        seed, done = seed + 1, done + BATCH
-        if (seed - first) % 50 == 0:
-            print(f"{done} expressions from seed {first}, {found} differ", flush=True)
-    print(f"{done} expressions from seed {first}: {found} differ")
+        done += BATCH
+        if done % (50 * BATCH) == 0:
+            print(f"{done} expressions, {found} differ", flush=True)
+    print(f"{done} expressions: {found} differ")
     return 1 if found else 0
 
 

@@ -10,11 +10,9 @@ Run as a script it goes on for `--minutes`, from a seed that it prints, and says
 Invariant: a program and its stack follow from the seed alone; the numpy side does not call plait.
 """
 
-import argparse
 import itertools
 import random
 import sys
-import time
 import warnings
 from typing import NamedTuple
 
@@ -24,6 +22,8 @@ import pytest
 import plait
 from plait import ext, lax
 from plait.testing.oracle import ArrayOracle
+
+from .seeds import options, seeds
 
 pnp = plait.numpy
 LENGTH = 40
@@ -686,26 +686,20 @@ def test_random_programs(block):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="run random programs for some minutes")
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument(
-        "--seed", type=int, default=None, help="where to begin; one alone: --count 1"
-    )
-    parser.add_argument("--count", type=int, default=None)
+    parser = options("run random programs for some minutes")
     parser.add_argument("--by-numpy", action="store_true", help="evaluate Programs by numpy")
-    options = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("error")
-    first = random.randrange(10**6, 2**31) if options.seed is None else options.seed
-    end, seed, found = time.monotonic() + 60 * options.minutes, first, 0
-    while time.monotonic() < end and (options.count is None or seed < first + options.count):
-        wrong = difference(seed, by_numpy if options.by_numpy else executed)
+    found = done = 0
+    for seed in seeds(given):
+        wrong = difference(seed, by_numpy if given.by_numpy else executed)
         if wrong is not None:
             found += 1
             print(wrong, flush=True)
-        seed += 1
-        if (seed - first) % 1000 == 0:
-            print(f"{seed - first} programs from seed {first}, {found} differ", flush=True)
-    print(f"{seed - first} programs from seed {first}: {found} differ")
+        done += 1
+        if done % 1000 == 0:
+            print(f"{done} programs, {found} differ", flush=True)
+    print(f"{done} programs: {found} differ")
     return 1 if found else 0
 
 

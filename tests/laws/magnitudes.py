@@ -69,7 +69,7 @@ ONE = {
     "reciprocal": (pnp.reciprocal, lambda x: 1 / x, EVERY, 0),
     "x ** 3": (lambda x: x**3, lambda x: x**3, EVERY, 0),
     "x ** -2": (lambda x: x**-2, lambda x: 1 / x**2, EVERY, 0),
-    "x ** 0.3": (lambda x: x**0.5, lambda x: mpmath.sqrt(x), POSITIVE, 0),
+    "x ** 0.5": (lambda x: x**0.5, lambda x: mpmath.sqrt(x), POSITIVE, 0),
     "x ** -1.5": (lambda x: x**-1.5, lambda x: x ** mpmath.mpf(-1.5), POSITIVE, 0),
     "1.5 ** x": (lambda x: 1.5**x, lambda x: mpmath.mpf(1.5) ** x, (-1e4, 1e4), 0),
     "2 / x": (lambda x: 2 / x, lambda x: 2 / x, EVERY, 0),

@@ -11,9 +11,7 @@ others:
 Invariant: nothing in the numpy reading comes from Plait.
 """
 
-import argparse
 import random
-import time
 from functools import partial
 
 import numpy as np
@@ -22,6 +20,8 @@ import plait
 import plait.numpy as pnp
 from plait import lax
 from plait_sharding import P, make_mesh, shard_map
+
+from ..fuzz.seeds import options, seeds
 
 DEVICES = 8
 W = 0.7
@@ -327,17 +327,11 @@ def check(program, way):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--count", type=int, default=10**9)
-    a = parser.parse_args()
+    a = options("run random programs inside shard_map for some minutes", 1.0).parse_args()
     plait.config.cpu_devices = DEVICES
     plait.config.checks = True
-    end, run, failed = time.monotonic() + 60 * a.minutes, 0, 0
-    for seed in range(a.seed, a.seed + a.count):
-        if time.monotonic() > end:
-            break
+    run = failed = 0
+    for seed in seeds(a):
         for way in WAYS if a.count == 1 else [random.Random(seed).choice([*WAYS])]:
             run += 1
             try:
@@ -345,7 +339,7 @@ def main():
             except Exception as e:
                 failed += 1
                 print(f"--seed {seed} ({way}): {type(e).__name__}: {str(e)[:600]}", flush=True)
-    print(f"{run} programs from seed {a.seed}, {failed} failed")
+    print(f"{run} programs, {failed} failed")
     raise SystemExit(failed > 0)
 
 

@@ -1,0 +1,28 @@
+"""How long a script of random programs goes on, and from which seed.
+
+Invariant: a seed that is printed gives the same program again with `--seed S --count 1`.
+"""
+
+import argparse
+import random
+import time
+from collections.abc import Iterator
+
+
+def options(about: str, minutes: float = 10.0) -> argparse.ArgumentParser:
+    """Return a parser of `--minutes`, `--seed` and `--count`, for a script to add its own to."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--minutes", type=float, default=minutes)
+    parser.add_argument("--seed", type=int, default=None, help="where to begin")
+    parser.add_argument("--count", type=int, default=None, help="how many, at most")
+    return parser
+
+
+def seeds(given: argparse.Namespace, each: int = 1) -> Iterator[int]:
+    """Yield seeds until the minutes are over, or `count` is reached; a seed counts for `each`."""
+    first = random.SystemRandom().randrange(10**6, 2**31) if given.seed is None else given.seed
+    print(f"from seed {first}", flush=True)
+    end, done = time.monotonic() + 60 * given.minutes, 0
+    while time.monotonic() < end and (given.count is None or done * each < given.count):
+        yield first + done
+        done += 1
