@@ -4,6 +4,7 @@ Invariant: what is right is the same undivided; `python -m tests.fuzz.random_div
 others.
 """
 
+import numpy as np
 import pytest
 
 import plait
@@ -36,3 +37,15 @@ OPERATIONS = [(f, 0) for f in FAMILIES] + [
 @pytest.mark.parametrize("family, seed", OPERATIONS, ids=lambda p: getattr(p, "__name__", p))
 def test_operations(family, seed):
     check(family, seed)
+
+
+@pytest.mark.parametrize(("devices", "n"), [(4, 4), (4, 8), (8, 8)])
+def test_every_slice_with_strides(devices, n):
+    """Of one element, too, which the compiler took from another place or refused."""
+    mesh = plait.make_mesh((devices,), ("x",))
+    x = np.arange(n, dtype=np.float32)
+    a = plait.device_put(x, plait.NamedSharding(mesh, plait.P("x")))
+    pieces = [slice(i, j, s) for s in (3, 5) for i in range(n) for j in range(i + 1, n + 1)]
+    pieces = [p for p in pieces if len(x[p]) == 1 or p.stop in (n, n - 1)]
+    for piece, got in zip(pieces, plait.jit(lambda v: [v[p] * 2 for p in pieces])(a), strict=True):
+        np.testing.assert_array_equal(got, x[piece] * 2, err_msg=str(piece))

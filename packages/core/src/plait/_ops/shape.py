@@ -233,6 +233,10 @@ def _(e, xs, ins, outs, starts, limits, strides):
             first, last = _within(e, starts, limits, wide.shape)
             box = [xs[0], first, last, e.shape(strides)]
             return e.op("stablehlo.real_dynamic_slice", box, outs[0])
+    # One element takes no stride: of a divided axis XLA takes another one, or refuses the program.
+    single = [n.__class__ is int and n == 1 for n in outs[0].shape]
+    limits = [a + 1 if one else b for a, b, one in zip(starts, limits, single)]
+    strides = [1 if one else step for step, one in zip(strides, single)]
     at = dict(start_indices=i64s(*starts), limit_indices=i64s(*limits), strides=i64s(*strides))
     return e.op("stablehlo.slice", xs, outs[0], **at)
 
