@@ -19,7 +19,7 @@ PS = np.array([0.5, -2.0, 3.0], np.float32)
 
 @dataclass
 class Limits:
-    """An object that is no tree, and holds a traced value."""
+    """An object that holds a traced value and is not a tree."""
 
     at: object
 
@@ -96,7 +96,7 @@ def test_traced(name, uses):
 
 
 def test_in_an_object():
-    """One that is no tree may hold it."""
+    """An object that is not a tree may hold it."""
     for uses in (False, True):
         np.testing.assert_allclose(WAYS["jit"](in_an_object(uses)), S)
 
@@ -121,7 +121,7 @@ def test_keys():
 
 @pytest.mark.parametrize("name", ["vjp", "jvp"])
 def test_differentiated(name):
-    """A value that is differentiated can not be one: it is refused, by the line that made it."""
+    """Refuse a value that is being differentiated, and name the line that made it."""
     f = MADE[name](False)
     for g in (f, plait.jit(f)):
         with pytest.raises(UnexpectedTracerError, match="reated on line"):

@@ -71,13 +71,13 @@ def test_independent(around):
 @pytest.mark.parametrize("way", [way for way in TO_PYTHON if way != "int"])
 @pytest.mark.parametrize("around", SURROUNDINGS)
 def test_dependent(around, way):
-    """What depends on the argument is not taken out, also if it does not vary in another level."""
+    """A value that depends on the argument stays in, even if it does not vary at another level."""
     with pytest.raises(ConcretizationError, match="would take it out"):
         SURROUNDINGS[around](lambda x: x * TO_PYTHON[way](pnp.sin(x) + pnp.exp(0.0)))
 
 
 def test_other_level():
-    """What the inner transformation does not vary, and the outer one does."""
+    """Values that vary under the outer transformation and not under the inner one."""
     for outer in (plait.grad, plait.vmap):
         with pytest.raises(ConcretizationError):
             outer(lambda x: plait.grad(lambda y: y * float(x * 2))(1.0))(

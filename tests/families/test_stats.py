@@ -247,7 +247,7 @@ def around(good):
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_parameters_at_and_outside_of_the_domain(name):
-    """nan where there is no such distribution, at points of the support and at others."""
+    """Densities of invalid parameters are nan, inside of the support and outside."""
     good = CONTINUOUS.get(name, DISCRETE.get(name))
     at = X if name in CONTINUOUS else K
     bad = [] if name == "truncnorm" else around(good)  # its bounds may have either sign

@@ -24,7 +24,7 @@ F32 = np.float32
 
 @pytest.fixture(autouse=True)
 def unchecked():
-    """What is counted is what users have: `checks` adds to it, where the runner has set that."""
+    """Count without `config.checks`, which the runner may set and which adds calls."""
     with plait.config(checks=False):
         yield
 

@@ -130,7 +130,7 @@ def check_alone(seed):
 
 
 def check_examples(seed, kind=None, way=None):
-    """What is done to each example, the examples divided over devices, against a loop."""
+    """Map layers over examples that are divided over devices, and compare with a loop."""
     r = random.Random(f"examples {seed}")
     kind, way = kind or r.choice(KINDS), way or r.choice(WAYS)
     examples = r.choice([4, 6, 8])

@@ -266,7 +266,7 @@ def checks(only):
 
 
 def in_a_process(start, stop, only):
-    """Whether all seeds of a block are right; what is not is printed."""
+    """Return whether all seeds of a block are right; print those that are not."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:

@@ -105,7 +105,7 @@ class Expression(NamedTuple):
 
     @property
     def rounded(self) -> bool:
-        """Whether one of its operations is rounded in more than one way."""
+        """Return whether one of its operations may be rounded in more than one way."""
         return any(n.name in ROUNDED for n in self.nodes)
 
     def text(self) -> str:
@@ -228,7 +228,7 @@ class Maker:
         return Node("convert_element_type", (self.value(dtype),), to, to)
 
     def pair(self, dtype: str) -> tuple[Any, Any]:
-        """Return two operands, one of which at least is no number."""
+        """Return two operands, at least one of them not a number written in the program."""
         x, y = self.value(dtype), self.operand(dtype)
         return (x, y) if self.rng.random() < 0.6 else (y, x)
 

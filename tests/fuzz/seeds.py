@@ -1,4 +1,4 @@
-"""How long a script of random programs goes on, and from which seed.
+"""Seeds for scripts of random programs: where they begin and when they end.
 
 Invariant: a seed that is printed gives the same program again with `--seed S --count 1`.
 """

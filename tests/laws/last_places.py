@@ -87,7 +87,7 @@ def arguments(dtype, count, seed=0):
 
 
 def units(got, truth, info):
-    """How far a value is from the truth, in units of the last place of the dtype."""
+    """Return the error of a value in units of the last place of the dtype."""
     if not mpmath.isfinite(got):
         return np.inf
     exponent = int(mpmath.floor(mpmath.log(abs(truth), 2)))

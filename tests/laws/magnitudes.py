@@ -250,7 +250,7 @@ NAMES = ("jvp", "vjp", "jvp of jvp", "vjp of jvp", "jvp of vjp")
 
 
 EDGE = 16
-"""How far from the greatest and the least normal number, as a factor, points and results are:
+"""The least factor between points or results and the greatest or least normal number:
 closer to these the reciprocal is not a normal number, and no formula with one is right."""
 
 

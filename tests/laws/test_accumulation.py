@@ -29,13 +29,13 @@ HALVES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 _rng = np.random.default_rng(0)
 AROUND_ONE = _rng.uniform(0.5, 1.5, N)
 SMALL = AROUND_ONE / 8
-"""Of which no sum overflows."""
+"""Numbers whose sums stay finite."""
 NEAR_ONE = 1 + (AROUND_ONE - 1) / 500
-"""Of which no product does."""
+"""Numbers whose products stay finite."""
 LARGE = AROUND_ONE * 300
-"""Of which every square does, in float16."""
+"""Numbers whose squares overflow in float16."""
 ONES = np.ones(70_000)
-"""Of which there are too many for float16."""
+"""Ones whose count float16 cannot hold."""
 MANY = _rng.uniform(0.5, 1.5, 70_000)
 FIRST = np.zeros(N, np.int32)
 PLACE = np.full(N, 0.5, np.float32)
@@ -204,7 +204,7 @@ def test_derivatives_of_mapped_lookups() -> None:
 
 
 def test_few_updates_stay_in_place() -> None:
-    """What is written in a loop costs what is written, and not the array."""
+    """Writing in a loop costs as much as the elements written, not as the whole array."""
     f = lambda x: x.at[np.array([3, 3])].add(np.ones(2, HALVES["bfloat16"]))  # noqa: E731
     text = plait.jit(f, donate_argnums=0).lower(pnp.zeros(1000, "bfloat16")).as_text()
     assert "tensor<1000xf32>" not in text

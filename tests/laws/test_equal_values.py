@@ -112,7 +112,7 @@ def told(value):
 
 
 class Seen(set):
-    """What the user's function was given."""
+    """The values that the user's function received."""
 
     def see(self, value):
         self.add(told(value))

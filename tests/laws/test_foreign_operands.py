@@ -91,7 +91,7 @@ FOREIGN = [Bare, Converting, Like, Universal, Refusing]
 
 
 def _under(transformation: str, f: Callable[[Any], Any], x: Any) -> Any:
-    """What `f` returns of a value that this transformation traces."""
+    """Return `f` of a value that this transformation traces."""
     seen = []
 
     def traced(x: Any) -> Any:

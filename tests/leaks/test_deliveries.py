@@ -1,4 +1,4 @@
-"""What transformations are given, and what functions and rules return to them.
+"""Values on their way into transformations, and out of functions and rules.
 
 A value that is handed on, and meets no primitive, is checked where it is received: one that has
 outlived its transformation, or is used below it, is an error; one of a transformation further out
@@ -235,7 +235,7 @@ def test_mapping_rules(run):
     for f in (returned, enclosed):
         with pytest.raises(UnexpectedTracerError, match="reated on line"):
             plait.vmap(run(f))(x)
-    # a derivative is no business of a rule for mapping
+    # a rule for mapping must leave derivatives alone
     np.testing.assert_allclose(plait.grad(run(enclosed))(f32(3)), 1)
 
 

@@ -103,7 +103,7 @@ def test_checkify(made):
 
 
 def test_artifacts():
-    """An artifact can not call Python: it is made without the check."""
+    """An artifact cannot call Python, so it is made without the check."""
     n = np.array((3, 2), np.int32)
     made = plait.export.export(plait.jit(of_padded))(n).serialize()
     np.testing.assert_allclose(plait.export.deserialize(made).call(n), numpy_of_padded(n))

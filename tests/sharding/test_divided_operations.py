@@ -41,7 +41,7 @@ def test_operations(family, seed):
 
 @pytest.mark.parametrize(("devices", "n"), [(4, 4), (4, 8), (8, 8)])
 def test_every_slice_with_strides(devices, n):
-    """Of one element, too, which the compiler took from another place or refused."""
+    """Slices of one element are among them: the compiler took another one, or refused."""
     mesh = plait.make_mesh((devices,), ("x",))
     x = np.arange(n, dtype=np.float32)
     a = plait.device_put(x, plait.NamedSharding(mesh, plait.P("x")))

@@ -89,7 +89,7 @@ def test_random_programs(seed, way):
 @pytest.mark.feature("S07", "S09")
 @pytest.mark.parametrize("out_axes", [None, 1])
 def test_pmap(out_axes):
-    """What is the same for all, and what is stacked along either axis."""
+    """Values shared by all examples, and values stacked along either axis."""
 
     def one(w, v):
         c = lax.scan(lambda c, _: (pnp.sin(c * w), None), v, None, 2)[0]
@@ -164,7 +164,7 @@ def test_pullbacks_of_sums_over_devices(back):
 
 
 def test_sums_over_one_of_two_axes():
-    """What still varies along the other one does so in the linear map, too."""
+    """A value that varies along the other axis does so in the linear map, too."""
     mesh = make_mesh((4, 2), ("x", "y"))
     x = np.arange(1.0, 9.0, dtype="f")
     f = summed("y", lambda ct: ct)

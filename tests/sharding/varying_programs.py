@@ -29,7 +29,7 @@ V = np.linspace(0.5, 1.3, DEVICES)
 D = np.cos(np.arange(DEVICES))
 """A direction in which `V` is moved."""
 FLAG = 1
-"""What decides for all devices, in programs that are to be compiled with both branches."""
+"""Choices that are the same on all devices, compiled with both branches."""
 
 
 # ---- the two readings ------------------------------------------------------------------------

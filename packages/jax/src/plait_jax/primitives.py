@@ -238,7 +238,7 @@ class Primitive:
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
-    """Compile a primitive and run it; as an implementation, it means that there is no other."""
+    """Compile a primitive and run it; as an implementation, this means it has no other."""
     return prim.bind(*args, **params)
 
 

@@ -231,7 +231,7 @@ def _read(path: str) -> bytes | None:
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a regular file")
         if _foreign(found, 0o022):
             raise ValueError("others may have written it")
         if found.st_size > _LARGEST:  # reading it could exhaust memory
