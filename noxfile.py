@@ -442,6 +442,22 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def nightly(session: nox.Session) -> None:
+    """Laws at their widest, for some five hours: a million random expressions compiled against
+    their operations, then random programs of each kind."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "scipy")
+    expressions = ("-m", "tests.fuzz.random_expressions", "--tier", "fast")
+    session.run("python", *expressions, "--count", "1000000", "--minutes", "240")
+    for module in (
+        "tests.fuzz.test_random_programs",
+        "tests.fuzz.random_piles",
+        "tests.fuzz.random_divisions",
+        "tests.sharding.varying_programs",
+    ):
+        session.run("python", "-m", module, "--minutes", "15")
+
+
+@nox.session
 def hostile(session: nox.Session) -> None:
     """Artifacts with changed bytes in great number, half of them with the right checksums, read
     apart: `-- --count N`, and `--seed S --count 1` for one again."""

@@ -53,7 +53,7 @@ def steps(path: Path) -> list[tuple[dict, dict]]:
 
 
 def test_there_are_workflows():
-    assert [p.stem for p in WORKFLOWS] == ["release", "tests"]
+    assert [p.stem for p in WORKFLOWS] == ["nightly", "release", "tests"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
