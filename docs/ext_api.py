@@ -78,7 +78,8 @@ def described(x: Any) -> str:
     """What a name is, in a line."""
     if isinstance(x, ext.Primitive):
         traits = " ".join(t.name.rpartition(".")[2] for t in x.traits)
-        return f"primitive {x.name}{operands(x.rule)}" + (f" is {traits}" if traits else "")
+        name = " formerly ".join((x.name, *x.formerly))
+        return f"primitive {name}{operands(x.rule)}" + (f" is {traits}" if traits else "")
     if isinstance(x, ext.RuleTable):
         return f"table {x.name}"
     if isinstance(x, type(ext.Linear)):
@@ -191,7 +192,7 @@ def changes(before: dict[str, str], now: dict[str, str]) -> list[Change]:
 def step(old: str, new: str) -> int:
     """The step that a changed line asks for: minor if whoever wrote for the old one is served."""
     (what, params, traits), (now, more, gained) = taken_apart(old), taken_apart(new)
-    if what != now or not {*traits.split()} <= {*gained.split()}:
+    if not served(what) <= served(now) or not {*traits.split()} <= {*gained.split()}:
         return MAJOR
     return MINOR if serves(params, more) else MAJOR
 
@@ -201,6 +202,12 @@ def taken_apart(line: str) -> tuple[str, str, str]:
     before, sign, rest = line.partition("(")
     params, _, after = rest.rpartition(")")
     return before, sign + params + (")" if sign else ""), after.removeprefix(" is ")
+
+
+def served(what: str) -> set[str]:
+    """What a name is; for a primitive that of each name whose users it serves."""
+    name, *former = what.split(" formerly ")
+    return {name, *(f"primitive {n}" for n in former)}
 
 
 def serves(old: str, new: str) -> bool:

@@ -476,7 +476,7 @@ def test_results_of_other_shapes(name):
 
 @pytest.mark.feature("B57")
 def test_operations_without_a_rule():
-    with pytest.raises(MissingRule, match="Masking rule for core.schur not implemented yet") as e:
+    with pytest.raises(MissingRule, match="Masking rule for linalg.schur not implemented yet") as e:
         mask(plait.scipy.linalg.schur, ["n,n"])([np.eye(3)], {"n": 2})
     assert isinstance(e.value, NotImplementedError) and "padding_rules.rule(schur)" in str(e.value)
 

@@ -81,7 +81,14 @@ SYSTEMS = {
         ).reshape(N, N),
     ),
 }  # fmt: skip
-FACTORISATIONS = {"core.lu", "core.cholesky", "core.svd", "core.geqrf", "core.schur", "core.lstsq"}
+FACTORISATIONS = {
+    "linalg.lu",
+    "linalg.cholesky",
+    "linalg.svd",
+    "linalg.geqrf",
+    "linalg.schur",
+    "linalg.lstsq",
+}
 
 
 def stacks_of_matrices(program, shape):

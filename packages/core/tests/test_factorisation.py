@@ -15,10 +15,10 @@ import scipy.linalg as sl
 import plait
 from plait._core.array import asarray
 from plait._core.staging import staged
-from plait._ops.factorisation import cholesky_, geqrf, lu_, qr_
-from plait._ops.matrix_inverses import det_
-from plait._ops.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
-from plait._ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
+from plait._ops.linalg.factorisation import cholesky_, geqrf, lu_, qr_
+from plait._ops.linalg.matrix_inverses import det_
+from plait._ops.linalg.solving import solve_, triangular, triangular_solve_, tridiagonal_solve_
+from plait._ops.linalg.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
 from plait._types.avals import Aval
 from plait._xla.mlir import text
 from plait._xla.module import module_of

@@ -225,6 +225,42 @@ def test_rules_are_loaded_before_a_table_answers(install):
     assert table[registered("core_plugins_ns.p")](1) == "core_plugins_ns"
 
 
+def test_rules_for_a_former_namespace_are_found(install):
+    """A plugin that is older than the name of a primitive declares its rule where it was."""
+    table = ext.RuleTable("core_plugins_moved")
+    table.rule(ext.Linear)(lambda prim, x: "trait")
+    new = ext.Primitive(
+        "core_plugins_new.p", lambda x: x, (ext.Linear,), formerly=("core_plugins_old.p",)
+    )
+    code = """
+        from plait import ext
+        from plait.ext.ir import registered
+        from plait._plugins.rules import tables
+        tables()["core_plugins_moved"].rule(registered("core_plugins_old.p"))(lambda x: "own")
+    """
+    install("core-plugins-older", {table.group: {"core_plugins_old": "core_plugins_older"}}, code)
+    assert table[new](1) == "own"
+
+
+def test_a_primitive_is_found_by_its_former_name(install):
+    """The module that defines it now is declared for the namespace that it left, and imported."""
+    module = install(
+        "core-plugins-went",
+        {"plait.former_names": {"core_plugins_before": "core_plugins_went"}},
+        """
+        from plait import ext
+        before = ("core_plugins_before.p",)
+        here = ext.Primitive("core_plugins_after.p", lambda x: x, formerly=before)
+        """,
+    )
+    assert module not in sys.modules and registered("core_plugins_elsewhere.p") is None
+    assert module not in sys.modules
+    read = plait.text.parse("f(%0: f32[]) { %1: f32[] = core_plugins_before.p(%0) return %1 }")
+    assert read.eqns[0].prim is sys.modules[module].here
+    assert "= core_plugins_after.p(%" in str(read)
+    assert registered("core_plugins_before.q") is None
+
+
 def test_no_trait_answers_for_rules_that_failed(install):
     """Where nobody says whose the primitives are, whoever declares rules must be heard first."""
     table = ext.RuleTable("core_plugins_failed")

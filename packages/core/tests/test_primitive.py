@@ -179,6 +179,36 @@ def test_a_second_primitive_of_one_name_is_refused():
         ext.Primitive("core_primitive.cell", lambda x: x)
 
 
+def test_a_former_name_is_read_as_the_primitive():
+    """Where a name was another's, or is one, it is refused; the same definition may run twice."""
+
+    def define(name, formerly):
+        def rule(x):
+            return x
+
+        rule.__qualname__ = name
+        return ext.Primitive(f"core_primitive.{name}", rule, formerly=formerly)
+
+    for _ in range(2):
+        made = define("renamed", ("core_primitive.early", "core_past.early"))
+        assert made.formerly == ("core_primitive.early", "core_past.early")
+        assert registered("core_past.early") is made and registered(made.name) is made
+    text = "f(%0: f32[]) { %1: f32[] = core_past.early(%0) return %1 }"
+    assert plait.text.parse(text).eqns[0].prim is made
+    duplicate, wrong = plait.errors.DuplicateRule, plait.errors.RegistrationError
+    with pytest.raises(duplicate, match="two primitives have the former name 'core_past.early'"):
+        define("other", ("core_past.early",))
+    with pytest.raises(duplicate, match="two primitives have the name 'core_primitive.renamed'"):
+        define("other", ("core_primitive.renamed",))
+    with pytest.raises(wrong, match="'early' has no namespace"):
+        define("other", ("early",))
+    with pytest.raises(wrong, match="must be a tuple of names, got the text 'core_past.early'"):
+        define("other", "core_past.early")
+    later = define("early", ())
+    assert registered("core_primitive.early") is later, "a name of today is never a former one"
+    assert registered("core_past.early") is made
+
+
 def _scaled_by(k):
     @ext.primitive("core_primitive.by")
     def by(x):

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops.elementwise import digamma, div, exp, gt, maximum, mul, select
-from plait.ext.ops.random import random_gamma
-from plait.ext.ops.special import random_gamma_grad
+from plait.ext.ops.special import random_gamma, random_gamma_grad
 from plait.ext.types import FLOAT32
 
 from ..forward import ZERO, jvp_rules

@@ -81,6 +81,9 @@ SURFACES = ("plait.api", "plait.lax", "plait.debug")
 API_GROUP = "plait.plugin_api"
 """The group of entry points that declare the PLUGIN_API that a distribution was built for.  An
 entry point's name is that version ("1.0"), its value the import package."""
+FORMER_NAMES = "plait.former_names"
+"""The group of entry points that declare where primitives of a namespace have gone: the name is the
+namespace that they left, the value a module that defines them with `formerly=`."""
 
 
 class Declared(NamedTuple):

@@ -20,7 +20,7 @@ from .._core.ir import (
     programs_in,
     speaks_of,
 )
-from .._core.primitive import Primitive, primitive
+from .._core.primitive import Primitive, primitive, registered
 from .._simplify import dce, inline_calls
 
 __all__ = [
@@ -42,5 +42,6 @@ __all__ = [
     "ordered",
     "primitive",
     "programs_in",
+    "registered",
     "speaks_of",
 ]

@@ -12,12 +12,12 @@ from .._base.jaxlib_api import (
     refine_shapes,
     stablehlo_version,
 )
-from .._ops.linalg_kernels import STABLE
 from .._ops.platforms import ASKED, index_of, known_platforms, read
 from .._xla import mlir
 from .._xla.disk_cache import circumstances
 from .._xla.executables import executable_again, load, loaded_again, serialized
 from .._xla.inspection import ask
+from .._xla.library_kernels import STABLE
 from .._xla.lower import I32, OPERATION, Emitter, Unit
 from .._xla.mlir import attr, bindings, i64, i64s, matrix, type_of
 from .._xla.module import Module, measured, module_of

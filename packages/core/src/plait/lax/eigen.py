@@ -7,8 +7,8 @@ from typing import Any
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ShapeError
-from .._ops import spectral
-from .._ops.batched_matrices import fewer, stack_of, symmetrised
+from .._ops.linalg import spectral
+from .._ops.linalg.batched_matrices import fewer, stack_of, symmetrised
 from .._ops.shape import slice_in_dim
 from .._ops.static_arguments import fixed_each
 from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absent, routine, square

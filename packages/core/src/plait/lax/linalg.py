@@ -14,8 +14,8 @@ from .._base.errors import ArgumentError, OperandTypeError
 from .._control import scan
 from .._core.array import Literal
 from .._ops import elementwise as el
-from .._ops import factorisation, solving
-from .._ops.batched_matrices import symmetrised, times, transposed, triangle
+from .._ops.linalg import factorisation, solving
+from .._ops.linalg.batched_matrices import symmetrised, times, transposed, triangle
 from .._ops.reduction import sum_
 from .._ops.shape import expand_dims, iota, moveaxis, squeeze
 from .._ops.static_arguments import fixed_each

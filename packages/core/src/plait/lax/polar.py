@@ -12,8 +12,8 @@ from .._base.errors import ArgumentError
 from .._control import while_loop
 from .._core.array import Literal
 from .._ops import elementwise as el
-from .._ops.batched_matrices import adjoint, identity, real_dtype, stack_of, times
-from .._ops.factorisation import qr_
+from .._ops.linalg.batched_matrices import adjoint, identity, real_dtype, stack_of, times
+from .._ops.linalg.factorisation import qr_
 from .._ops.reduction import max_, sum_
 from .._ops.shape import concatenate, convert, slice_in_dim
 from .._ops.static_arguments import fixed

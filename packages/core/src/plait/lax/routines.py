@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError
-from .._ops.batched_matrices import stack_of
+from .._ops.linalg.batched_matrices import stack_of
 
 
 class EigImplementation(enum.Enum):

@@ -6,7 +6,8 @@ broadcast.
 
 from typing import Any
 
-from .._ops import incomplete, special
+from .._ops.special import functions as special
+from .._ops.special import incomplete
 from .operands import agree, binary, one
 
 bessel_i0e = one("bessel_i0e", special.bessel_i0e, special.bessel_i0e.doc, "0.0 -> 1.0")

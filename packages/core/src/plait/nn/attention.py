@@ -13,8 +13,8 @@ from .._api.surfaces import fused
 from .._api.surfaces import value as value_of
 from .._base.errors import ArgumentError
 from .._ops import elementwise as el
-from .._ops.attention import attention_, places
 from .._ops.contraction import contracted
+from .._ops.nn.attention import attention_, places
 from .._ops.shape import (
     broadcast_to,
     convert,

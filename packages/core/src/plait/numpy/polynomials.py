@@ -13,7 +13,7 @@ from .._control import scan
 from .._core.array import Literal, from_numpy
 from .._core.interpreter import Tracer
 from .._ops import elementwise as el
-from .._ops.batched_matrices import complex_dtype, identity, real_dtype
+from .._ops.linalg.batched_matrices import complex_dtype, identity, real_dtype
 from .._ops.reduction import sum_
 from .._ops.shape import (
     broadcast_to,

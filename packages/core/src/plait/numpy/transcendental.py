@@ -13,8 +13,8 @@ from .._api.surfaces import binary, fused, unary, value
 from .._core.array import Literal
 from .._ops import elementwise as el
 from .._ops.shape import fill, materialise_at_ground
-from .._ops.special import bessel_i0e
-from .._ops.special import series as power_series
+from .._ops.special.functions import bessel_i0e
+from .._ops.special.functions import series as power_series
 from .._types.avals import COMPLEX
 from .arithmetic import _inexact, real_float
 from .masking import masked

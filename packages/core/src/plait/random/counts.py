@@ -16,7 +16,7 @@ from .._core.array import Literal, as_value
 from .._ops import elementwise as el
 from .._ops.reduction import reduce_or
 from .._ops.shape import broadcast_to, convert, moveaxis
-from .._ops.special import stirling
+from .._ops.special.functions import stirling
 from .._types.avals import FLOATING, INTEGER, Aval, broadcast_shapes, default_dtype
 from .distributions import shape_or
 from .keys import RANGES, number, split

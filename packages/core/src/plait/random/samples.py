@@ -11,8 +11,8 @@ import numpy as np
 from .._api.surfaces import fused
 from .._core.array import as_value
 from .._ops import elementwise as el
-from .._ops.sampling import random_gamma
 from .._ops.shape import broadcast_to, convert
+from .._ops.special.sampling import random_gamma
 from .._types.avals import FLOATING
 from .distributions import exponential, normal, rademacher, shape_or
 from .keys import key_data, key_impl, number, split

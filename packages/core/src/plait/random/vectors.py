@@ -12,12 +12,12 @@ from .._api.surfaces import fused
 from .._base.errors import ArgumentError, ShapeError
 from .._core.array import as_value
 from .._ops import elementwise as el
-from .._ops.batched_matrices import diagonal
 from .._ops.contraction import matmul
-from .._ops.factorisation import cholesky_, qr_
+from .._ops.linalg.batched_matrices import diagonal
+from .._ops.linalg.factorisation import cholesky_, qr_
+from .._ops.linalg.spectral import eigh_, svd_
 from .._ops.reduction import max_
 from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
-from .._ops.spectral import eigh_, svd_
 from .._ops.static_arguments import fixed
 from .._types.avals import FLOATING, broadcast_shapes
 from .distributions import exponential, normal

@@ -14,8 +14,8 @@ from .._api.surfaces import fused
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, asarray
 from .._ops import elementwise as el
-from .._ops import special as sp
 from .._ops.shape import convert
+from .._ops.special import functions as sp
 from .._ops.static_arguments import fixed
 from .._ops.taking import take
 from .._types.avals import COMPLEX, FLOATING, default_dtype

@@ -14,12 +14,12 @@ from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError
 from .._control import fori_loop
 from .._core.array import Array, Literal
 from .._ops import elementwise as el
-from .._ops import hypergeometric as hyp
-from .._ops import trigonometric_integrals
-from .._ops.bessel import bessel_j
-from .._ops.error_functions import erfcx as _erfcx
-from .._ops.error_functions import wofz as _wofz
 from .._ops.shape import convert, stack
+from .._ops.special import hypergeometric as hyp
+from .._ops.special import trigonometric_integrals
+from .._ops.special.bessel import bessel_j
+from .._ops.special.error_functions import erfcx as _erfcx
+from .._ops.special.error_functions import wofz as _wofz
 from .._ops.static_arguments import fixed
 from .._types.avals import COMPLEX, FLOATING, INTEGER, default_dtype
 

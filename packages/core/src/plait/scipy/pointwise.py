@@ -9,10 +9,10 @@ from typing import Any
 from .._api.surfaces import binary, unary
 from .._base.errors import ArgumentError, OperandTypeError
 from .._ops import elementwise as el
-from .._ops import error_functions as gs
-from .._ops import incomplete as inc
-from .._ops import integrals as ints
-from .._ops import special as sp
+from .._ops.special import error_functions as gs
+from .._ops.special import functions as sp
+from .._ops.special import incomplete as inc
+from .._ops.special import integrals as ints
 from .._ops.static_arguments import fixed
 from .._types.avals import FLOATING
 

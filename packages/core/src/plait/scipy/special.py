@@ -11,9 +11,9 @@ from typing import Any
 
 from .._api.surfaces import fused
 from .._ops import elementwise as el
-from .._ops import incomplete as inc
-from .._ops import integrals as ints
-from .._ops import special as sp
+from .._ops.special import functions as sp
+from .._ops.special import incomplete as inc
+from .._ops.special import integrals as ints
 from ..nn import exponentials
 from ..nn.exponentials import logsumexp
 from .factorials import bernoulli, beta, comb, factorial, gamma, gammasgn, multigammaln, poch

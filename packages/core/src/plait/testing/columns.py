@@ -12,7 +12,6 @@ from typing import Any
 from .._base.errors import PlaitError, PluginError
 from .._core.carrier import Carrier, expand_rules
 from .._core.primitive import Primitive, primitives
-from .._ops import families as _families  # noqa: F401  (it defines the primitives of core)
 from .._plugins.metadata import declared, load, names
 from .._plugins.rules import RuleTable, tables
 from .._xla.lower import lower_rules

@@ -3,7 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.attention import attention_, attention_cotangent, attention_tangent
+from ..._ops.nn.attention import attention_, attention_cotangent, attention_tangent
 
 __all__ = [
     "attention_",

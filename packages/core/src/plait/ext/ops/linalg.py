@@ -3,7 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.batched_matrices import (
+from ..._ops.linalg.batched_matrices import (
     adjoint,
     as_columns,
     as_rows,
@@ -19,7 +19,7 @@ from ..._ops.batched_matrices import (
     transposed,
     triangle,
 )
-from ..._ops.factorisation import (
+from ..._ops.linalg.factorisation import (
     cholesky_,
     geqp3,
     geqrf,
@@ -29,10 +29,10 @@ from ..._ops.factorisation import (
     pivots_to_permutation,
     qr_,
 )
-from ..._ops.matrix_equations import sqrtm_, sylvester
-from ..._ops.matrix_inverses import det_, lstsq_, pinv_, slogdet_
-from ..._ops.scaled_products import scaled_product
-from ..._ops.solving import (
+from ..._ops.linalg.matrix_equations import sqrtm_, sylvester
+from ..._ops.linalg.matrix_inverses import det_, lstsq_, pinv_, slogdet_
+from ..._ops.linalg.scaled_products import scaled_product
+from ..._ops.linalg.solving import (
     columns_in_order,
     general,
     inverse,
@@ -43,7 +43,7 @@ from ..._ops.solving import (
     triangular_solve_,
     tridiagonal_solve_,
 )
-from ..._ops.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
+from ..._ops.linalg.spectral import eig_, eigh_, hessenberg_, schur_, svd_, tridiagonal_
 
 __all__ = [
     "adjoint",

@@ -3,20 +3,9 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.bessel import bessel_j
-from ..._ops.error_functions import bell, dawsn, erfcx, far_right, odd_series, owens_t, wofz
-from ..._ops.hypergeometric import hyp1f1, hyp2f1
-from ..._ops.incomplete import (
-    beta_density,
-    gamma_density,
-    igamma,
-    igamma_grad_a,
-    igammac,
-    random_gamma_grad,
-    regularized_incomplete_beta,
-)
-from ..._ops.integrals import expi, expn, spence
-from ..._ops.special import (
+from ..._ops.special.bessel import bessel_j
+from ..._ops.special.error_functions import bell, dawsn, erfcx, far_right, odd_series, owens_t, wofz
+from ..._ops.special.functions import (
     bessel_i0e,
     bessel_i1e,
     far_left,
@@ -28,7 +17,19 @@ from ..._ops.special import (
     series,
     zeta,
 )
-from ..._ops.trigonometric_integrals import fresnel, quarter_turns, sici
+from ..._ops.special.hypergeometric import hyp1f1, hyp2f1
+from ..._ops.special.incomplete import (
+    beta_density,
+    gamma_density,
+    igamma,
+    igamma_grad_a,
+    igammac,
+    random_gamma_grad,
+    regularized_incomplete_beta,
+)
+from ..._ops.special.integrals import expi, expn, spence
+from ..._ops.special.sampling import random_gamma
+from ..._ops.special.trigonometric_integrals import fresnel, quarter_turns, sici
 
 __all__ = [
     "bell",
@@ -57,6 +58,7 @@ __all__ = [
     "owens_t",
     "polygamma",
     "quarter_turns",
+    "random_gamma",
     "random_gamma_grad",
     "regularized_incomplete_beta",
     "series",

@@ -10,8 +10,8 @@ import numpy as np
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._ops import elementwise as el
-from ..._ops import matrix_inverses, solving
-from ..._ops.batched_matrices import identity, nothing, real_dtype, stack_of
+from ..._ops.linalg import matrix_inverses, solving
+from ..._ops.linalg.batched_matrices import identity, nothing, real_dtype, stack_of
 from ..._ops.reduction import sum_
 from ..._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, squeeze
 from ..._ops.sizes import size_value

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ops import elementwise as el
-from ..._ops.batched_matrices import adjoint, stack_of, symmetrised, transposed
-from ..._ops.factorisation import cholesky_, geqrf, qr_
+from ..._ops.linalg.batched_matrices import adjoint, stack_of, symmetrised, transposed
+from ..._ops.linalg.factorisation import cholesky_, geqrf, qr_
+from ..._ops.linalg.spectral import eig_, eigh_, svd_
 from ..._ops.shape import slice_in_dim
-from ..._ops.spectral import eig_, eigh_, svd_
 
 
 class EigResult(NamedTuple):

@@ -13,7 +13,8 @@ from ..._base.errors import ArgumentError, OperandTypeError
 from ..._control import fori_loop
 from ..._core.array import Literal
 from ..._ops import elementwise as el
-from ..._ops.batched_matrices import (
+from ..._ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from ..._ops.linalg.batched_matrices import (
     adjoint,
     as_rows,
     complex_dtype,
@@ -23,11 +24,10 @@ from ..._ops.batched_matrices import (
     transposed,
     triangle,
 )
-from ..._ops.batched_matrices import conjugate as conjugated
-from ..._ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from ..._ops.factorisation import householder_product_
+from ..._ops.linalg.batched_matrices import conjugate as conjugated
+from ..._ops.linalg.factorisation import householder_product_
+from ..._ops.linalg.solving import order_back, rows_in_order, triangular
 from ..._ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
-from ..._ops.solving import order_back, rows_in_order, triangular
 from ..._ops.static_arguments import fixed_each
 from ..._types.avals import Aval
 from ...lax import linalg as lax_linalg

@@ -13,8 +13,8 @@ from ..._base.errors import ArgumentError, ShapeError
 from ..._control import cond, fori_loop, scan
 from ..._core.array import Literal
 from ..._ops import elementwise as el
-from ..._ops import solving
-from ..._ops.batched_matrices import (
+from ..._ops.linalg import solving
+from ..._ops.linalg.batched_matrices import (
     adjoint,
     as_columns,
     as_rows,
@@ -24,7 +24,7 @@ from ..._ops.batched_matrices import (
     real_dtype,
     times,
 )
-from ..._ops.matrix_equations import sqrtm_
+from ..._ops.linalg.matrix_equations import sqrtm_
 from ..._ops.reduction import max_, min_, sum_
 from ..._ops.shape import broadcast_in_dim, concatenate, convert, iota, slice_in_dim
 from ..._types.avals import FLOATING

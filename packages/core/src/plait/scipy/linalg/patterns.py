@@ -13,7 +13,7 @@ from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, OperandTypeError, ShapeError
 from ..._core.array import Literal, canonical, from_numpy
 from ..._ops import elementwise as el
-from ..._ops.batched_matrices import identity
+from ..._ops.linalg.batched_matrices import identity
 from ..._ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
 from ..._ops.static_arguments import fixed
 from ..._types.avals import COMPLEX, FLOATING, Aval, asked_dtype, category, default_dtype, dtype_of

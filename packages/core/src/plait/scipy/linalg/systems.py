@@ -10,10 +10,10 @@ import numpy as np
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ops import elementwise as el
-from ..._ops import solving
-from ..._ops.batched_matrices import transposed as transpose
-from ..._ops.factorisation import pivots_to_permutation
-from ..._ops.matrix_equations import sylvester
+from ..._ops.linalg import solving
+from ..._ops.linalg.batched_matrices import transposed as transpose
+from ..._ops.linalg.factorisation import pivots_to_permutation
+from ..._ops.linalg.matrix_equations import sylvester
 from ..._ops.shape import convert, expand_dims, squeeze
 from ..._ops.static_arguments import flag
 from ...numpy import linalg as numpy_linalg

@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from ..._ops import elementwise as el
-from ..._ops import incomplete as inc
-from ..._ops import special as sp
+from ..._ops.special import functions as sp
+from ..._ops.special import incomplete as inc
 from ..special import expit, logit, ndtr, xlog1py, xlogy
 from .family import continuous
 

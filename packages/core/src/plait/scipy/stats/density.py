@@ -12,11 +12,11 @@ from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError
 from ..._core.array import Literal
 from ..._ops import elementwise as el
-from ..._ops.batched_matrices import diagonal, times
-from ..._ops.factorisation import cholesky_
+from ..._ops.linalg.batched_matrices import diagonal, times
+from ..._ops.linalg.factorisation import cholesky_
+from ..._ops.linalg.solving import triangular
 from ..._ops.reduction import sum_
 from ..._ops.shape import broadcast_to, convert, expand_dims, normal_shape, reshape, transpose
-from ..._ops.solving import triangular
 from ..._ops.taking import take
 from ..._types.avals import COMPLEX, FLOATING
 from ...nn.exponentials import logsumexp

@@ -8,10 +8,10 @@ import math
 from typing import Any
 
 from ..._ops import elementwise as el
-from ..._ops import incomplete as inc
-from ..._ops import special as sp
 from ..._ops.reduction import reduce_sum
 from ..._ops.shape import broadcast_to, expand_dims, iota_
+from ..._ops.special import functions as sp
+from ..._ops.special import incomplete as inc
 from ..special import xlog1py, xlogy
 from .family import all_positive, discrete
 

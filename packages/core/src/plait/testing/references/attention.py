@@ -87,8 +87,8 @@ def _samples(tangents: bool, cotangent: bool) -> Any:
 
 
 REFERENCES = {
-    "core.attention": Reference(_value, _samples(False, False), 16, whole=True),
-    "core.attention_tangent": Reference(_tangent, _samples(True, False), 64, whole=True),
-    "core.attention_cotangent": Reference(_cotangent, _samples(False, True), 64, whole=True),
+    "nn.attention": Reference(_value, _samples(False, False), 16, whole=True),
+    "nn.attention_tangent": Reference(_tangent, _samples(True, False), 64, whole=True),
+    "nn.attention_cotangent": Reference(_cotangent, _samples(False, True), 64, whole=True),
 }
 """The Reference of each primitive of the family."""

@@ -28,5 +28,5 @@ def _samples(prim: Any) -> Iterator[Sample]:
     yield Sample((np.array(_X),), {"order": 30})
 
 
-REFERENCES = {"core.bessel_j": Reference(_orders, _samples, 60, least=0.05)}
+REFERENCES = {"special.bessel_j": Reference(_orders, _samples, 60, least=0.05)}
 """The Reference of each primitive of the family."""

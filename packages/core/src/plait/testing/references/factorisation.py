@@ -195,14 +195,14 @@ def _turned(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {
-    "core.cholesky": Reference(each(_cholesky), _definite, 16, whole=True),
-    "core.lu": Reference(each(_lu), _rectangles({}), 32, whole=True),
-    "core.pivots_to_permutation": Reference(each(_permutation, (1,)), _exchanges),
-    "core.geqrf": Reference(each(_geqrf), _rectangles({}), 32, whole=True),
-    "core.geqp3": Reference(each(_geqp3), _rectangles({}), 32, whole=True),
-    "core.householder_product": Reference(each(_product, (2, 1)), _reflected, 16, whole=True),
-    "core.ormqr": Reference(each(_ormqr, (2, 1, 2)), _turned, 32, whole=True),
-    "core.qr": Reference(
+    "linalg.cholesky": Reference(each(_cholesky), _definite, 16, whole=True),
+    "linalg.lu": Reference(each(_lu), _rectangles({}), 32, whole=True),
+    "linalg.pivots_to_permutation": Reference(each(_permutation, (1,)), _exchanges),
+    "linalg.geqrf": Reference(each(_geqrf), _rectangles({}), 32, whole=True),
+    "linalg.geqp3": Reference(each(_geqp3), _rectangles({}), 32, whole=True),
+    "linalg.householder_product": Reference(each(_product, (2, 1)), _reflected, 16, whole=True),
+    "linalg.ormqr": Reference(each(_ormqr, (2, 1, 2)), _turned, 32, whole=True),
+    "linalg.qr": Reference(
         each(_qr),
         _rectangles({"full_matrices": False, "pivoting": False},
                     {"full_matrices": True, "pivoting": True}),

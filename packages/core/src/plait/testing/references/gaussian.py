@@ -29,10 +29,10 @@ def _complex(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {
-    "core.erfcx": Reference(rounded(of_scipy("erfcx")), columns(_X), 40),
-    "core.dawsn": Reference(rounded(of_scipy("dawsn")), columns(_X), 16),
-    "core.wofz": Reference(rounded(of_scipy("wofz")), _complex, 200, whole=True, zeros=False),
-    "core.owens_t": Reference(
+    "special.erfcx": Reference(rounded(of_scipy("erfcx")), columns(_X), 40),
+    "special.dawsn": Reference(rounded(of_scipy("dawsn")), columns(_X), 16),
+    "special.wofz": Reference(rounded(of_scipy("wofz")), _complex, 200, whole=True, zeros=False),
+    "special.owens_t": Reference(
         rounded(of_scipy("owens_t")),
         columns([0.0, 0.3, -2.0, 5.0, 1.0, 0.0, 3.0, np.inf, np.nan],
                 [0.4, -0.9, 3.0, 0.1, 1.0, np.inf, -np.inf, 1.0, 1.0]), 100),

@@ -21,7 +21,11 @@ _TWO = [[0.3, 1.0, 2.5, -2.0, 0.5, 0.7, 1.0, 0.5, 1.0, np.nan],
 
 
 REFERENCES = {
-    "core.hyp1f1": Reference(rounded(of_scipy("hyp1f1")), columns(*_ONE, dtypes=["float64"]), 200),
-    "core.hyp2f1": Reference(rounded(of_scipy("hyp2f1")), columns(*_TWO, dtypes=["float64"]), 200),
+    "special.hyp1f1": Reference(
+        rounded(of_scipy("hyp1f1")), columns(*_ONE, dtypes=["float64"]), 200
+    ),
+    "special.hyp2f1": Reference(
+        rounded(of_scipy("hyp2f1")), columns(*_TWO, dtypes=["float64"]), 200
+    ),
 }
 """The Reference of each primitive of the family."""

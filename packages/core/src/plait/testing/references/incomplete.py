@@ -46,13 +46,13 @@ _EDGES = [2, 1, np.nan], [0, np.inf, 1]
 _IN_SINGLE = columns(_SHAPES[:8], _AT[:8], dtypes=["float32"])
 
 REFERENCES = {
-    "core.igamma": Reference(
+    "special.igamma": Reference(
         rounded(of_scipy("gammainc")), columns(_SHAPES + _EDGES[0], _AT + _EDGES[1]), 130),
-    "core.igammac": Reference(
+    "special.igammac": Reference(
         rounded(of_scipy("gammaincc")), columns(_SHAPES + _EDGES[0], _AT + _EDGES[1]), 160),
-    "core.igamma_grad_a": Reference(rounded(_slope(False)), _IN_SINGLE, 250),
-    "core.random_gamma_grad": Reference(rounded(_slope(True)), _IN_SINGLE, 250),
-    "core.regularized_incomplete_beta": Reference(
+    "special.igamma_grad_a": Reference(rounded(_slope(False)), _IN_SINGLE, 250),
+    "special.random_gamma_grad": Reference(rounded(_slope(True)), _IN_SINGLE, 250),
+    "special.regularized_incomplete_beta": Reference(
         rounded(lambda a, b, x: of_scipy("betainc")(a, b, x)),
         columns([0.5, 0.5, 2, 2, 20, 100, 0.01, 5, 9, 1, 1], [0.5, 0.5, 3, 3, 30, 50, 10, 100, 9, 2,
                 1], [0.1, 0.9, 0.3, 0.8, 0.4, 0.7, 0.1, 0.05, 0.5, 0, 1]), 60),

@@ -19,11 +19,11 @@ def _expn(n: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 REFERENCES = {
-    "core.expn": Reference(
+    "special.expn": Reference(
         rounded(_expn),
         columns(np.repeat([0, 1, 2, 5, 20], 5), np.tile([1e-3, 0.3, 1, 1.01, 20], 5)), 40),
-    "core.expi": Reference(rounded(of_scipy("expi")), columns(_X), 60),
-    "core.spence": Reference(
+    "special.expi": Reference(rounded(of_scipy("expi")), columns(_X), 60),
+    "special.spence": Reference(
         rounded(of_scipy("spence")),
         columns([1e-3, 0.01, 0.3, 0.5, 0.9, 1.2, 1.9, 2, 2.1, 10, 200, 1, 0, -1, np.nan]), 10,
         least=1e-3),

@@ -36,16 +36,16 @@ def _rectangles(prim: Any) -> Iterator[Sample]:
         x = matrices(dtype, (2, 4, 3))
         x[1, :, 2] = x[1, :, 1]  # the rank is two
         tol = np.full(2, 1e-3, np.real(x).dtype)
-        right = [matrices(dtype, (2, 4, 2), 1)] if prim.name == "core.lstsq" else []
+        right = [matrices(dtype, (2, 4, 2), 1)] if prim.name == "linalg.lstsq" else []
         yield Sample((x, *right, tol))
 
 
 REFERENCES = {
-    "core.det": Reference(each(np.linalg.det), _squares, 64, least=1.0),
-    "core.slogdet": Reference(each(_slogdet), _squares, 64, least=1.0, zeros=False),
-    "core.pinv": Reference(
+    "linalg.det": Reference(each(np.linalg.det), _squares, 64, least=1.0),
+    "linalg.slogdet": Reference(each(_slogdet), _squares, 64, least=1.0, zeros=False),
+    "linalg.pinv": Reference(
         each(lambda x, rtol: np.linalg.pinv(x, float(rtol)), (2, 0)), _rectangles, 64, whole=True
     ),
-    "core.lstsq": Reference(each(_lstsq, (2, 2, 0)), _rectangles, 64, whole=True),
+    "linalg.lstsq": Reference(each(_lstsq, (2, 2, 0)), _rectangles, 64, whole=True),
 }
 """The Reference of each primitive of the family."""

@@ -39,7 +39,7 @@ def _definite(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {
-    "core.sylvester": Reference(each(_sylvester, (2, 2, 2)), _equations, 64, whole=True),
-    "core.sqrtm": Reference(each(_sqrtm), _definite, 64, whole=True),
+    "linalg.sylvester": Reference(each(_sylvester, (2, 2, 2)), _equations, 64, whole=True),
+    "linalg.sqrtm": Reference(each(_sqrtm), _definite, 64, whole=True),
 }
 """The Reference of each primitive of the family."""

@@ -78,5 +78,5 @@ def _shapes(prim: Any) -> Iterator[Sample]:
         yield Sample((k1, k2, a.astype(name)), {"log": log})
 
 
-REFERENCES = {"core.random_gamma": Reference(_gamma, _shapes, 64)}
+REFERENCES = {"special.random_gamma": Reference(_gamma, _shapes, 64)}
 """The Reference of each primitive of the family."""

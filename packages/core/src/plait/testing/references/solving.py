@@ -84,8 +84,8 @@ def _factored(prim: Any) -> Iterator[Sample]:
 
 
 REFERENCES = {
-    "core.triangular_solve": Reference(each(_triangular, (2, 2)), _triangles, 64, whole=True),
-    "core.tridiagonal_solve": Reference(each(_tridiagonal, (1, 1, 1, 2)), _bands, 32, whole=True),
-    "core.solve": Reference(_by_factors, _factored, 128, whole=True),
+    "linalg.triangular_solve": Reference(each(_triangular, (2, 2)), _triangles, 64, whole=True),
+    "linalg.tridiagonal_solve": Reference(each(_tridiagonal, (1, 1, 1, 2)), _bands, 32, whole=True),
+    "linalg.solve": Reference(_by_factors, _factored, 128, whole=True),
 }
 """The Reference of each primitive of the family."""

@@ -55,21 +55,21 @@ def _lbeta(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 _NEAR = [1e-3, 0.3, 1.0, 5.0, 7.9, 8.5, 100.0, -0.5, -3.0, -20.0, np.inf, np.nan, 0.0]
 
 REFERENCES = {
-    "core.zeta": Reference(
+    "special.zeta": Reference(
         rounded(of_scipy("zeta")),
         columns([1.5, 2, 3, 10, 30, 2, 1, 2], [1, 0.1, 5, 1e-3, 2, 0.75, 2, np.nan]), 8),
-    "core.polygamma": Reference(
+    "special.polygamma": Reference(
         rounded(_polygamma), columns([0, 1, 2, 5, 3, 1], [1.7, 1.5, 0.1, 10, 1e-3, 40]), 40),
-    "core.lbeta": Reference(
+    "special.lbeta": Reference(
         rounded(_lbeta),
         columns([0.1, 1, 5, 9, 0.5, 100, 1e-3, 7.9], [0.2, 3, 20, 9, 200, 300, 1e3, 8.1]), 40),
-    "core.bessel_i0e": Reference(rounded(of_scipy("i0e")), columns(_NEAR), 8),
-    "core.bessel_i1e": Reference(rounded(of_scipy("i1e")), columns(_NEAR), 12),
-    "core.log_ndtr": Reference(
+    "special.bessel_i0e": Reference(rounded(of_scipy("i0e")), columns(_NEAR), 8),
+    "special.bessel_i1e": Reference(rounded(of_scipy("i1e")), columns(_NEAR), 12),
+    "special.log_ndtr": Reference(
         rounded(of_scipy("log_ndtr")),
         columns([-1000, -50, -21, -19.9, -10.1, -9.9, -5, -1, 0, 1, 3, -np.inf, np.inf, np.nan]),
         24),
-    "core.ndtri": Reference(
+    "special.ndtri": Reference(
         rounded(of_scipy("ndtri")),
         columns([1e-4, 0.01, 0.09, 0.11, 0.4, 0.6, 0.95, 0.99, 0, 1, -1, 2, np.nan]), 24),
 }  # fmt: skip

@@ -127,7 +127,7 @@ def _of(make: Any, *all_params: dict, shape: tuple = (2, 3, 3)) -> Any:
     return samples
 
 
-_SAFE = ("core.eigh", "core.svd", "core.eig")
+_SAFE = ("linalg.eigh", "linalg.svd", "linalg.eig")
 _BOTH = {"lower": True, "vectors": True}, {"lower": False, "vectors": False}
 _PARTS = {"full_matrices": False, "compute_uv": True}, {"full_matrices": True, "compute_uv": True}
 _ALONE = {"full_matrices": False, "compute_uv": False}
@@ -148,20 +148,20 @@ def _kept(f: Any) -> Any:
 
 
 REFERENCES = {
-    "core.eigh": Reference(
+    "linalg.eigh": Reference(
         each(_kept(_eigh)), _of(positive, *_BOTH), 64, whole=True, view=_in_phase
     ),
-    "core.svd": Reference(
+    "linalg.svd": Reference(
         each(_kept(_svd)),
         _of(matrices, *_PARTS, _ALONE, shape=(2, 4, 3)),
         64,
         whole=True,
         view=_svd_view,
     ),
-    "core.eig": Reference(
+    "linalg.eig": Reference(
         each(_kept(_eig)), _of(matrices, *_SIDES), 256, whole=True, zeros=False, view=_eig_view
     ),
-    "core.schur": Reference(
+    "linalg.schur": Reference(
         each(_schur),
         _of(matrices, {"vectors": True}, {"vectors": False}),
         128,
@@ -169,10 +169,10 @@ REFERENCES = {
         least=1.0,
         view=_schur_view,
     ),
-    "core.hessenberg": Reference(
+    "linalg.hessenberg": Reference(
         each(_hessenberg), _of(matrices, {}, shape=(2, 4, 4)), 64, whole=True
     ),
-    "core.tridiagonal": Reference(
+    "linalg.tridiagonal": Reference(
         each(_tridiagonal),
         _of(positive, {"lower": True}, {"lower": False}, shape=(2, 4, 4)),
         64,

@@ -30,7 +30,7 @@ def _pair(name: str, even: bool = False) -> Callable:
 
 
 REFERENCES = {
-    "core.fresnel": Reference(_pair("fresnel"), columns(_X), 40),
-    "core.sici": Reference(_pair("sici", even=True), columns(_X), 40, least=0.1),
+    "special.fresnel": Reference(_pair("fresnel"), columns(_X), 40),
+    "special.sici": Reference(_pair("sici", even=True), columns(_X), 40, least=0.1),
 }
 """The Reference of each primitive of the family."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.lower import OPERATION
+from plait.ext.ops.linalg import cholesky_, triangular_solve_
 
 from ...reader.module import Function
 from ..library import tf
@@ -42,10 +43,12 @@ _PLAIN = frozenset(
     [f"core.{n}" for n in (
         "stop", "relu", "integer_pow", "conj", "argsort", "sort", "top_k", "argmax", "argmin",
         "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "select_and_scatter_add",
-        "reduce_precision", "pow", "threefry2x32", "cbrt", "atan2", "cholesky", "triangular_solve",
+        "reduce_precision", "pow", "threefry2x32", "cbrt", "atan2",
         "gather", "broadcast_in_dim", "div", "rem",
     )]
-) | frozenset(_KNOWN)  # fmt: skip
+) | frozenset(_KNOWN) | frozenset([
+    name for p in (cholesky_, triangular_solve_) for name in (p.name, *p.formerly)
+])  # fmt: skip
 """Operations whose derivative TensorFlow finds by differentiating their expansion."""
 
 

@@ -9,12 +9,16 @@ side, and the derivative of a root solves it.
 
 from typing import Any
 
-from .._base.errors import OperandTypeError
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import primitive
-from .._core.staging import staged
-from .._types.avals import INT32, Aval
+from ..._base.errors import OperandTypeError
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import primitive
+from ..._core.staging import staged
+from ..._types.avals import INT32, Aval
+from ..control_flow import scan
+from ..elementwise import add, and_, eq, gt, select, sqrt, sub
+from ..reduction import reduce_sum
+from ..shape import broadcast_in_dim, convert, iota, moveaxis
 from .batched_matrices import (
     adjoint,
     complex_dtype,
@@ -25,17 +29,13 @@ from .batched_matrices import (
     stack_of,
     times,
 )
-from .control_flow import scan
-from .elementwise import add, and_, eq, gt, select, sqrt, sub
-from .reduction import reduce_sum
-from .shape import broadcast_in_dim, convert, iota, moveaxis
 from .solving import triangular
 from .spectral import schur_
 
 # ---- Sylvester's equation ------------------------------------------------------------------
 
 
-@primitive("core.sylvester")
+@primitive("linalg.sylvester", formerly=("core.sylvester",))
 def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
     """Return x with a @ x + x @ b = c; it is unique if a and -b share no eigenvalue."""
     lead, n, _ = stack_of("sylvester", a, square=True)
@@ -115,7 +115,7 @@ def _with_column(x: Any, y: Any, j: Any) -> Any:
 # ---- square roots --------------------------------------------------------------------------
 
 
-@primitive("core.sqrtm")
+@primitive("linalg.sqrtm", formerly=("core.sqrtm",))
 def sqrtm_(x: Aval) -> Aval:
     """Return the principal square root of a matrix; complex."""
     stack_of("sqrtm", x, square=True)

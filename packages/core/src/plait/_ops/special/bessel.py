@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError
-from .._core.array import asarray
-from .._core.carrier import expand_rules
-from .._core.primitive import Primitive
-from .._core.staging import staged
-from .._plugins.traits import Elementwise
-from .._types.avals import Aval
-from .control_flow import scan
-from .elementwise import FLOAT, abs_, agreed, cos, eq, floating, gt, lt, neg, select, sin, sqrt
-from .shape import convert
-from .special import const, series
+from ..._base.errors import ArgumentError
+from ..._core.array import asarray
+from ..._core.carrier import expand_rules
+from ..._core.primitive import Primitive
+from ..._core.staging import staged
+from ..._plugins.traits import Elementwise
+from ..._types.avals import Aval
+from ..control_flow import scan
+from ..elementwise import FLOAT, abs_, agreed, cos, eq, floating, gt, lt, neg, select, sin, sqrt
+from ..shape import convert
+from .functions import const, series
 
 
 def _bessel_j(x: Aval, *, order: int) -> list[Aval]:
@@ -31,7 +31,14 @@ def _bessel_j(x: Aval, *, order: int) -> list[Aval]:
     return [agreed("bessel_j", FLOAT, x)] * (order + 1)
 
 
-bessel_j = Primitive("core.bessel_j", _bessel_j, (Elementwise,), many=True, prepare=floating)
+bessel_j = Primitive(
+    "special.bessel_j",
+    _bessel_j,
+    (Elementwise,),
+    many=True,
+    prepare=floating,
+    formerly=("core.bessel_j",),
+)
 
 
 @expand_rules.rule(bessel_j)

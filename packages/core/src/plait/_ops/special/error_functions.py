@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import Primitive
-from .._plugins.traits import Decreasing, Elementwise, ZeroPreserving
-from .._types.avals import Aval
-from .batched_matrices import real_dtype
-from .elementwise import (
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import Primitive
+from ..._plugins.traits import Decreasing, Elementwise, ZeroPreserving
+from ..._types.avals import Aval
+from ..elementwise import (
     IMAGINARY,
     abs_,
     add,
@@ -41,7 +40,7 @@ from .elementwise import (
     sign,
     sin,
 )
-from .special import chebyshev, define, said, series
+from .functions import chebyshev, define, said, series
 
 _ROOT = math.sqrt(math.pi)
 
@@ -70,7 +69,7 @@ def _head(x: Any) -> Any:
 
 def far_right(dtype: Any) -> float:
     """Return the size from which the series in 1 / x ** 2 are exact."""
-    return 10.0 if real_dtype(dtype) == np.float64 else 6.0
+    return 10.0 if np.finfo(dtype).bits == 64 else 6.0
 
 
 def odd_series(t: Any, step: float) -> Any:
@@ -159,7 +158,7 @@ def _wofz(z: Aval) -> Aval:
     return agreed("wofz", IMAGINARY, z)
 
 
-wofz = Primitive("core.wofz", _wofz, (Elementwise,), prepare=floating)
+wofz = Primitive("special.wofz", _wofz, (Elementwise,), prepare=floating, formerly=("core.wofz",))
 
 # Coefficients of the expansion of w in (L + i z) / (L - i z), L = sqrt(N / sqrt 2):
 # J. A. C. Weideman, SIAM J. Numer. Anal. 31 (1994).

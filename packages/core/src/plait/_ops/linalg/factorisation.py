@@ -6,27 +6,27 @@ cleared.  A matrix that cannot be factorised gives nan, without effect on the ot
 
 from typing import Any
 
-from .._base.errors import OperandTypeError, ShapeError
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import primitive
-from .._core.staging import staged
-from .._plugins.traits import Discrete
-from .._types.avals import COMPLEX, INT32, Aval
-from .._types.dims import is_symbolic
-from .._xla.lower import lower_rules
-from .._xla.mlir import boolean
+from ..._base.errors import OperandTypeError, ShapeError
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import primitive
+from ..._core.staging import staged
+from ..._plugins.traits import Discrete
+from ..._types.avals import COMPLEX, INT32, Aval
+from ..._types.dims import is_symbolic
+from ..._xla.lower import lower_rules
+from ..._xla.mlir import boolean
+from ..control_flow import scan
+from ..elementwise import eq, select
+from ..reduction import reduce_sum
+from ..shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
 from .batched_matrices import beside, fewer, identity, nothing, stack_of, triangle
-from .control_flow import scan
-from .elementwise import eq, select
-from .linalg_kernels import infos, kernel, lapack, platform, solver, told, tpu_kernel
-from .reduction import reduce_sum
-from .shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
+from .kernels import infos, kernel, lapack, platform, solver, told, tpu_kernel
 
 # ---- Cholesky ------------------------------------------------------------------------------
 
 
-@primitive("core.cholesky")
+@primitive("linalg.cholesky", formerly=("core.cholesky",))
 def cholesky_(x: Aval) -> Aval:
     """Return the lower triangular L with L @ L^H = x.
 
@@ -58,7 +58,7 @@ def _(e, xs, ins, outs):
 # ---- LU ------------------------------------------------------------------------------------
 
 
-@primitive("core.lu", many=True)
+@primitive("linalg.lu", formerly=("core.lu",), many=True)
 def lu_(x: Aval) -> list:
     """Return (L and U in one matrix, pivots).
 
@@ -85,7 +85,9 @@ def _(e, xs, ins, outs):
     return [*told(e, code, types[2], "GE", [x], [aval]), at]
 
 
-@primitive("core.pivots_to_permutation", traits=(Discrete,))
+@primitive(
+    "linalg.pivots_to_permutation", formerly=("core.pivots_to_permutation",), traits=(Discrete,)
+)
 def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
     """Return the order of `size` rows after exchanging row i with row pivots[i], one by one."""
     if pivots.dtype != INT32 or not pivots.ndim:
@@ -136,7 +138,7 @@ def _exchanged(order: Any, i: Any, j: Any) -> list:
 # ---- QR ------------------------------------------------------------------------------------
 
 
-@primitive("core.geqrf", many=True)
+@primitive("linalg.geqrf", formerly=("core.geqrf",), many=True)
 def geqrf(x: Aval) -> list:
     """Return (R above reflectors, their coefficients); the product of the reflectors is Q."""
     lead, m, n = stack_of("geqrf", x)
@@ -155,7 +157,7 @@ def _(e, xs, ins, outs):
     return kernel(e, name, xs, ins, outs, aval.ndim - 2, {0: 0})
 
 
-@primitive("core.geqp3", many=True)
+@primitive("linalg.geqp3", formerly=("core.geqp3",), many=True)
 def geqp3(x: Aval) -> list:
     """Return (R above reflectors, order of the columns, coefficients of the reflectors).
 
@@ -184,7 +186,7 @@ def _(e, xs, ins, outs):
     return [x, at, coefficients]
 
 
-@primitive("core.householder_product")
+@primitive("linalg.householder_product", formerly=("core.householder_product",))
 def householder_product_(x: Aval, taus: Aval) -> Aval:
     """Return the first columns of the product of reflectors I - tau v v^H.
 
@@ -226,7 +228,7 @@ def _(e, xs, ins, outs):
     return kernel(e, name, xs, ins, outs, aval.ndim - 2, {0: 0})[0]
 
 
-@primitive("core.ormqr")
+@primitive("linalg.ormqr", formerly=("core.ormqr",))
 def ormqr_(x: Aval, taus: Aval, c: Aval, *, left: bool, adjoint: bool) -> Aval:
     """Return Q @ c, or c @ Q unless `left`.
 
@@ -249,7 +251,7 @@ def _(e, xs, ins, outs, left, adjoint):
     return kernel(e, name, xs, ins, outs, c.ndim - 2, {2: 0}, **config)[0]
 
 
-@primitive("core.qr", many=True)
+@primitive("linalg.qr", formerly=("core.qr",), many=True)
 def qr_(x: Aval, *, full_matrices: bool, pivoting: bool) -> list:
     """Return (Q, R) with Q @ R = x, Q^H @ Q = I and R upper triangular.
 

@@ -11,40 +11,12 @@ else in row-major order.  A kernel called with another layout returns garbage wi
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._base.errors import PlaitError
-from .._types.avals import BOOL, COMPLEX, INT32, Aval
-from .._types.dims import is_symbolic
-from .._xla.lower import Emitter
-from .._xla.mlir import array_of, attr, boolean, indices, string
-
-LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-"""The letter of a dtype in LAPACK's names."""
-
-_REAL = "orgqr sytrd syevd"
-_COMPLEX = "ungqr hetrd heevd"
-_EVERY = "potrf getrf geqrf gesdd geev gees gehrd trsm gtsv"
-_LAPACK = (
-    f"lapack_{letter}{routine}_ffi"
-    for letter in LETTERS.values()
-    for routine in (*_EVERY.split(), *(_REAL if letter in "sd" else _COMPLEX).split())
-)
-_SOLVERS = {"cuda": "cusolver", "rocm": "hipsolver"}
-_SOLVER = "potrf getrf geqrf orgqr syevd gesvdj sytrd"
-_TPU = "Eigh LuDecomposition ProductOfElementaryHouseholderReflectors Qr"
-STABLE = frozenset(
-    [
-        *_LAPACK,
-        *(
-            f"{library}_{routine}_ffi"
-            for library in _SOLVERS.values()
-            for routine in _SOLVER.split()
-        ),
-        "cusparse_gtsv2_ffi",
-        *_TPU.split(),
-    ]
-)
-"""Kernels that the makers of the libraries promise to keep, under the same name and with the same
-arguments."""
+from ..._base.errors import PlaitError
+from ..._types.avals import BOOL, COMPLEX, INT32, Aval
+from ..._types.dims import is_symbolic
+from ..._xla.library_kernels import LETTERS, SOLVERS
+from ..._xla.lower import Emitter
+from ..._xla.mlir import array_of, attr, boolean, indices, string
 
 
 def platform(e: Emitter, what: str, *others: str) -> str:
@@ -66,7 +38,7 @@ def on_cpu(e: Emitter, what: str) -> None:
 
 def solver(here: str, routine: str) -> str:
     """Return the name of a kernel of the library of "cuda" or "rocm"."""
-    return f"{_SOLVERS[here]}_{routine}_ffi"
+    return f"{SOLVERS[here]}_{routine}_ffi"
 
 
 def _no_library(what: str, names: Sequence[str]) -> PlaitError:

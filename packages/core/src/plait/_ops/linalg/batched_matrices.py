@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import AxisError, OperandTypeError, ShapeError
-from .._core.array import Literal
-from .._types.avals import COMPLEX, INT32, Aval
-from .._types.dims import is_symbolic, min_dim
-from .contraction import matmul
-from .elementwise import add, conj, eq, ge, le, mul, real, select
-from .linalg_kernels import LETTERS
-from .reduction import reduce_sum
-from .shape import broadcast_in_dim, broadcast_to, expand_dims, iota, reshape, slice_in_dim
-from .shape import transpose_ as transposition
+from ..._base.errors import AxisError, OperandTypeError, ShapeError
+from ..._core.array import Literal
+from ..._types.avals import COMPLEX, INT32, Aval
+from ..._types.dims import is_symbolic, min_dim
+from ..._xla.library_kernels import LETTERS
+from ..contraction import matmul
+from ..elementwise import add, conj, eq, ge, le, mul, real, select
+from ..reduction import reduce_sum
+from ..shape import broadcast_in_dim, broadcast_to, expand_dims, iota, reshape, slice_in_dim
+from ..shape import transpose_ as transposition
 
 HIGHEST = "highest"
 """Precision of products within factorisations, where errors grow."""

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ShapeError
-from .._core.carrier import expand_rules
-from .._core.primitive import primitive
-from .._types.avals import Aval
-from . import elementwise as el
-from .contraction import contracted
-from .control_flow import expect
-from .elementwise import FLOAT, agreed
-from .reduction import max_, reduce_sum, sum_
-from .shape import broadcast_to, convert, expand_dims, iota, reshape, transpose
+from ..._base.errors import ShapeError
+from ..._core.carrier import expand_rules
+from ..._core.primitive import primitive
+from ..._types.avals import Aval
+from .. import elementwise as el
+from ..contraction import contracted
+from ..control_flow import expect
+from ..elementwise import FLOAT, agreed
+from ..reduction import max_, reduce_sum, sum_
+from ..shape import broadcast_to, convert, expand_dims, iota, reshape, transpose
 
 __all__ = ["attention_", "attention_cotangent", "attention_tangent", "places"]
 
 
-@primitive("core.attention")
+@primitive("nn.attention", formerly=("core.attention",))
 def attention_(
     q: Aval,
     k: Aval,
@@ -46,7 +46,7 @@ def attention_(
     return _fitting(q, k, v)
 
 
-@primitive("core.attention_tangent")
+@primitive("nn.attention_tangent", formerly=("core.attention_tangent",))
 def attention_tangent(
     q: Aval,
     k: Aval,
@@ -64,7 +64,7 @@ def attention_tangent(
     return _fitting(q, k, v)
 
 
-@primitive("core.attention_cotangent", many=True)
+@primitive("nn.attention_cotangent", formerly=("core.attention_cotangent",), many=True)
 def attention_cotangent(
     q: Aval,
     k: Aval,

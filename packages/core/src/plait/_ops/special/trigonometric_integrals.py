@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .elementwise import (
+from ..elementwise import (
     abs_,
     cos,
     eq,
@@ -25,7 +25,7 @@ from .elementwise import (
     select,
     sin,
 )
-from .special import chebyshev, define, said
+from .functions import chebyshev, define, said
 
 # ---- Fresnel's integrals ---------------------------------------------------------------------
 

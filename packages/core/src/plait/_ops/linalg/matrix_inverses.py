@@ -7,11 +7,14 @@ matrices, for pseudo-inverses also where singular values coincide.
 
 from typing import Any
 
-from .._base.errors import OperandTypeError
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import primitive
-from .._types.avals import INT32, Aval
+from ..._base.errors import OperandTypeError
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import primitive
+from ..._types.avals import INT32, Aval
+from ..elementwise import abs_, div, eq, gt, log, mul, ne, rem, select, sign, sub
+from ..reduction import reduce_max, reduce_prod, reduce_sum
+from ..shape import broadcast_in_dim, convert, iota
 from .batched_matrices import (
     adjoint,
     as_columns,
@@ -24,17 +27,14 @@ from .batched_matrices import (
     stack_of,
     times,
 )
-from .elementwise import abs_, div, eq, gt, log, mul, ne, rem, select, sign, sub
 from .factorisation import lu_
-from .reduction import reduce_max, reduce_prod, reduce_sum
 from .scaled_products import scaled_product
-from .shape import broadcast_in_dim, convert, iota
 from .spectral import svd_
 
 # ---- determinants --------------------------------------------------------------------------
 
 
-@primitive("core.det")
+@primitive("linalg.det", formerly=("core.det",))
 def det_(x: Aval) -> Aval:
     """Return the determinant; 1 for a matrix without elements."""
     lead, _, _ = stack_of("det", x, square=True)
@@ -59,7 +59,7 @@ def _(x):
     return mul.bind(scaled_product(diagonal(lu)), parity(pivots, out.dtype))
 
 
-@primitive("core.slogdet", many=True)
+@primitive("linalg.slogdet", formerly=("core.slogdet",), many=True)
 def slogdet_(x: Aval) -> list:
     """Return (sign or phase of the determinant, log of its size); (0, -inf) if it is zero."""
     lead, _, _ = stack_of("slogdet", x, square=True)
@@ -113,7 +113,7 @@ def from_parts(u: Any, inverse: Any, vh: Any) -> Any:
     return times(mul.bind(v, as_rows(convert(inverse, v.aval.dtype), v.aval)), adjoint(u))
 
 
-@primitive("core.pinv")
+@primitive("linalg.pinv", formerly=("core.pinv",))
 def pinv_(x: Aval, rtol: Aval) -> Aval:
     """Return the pseudo-inverse; singular values up to `rtol` times the greatest count as zero."""
     lead, m, n = stack_of("pinv", x)
@@ -129,7 +129,7 @@ def _(x, rtol):
     return from_parts(u, inverse_values(s, rtol)[0], vh)
 
 
-@primitive("core.lstsq", many=True)
+@primitive("linalg.lstsq", formerly=("core.lstsq",), many=True)
 def lstsq_(a: Aval, b: Aval, rtol: Aval) -> list:
     """Return (the least x that minimises |a @ x - b|, rank of a, its singular values).
 

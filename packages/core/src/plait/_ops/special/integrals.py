@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .elementwise import (
+from ..elementwise import (
     abs_,
     and_,
     digamma,
@@ -27,7 +27,7 @@ from .elementwise import (
     neg,
     select,
 )
-from .special import const, define, epsilon, said, series, until_settled
+from .functions import const, define, epsilon, said, series, until_settled
 
 expn = define("expn", 2, "The exponential integral E_n(x) for whole n >= 0 and x >= 0.")
 

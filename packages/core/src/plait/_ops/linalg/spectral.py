@@ -6,21 +6,21 @@ from nan.  Eigenvalues of symmetric matrices ascend, singular values descend.
 
 from typing import Any
 
-from .._base.errors import ShapeError
-from .._core.array import Literal
-from .._core.primitive import primitive
-from .._core.staging import staged
-from .._types.avals import COMPLEX, Aval
-from .._xla.lower import Emitter, lower_rules
+from ..._base.errors import ShapeError
+from ..._core.array import Literal
+from ..._core.primitive import primitive
+from ..._core.staging import staged
+from ..._types.avals import COMPLEX, Aval
+from ..._xla.lower import Emitter, lower_rules
+from ..elementwise import complex_
+from ..shape import slice_in_dim
 from .batched_matrices import adjoint, complex_dtype, fewer, identity, nothing, real_dtype, stack_of
-from .elementwise import complex_
-from .linalg_kernels import infos, kernel, lapack, on_cpu, platform, solver, told, tpu_kernel
-from .shape import slice_in_dim
+from .kernels import infos, kernel, lapack, on_cpu, platform, solver, told, tpu_kernel
 
 # ---- symmetric -----------------------------------------------------------------------------
 
 
-@primitive("core.eigh", many=True)
+@primitive("linalg.eigh", formerly=("core.eigh",), many=True)
 def eigh_(x: Aval, *, lower: bool, vectors: bool) -> list:
     """Return (eigenvalues, eigenvectors in columns) of a symmetric or Hermitian matrix.
 
@@ -55,7 +55,7 @@ def _(e, xs, ins, outs, lower, vectors):
 # ---- singular values -----------------------------------------------------------------------
 
 
-@primitive("core.svd", many=True)
+@primitive("linalg.svd", formerly=("core.svd",), many=True)
 def svd_(x: Aval, *, full_matrices: bool, compute_uv: bool) -> list:
     """Return (singular values, U, V^H), with x = U @ diag(singular values) @ V^H.
 
@@ -118,7 +118,7 @@ def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -
 # ---- general -------------------------------------------------------------------------------
 
 
-@primitive("core.eig", many=True)
+@primitive("linalg.eig", formerly=("core.eig",), many=True)
 def eig_(x: Aval, *, left: bool, right: bool) -> list:
     """Return eigenvalues, and left or right eigenvectors in columns, of any square matrix.
 
@@ -153,7 +153,7 @@ def _(e, xs, ins, outs, left, right):
     return told(e, code, info, "EQ", [*w, *([vl] * left), *([vr] * right)], outs)
 
 
-@primitive("core.schur", many=True)
+@primitive("linalg.schur", formerly=("core.schur",), many=True)
 def schur_(x: Aval, *, vectors: bool) -> list:
     """Return (T, Z) with x = Z @ T @ Z^H, or T alone unless `vectors`.
 
@@ -180,7 +180,7 @@ def _(e, xs, ins, outs, vectors):
 # ---- reduced forms for eigenvalues ---------------------------------------------------------
 
 
-@primitive("core.hessenberg", many=True)
+@primitive("linalg.hessenberg", formerly=("core.hessenberg",), many=True)
 def hessenberg_(x: Aval) -> list:
     """Return (H with reflectors below its first subdiagonal, their coefficients)."""
     lead, n, _ = stack_of("hessenberg", x, square=True)
@@ -209,7 +209,7 @@ def _(e, xs, ins, outs):
     return told(e, code, info, "EQ", found, outs)
 
 
-@primitive("core.tridiagonal", many=True)
+@primitive("linalg.tridiagonal", formerly=("core.tridiagonal",), many=True)
 def tridiagonal_(x: Aval, *, lower: bool) -> list:
     """Return a tridiagonal form of a symmetric or Hermitian matrix, reading one triangle.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .elementwise import (
+from ..elementwise import (
     abs_,
     and_,
     digamma,
@@ -35,8 +35,8 @@ from .elementwise import (
     round_even,
     select,
 )
-from .shape import convert
-from .special import const, define, epsilon, said, until_settled
+from ..shape import convert
+from .functions import const, define, epsilon, said, until_settled
 
 hyp1f1 = define("hyp1f1", 3, "Kummer's function M(a, b, x), the sum of (a)_k / (b)_k x ** k / k!.")
 hyp2f1 = define("hyp2f1", 4, "Gauss's function F(a, b; c; x), the sum of (a)_k (b)_k / (c)_k\n"

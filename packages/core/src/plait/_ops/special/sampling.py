@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ShapeError
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import Primitive
-from .._plugins.traits import Elementwise
-from .._types.avals import Aval
-from .conversion import bitcast_
-from .elementwise import (
+from ..._base.errors import ShapeError
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import Primitive
+from ..._plugins.traits import Elementwise
+from ..._types.avals import Aval
+from ..conversion import bitcast_
+from ..elementwise import (
     FLOAT,
     add,
     agreed,
@@ -40,9 +40,9 @@ from .elementwise import (
     sub,
     xor,
 )
-from .rng import UINT32, threefry2x32
-from .shape import broadcast_to, concatenate, convert, expand_dims, reshape, slice_
-from .special import until_settled
+from ..rng import UINT32, threefry2x32
+from ..shape import broadcast_to, concatenate, convert, expand_dims, reshape, slice_
+from .functions import until_settled
 
 Stream = tuple[Any, Any]
 
@@ -114,7 +114,9 @@ def _random_gamma(k1: Aval, k2: Aval, a: Aval, *, log: bool) -> Aval:
     return agreed("random_gamma", FLOAT, a)
 
 
-random_gamma = Primitive("core.random_gamma", _random_gamma, (Elementwise,))
+random_gamma = Primitive(
+    "special.random_gamma", _random_gamma, (Elementwise,), formerly=("core.random_gamma",)
+)
 
 
 @expand_rules.rule(random_gamma)

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError
-from .._core.array import Literal
-from .._core.carrier import expand_rules
-from .._core.primitive import Primitive
-from .._core.staging import staged
-from .._plugins.traits import Elementwise, Increasing
-from .._types.avals import Aval
-from .._xla.lower import lower_rules, simple
-from .control_flow import while_
-from .elementwise import (
+from ..._base.errors import ArgumentError
+from ..._core.array import Literal
+from ..._core.carrier import expand_rules
+from ..._core.primitive import Primitive
+from ..._core.staging import staged
+from ..._plugins.traits import Elementwise, Increasing
+from ..._types.avals import Aval
+from ..._xla.lower import lower_rules, simple
+from ..control_flow import while_
+from ..elementwise import (
     FLOAT,
     abs_,
     agreed,
@@ -51,10 +51,39 @@ from .elementwise import (
     select,
     sqrt,
 )
-from .reduction import reduce_or
-from .shape import convert
+from ..reduction import reduce_or
+from ..shape import convert
 
 # ---- definitions ---------------------------------------------------------------------------
+
+
+_ONCE_OF_CORE = frozenset(
+    [
+        "bessel_i0e",
+        "bessel_i1e",
+        "dawsn",
+        "erfcx",
+        "expi",
+        "expn",
+        "fresnel",
+        "hyp1f1",
+        "hyp2f1",
+        "igamma",
+        "igamma_grad_a",
+        "igammac",
+        "lbeta",
+        "log_ndtr",
+        "ndtri",
+        "owens_t",
+        "polygamma",
+        "random_gamma_grad",
+        "regularized_incomplete_beta",
+        "sici",
+        "spence",
+        "zeta",
+    ]
+)
+"""Primitives that releases up to 0.2 named `core.zeta` and its like.  Later ones are not added."""
 
 
 def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> Primitive:
@@ -74,7 +103,12 @@ def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> P
 
     rule.__doc__ = doc
     return Primitive(
-        "core." + name, rule, (*traits, Elementwise), prepare=floating, many=bool(results)
+        f"special.{name}",
+        rule,
+        (*traits, Elementwise),
+        prepare=floating,
+        many=bool(results),
+        formerly=(f"core.{name}",) if name in _ONCE_OF_CORE else (),
     )
 
 

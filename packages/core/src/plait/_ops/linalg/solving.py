@@ -7,24 +7,24 @@ and nan, without an error.
 
 from typing import Any
 
-from .._base.errors import ArgumentError, OperandTypeError
-from .._core.carrier import expand_rules
-from .._core.primitive import primitive
-from .._types.avals import COMPLEX, Aval
-from .._xla.lower import lower_rules
-from .._xla.mlir import attr, boolean
+from ..._base.errors import ArgumentError, OperandTypeError
+from ..._core.carrier import expand_rules
+from ..._core.primitive import primitive
+from ..._types.avals import COMPLEX, Aval
+from ..._xla.lower import lower_rules
+from ..._xla.mlir import attr, boolean
+from ..elementwise import conj, stop
+from ..indexing import taken
+from ..shape import broadcast_in_dim, iota
+from ..sorting import sort_
 from .batched_matrices import beside, conjugate, identity, nothing, stack_of, supported
-from .elementwise import conj, stop
 from .factorisation import cholesky_, lu_, pivots_to_permutation
-from .indexing import taken
-from .linalg_kernels import infos, kernel, lapack, platform, told
-from .shape import broadcast_in_dim, iota
-from .sorting import sort_
+from .kernels import infos, kernel, lapack, platform, told
 
 # ---- triangular ----------------------------------------------------------------------------
 
 
-@primitive("core.triangular_solve")
+@primitive("linalg.triangular_solve", formerly=("core.triangular_solve",))
 def triangular_solve_(
     a: Aval,
     b: Aval,
@@ -86,7 +86,7 @@ def triangular(
 # ---- tridiagonal ---------------------------------------------------------------------------
 
 
-@primitive("core.tridiagonal_solve")
+@primitive("linalg.tridiagonal_solve", formerly=("core.tridiagonal_solve",))
 def tridiagonal_solve_(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
     """Return x with a @ x = b; nan if a is singular.
 
@@ -121,7 +121,7 @@ def _(e, xs, ins, outs):
 # ---- solutions from known factors ----------------------------------------------------------
 
 
-@primitive("core.solve")
+@primitive("linalg.solve", formerly=("core.solve",))
 def solve_(a: Aval, b: Aval, *factors: Aval, kind: str, transposed: bool) -> Aval:
     """Return x with a @ x = b, or a^T @ x = b if `transposed`, from factors of `a`.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .elementwise import (
+from ..elementwise import (
     abs_,
     and_,
     digamma,
@@ -35,7 +35,7 @@ from .elementwise import (
     sign,
     sqrt,
 )
-from .special import (
+from .functions import (
     const,
     define,
     epsilon,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.array import Literal
-from .._types.avals import COMPLEX, Aval
-from .elementwise import (
+from ..._core.array import Literal
+from ..._types.avals import COMPLEX, Aval
+from ..elementwise import (
     abs_,
     add,
     clamp,
@@ -26,8 +26,8 @@ from .elementwise import (
     stop,
     sub,
 )
-from .reduction import reduce_prod, reduce_sum
-from .shape import broadcast_to, concatenate, reshape
+from ..reduction import reduce_prod, reduce_sum
+from ..shape import broadcast_to, concatenate, reshape
 
 _MOST = 128
 """The most factors between 2 ** -0.5 and 2 ** 0.5, some up to 4, with a finite float32 product."""
