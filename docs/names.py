@@ -15,6 +15,8 @@ from importlib import import_module
 from importlib.util import resolve_name
 from typing import Any
 
+from plait._plugins.metadata import public_names
+
 ASKED = re.compile(r"^::: ([\w.]+)(?:: (.*))?$", re.M)
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields)(:| )", re.M)
 ITEM = re.compile(r"^  (\*{0,2}\w[^:]*): ")
@@ -71,8 +73,8 @@ def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
 
 def public(module: Any) -> list[str]:
     """The names that a module offers, but for modules and dtypes."""
-    names = sorted(getattr(module, "__all__", ()), key=str.lower)
-    return [n for n in names if documented(getattr(module, n))]
+    names = {*getattr(module, "__all__", ()), *public_names(module.__name__)}
+    return [n for n in sorted(names, key=str.lower) if documented(getattr(module, n))]
 
 
 def documented(x: Any) -> bool:

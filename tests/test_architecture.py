@@ -176,6 +176,29 @@ def test_core_imports_downwards(name):
         )
 
 
+LIBRARY = (
+    *(f"plait._ops.{n}" for n in ("linalg", "special", "nn", "former_names", "segments")),
+    *(f"plait.lax.{n}" for n in ("linalg", "eigen", "polar", "ragged", "special", "routines")),
+    *(f"plait.ext.ops.{n}" for n in ("linalg", "special", "attention")),
+    *(
+        f"plait.{n}"
+        for n in ("numpy", "scipy", "random", "nn", "image", "ops", "checks", "testing")
+    ),
+)
+"""Modules of the array library, and what is made of it: they use what compiles and transforms."""
+
+
+def of_library(name: str) -> bool:
+    return any(name == part or name.startswith(f"{part}.") for part in LIBRARY)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in core() if not of_library(n)))
+def test_nothing_else_imports_the_array_library(name):
+    """So a program without linear algebra or special functions loads none of them."""
+    found = sorted(t for t in edges(name) if of_library(t))
+    assert not found or name == "plait.ext.testing", f"{name} imports {found}"
+
+
 @pytest.mark.feature("C22")
 def test_no_import_cycles():
     done: set[str] = set()
