@@ -1,5 +1,5 @@
-"""The law of the table of explicit axes, of every operation of core; rules that can not be right
-are refused where they are asked."""
+"""The law of the table of explicit axes, of every operation of core and its library; rules that can
+not be right are refused where they are asked."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plait._core.primitive import primitives
-from plait._ops import families  # noqa: F401  (it defines the primitives of core)
+from plait._ops import families, former_names  # noqa: F401  (they define the primitives)
 from plait.ext.ir import primitive
 from plait.ext.testing import Inapplicable
 from plait.ext.values import from_numpy

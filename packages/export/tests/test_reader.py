@@ -179,7 +179,7 @@ def test_each_operation_is_itself_again(name):
 
 
 def test_the_table_of_names_is_of_operations_of_core():
-    assert {p.namespace for p in named.PLAIN} == {"core", "linalg"}
+    assert {p.namespace for p in named.PLAIN} == {"core"}
 
 
 def names_written():

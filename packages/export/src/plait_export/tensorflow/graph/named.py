@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.lower import OPERATION
-from plait.ext.ops.linalg import cholesky_, triangular_solve_
 
 from ...reader.module import Function
 from ..library import tf
@@ -47,9 +46,10 @@ _PLAIN = frozenset(
         "gather", "broadcast_in_dim", "div", "rem",
     )]
 ) | frozenset(_KNOWN) | frozenset([
-    name for p in (cholesky_, triangular_solve_) for name in (p.name, *p.formerly)
+    f"{space}.{n}" for space in ("linalg", "core") for n in ("cholesky", "triangular_solve")
 ])  # fmt: skip
-"""Operations whose derivative TensorFlow finds by differentiating their expansion."""
+"""Operations whose derivative TensorFlow finds by differentiating their expansion, also under the
+names that they have in artifacts of earlier releases."""
 
 
 def name_of(f: Function) -> str | None:

@@ -39,8 +39,8 @@ from plait.ext.ops.linalg import (
 from plait.ext.ops.shape import concatenate, pad, slice_in_dim
 from plait.ext.types import COMPLEX
 
-from ..forward import ZERO, jvp_rules
-from ..transpose import transpose_rules
+from ...forward import ZERO, jvp_rules
+from ...transpose import transpose_rules
 
 
 def hermitian(t: Any, lower: bool) -> Any:

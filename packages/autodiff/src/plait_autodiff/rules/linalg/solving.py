@@ -21,8 +21,8 @@ from plait.ext.ops.linalg import transposed as transposed_matrix
 from plait.ext.ops.shape import pad_
 from plait.ext.values import Literal
 
-from ..forward import ZERO, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ...forward import ZERO, jvp_rules
+from ...transpose import is_linear, transpose_rules
 from .factorisation import hermitian
 
 

@@ -10,8 +10,8 @@ from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.linalg import nothing, sqrtm_, sylvester, times, transposed
 from plait.ext.ops.shape import convert
 
-from ..forward import ZERO, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ...forward import ZERO, jvp_rules
+from ...transpose import is_linear, transpose_rules
 
 
 @jvp_rules.rule(sylvester)

@@ -44,7 +44,7 @@ from plait.ext.ops.shape import concatenate, convert, slice_in_dim
 from plait.ext.types import COMPLEX
 from plait.ext.values import Literal
 
-from ..forward import ZERO, jvp_rules
+from ...forward import ZERO, jvp_rules
 from .factorisation import hermitian
 
 

@@ -83,7 +83,7 @@ from plait.ext.trace import current, opened, staged
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
-from ..forward import JVP, ZERO, jvp_rules
+from ...forward import JVP, ZERO, jvp_rules
 
 # ---- by partial derivatives ------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from plait.ext.ops.elementwise import digamma, div, exp, gt, maximum, mul, selec
 from plait.ext.ops.special import random_gamma, random_gamma_grad
 from plait.ext.types import FLOAT32
 
-from ..forward import ZERO, jvp_rules
+from ...forward import ZERO, jvp_rules
 
 
 @jvp_rules.rule(random_gamma)

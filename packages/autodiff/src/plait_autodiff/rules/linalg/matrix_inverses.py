@@ -45,7 +45,7 @@ from plait.ext.ops.shape import (
 from plait.ext.types import COMPLEX
 from plait.ext.values import Literal
 
-from ..forward import ZERO, jvp_rules
+from ...forward import ZERO, jvp_rules
 
 # ---- determinants --------------------------------------------------------------------------
 
