@@ -87,6 +87,7 @@ def _repeated(
     once = {"program": guarded_p, "policy": None, "prevent_cse": False, "again": False}
     # Found by name: most programs have no bounded loop, and need not load checkpoints.
     checkpoint_p = registered("autodiff.checkpoint")
+    assert checkpoint_p is not None
     kept = staged(lambda *xs: checkpoint_p.bind(*xs, **once), types, step.name)
     params = {"carry": len(types) - k, "length": length, "reverse": False, "unroll": 1}
     return staged(lambda *xs: scan.bind(*xs, body=kept, consts=k, **params), types, step.name)

@@ -1,9 +1,13 @@
 """Programs, primitives, and functions that inspect or make them.
 
-Invariant: nothing is defined here.
+Invariant: no function of Programs is defined here.  Those that make Programs smaller are imported
+at their first use, since a first derivative or mapping needs none of their modules.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .._base.freezing import freeze_params
+from .._base.lazy import later
 from .._core.ir import (
     Effect,
     Eqn,
@@ -21,7 +25,6 @@ from .._core.ir import (
     speaks_of,
 )
 from .._core.primitive import Primitive, primitive, registered
-from .._simplify import dce, inline_calls
 
 __all__ = [
     "Effect",
@@ -45,3 +48,12 @@ __all__ = [
     "registered",
     "speaks_of",
 ]
+
+if TYPE_CHECKING:
+    from .._simplify import dce, inline_calls
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("dce", "inline_calls"):
+        return getattr(later("_simplify"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

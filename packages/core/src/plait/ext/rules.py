@@ -3,6 +3,7 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.lazy import later_names
 from .._core.carrier import expand_rules
 from .._ops.checks import checks_rules
 from .._ops.mapping import parallel_rules
@@ -45,6 +46,7 @@ __all__ = [
     "core_version",
     "eager_rules",
     "expand_rules",
+    "later_names",
     "lower_rules",
     "parallel_rules",
     "physical_rules",
