@@ -261,6 +261,28 @@ def test_a_primitive_is_found_by_its_former_name(install):
     assert registered("core_plugins_before.q") is None
 
 
+def test_a_former_name_is_found_beside_a_broken_plugin(install):
+    """A failure is reported only if no other module has the name; names of today come first."""
+    groups = {"plait.former_names": {"core_plugins_left": "core_plugins_aa_fails"}}
+    install("core-plugins-aa-fails", groups, "1 / 0")
+    code = """
+        from plait import ext
+        here = ext.Primitive({name!r}, lambda x: x, formerly={formerly!r})
+    """
+    names = dict(
+        name="core_plugins_right.p", formerly=("core_plugins_left.p", "core_plugins_today.p")
+    )
+    groups = {"plait.former_names": {"core_plugins_left": "core_plugins_right"}}
+    module = install("core-plugins-right", groups, code.format(**names))
+    names = dict(name="core_plugins_today.p", formerly=())
+    groups = {"plait.primitives": {"core_plugins_today": "core_plugins_today"}}
+    today = install("core-plugins-today", groups, code.format(**names))
+    assert registered("core_plugins_left.p") is sys.modules[module].here
+    with pytest.raises(PluginError, match="core-plugins-aa-fails 1.2"):
+        registered("core_plugins_left.q")
+    assert registered("core_plugins_today.p") is sys.modules[today].here
+
+
 def test_no_trait_answers_for_rules_that_failed(install):
     """Where nobody says whose the primitives are, whoever declares rules must be heard first."""
     table = ext.RuleTable("core_plugins_failed")

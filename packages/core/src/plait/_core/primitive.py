@@ -14,10 +14,10 @@ memoised.
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from .._base.errors import DuplicateRule, RegistrationError
+from .._base.errors import DuplicateRule, PluginError, RegistrationError
 from .._base.freezing import freeze_params
 from .._plugins.metadata import FORMER_NAMES, declared, load
 from .._plugins.rules import described
@@ -45,12 +45,29 @@ def registered(name: str) -> "Primitive | None":
 
     A name that no primitive has now may be one that a primitive had in an earlier release.  The
     modules that installed distributions declare for the name's namespace are imported if needed.
+
+    Raises PluginError if there is none, and one of these modules cannot be imported.
     """
-    for group in ("plait.primitives", FORMER_NAMES):
-        if name not in _registered and name not in _former:
-            for d in declared(group, name.rpartition(".")[0]):
-                load(d)
-    return _registered.get(name) or _registered.get(_former.get(name, ""))
+    failed: list[PluginError] = []
+    if _brought(name, _registered, "plait.primitives", failed):
+        return _registered[name]
+    if _brought(name, _former, FORMER_NAMES, failed):
+        return _registered[_former[name]]
+    for error in failed:
+        raise error
+    return None
+
+
+def _brought(name: str, held: Container[str], group: str, failed: list[PluginError]) -> bool:
+    """Return whether a table has a name, importing the modules that may add it one by one."""
+    for d in () if name in held else declared(group, name.rpartition(".")[0]):
+        try:
+            load(d)
+        except PluginError as e:
+            failed.append(e)
+        if name in held:
+            break
+    return name in held
 
 
 def textual_name(prim: "Primitive") -> str:
