@@ -67,6 +67,28 @@ by which somebody else's are answered, and the runtime's plugins."""
 HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
+LIBRARY = (
+    "plait.numpy",
+    "plait.scipy",
+    "plait.random",
+    "plait.nn",
+    "plait.image",
+    "plait.lax.eigen",
+    "plait.lax.linalg",
+    "plait.lax.polar",
+    "plait.lax.ragged",
+    "plait.lax.routines",
+    "plait.lax.special",
+)
+"""The array library: written as a library of others is, by public names of the core alone."""
+
+PRIMITIVES = re.compile(
+    r"_ops\.(attention|bessel|error_functions|factorisation|hypergeometric|incomplete|integrals"
+    r"|linalg_kernels|matrix_equations|matrix_inverses|batched_matrices|sampling|segments|solving"
+    r"|special|spectral|trigonometric_integrals)$"
+)
+"""The library's own primitives."""
+
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
@@ -146,6 +168,11 @@ def layer(name: str) -> int:
     return found
 
 
+def of_library(name: str) -> bool:
+    """Whether a module belongs to the array library."""
+    return any(name == part or name.startswith(f"{part}.") for part in LIBRARY)
+
+
 def top(name: str) -> str:
     """The package at the top of a name."""
     return name.partition(".")[0]
@@ -170,10 +197,18 @@ def test_there_are_few_entries_under_the_core():
 
 @pytest.mark.parametrize("name", sorted(core()))
 def test_core_imports_downwards(name):
-    for target in sorted(edges(name) & set(core()) - {name}):
+    above = {"plait"} if of_library(name) else set()  # like a plugin, it may use all of `plait`
+    for target in sorted(edges(name) & set(core()) - {name} - above):
         assert layer(target) < layer(name) or package(target) == package(name), (
             f"{name} imports {target}, which ARCHITECTURE.md draws above it or beside it"
         )
+
+
+@pytest.mark.parametrize("name", sorted(filter(of_library, core())))
+def test_the_array_library_comes_in_by_the_door(name):
+    """It reaches no private name of the core: what it is written with, strangers have, too."""
+    private = [t for t in edges(name) & set(core()) if "._" in t and not PRIMITIVES.search(t)]
+    assert not private, f"{name} imports {private}; plait.ext or a surface has what it needs"
 
 
 @pytest.mark.feature("C22")

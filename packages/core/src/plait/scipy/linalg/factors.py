@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, OperandTypeError
-from ..._control import fori_loop
-from ..._core.array import Literal
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext import Aval, Literal
+from plait.ext.control import fori_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from plait.ext.ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
+from plait.ext.surface import fixed_each, fused, value
+
 from ..._ops.batched_matrices import (
     adjoint,
     as_rows,
@@ -24,12 +27,8 @@ from ..._ops.batched_matrices import (
     triangle,
 )
 from ..._ops.batched_matrices import conjugate as conjugated
-from ..._ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from ..._ops.factorisation import householder_product_
-from ..._ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
 from ..._ops.solving import order_back, rows_in_order, triangular
-from ..._ops.static_arguments import fixed_each
-from ..._types.avals import Aval
 from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
 from ...numpy.arithmetic import hypot

@@ -7,11 +7,12 @@ outside of the support, or not integers, have probability 0.
 import math
 from typing import Any
 
-from ..._ops import elementwise as el
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import broadcast_to, expand_dims, iota_
+
 from ..._ops import incomplete as inc
 from ..._ops import special as sp
-from ..._ops.reduction import reduce_sum
-from ..._ops.shape import broadcast_to, expand_dims, iota_
 from ..special import xlog1py, xlogy
 from .family import all_positive, discrete
 
