@@ -53,11 +53,13 @@ def below(owner: Any, name: str) -> str:
     body = ast.parse(inspect.getsource(owner)).body
     for node, after in zip(body, [*body[1:], None]):
         if isinstance(node, ast.ImportFrom):
+            above = owner.__name__ if hasattr(owner, "__path__") else owner.__package__
+            source = resolve_name("." * node.level + (node.module or ""), above)
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
-                    above = owner.__name__ if hasattr(owner, "__path__") else owner.__package__
-                    source = resolve_name("." * node.level + (node.module or ""), above)
                     return below(import_module(source), alias.name)
+                if alias.name == "*" and name in import_module(source).__all__:
+                    return below(import_module(source), name)
         if isinstance(node, ast.Assign | ast.AnnAssign) and name in targets(node):
             said = after.value if isinstance(after, ast.Expr) else None
             value = said.value if isinstance(said, ast.Constant) else None

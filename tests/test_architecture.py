@@ -67,6 +67,33 @@ by which somebody else's are answered, and the runtime's plugins."""
 HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
+LIBRARY = (
+    "plait.numpy",
+    "plait.scipy",
+    "plait.random",
+    "plait.nn",
+    "plait.image",
+    "plait.lax.eigen",
+    "plait.lax.linalg",
+    "plait.lax.polar",
+    "plait.lax.ragged",
+    "plait.lax.routines",
+    "plait.lax.special",
+)
+"""The array library: written as a library of others is, by public names of the core alone."""
+
+PRIMITIVES = re.compile(r"_ops\.((linalg|special|nn)\.\w+|segments)$")
+"""The library's own primitives."""
+
+LATER = (
+    *LIBRARY,
+    *(f"plait._ops.{n}" for n in ("linalg", "special", "nn", "former_names", "segments")),
+    *(f"plait.ext.ops.{n}" for n in ("linalg", "special", "attention")),
+    *(f"plait.{n}" for n in ("ops", "checks", "testing")),
+)
+"""The library with its primitives, and what is made of it: modules that are imported when a program
+uses them."""
+
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
 
@@ -146,6 +173,21 @@ def layer(name: str) -> int:
     return found
 
 
+def of_library(name: str) -> bool:
+    """Whether a module belongs to the array library."""
+    return within(name, LIBRARY)
+
+
+def loaded_later(name: str) -> bool:
+    """Whether a module is of the library, or made of it."""
+    return within(name, LATER)
+
+
+def within(name: str, parts: tuple[str, ...]) -> bool:
+    """Whether a module is one of some, or below one of them."""
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
 def top(name: str) -> str:
     """The package at the top of a name."""
     return name.partition(".")[0]
@@ -170,33 +212,25 @@ def test_there_are_few_entries_under_the_core():
 
 @pytest.mark.parametrize("name", sorted(core()))
 def test_core_imports_downwards(name):
-    for target in sorted(edges(name) & set(core()) - {name}):
+    above = {"plait"} if of_library(name) else set()  # like a plugin, it may use all of `plait`
+    for target in sorted(edges(name) & set(core()) - {name} - above):
         assert layer(target) < layer(name) or package(target) == package(name), (
             f"{name} imports {target}, which ARCHITECTURE.md draws above it or beside it"
         )
 
 
-LIBRARY = (
-    *(f"plait._ops.{n}" for n in ("linalg", "special", "nn", "former_names", "segments")),
-    *(f"plait.lax.{n}" for n in ("linalg", "eigen", "polar", "ragged", "special", "routines")),
-    *(f"plait.ext.ops.{n}" for n in ("linalg", "special", "attention")),
-    *(
-        f"plait.{n}"
-        for n in ("numpy", "scipy", "random", "nn", "image", "ops", "checks", "testing")
-    ),
-)
-"""Modules of the array library, and what is made of it: they use what compiles and transforms."""
-
-
-def of_library(name: str) -> bool:
-    return any(name == part or name.startswith(f"{part}.") for part in LIBRARY)
-
-
-@pytest.mark.parametrize("name", sorted(n for n in core() if not of_library(n)))
+@pytest.mark.parametrize("name", sorted(n for n in core() if not loaded_later(n)))
 def test_nothing_else_imports_the_array_library(name):
     """So a program without linear algebra or special functions loads none of them."""
-    found = sorted(t for t in edges(name) if of_library(t))
+    found = sorted(t for t in edges(name) if loaded_later(t))
     assert not found or name == "plait.ext.testing", f"{name} imports {found}"
+
+
+@pytest.mark.parametrize("name", sorted(filter(of_library, core())))
+def test_the_array_library_comes_in_by_the_door(name):
+    """It reaches no private name of the core: what it is written with, strangers have, too."""
+    private = [t for t in edges(name) & set(core()) if "._" in t and not PRIMITIVES.search(t)]
+    assert not private, f"{name} imports {private}; plait.ext or a surface has what it needs"
 
 
 @pytest.mark.feature("C22")

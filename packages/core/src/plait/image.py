@@ -12,9 +12,10 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._base.errors import ArgumentError, AxisError, ShapeError
-from ._types.avals import FLOATING, default_dtype
-from .lax import Precision
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.types import FLOATING, default_dtype
+from plait.lax import Precision
+
 from .numpy import (
     abs,  # noqa: A004
     arange,

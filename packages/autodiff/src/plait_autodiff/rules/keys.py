@@ -1,4 +1,4 @@
-"""Derivatives of operations on random keys: they are zero.
+"""Derivatives of random keys and bits: they are zero.
 
 Invariant: keys and bits have no derivatives.  Values computed from bits and parameters do, by the
 rules of the operations that compute them.
@@ -13,6 +13,7 @@ from plait.ext.ops.random import (
     random_seed,
     random_split,
     rng_bit_generator,
+    threefry2x32,
 )
 
 from ..forward import ZERO, jvp_rules
@@ -26,6 +27,11 @@ def _constant(prim: Any) -> None:
 
 for _prim in (random_seed, random_split, random_fold_in, random_bits, random_clone):
     _constant(_prim)
+
+
+@jvp_rules.rule(threefry2x32)
+def _(xs, ts):
+    return threefry2x32.bind(*xs), [ZERO, ZERO]
 
 
 @jvp_rules.rule(rng_bit_generator)

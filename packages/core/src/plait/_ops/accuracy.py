@@ -13,6 +13,8 @@ from .._xla.lower import lower_rules
 from .._xla.mlir import attr
 from . import elementwise as el
 
+__all__ = ["accurate", "PLAIN"]
+
 _HLO = {
     "cbrt": "cbrt", "cos": "cosine", "exp": "exponential", "expm1": "exponential_minus_one",
     "log": "log", "log1p": "log_plus_one", "logistic": "logistic", "rsqrt": "rsqrt",

@@ -37,6 +37,8 @@ from .reduction import (
 )
 from .shape import broadcast_in_dim, expand_dims, normal_axis, reshape
 
+__all__ = ["argmax", "argmax_", "argmin", "argmin_", "dtype_for_indices", "is_max", "is_min"]
+
 # ---- primitives ----------------------------------------------------------------------------
 
 

@@ -21,6 +21,8 @@ from .._xla import mlir
 from .._xla.lower import eager_rules, lower_rules
 from ..tree import flatten
 
+__all__ = ["exact", "host"]
+
 DEBUG = Effect("debug", repeatable=True)
 DEBUG_ORDERED = Effect("debug", ordered=True, repeatable=True)
 IO = Effect("io")

@@ -21,6 +21,8 @@ from .control_flow import cond
 from .reduction import reduce_and
 from .shape import convert
 
+__all__ = ["check_p"]
+
 CHECK = Effect("check", repeatable=True)
 
 checks_rules = RuleTable(

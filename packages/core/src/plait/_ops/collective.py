@@ -28,6 +28,11 @@ from .elementwise import eq, select, true_divide
 from .shape import convert, expand_dims, fill, moveaxis, normal_axis, reshape
 from .static_arguments import fixed_each
 
+__all__ = [
+    "all_gather_", "all_to_all_", "axis_index_", "pmax_", "pmin_", "ppermute_", "psum_",
+    "psum_scatter_", "pvary_", "varied",
+]  # fmt: skip
+
 _many = dict(ambient=lambda p: p["axes"])
 _one = dict(ambient=lambda p: p["name"] if p["name"].__class__ is tuple else (p["name"],))
 

@@ -17,6 +17,8 @@ from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, element_type, string, symbol, type_of
 from .control_flow import call, expect
 
+__all__ = ["composite"]
+
 
 class Named(Wiring):
     """The wiring of a call whose name every transformation drops."""

@@ -21,6 +21,12 @@ from .._xla.lower import lower_rules
 from .._xla.mlir import attr
 from .elementwise import conj, mul
 from .shape import convert, convert_together, normal_axes, reshape, squeeze, transpose
+from .static_arguments import fixed_each
+
+__all__ = [
+    "axis_pairs", "contracted", "dot", "dot_general", "inner", "matmul", "normal_precision",
+    "outer", "product_operands", "tensordot", "vdot",
+]  # fmt: skip
 
 PRECISIONS = ("default", "high", "highest")
 _PRECISION_NAMES = {
@@ -158,7 +164,7 @@ def _as_exact(algorithm: Any) -> str:
     return "high" if algorithm.num_primitive_operations >= 3 else "default"
 
 
-def operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
+def product_operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
     """Return both operands in one dtype, and the dtype of the result."""
     x, y = as_value(x), as_value(y)
     a, b = x.aval, y.aval
@@ -194,7 +200,7 @@ def contracted(
     >>> contracted(np.ones((2, 3)), np.ones((4, 3)), ((1,), (1,))).shape
     (2, 4)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     n, m = x.aval.ndim, y.aval.ndim
     (cx, cy), (bx, by) = contract, shared
     return dot_general.bind(
@@ -222,7 +228,7 @@ def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any
     >>> matmul(np.ones((5, 1, 2, 3)), np.ones((4, 3, 6))).shape
     (5, 4, 2, 6)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     params = _product(x.aval, y.aval, normal_precision(precision), dtype)
     return dot_general.bind(x, y, **params) if "contract" in params else _stacks(x, y, params)
 
@@ -294,7 +300,7 @@ def dot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = 
     >>> dot(np.ones((2, 3)), np.ones((4, 3, 5))).shape
     (2, 4, 5)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     n, m = x.aval.ndim, y.aval.ndim
     if not n or not m:
         return convert(mul(x, y), dtype)
@@ -318,7 +324,7 @@ def tensordot(
     >>> tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), ((1, 2), (1, 0))).shape
     (2, 5)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     n, m = x.aval.ndim, y.aval.ndim
     if hasattr(axes, "__index__"):
         k = axes.__index__()
@@ -341,7 +347,7 @@ def vdot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any =
     >>> vdot(np.array([1j, 2]), np.array([1j, 1])).item()
     (3+0j)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     x, y = (reshape(v, (product(v.aval.shape),)) for v in (x, y))
     x = conj(x) if x.aval.dtype.kind == "c" else x
     return contracted(x, y, ((0,), (0,)), precision=precision, preferred_element_type=dtype)
@@ -354,7 +360,7 @@ def inner(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any 
     >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
     """
-    x, y, dtype = operands(x, y, preferred_element_type)
+    x, y, dtype = product_operands(x, y, preferred_element_type)
     n, m = x.aval.ndim, y.aval.ndim
     if not n or not m:
         return convert(mul(x, y), dtype)
@@ -369,5 +375,19 @@ def outer(x: Any, y: Any) -> Any:
     >>> outer(np.array([1, 2]), np.array([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
-    x, y, _ = operands(x, y)
+    x, y, _ = product_operands(x, y)
     return mul(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))
+
+
+def axis_pairs(what: str, given: Any) -> Any:
+    """Return ((axes, axes) contracted, (axes, axes) shared), as tuples."""
+    try:
+        contract, shared = given
+        (a, b), (c, d) = contract, shared
+    except (TypeError, ValueError):
+        raise AxisError(
+            f"{what}: expected dimension_numbers, got {given!r}",
+            fix="write ((axes of lhs, axes of rhs) to sum over, (axes of lhs, axes of rhs) shared)",
+        ) from None
+    each = [fixed_each(what, "dimension_numbers", v) for v in (a, b, c, d)]
+    return (each[0], each[1]), (each[2], each[3])

@@ -22,6 +22,8 @@ from .empty_axes import make_room, take_back, with_room
 from .platforms import answers
 from .shape import broadcast_in_dim, moveaxis
 
+__all__ = ["call", "cond", "expect", "scan", "while_"]
+
 _I, _B = Aval((), INT32), Aval((), BOOL)
 
 

@@ -18,6 +18,8 @@ from .elementwise import and_, mul, shift_left, shift_right_logical
 from .reduction import reduce_or
 from .shape import broadcast_in_dim, convert, iota
 
+__all__ = ["bitcast", "bitcast_"]
+
 _BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
 

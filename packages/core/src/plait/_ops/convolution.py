@@ -16,11 +16,13 @@ from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
 from .._xla.mlir import attr, i64, i64s, matrix
-from .contraction import PRECISIONS, normal_precision, operands, precision_config
+from .contraction import PRECISIONS, normal_precision, precision_config, product_operands
 from .divided_convolution import by_products, lowered_by_products, whole_axes
 from .layout import free, placed
 from .shape import moveaxis, normal_shape, reshape, rev, transpose
 from .static_arguments import fixed, fixed_each
+
+__all__ = ["conv_general", "ConvDims", "dilated", "moved_groups"]
 
 
 class ConvDims(NamedTuple):
@@ -403,7 +405,7 @@ def conv_general_dilated(
     (1, 2, 3)
     """
     lhs, rhs = free(lhs, out_sharding), free(rhs, out_sharding)
-    x, y, dtype = operands(lhs, rhs, preferred_element_type)
+    x, y, dtype = product_operands(lhs, rhs, preferred_element_type)
     dims = conv_dimension_numbers(x.aval.shape, y.aval.shape, dimension_numbers)
     count = x.aval.ndim - 2
     strides = _each(window_strides, count, "window_strides")
@@ -506,7 +508,7 @@ def conv_transpose(
     >>> conv_transpose(np.ones((1, 4, 3)), np.ones((3, 3, 2)), (2,), "SAME").shape
     (1, 8, 2)
     """
-    x, y, dtype = operands(lhs, rhs, preferred_element_type)
+    x, y, dtype = product_operands(lhs, rhs, preferred_element_type)
     if dimension_numbers is None:
         dimension_numbers = _LAST.get(x.aval.ndim)
     dims = conv_dimension_numbers(x.aval.shape, y.aval.shape, dimension_numbers)

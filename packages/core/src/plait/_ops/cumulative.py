@@ -57,6 +57,11 @@ from .shape import (
     slice_in_dim,
 )
 
+__all__ = [
+    "accumulated", "cumlogsumexp_", "cummax_", "cummin_", "cumprod", "cumprod_", "cumsum",
+    "cumsum_", "law_of", "recurrence",
+]  # fmt: skip
+
 
 class Law(NamedTuple):
     """The recurrence of a running operation.

@@ -32,6 +32,11 @@ from .shape import (
 )
 from .sizes import from_front, integers, size_value
 
+__all__ = [
+    "dynamic_slice_", "dynamic_slice_in_dim", "dynamic_update_slice_",
+    "dynamic_update_slice_in_dim", "index_in_dim",
+]  # fmt: skip
+
 # ---- primitives ----------------------------------------------------------------------------
 
 

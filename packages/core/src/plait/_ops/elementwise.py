@@ -46,6 +46,19 @@ from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
 from .shape import convert, fit
 
+__all__ = [
+    "abs_", "acos", "acosh", "add", "and_", "asin", "asinh", "atan", "atan2", "atanh",
+    "cbrt", "ceil", "clamp", "clz", "COMPARISONS", "complex_", "conj", "copied", "cos", "cosh",
+    "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "expm1", "floating", "floor",
+    "floor_divide", "fmod", "ge", "greater", "greater_equal", "gt", "imag", "INEXACT",
+    "integer_pow", "is_finite", "le", "less", "less_equal", "lgamma", "log", "log1p", "LOGIC",
+    "logistic", "lt", "maximum", "minimum", "modulo", "mul", "ne", "neg", "nextafter", "not_",
+    "NUMBER", "once", "or_", "population_count", "pow_", "power", "promoted", "real",
+    "reduce_precision", "relu", "rem", "round_away", "round_even", "rsqrt", "select", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square",
+    "stop", "sub", "tan", "tanh", "true_divide", "xor",
+]  # fmt: skip
+
 # ---- operands ------------------------------------------------------------------------------
 
 
@@ -737,6 +750,3 @@ def fmod(x: Any, y: Any) -> Any:
     a, b = promoted((x, y))
     r = rem.bind(a, b)
     return r if a.aval.inexact else _by_nonzero(r, b)
-
-
-__all__ = [n for n, v in list(globals().items()) if isinstance(v, Primitive)]

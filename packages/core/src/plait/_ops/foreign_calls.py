@@ -22,6 +22,8 @@ from .._xla.mlir import array_of, attr, boolean, indices, string
 from ..tree import flatten
 from .callbacks import IO
 
+__all__ = ["foreign"]
+
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
 
 

@@ -22,6 +22,8 @@ from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
 from .shape import convert, normal_shape
 
+__all__ = ["fft_", "spectral"]
+
 KINDS = ("fft", "ifft", "rfft", "irfft")
 _COMPLEX = {"float32": np.complex64, "float64": np.complex128}
 _REAL = {"complex64": np.float32, "complex128": np.float64}

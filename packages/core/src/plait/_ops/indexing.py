@@ -26,6 +26,8 @@ from .shape import materialise_at_ground, normal_shape, reshape
 from .sizes import integers
 from .static_arguments import flag, record
 
+__all__ = ["CLIP", "FILL", "gather_", "GatherDimensionNumbers", "taken"]
+
 CLIP, FILL, PROMISE = "clip", "fill", "promise_in_bounds"
 _MODES = {None: FILL, "fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_bounds": PROMISE}
 

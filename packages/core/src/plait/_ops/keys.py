@@ -38,6 +38,11 @@ from .shape import (
     transpose_,
 )
 
+__all__ = [
+    "FRY", "generator_named", "GENERATORS", "random_bits", "random_clone", "random_fold_in",
+    "random_seed", "random_split",
+]  # fmt: skip
+
 ADVICE = (
     "draw numbers with it: plait.random.normal(key, shape); its words are "
     "plait.random.key_data(key)"

@@ -19,6 +19,8 @@ from .._types.avals import Aval
 from .control_flow import expect, scan
 from .shape import moveaxis
 
+__all__ = ["map_axes", "row"]
+
 
 class Along(Wiring):
     """The wiring of map: operands and results that have an axis are mapped along it."""

@@ -8,6 +8,8 @@ from typing import Any
 from .._types.avals import FLOAT32, is_narrow
 from .shape import convert
 
+__all__ = ["rounded", "single"]
+
 
 def single(x: Any) -> Any:
     """Return narrow floats as float32, and anything else as it is."""

@@ -35,6 +35,8 @@ from .shape import (
     transpose_,
 )
 
+__all__ = ["unwrap", "unwrap_", "wrap", "wrap_"]
+
 # ---- wrapping and unwrapping ---------------------------------------------------------------
 
 

@@ -15,6 +15,8 @@ from .._types.avals import INT32, Aval
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, string
 
+__all__ = ["platform_index"]
+
 ASKED = "plait.platform_index"
 """The function that a module for several platforms calls; `backend_config` lists its results."""
 

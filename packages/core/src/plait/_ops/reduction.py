@@ -36,6 +36,11 @@ from .elementwise import select as choose
 from .shape import broadcast_to, convert, expand_dims, materialise_at_ground, normal_axes
 from .sizes import size_value
 
+__all__ = [
+    "all_", "any_", "highest", "lowest", "max_", "mean", "min_", "prod", "reduce_and", "reduce_max",
+    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reduce_xor", "sum_",
+]  # fmt: skip
+
 # ---- neutral elements ----------------------------------------------------------------------
 
 

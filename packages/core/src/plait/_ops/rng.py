@@ -21,6 +21,8 @@ from .elementwise import add, or_, shift_left, shift_right_logical, xor
 from .shape import convert
 from .sizes import numbered
 
+__all__ = ["DYNAMIC_GENERATOR", "rng_bit_generator", "threefry2x32"]
+
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA

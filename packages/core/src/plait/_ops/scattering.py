@@ -30,6 +30,11 @@ from .shape import fitting, materialise_at_ground
 from .sizes import integers
 from .static_arguments import flag, record
 
+__all__ = [
+    "as_gather", "as_scatter", "scatter_", "scatter_add_", "scatter_max_", "scatter_min_",
+    "scatter_mul_", "ScatterDimensionNumbers", "window_sizes",
+]  # fmt: skip
+
 
 class ScatterDimensionNumbers(NamedTuple):
     """The correspondence between axes of a scatter's operand, indices and updates.

@@ -40,6 +40,13 @@ from .._xla.lower import eager_rules, lower_rules
 from .._xla.mlir import i64, i64s
 from .empty_axes import make_room, with_room
 
+__all__ = [
+    "barrier", "broadcast_in_dim", "broadcast_to", "concatenate", "concatenate_", "convert",
+    "convert_", "convert_together", "expand_dims", "fill", "iota", "iota_", "materialise_at_ground",
+    "moveaxis", "normal_axes", "normal_axis", "normal_shape", "pad", "pad_", "reshape", "reshape_",
+    "rev", "slice_", "slice_in_dim", "squeeze", "squeeze_", "stack", "transpose", "transpose_",
+]  # fmt: skip
+
 STRUCTURE = (Linear, Structural, Increasing)
 
 

@@ -18,6 +18,8 @@ from .._xla.lower import lower_rules
 from .elementwise import add, lt, mul, select
 from .shape import broadcast_to, convert, iota_
 
+__all__ = ["dim_", "integers", "numbered", "size_value"]
+
 # ---- sizes ---------------------------------------------------------------------------------
 
 

@@ -19,11 +19,13 @@ from .._core.staging import staged
 from .._types.avals import FLOAT32, FLOATING, INT32, Aval
 from .._xla.lower import Emitter, lower_rules
 from . import elementwise as el
-from .contraction import normal_precision, operands
+from .contraction import normal_precision, product_operands
 from .control_flow import cond
 from .convolution import ConvDims, conv_general, emit_convolution, explicit_padding, moved_groups
 from .reduction import reduce_and
 from .shape import concatenate, convert, fill, reshape
+
+__all__ = ["slide"]
 
 INFINITE = float("inf")
 FLOAT64 = np.dtype(np.float64)
@@ -38,7 +40,7 @@ def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any =
       precision: None, "default", "high" or "highest".
       dtype: of the result; by default that of the operands, promoted.
     """
-    x, kernel, out_dtype = operands(x, kernel, dtype)
+    x, kernel, out_dtype = product_operands(x, kernel, dtype)
     n = x.aval.ndim
     order, one = tuple(range(n + 2)), (1,) * n
     x, kernel = (reshape(v, (1, 1, *v.aval.shape)) for v in (x, kernel))

@@ -32,6 +32,8 @@ from .elementwise import ORDERED, agreed
 from .empty_axes import make_room, take_back, with_room
 from .shape import iota, moveaxis, normal_axis, reshape, rev
 
+__all__ = ["argsort", "argsort_", "sort", "sort_", "sort_together", "top_k", "top_k_"]
+
 INT64 = np.dtype(np.int64)
 
 # ---- sort ----------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from .layout import all_free, free, placed
 from .reduction import max_
 from .shape import convert, fill, materialise_at_ground
 
+__all__ = ["At", "getitem"]
+
 # ---- without tracing: one stored program for each plan -----------------------------------------
 
 _programs: dict[Any, Any] = {}

@@ -15,6 +15,8 @@ from .shape import broadcast_to, expand_dims, materialise_at_ground, normal_axis
 from .sizes import from_front, integers, size_value
 from .subscript import At
 
+__all__ = ["take", "take_along_axis"]
+
 
 def take(
     x: Any,

@@ -22,6 +22,8 @@ from .reduction import highest, lowest
 from .shape import convert, pad, slice_in_dim
 from .static_arguments import fixed_each
 
+__all__ = ["chosen_from", "select_and_scatter_add_"]
+
 
 def _select_and_scatter_add(
     source: Aval, x: Aval, *, select: str, window: Ints, strides: Ints, padding: tuple
@@ -162,6 +164,3 @@ def select_and_scatter_add(
         y, x, select=select, window=window, strides=strides,
         padding=tuple([(int(a), int(b)) for a, b in pads]),
     )  # fmt: skip
-
-
-__all__ = ["select_and_scatter_add"]

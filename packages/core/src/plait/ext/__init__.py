@@ -13,7 +13,9 @@ The names that an author needs first are here; the modules below have the rest:
     ext.ir        programs, primitives, functions of both
     ext.rules     rule tables, traits, the tables that core owns
     ext.lower     lowering to StableHLO, modules, executables
-    ext.ops       every primitive, by family
+    ext.ops       every primitive, by family, and the functions that users call
+    ext.control   loops and branches as users write them
+    ext.surface   tools for libraries of array functions
     ext.errors    errors in three parts, and the user's lines that they name
     ext.tree      trees of values
     ext.sizes     sizes known by name
@@ -40,8 +42,9 @@ Invariant: nothing is defined here, and every name is used by a package or an ex
 from types import ModuleType
 
 from .._base.lazy import later
+from .._core.ir import Effect, Program, evaluate, programs_in
+from .._core.primitive import Primitive, primitive
 from .errors import MissingRule, PlaitError
-from .ir import Effect, Primitive, Program, evaluate, primitive, programs_in
 from .ops.shape import materialise_at_ground
 from .rules import (
     PLUGIN_API,
@@ -81,8 +84,8 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "testing", "trace",
-    "tree", "types", "values",
+    "control", "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "surface",
+    "testing", "trace", "tree", "types", "values",
 )  # fmt: skip
 
 __all__ = [

@@ -3,7 +3,18 @@
 Invariant: nothing is defined here.
 """
 
-from .._types.dims import Dim, Scope, decide_eq, decide_ge, is_symbolic, solve_dims, symbolic_dims
+from .._core.interpreter import admitted_sizes
+from .._types.dims import (
+    Dim,
+    Scope,
+    decide_eq,
+    decide_ge,
+    divide_exact,
+    is_symbolic,
+    product,
+    solve_dims,
+    symbolic_dims,
+)
 from .._types.dims.expression import max_dim, min_dim
 from .._types.dims.language import read_constraint
 
@@ -18,4 +29,7 @@ __all__ = [
     "read_constraint",
     "solve_dims",
     "symbolic_dims",
+    "admitted_sizes",
+    "divide_exact",
+    "product",
 ]

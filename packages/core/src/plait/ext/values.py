@@ -10,12 +10,18 @@ from .._core.array import (
     asarray,
     canonical,
     from_numpy,
+    integer_bounds,
     is_literal_zero,
     is_tracer,
+    on_accelerator,
+    shared,
     solid,
+    standing_for,
+    unmasked,
     wrap,
 )
-from .._xla.operands import as_argument
+from .._xla.key_reuse import seeded
+from .._xla.operands import as_argument, scalar_buffer
 
 __all__ = [
     "Array",
@@ -29,4 +35,11 @@ __all__ = [
     "is_tracer",
     "solid",
     "wrap",
+    "integer_bounds",
+    "on_accelerator",
+    "scalar_buffer",
+    "seeded",
+    "shared",
+    "standing_for",
+    "unmasked",
 ]

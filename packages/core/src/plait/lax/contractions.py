@@ -8,13 +8,12 @@ import enum
 from typing import Any, NamedTuple
 
 from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError, ShapeError
+from .._base.errors import ArgumentError, ShapeError
 from .._base.jaxlib_api import ml_dtypes
-from .._ops.contraction import contracted
+from .._ops.contraction import axis_pairs, contracted
 from .._ops.elementwise import mul
 from .._ops.layout import free, placed
 from .._ops.shape import broadcast_to, convert, convert_together, reshape
-from .._ops.static_arguments import fixed_each
 from .._types.avals import FLOAT32, FLOATING, dtype_of
 
 
@@ -102,7 +101,7 @@ def dot_general(
     >>> plait.lax.dot_general(x, y, (((1,), (0,)), ((), ()))).shape
     (2, 4)
     """
-    contract, shared = pairs("dot_general", dimension_numbers)
+    contract, shared = axis_pairs("dot_general", dimension_numbers)
     x, y = free(value(lhs), out_sharding), free(value(rhs), out_sharding)
     if x.aval.dtype != y.aval.dtype:
         narrow = all(v.aval.category == FLOATING and v.aval.dtype.itemsize == 1 for v in (x, y))
@@ -117,20 +116,6 @@ def dot_general(
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
     return placed(out, out_sharding)
-
-
-def pairs(what: str, given: Any) -> Any:
-    """Return ((axes, axes) contracted, (axes, axes) shared), as tuples."""
-    try:
-        contract, shared = given
-        (a, b), (c, d) = contract, shared
-    except (TypeError, ValueError):
-        raise AxisError(
-            f"{what}: {given!r} are no dimension_numbers",
-            fix="write ((axes of lhs, axes of rhs) to sum over, (axes of lhs, axes of rhs) shared)",
-        ) from None
-    each = [fixed_each(what, "dimension_numbers", v) for v in (a, b, c, d)]
-    return (each[0], each[1]), (each[2], each[3])
 
 
 def dot(
@@ -215,7 +200,7 @@ def scaled_dot(
         n = x.aval.ndim
         stack = tuple(range(n - 2))
         dimension_numbers = (((n - 1,), (n - 2,)), (stack, stack))
-    contract, shared = pairs("scaled_dot", dimension_numbers)
+    contract, shared = axis_pairs("scaled_dot", dimension_numbers)
     kind = dtype_of("bfloat16" if preferred_element_type is None else preferred_element_type)
     wide = kind if kind.itemsize >= 4 else FLOAT32
     x, y = (

@@ -5,12 +5,12 @@ Invariant: values come in the documented order, and parts of them are selected b
 
 from typing import Any
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ShapeError
+from plait.errors import ArgumentError, ShapeError
+from plait.ext.ops.shape import slice_in_dim
+from plait.ext.surface import fixed_each, fused, value
+
 from .._ops.linalg import spectral
 from .._ops.linalg.batched_matrices import fewer, stack_of, symmetrised
-from .._ops.shape import slice_in_dim
-from .._ops.static_arguments import fixed_each
 from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absent, routine, square
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
+from .._api.surfaces import agree, strict_binary, strict_unary, value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal, canonical
 from .._core.interpreter import Value, current
@@ -18,7 +18,7 @@ from .._ops import elementwise as el
 from .._ops.shape import convert
 from .._ops.static_arguments import fixed
 from .._types.avals import COMPLEX, FLOATING, INTEGER, dtype_of
-from .operands import accurately, agree, binary, one
+from .operands import accurately
 
 
 class RoundingMethod(enum.Enum):
@@ -30,12 +30,14 @@ class RoundingMethod(enum.Enum):
 
 # ---- of one array --------------------------------------------------------------------------
 
-neg = one("neg", el.neg, "-x, of numbers.", "2.0 -> -2.0")
-sign = one("sign", el.sign, "-1, 0 or 1; x / |x| if complex.", "-3.0 -> -1.0")
-abs = one("abs", el.abs_, "|x|, real, of numbers.", "-3.0 -> 3.0")
-floor = one("floor", el.floor, "Greatest whole number not above x, of floats.", "1.5 -> 1.0")
-ceil = one("ceil", el.ceil, "Least whole number not below x, of floats.", "1.5 -> 2.0")
-is_finite = one(
+neg = strict_unary("neg", el.neg, "-x, of numbers.", "2.0 -> -2.0")
+sign = strict_unary("sign", el.sign, "-1, 0 or 1; x / |x| if complex.", "-3.0 -> -1.0")
+abs = strict_unary("abs", el.abs_, "|x|, real, of numbers.", "-3.0 -> 3.0")
+floor = strict_unary(
+    "floor", el.floor, "Greatest whole number not above x, of floats.", "1.5 -> 1.0"
+)
+ceil = strict_unary("ceil", el.ceil, "Least whole number not below x, of floats.", "1.5 -> 2.0")
+is_finite = strict_unary(
     "is_finite", el.is_finite, "Whether it is neither infinite nor nan, of floats.", "1.5 -> True"
 )
 exp = accurately("exp", el.exp, "e ** x, of floats and complex numbers.", "0.0 -> 1.0")
@@ -45,29 +47,37 @@ log1p = accurately("log1p", el.log1p, "log(1 + x), exact for small x.", "0.0 -> 
 sin = accurately("sin", el.sin, "Sine.", "0.0 -> 0.0")
 cos = accurately("cos", el.cos, "Cosine.", "0.0 -> 1.0")
 tan = accurately("tan", el.tan, "Tangent.", "0.0 -> 0.0")
-asin = one("asin", el.asin, "Inverse sine.", "1.0 -> 1.571")
-acos = one("acos", el.acos, "Inverse cosine.", "0.0 -> 1.571")
-atan = one("atan", el.atan, "Inverse tangent.", "1.0 -> 0.785")
-sinh = one("sinh", el.sinh, "Hyperbolic sine.", "1.0 -> 1.175")
-cosh = one("cosh", el.cosh, "Hyperbolic cosine.", "0.0 -> 1.0")
+asin = strict_unary("asin", el.asin, "Inverse sine.", "1.0 -> 1.571")
+acos = strict_unary("acos", el.acos, "Inverse cosine.", "0.0 -> 1.571")
+atan = strict_unary("atan", el.atan, "Inverse tangent.", "1.0 -> 0.785")
+sinh = strict_unary("sinh", el.sinh, "Hyperbolic sine.", "1.0 -> 1.175")
+cosh = strict_unary("cosh", el.cosh, "Hyperbolic cosine.", "0.0 -> 1.0")
 tanh = accurately("tanh", el.tanh, "Hyperbolic tangent.", "1.0 -> 0.762")
-asinh = one("asinh", el.asinh, "Inverse hyperbolic sine.", "1.0 -> 0.881")
-acosh = one("acosh", el.acosh, "Inverse hyperbolic cosine.", "2.0 -> 1.317")
-atanh = one("atanh", el.atanh, "Inverse hyperbolic tangent.", "0.5 -> 0.549")
+asinh = strict_unary("asinh", el.asinh, "Inverse hyperbolic sine.", "1.0 -> 0.881")
+acosh = strict_unary("acosh", el.acosh, "Inverse hyperbolic cosine.", "2.0 -> 1.317")
+atanh = strict_unary("atanh", el.atanh, "Inverse hyperbolic tangent.", "0.5 -> 0.549")
 sqrt = accurately("sqrt", el.sqrt, "Square root.", "9.0 -> 3.0")
 rsqrt = accurately("rsqrt", el.rsqrt, "1 / sqrt(x).", "4.0 -> 0.5")
 cbrt = accurately("cbrt", el.cbrt, "Cube root, of floats.", "8.0 -> 2.0")
 logistic = accurately("logistic", el.logistic, "1 / (1 + e ** -x).", "0.0 -> 0.5")
-erf = one("erf", el.erf, "The error function, of floats.", "1.0 -> 0.843")
-erfc = one("erfc", el.erfc, "1 - erf(x), exact for large x.", "1.0 -> 0.157")
-erf_inv = one("erf_inv", el.erf_inv, "Inverse of the error function, of floats.", "0.5 -> 0.477")
-lgamma = one("lgamma", el.lgamma, "log |Gamma(x)|, of floats.", "4.0 -> 1.792")
-digamma = one("digamma", el.digamma, "The derivative of lgamma, of floats.", "1.0 -> -0.577")
-real = one("real", el.real, "The real part, of complex numbers.", "1 + 2j -> 1.0")
-imag = one("imag", el.imag, "The imaginary part, of complex numbers.", "1 + 2j -> 2.0")
-bitwise_not = one("bitwise_not", el.not_, "All bits inverted, of integers and booleans.", "5 -> -6")
-population_count = one("population_count", el.population_count, "Bits set, of integers.", "5 -> 2")
-clz = one("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31")
+erf = strict_unary("erf", el.erf, "The error function, of floats.", "1.0 -> 0.843")
+erfc = strict_unary("erfc", el.erfc, "1 - erf(x), exact for large x.", "1.0 -> 0.157")
+erf_inv = strict_unary(
+    "erf_inv", el.erf_inv, "Inverse of the error function, of floats.", "0.5 -> 0.477"
+)
+lgamma = strict_unary("lgamma", el.lgamma, "log |Gamma(x)|, of floats.", "4.0 -> 1.792")
+digamma = strict_unary(
+    "digamma", el.digamma, "The derivative of lgamma, of floats.", "1.0 -> -0.577"
+)
+real = strict_unary("real", el.real, "The real part, of complex numbers.", "1 + 2j -> 1.0")
+imag = strict_unary("imag", el.imag, "The imaginary part, of complex numbers.", "1 + 2j -> 2.0")
+bitwise_not = strict_unary(
+    "bitwise_not", el.not_, "All bits inverted, of integers and booleans.", "5 -> -6"
+)
+population_count = strict_unary(
+    "population_count", el.population_count, "Bits set, of integers.", "5 -> 2"
+)
+clz = strict_unary("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31")
 
 
 def square(x: Any) -> Any:
@@ -183,53 +193,59 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
 # ---- of two arrays -------------------------------------------------------------------------
 
-add = binary("add", el.add, "x + y; `or` of booleans.", "2, 3 -> 5")
-sub = binary("sub", el.sub, "x - y.", "2, 3 -> -1")
-div = binary("div", el.div, "x / y; integers are divided towards zero.", "-7, 2 -> -3")
-rem = binary("rem", el.rem, "Remainder of division towards zero: it has x's sign.", "-7, 2 -> -1")
+add = strict_binary("add", el.add, "x + y; `or` of booleans.", "2, 3 -> 5")
+sub = strict_binary("sub", el.sub, "x - y.", "2, 3 -> -1")
+div = strict_binary("div", el.div, "x / y; integers are divided towards zero.", "-7, 2 -> -3")
+rem = strict_binary(
+    "rem", el.rem, "Remainder of division towards zero: it has x's sign.", "-7, 2 -> -1"
+)
 _LEXICAL = "of complex numbers by real part, then by imaginary part; nan if either is."
-max = binary("max", el.maximum, "The greater, " + _LEXICAL, "2, 3 -> 3")
-min = binary("min", el.minimum, "The lesser, " + _LEXICAL, "2, 3 -> 2")
+max = strict_binary("max", el.maximum, "The greater, " + _LEXICAL, "2, 3 -> 3")
+min = strict_binary("min", el.minimum, "The lesser, " + _LEXICAL, "2, 3 -> 2")
 
-atan2 = binary(
+atan2 = strict_binary(
     "atan2",
     el.atan2,
     "The angle of the point (y, x), `x` being its height and `y` its distance.",
     "1.0, 1.0 -> 0.785",
 )
-nextafter = binary(
+nextafter = strict_binary(
     "nextafter",
     el.nextafter,
     "The next float from x1 towards x2.",
     "0.0, 1.0 -> 1.401298464324817e-45",
     ("x1", "x2"),
 )
-complex = binary("complex", el.complex_, "x + y i, of floats.", "1.0, 2.0 -> (1+2j)")
-bitwise_and = binary("bitwise_and", el.and_, "Bits of both, of integers and booleans.", "6, 3 -> 2")
-bitwise_or = binary("bitwise_or", el.or_, "Bits of either, of integers and booleans.", "6, 3 -> 7")
-bitwise_xor = binary(
+complex = strict_binary("complex", el.complex_, "x + y i, of floats.", "1.0, 2.0 -> (1+2j)")
+bitwise_and = strict_binary(
+    "bitwise_and", el.and_, "Bits of both, of integers and booleans.", "6, 3 -> 2"
+)
+bitwise_or = strict_binary(
+    "bitwise_or", el.or_, "Bits of either, of integers and booleans.", "6, 3 -> 7"
+)
+bitwise_xor = strict_binary(
     "bitwise_xor", el.xor, "Bits of one only, of integers and booleans.", "6, 3 -> 5"
 )
-shift_left = binary("shift_left", el.shift_left, "x << y, of integers.", "3, 2 -> 12")
-shift_right_arithmetic = binary(
+shift_left = strict_binary("shift_left", el.shift_left, "x << y, of integers.", "3, 2 -> 12")
+shift_right_arithmetic = strict_binary(
     "shift_right_arithmetic",
     el.shift_right_arithmetic,
     "x >> y, keeping the sign, of integers.",
     "-8, 1 -> -4",
 )
-shift_right_logical = binary(
+shift_right_logical = strict_binary(
     "shift_right_logical",
     el.shift_right_logical,
     "x >> y, zeros coming in, of integers.",
     "-8, 1 -> 2147483644",
 )
-eq = binary("eq", el.eq, "x == y, as booleans.", "2, 3 -> False")
-ne = binary("ne", el.ne, "x != y, as booleans.", "2, 3 -> True")
-lt = binary("lt", el.lt, "x < y, as booleans.", "2, 3 -> True")
-le = binary("le", el.le, "x <= y, as booleans.", "2, 3 -> True")
-gt = binary("gt", el.gt, "x > y, as booleans.", "2, 3 -> False")
-ge = binary("ge", el.ge, "x >= y, as booleans.", "2, 3 -> False")
-_mul = binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
+eq = strict_binary("eq", el.eq, "x == y, as booleans.", "2, 3 -> False")
+ne = strict_binary("ne", el.ne, "x != y, as booleans.", "2, 3 -> True")
+lt = strict_binary("lt", el.lt, "x < y, as booleans.", "2, 3 -> True")
+le = strict_binary("le", el.le, "x <= y, as booleans.", "2, 3 -> True")
+gt = strict_binary("gt", el.gt, "x > y, as booleans.", "2, 3 -> False")
+ge = strict_binary("ge", el.ge, "x >= y, as booleans.", "2, 3 -> False")
+_mul = strict_binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:

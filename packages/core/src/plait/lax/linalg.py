@@ -9,17 +9,17 @@ values.
 
 from typing import Any
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, OperandTypeError
-from .._control import scan
-from .._core.array import Literal
-from .._ops import elementwise as el
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext import Literal
+from plait.ext.control import scan
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import expand_dims, iota, moveaxis, squeeze
+from plait.ext.surface import fixed_each, fused, value
+from plait.ext.types import INT32
+
 from .._ops.linalg import factorisation, solving
 from .._ops.linalg.batched_matrices import symmetrised, times, transposed, triangle
-from .._ops.reduction import sum_
-from .._ops.shape import expand_dims, iota, moveaxis, squeeze
-from .._ops.static_arguments import fixed_each
-from .._types.avals import INT32
 from .eigen import eig, eigh, hessenberg, schur, svd, tridiagonal
 from .polar import qdwh
 from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absent, square

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError
-from .._control import while_loop
-from .._core.array import Literal
-from .._ops import elementwise as el
+from plait.errors import ArgumentError
+from plait.ext import Aval, Literal
+from plait.ext.control import while_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import max_, sum_
+from plait.ext.ops.shape import concatenate, convert, slice_in_dim
+from plait.ext.surface import fixed, fused, value
+
 from .._ops.linalg.batched_matrices import adjoint, identity, real_dtype, stack_of, times
 from .._ops.linalg.factorisation import qr_
-from .._ops.reduction import max_, sum_
-from .._ops.shape import concatenate, convert, slice_in_dim
-from .._ops.static_arguments import fixed
-from .._types.avals import Aval
 from .routines import absent
 
 _TURNS = 10

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
-from .._control import scan
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.contraction import contracted, normal_precision, operands
-from .._ops.contraction import dot_general as dot_general_p
-from .._ops.cumulative import cumsum_
-from .._ops.dynamic_slicing import dynamic_slice_in_dim
-from .._ops.layout import free, placed
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal
+from plait.ext.control import scan
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import axis_pairs, contracted, normal_precision, product_operands
+from plait.ext.ops.contraction import dot_general as dot_general_p
+from plait.ext.ops.cumulative import cumsum_
+from plait.ext.ops.indexing import dynamic_slice_in_dim
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -30,8 +28,8 @@ from .._ops.shape import (
     reshape,
     transpose,
 )
-from .._types.avals import INTEGER, Aval
-from .contractions import pairs
+from plait.ext.surface import free, fused, placed, value
+from plait.ext.types import INTEGER
 
 
 def ragged_dot(
@@ -79,7 +77,7 @@ def ragged_dot(
     if group_offset is not None:
         first = convert(value(group_offset), np.int32).reshape(())
         starts, ends = (dynamic_slice_in_dim(v, first, w.aval.shape[0]) for v in (starts, ends))
-    x, w, dtype = operands(x, w, preferred_element_type)
+    x, w, dtype = product_operands(x, w, preferred_element_type)
     out = _in_turn(x, w, starts, ends, precision=normal_precision(precision), dtype=np.dtype(dtype))
     return placed(out, out_sharding)
 
@@ -133,7 +131,7 @@ def _roles(x: Any, w: Any, given: Any) -> _Roles:
             fix="pass RaggedDotDimensionNumbers(dot_dimension_numbers, [axis of lhs], [...])",
         ) from None
     n, m = x.aval.ndim, w.aval.ndim
-    (cx, cy), (bx, by) = pairs("ragged_dot_general", numbers)
+    (cx, cy), (bx, by) = axis_pairs("ragged_dot_general", numbers)
     contract = normal_axes(cx, n), normal_axes(cy, m)
     shared = normal_axes(bx, n), normal_axes(by, m)
     r, groups = normal_axis(r, n), normal_axes(tuple(groups), m)
@@ -213,7 +211,7 @@ def ragged_dot_general(
             f"ragged_dot_general: {starts.aval.shape[-1]} groups, and {w.aval!r}",
             fix=f"give a size for each of {w.aval.shape[at.group]} groups",
         )
-    x, w, dtype = operands(x, w, preferred_element_type)
+    x, w, dtype = product_operands(x, w, preferred_element_type)
     how = dict(precision=normal_precision(precision), preferred_element_type=np.dtype(dtype))
     if at.ragged in at.shared[0]:
         return placed(contracted(x, w, at.contract, at.shared, **how), out_sharding)

@@ -9,8 +9,9 @@ Invariant: no request is silently ignored, unless it would not change results.
 import enum
 from typing import Any
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError
+from plait.errors import ArgumentError
+from plait.ext.surface import value
+
 from .._ops.linalg.batched_matrices import stack_of
 
 

@@ -5,13 +5,12 @@ Invariant: as in `elementwise`: operands have one dtype, and only arrays without
 
 from typing import Any
 
-from .._api.surfaces import value
+from .._api.surfaces import agree, value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._ops import elementwise as el
 from .._ops.shape import fit, materialise_at_ground
 from .._types.avals import BOOL, INTEGER, Aval
 from ..tree import map_tree
-from .operands import agree
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

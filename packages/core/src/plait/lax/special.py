@@ -6,29 +6,30 @@ broadcast.
 
 from typing import Any
 
+from plait.ext.surface import agree, strict_binary, strict_unary
+
 from .._ops.special import functions as special
 from .._ops.special import incomplete
-from .operands import agree, binary, one
 
-bessel_i0e = one("bessel_i0e", special.bessel_i0e, special.bessel_i0e.doc, "0.0 -> 1.0")
-bessel_i1e = one("bessel_i1e", special.bessel_i1e, special.bessel_i1e.doc, "1.0 -> 0.208")
+bessel_i0e = strict_unary("bessel_i0e", special.bessel_i0e, special.bessel_i0e.doc, "0.0 -> 1.0")
+bessel_i1e = strict_unary("bessel_i1e", special.bessel_i1e, special.bessel_i1e.doc, "1.0 -> 0.208")
 _inc, _AX = incomplete, ("a", "x")
-igamma = binary("igamma", _inc.igamma, _inc.igamma.doc, "1.0, 1.0 -> 0.632", _AX)
-igammac = binary("igammac", _inc.igammac, _inc.igammac.doc, "1.0, 1.0 -> 0.368", _AX)
-igamma_grad_a = binary(
+igamma = strict_binary("igamma", _inc.igamma, _inc.igamma.doc, "1.0, 1.0 -> 0.632", _AX)
+igammac = strict_binary("igammac", _inc.igammac, _inc.igammac.doc, "1.0, 1.0 -> 0.368", _AX)
+igamma_grad_a = strict_binary(
     "igamma_grad_a", _inc.igamma_grad_a, _inc.igamma_grad_a.doc, "1.0, 1.0 -> -0.432", _AX
 )
-random_gamma_grad = binary(
+random_gamma_grad = strict_binary(
     "random_gamma_grad",
     _inc.random_gamma_grad,
     _inc.random_gamma_grad.doc,
     "1.0, 1.0 -> 1.174",
     _AX,
 )
-polygamma = binary(
+polygamma = strict_binary(
     "polygamma", special.polygamma, special.polygamma.doc, "1.0, 1.0 -> 1.645", ("m", "x")
 )
-zeta = binary("zeta", special.zeta, special.zeta.doc, "2.0, 1.0 -> 1.645", ("x", "q"))
+zeta = strict_binary("zeta", special.zeta, special.zeta.doc, "2.0, 1.0 -> 1.645", ("x", "q"))
 
 
 def regularized_incomplete_beta(a: Any, b: Any, x: Any) -> Any:

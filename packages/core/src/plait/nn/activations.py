@@ -7,14 +7,14 @@ kinks follow the usual convention: zero for `relu` at zero.
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from .._api.surfaces import fused, unary, value
-from .._base.errors import ShapeError
-from .._base.jaxlib_api import ml_dtypes
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.shape import materialise_at_ground, normal_axis, slice_in_dim
+from plait.errors import ShapeError
+from plait.ext import Literal, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import normal_axis, slice_in_dim
+from plait.ext.surface import fused, unary, value
 
 
 def _float(x: Any) -> Any:

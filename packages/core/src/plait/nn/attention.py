@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._api.surfaces import value as value_of
-from .._base.errors import ArgumentError
-from .._ops import elementwise as el
-from .._ops.contraction import contracted
-from .._ops.nn.attention import attention_, places
-from .._ops.shape import (
+from plait.errors import ArgumentError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import contracted
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     convert_together,
@@ -24,8 +21,12 @@ from .._ops.shape import (
     reshape,
     transpose,
 )
-from .._types.avals import BOOL, INTEGER
-from .._types.dims import is_symbolic
+from plait.ext.sizes import is_symbolic
+from plait.ext.surface import fused
+from plait.ext.surface import value as value_of
+from plait.ext.types import BOOL, INTEGER
+
+from .._ops.nn.attention import attention_, places
 from .exponentials import logsumexp, softmax
 
 

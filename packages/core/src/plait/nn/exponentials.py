@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops import reduction
-from .._ops.narrow import rounded, single
-from .._ops.shape import broadcast_to, convert, normal_axes, reshape
-from .._types.avals import COMPLEX
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.shape import broadcast_to, convert, normal_axes, reshape
+from plait.ext.surface import fused, value
+from plait.ext.types import COMPLEX
 
 
 def _float(x: Any) -> Any:

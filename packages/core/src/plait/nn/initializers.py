@@ -9,24 +9,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._api.surfaces import value as as_value
-from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
-from .._core.array import canonical
-from .._ops import elementwise as el
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.ext import Aval, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     fill,
     iota,
-    materialise_at_ground,
     moveaxis,
     normal_axes,
     normal_shape,
     reshape,
     transpose,
 )
-from .._types.avals import COMPLEX, FLOATING, INT32, Aval, category, default_dtype, dtype_of
-from .._types.dims import product
+from plait.ext.sizes import product
+from plait.ext.surface import value as as_value
+from plait.ext.types import COMPLEX, FLOATING, INT32, category, default_dtype, dtype_of
+from plait.ext.values import canonical
+
 from ..lax.linalg import qr
 from ..random import normal as _draw_normal
 from ..random import split

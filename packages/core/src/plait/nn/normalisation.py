@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError
-from .._core.array import canonical
-from .._ops import elementwise as el
-from .._ops import reduction
-from .._ops.narrow import rounded, single
-from .._ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
-from .._types.avals import FLOATING, INTEGER, default_dtype, dtype_of
+from plait.errors import ArgumentError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
+from plait.ext.values import canonical
 
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:

@@ -11,16 +11,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError
-from .._base.jaxlib_api import ml_dtypes
-from .._ops import elementwise as el
-from .._ops.contraction import contracted
-from .._ops.conversion import bitcast
-from .._ops.reduction import max_
-from .._ops.shape import (
+from plait.dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
+from plait.errors import ArgumentError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import contracted
+from plait.ext.ops.elementwise import bitcast
+from plait.ext.ops.reduction import max_
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
@@ -30,8 +30,8 @@ from .._ops.shape import (
     slice_in_dim,
     transpose,
 )
-from .._types.avals import FLOAT32, FLOATING, dtype_of
-from ..dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOAT32, FLOATING, dtype_of
 
 
 @dataclass(frozen=True, eq=False)

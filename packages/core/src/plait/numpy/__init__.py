@@ -10,7 +10,7 @@ Invariant: functions here apply primitives only; importing it imports no compile
 
 import numpy as _np
 
-from ..dtypes import (
+from plait.dtypes import (
     bfloat16,
     bool_,
     canonicalize_dtype,
@@ -46,6 +46,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
+
 from . import fft, linalg
 from .arithmetic import (
     abs,

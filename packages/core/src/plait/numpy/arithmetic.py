@@ -7,18 +7,19 @@ is one primitive applies nothing else.
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import OperandTypeError
-from .._base.jaxlib_api import ml_dtypes
-from .._control import while_loop
-from .._core.dispatch import dispatched
-from .._ops import elementwise as el
-from .._ops.conversion import bitcast
-from .._ops.reduction import any_
-from .._ops.shape import convert, fill, materialise_at_ground
-from .._types.avals import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, Aval, default_dtype
+from plait.errors import OperandTypeError
+from plait.ext import Aval, materialise_at_ground
+from plait.ext.control import while_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.elementwise import bitcast
+from plait.ext.ops.reduction import any_
+from plait.ext.ops.shape import convert, fill
+from plait.ext.surface import binary, dispatched, fused, unary, value
+from plait.ext.types import BOOL, BOOLEAN, COMPLEX, FLOAT32, FLOATING, INTEGER, default_dtype
+
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown

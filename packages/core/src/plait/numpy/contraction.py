@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._core.dispatch import dispatched
-from .._ops import contraction
-from .._ops import elementwise as el
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.ops import contraction
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.shape import (
     broadcast_to,
     convert_together,
     expand_dims,
@@ -26,10 +25,11 @@ from .._ops.shape import (
     squeeze,
     stack,
 )
-from .._ops.sliding import slide
-from .._ops.taking import take
-from .._types.avals import COMPLEX, broadcast_shapes
-from .._types.dims import is_symbolic, max_dim, min_dim
+from plait.ext.ops.windows import slide
+from plait.ext.sizes import is_symbolic, max_dim, min_dim
+from plait.ext.surface import dispatched, fused, value
+from plait.ext.types import COMPLEX, broadcast_shapes
+
 from .masking import unwritten
 
 

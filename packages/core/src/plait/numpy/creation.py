@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import (
+from plait.errors import (
     ArgumentError,
     ConcretizationError,
     CopyError,
@@ -19,38 +18,36 @@ from .._base.errors import (
     OutOfBounds,
     ShapeError,
 )
-from .._core.array import Array, Literal, from_numpy, integer_bounds, unmasked
-from .._core.handles import Handle
-from .._core.interpreter import Tracer, Value
-from .._ops import elementwise as el
-from .._ops.layout import beside
-from .._ops.shape import (
+from plait.ext import Array, Aval, Literal, Tracer, Value, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     expand_dims,
     fill,
     iota,
-    materialise_at_ground,
     moveaxis,
     normal_axis,
     normal_shape,
     reshape,
+    size_value,
 )
-from .._ops.shape import stack as stacked
-from .._ops.sizes import size_value
-from .._ops.static_arguments import size_given
-from .._types.avals import (
+from plait.ext.ops.shape import stack as stacked
+from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim
+from plait.ext.surface import beside, size_given, value
+from plait.ext.trace import Handle
+from plait.ext.types import (
     BOOL,
     FLOATING,
     INTEGER,
     WEAK,
-    Aval,
     asked_dtype,
     category,
     default_dtype,
     promote,
 )
-from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
+from plait.ext.values import from_numpy, integer_bounds, unmasked
+
 from .interchange import from_dlpack, placeable
 
 # ---- from data -------------------------------------------------------------------------------

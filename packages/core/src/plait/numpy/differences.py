@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ShapeError
-from .._ops import elementwise as el
-from .._ops import reduction
-from .._ops.cumulative import cumsum
-from .._ops.dynamic_slicing import dynamic_slice_in_dim
-from .._ops.shape import (
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.cumulative import cumsum
+from plait.ext.ops.indexing import dynamic_slice_in_dim
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
-    materialise_at_ground,
     normal_axes,
     normal_axis,
     reshape,
+    size_value,
     slice_in_dim,
 )
-from .._ops.sizes import size_value
-from .._types.avals import BOOL, FLOATING, default_dtype
-from .._types.dims import decide_ge, max_dim, min_dim
+from plait.ext.sizes import decide_ge, max_dim, min_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import BOOL, FLOATING, default_dtype
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:

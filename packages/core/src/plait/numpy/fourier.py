@@ -9,16 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._core.array import Literal, from_numpy
-from .._ops import elementwise as el
-from .._ops.fourier import fft_, spectral
-from .._ops.shape import convert, fill, iota, moveaxis, normal_axis, pad, slice_in_dim
-from .._ops.sizes import size_value
-from .._ops.static_arguments import size_given
-from .._types.avals import INT32, inexact_dtype
-from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.fourier import fft_, spectral
+from plait.ext.ops.shape import (
+    convert,
+    fill,
+    iota,
+    moveaxis,
+    normal_axis,
+    pad,
+    size_value,
+    slice_in_dim,
+)
+from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
+from plait.ext.surface import fused, size_given, value
+from plait.ext.types import INT32, inexact_dtype
+from plait.ext.values import from_numpy
+
 from .manipulation import roll
 
 _NORMS = (None, "backward", "ortho", "forward")

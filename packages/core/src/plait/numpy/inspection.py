@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._api.hardware import devices, local_devices
-from .._api.surfaces import value
-from .._core.array import canonical
-from .._ops.shape import normal_axes
-from .._types.avals import COMPLEX, FLOATING, INTEGER, default_dtype
-from .._types.avals import broadcast_shapes as _broadcast_shapes
-from ..dtypes import isdtype
-from ..typing import Array as _AnyArray
+from plait import local_devices
+from plait.dtypes import isdtype
+from plait.ext.devices import devices
+from plait.ext.ops.shape import normal_axes
+from plait.ext.surface import value
+from plait.ext.types import COMPLEX, FLOATING, INTEGER, default_dtype
+from plait.ext.types import broadcast_shapes as _broadcast_shapes
+from plait.ext.values import canonical
+from plait.typing import Array as _AnyArray
 
 ndarray = _AnyArray
 

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .._api.default_devices import placed_by_default
-from .._base.errors import ArgumentError, CopyError, OperandTypeError
-from .._core.array import Array, from_numpy, on_accelerator, shared, unmasked
-from .._core.buffers import first as first_device
-from .._core.interpreter import Value
-from .._ops import elementwise as el
-from .._ops.layout import all_free, offering
-from .._ops.layout import placed as laid
-from .._plugins.metadata import resolve
-from .._types.avals import asked_dtype
+from plait.errors import ArgumentError, CopyError, OperandTypeError
+from plait.ext import Array, Value
+from plait.ext.devices import first as first_device
+from plait.ext.ops import elementwise as el
+from plait.ext.rules import resolve
+from plait.ext.surface import all_free, offering, placed_by_default
+from plait.ext.surface import placed as laid
+from plait.ext.types import asked_dtype
+from plait.ext.values import from_numpy, on_accelerator, shared, unmasked
 
 
 def placed(x: Any, device: Any) -> Any:

@@ -5,9 +5,10 @@ Invariant: pieces are joined by one concatenation, in their common dtype.
 
 from typing import Any
 
-from .._api.surfaces import value
-from .._base.errors import ShapeError
-from .._ops.shape import concatenate, convert_together, reshape, transpose
+from plait.errors import ShapeError
+from plait.ext.ops.shape import concatenate, convert_together, reshape, transpose
+from plait.ext.surface import value
+
 from .creation import _slice_range, array
 from .manipulation import swapaxes
 

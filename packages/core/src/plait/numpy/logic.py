@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import binary, fused, unary, value
-from .._base.errors import DimMismatch, OperandTypeError, TypeRule
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.layout import beside
-from .._ops.reduction import all_
-from .._ops.shape import convert, fill
-from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, broadcast_shapes, category
+from plait.errors import DimMismatch, OperandTypeError, TypeRule
+from plait.ext import Aval, Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import all_
+from plait.ext.ops.shape import convert, fill
+from plait.ext.surface import beside, binary, fused, unary, value
+from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category
+
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown

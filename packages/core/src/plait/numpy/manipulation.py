@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._core.dispatch import dispatched
-from .._core.interpreter import Tracer, Value
-from .._ops import elementwise as el
-from .._ops import shape as sh
-from .._ops.dynamic_slicing import dynamic_slice_in_dim
-from .._ops.shape import materialise_at_ground, normal_axes, normal_axis, normal_shape
-from .._ops.sizes import size_value
-from .._types.avals import broadcast_shapes
-from .._types.dims import Dim
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext import Tracer, Value, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
+from plait.ext.ops.indexing import dynamic_slice_in_dim
+from plait.ext.ops.shape import normal_axes, normal_axis, normal_shape, size_value
+from plait.ext.sizes import Dim
+from plait.ext.surface import dispatched, value
+from plait.ext.types import broadcast_shapes
 
 # ---- shapes --------------------------------------------------------------------------------
 

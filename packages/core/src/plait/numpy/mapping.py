@@ -9,18 +9,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._control import map_axes
-from .._ops.shape import (
-    broadcast_to,
-    expand_dims,
-    materialise_at_ground,
-    moveaxis,
-    normal_axes,
-    normal_axis,
-)
-from .._types.avals import broadcast_shapes
+from plait import map_axes
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext import materialise_at_ground
+from plait.ext.ops.shape import broadcast_to, expand_dims, moveaxis, normal_axes, normal_axis
+from plait.ext.surface import value
+from plait.ext.types import broadcast_shapes
 
 
 def _over_leading(f: Callable, count: int) -> Callable:

@@ -9,13 +9,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .._base.errors import ArgumentError
-from .._core.array import Literal
-from .._core.interpreter import current
-from .._core.primitive import Primitive
-from .._ops import elementwise as el
-from .._ops.shape import materialise_at_ground
-from .._types.avals import BOOL
+from plait.errors import ArgumentError
+from plait.ext import Literal, Primitive, current, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.types import BOOL
 
 _NONE: dict[str, Any] = {}
 

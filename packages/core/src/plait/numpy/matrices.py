@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
-from .._core.array import from_numpy
-from .._ops import elementwise as el
-from .._ops.reduction import any_, sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
+from plait.ext import materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.reduction import any_, sum_
+from plait.ext.ops.shape import (
     concatenate,
     convert,
     iota,
-    materialise_at_ground,
     moveaxis,
     normal_axis,
     normal_shape,
     pad,
     reshape,
     rev,
+    size_value,
     slice_in_dim,
 )
-from .._ops.sizes import size_value
-from .._ops.static_arguments import size_given
-from .._ops.taking import take
-from .._types.avals import BOOL, BOOLEAN, asked_dtype
-from .._types.dims import Dim, is_symbolic, max_dim, min_dim
+from plait.ext.sizes import Dim, is_symbolic, max_dim, min_dim
+from plait.ext.surface import fused, size_given, value
+from plait.ext.types import BOOL, BOOLEAN, asked_dtype
+from plait.ext.values import from_numpy
+
 from .interchange import placeable
 from .masking import unwritten
 from .selection import nonzero

@@ -7,13 +7,13 @@ imaginary part.
 from collections.abc import Sequence
 from typing import Any
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, OperandTypeError
-from .._core.interpreter import Value
-from .._ops import sorting
-from .._ops.argreduction import dtype_for_indices
-from .._ops.shape import convert, iota, normal_axis
-from .._types.avals import COMPLEX, INTEGER, asked_dtype, category
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext import Value
+from plait.ext.ops import sorting
+from plait.ext.ops.reduction import dtype_for_indices
+from plait.ext.ops.shape import convert, iota, normal_axis
+from plait.ext.surface import value
+from plait.ext.types import COMPLEX, INTEGER, asked_dtype, category
 
 
 def _stable(kind: Any, order: Any, stable: Any) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, OperandTypeError
-from .._ops import elementwise as el
-from .._ops.reduction import sum_
-from .._ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
-from .._types.avals import BOOLEAN, INTEGER
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import BOOLEAN, INTEGER
+
 from .logic import truth
 
 _BYTE = np.dtype(np.uint8)

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, OperandTypeError, ShapeError
-from .._core.interpreter import admitted_sizes
-from .._ops import elementwise as el
-from .._ops import shape as sh
-from .._ops.dynamic_slicing import index_in_dim
-from .._ops.reduction import max_, mean, min_
-from .._ops.shape import convert
-from .._ops.sizes import size_value
-from .._ops.taking import take
-from .._types.avals import INTEGER
-from .._types.dims import Dim, decide_ge, max_dim, min_dim
+from plait.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
+from plait.ext.ops.indexing import index_in_dim, take
+from plait.ext.ops.reduction import max_, mean, min_
+from plait.ext.ops.shape import convert, size_value
+from plait.ext.sizes import Dim, admitted_sizes, decide_ge, max_dim, min_dim
+from plait.ext.surface import value
+from plait.ext.types import INTEGER
+
 from .creation import linspace
 
 _COPIES = ("edge", "reflect", "symmetric", "wrap")

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ConcretizationError, ShapeError
-from .._control import scan
-from .._core.array import Literal, from_numpy
-from .._core.interpreter import Tracer
-from .._ops import elementwise as el
-from .._ops.linalg.batched_matrices import complex_dtype, identity, real_dtype
-from .._ops.reduction import sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, ConcretizationError, ShapeError
+from plait.ext import Aval, Literal, Tracer
+from plait.ext.control import scan
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -24,10 +21,14 @@ from .._ops.shape import (
     iota,
     pad,
     reshape,
+    size_value,
 )
-from .._ops.sizes import size_value
-from .._types.avals import COMPLEX, FLOATING, Aval, broadcast_shapes, default_dtype
-from .._types.dims import Dim, decide_ge, max_dim
+from plait.ext.sizes import Dim, decide_ge, max_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import COMPLEX, FLOATING, broadcast_shapes, default_dtype
+from plait.ext.values import from_numpy
+
+from .._ops.linalg.batched_matrices import complex_dtype, identity, real_dtype
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ShapeError
-from .._core.array import Literal
-from .._core.dispatch import dispatched
-from .._ops import argreduction, cumulative, reduction
-from .._ops import elementwise as el
-from .._ops.narrow import rounded, single
-from .._ops.reduction import highest, lowest
-from .._ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
-from .._types.avals import (
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import Literal
+from plait.ext.ops import cumulative, reduction
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction as argreduction
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.reduction import highest, lowest
+from plait.ext.ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
+from plait.ext.surface import dispatched, fused, value
+from plait.ext.types import (
     BOOL,
     COMPLEX,
     FLOATING,
@@ -28,6 +28,7 @@ from .._types.avals import (
     dtype_of,
     inexact_dtype,
 )
+
 from .logic import isnan, truth
 from .masking import unwritten
 

@@ -13,13 +13,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from .._base.errors import OutOfBounds, PlaitError, SubscriptError, TypeRule
-from .._base.jaxlib_api import ml_dtypes
-from .._base.source import hidden
-from .._base.tracebacks import leaving
-from .._ops.layout import OUT_SHARDING, all_free, offering, placed
+from plait.errors import OutOfBounds, SubscriptError, TypeRule
+from plait.ext import PlaitError
+from plait.ext.surface import OUT_SHARDING, all_free, hidden, leaving, offering, placed
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
 _LIBRARIES = (*np.__path__, *ml_dtypes.__path__)

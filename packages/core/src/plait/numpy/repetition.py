@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import AxisError, ConcretizationError, ShapeError
-from .._core.interpreter import Tracer
-from .._ops import elementwise as el
-from .._ops import shape as sh
-from .._ops.shape import convert, materialise_at_ground, normal_axis, normal_shape
-from .._ops.taking import take
-from .._types.avals import BOOL, INTEGER, Aval
-from .._types.dims import Dim, is_symbolic, max_dim, product
+from plait.errors import AxisError, ConcretizationError, ShapeError
+from plait.ext import Aval, Tracer, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
+from plait.ext.ops.indexing import take
+from plait.ext.ops.shape import convert, normal_axis, normal_shape
+from plait.ext.sizes import Dim, is_symbolic, max_dim, product
+from plait.ext.surface import value
+from plait.ext.types import BOOL, INTEGER
+
 from .manipulation import fixed_size, ravel, reshape
 
 # ---- repeating -----------------------------------------------------------------------------

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
-from .._control import fori_loop
-from .._core.array import Literal
-from .._core.interpreter import Tracer
-from .._ops import elementwise as el
-from .._ops.argreduction import dtype_for_indices
-from .._ops.reduction import sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, Tracer
+from plait.ext.control import fori_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.reduction import dtype_for_indices, sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -25,10 +23,10 @@ from .._ops.shape import (
     normal_axis,
     rev,
 )
-from .._ops.sorting import argsort, sort
-from .._ops.taking import take
-from .._types.avals import Aval
-from .._types.dims import max_dim
+from plait.ext.ops.sorting import argsort, sort
+from plait.ext.sizes import max_dim
+from plait.ext.surface import fused, value
+
 from .logic import isnan
 
 _FEW = 32

@@ -10,36 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ConcretizationError, ShapeError, SubscriptError
-from .._core.array import Literal, from_numpy
-from .._core.dispatch import dispatched
-from .._core.interpreter import Tracer
-from .._ops import elementwise as el
-from .._ops import taking
-from .._ops.reduction import sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, ConcretizationError, ShapeError, SubscriptError
+from plait.ext import Aval, Literal, Tracer, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import indexing as taking
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
+    integers,
     iota,
-    materialise_at_ground,
     normal_axis,
     normal_shape,
     reshape,
     stack,
 )
-from .._ops.sizes import integers
-from .._ops.static_arguments import size_given
-from .._types.avals import (
-    BOOL,
-    COMPLEX,
-    INTEGER,
-    Aval,
-    asked_dtype,
-    broadcast_shapes,
-    default_dtype,
-)
-from .._types.dims import decide_ge, product
+from plait.ext.sizes import decide_ge, product
+from plait.ext.surface import dispatched, fused, size_given, value
+from plait.ext.types import BOOL, COMPLEX, INTEGER, asked_dtype, broadcast_shapes, default_dtype
+from plait.ext.values import from_numpy
+
 from .logic import truth
 from .masking import unwritten
 

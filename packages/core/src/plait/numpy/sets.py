@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ConcretizationError
-from .._core.interpreter import Tracer
-from .._ops import elementwise as el
-from .._ops.argreduction import dtype_for_indices
-from .._ops.reduction import any_, sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, ConcretizationError
+from plait.ext import Aval, Tracer
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.reduction import any_, dtype_for_indices, sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -25,13 +24,13 @@ from .._ops.shape import (
     moveaxis,
     normal_axis,
     reshape,
+    size_value,
 )
-from .._ops.sizes import size_value
-from .._ops.sorting import argsort, sort, sort_together
-from .._ops.static_arguments import size_given
-from .._ops.taking import take
-from .._types.avals import BOOL, Aval
-from .._types.dims import decide_ge, max_dim, min_dim
+from plait.ext.ops.sorting import argsort, sort, sort_together
+from plait.ext.sizes import decide_ge, max_dim, min_dim
+from plait.ext.surface import fused, size_given, value
+from plait.ext.types import BOOL
+
 from .logic import isnan
 from .search import searchsorted
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import (
+from plait.errors import (
     ArgumentError,
     AxisError,
     ConcretizationError,
@@ -18,12 +17,13 @@ from .._base.errors import (
     OutOfBounds,
     ShapeError,
 )
-from .._core.dispatch import dispatched
-from .._core.interpreter import Tracer, Value
-from .._ops import shape as sh
-from .._ops.shape import convert, materialise_at_ground, normal_axis
-from .._types.avals import asked_dtype
-from .._types.dims import Dim, divide_exact, max_dim, min_dim
+from plait.ext import Tracer, Value, materialise_at_ground
+from plait.ext.ops import shape as sh
+from plait.ext.ops.shape import convert, normal_axis
+from plait.ext.sizes import Dim, divide_exact, max_dim, min_dim
+from plait.ext.surface import dispatched, value
+from plait.ext.types import asked_dtype
+
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 

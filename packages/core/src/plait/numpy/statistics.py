@@ -10,42 +10,39 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
-from .._core.array import Literal
-from .._core.interpreter import Tracer, Value
-from .._ops import elementwise as el
-from .._ops import reduction
-from .._ops.contraction import matmul
-from .._ops.narrow import is_narrow
-from .._ops.shape import (
+from plait.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.contraction import matmul
+from plait.ext.ops.indexing import take_along_axis
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
     expand_dims,
     fill,
-    materialise_at_ground,
     moveaxis,
     normal_axes,
     reshape,
+    size_value,
     transpose,
 )
-from .._ops.sizes import size_value
-from .._ops.sorting import sort
-from .._ops.static_arguments import size_given
-from .._ops.taking import take_along_axis
-from .._types.avals import (
+from plait.ext.ops.sorting import sort
+from plait.ext.sizes import decide_ge, max_dim, product
+from plait.ext.surface import fused, size_given, value
+from plait.ext.types import (
     BOOLEAN,
     COMPLEX,
     FLOATING,
     INTEGER,
-    Aval,
     category,
     default_dtype,
     inexact_dtype,
+    is_narrow,
     promote,
 )
-from .._types.dims import decide_ge, max_dim, product
+
 from .creation import linspace
 from .logic import isnan
 from .masking import unwritten

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, TypeRule
-from .._ops import elementwise as el
-from .._ops.contraction import dot_general, normal_precision
-from .._ops.reduction import reduce_sum
-from .._ops.shape import convert, convert_together, expand_dims, squeeze, transpose
-from .._types.avals import BOOL, asked_dtype
-from .._types.dims import Dim
+from plait.errors import ArgumentError, TypeRule
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import dot_general, normal_precision
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import convert, convert_together, expand_dims, squeeze, transpose
+from plait.ext.sizes import Dim
+from plait.ext.surface import fused, value
+from plait.ext.types import BOOL, asked_dtype
+
 from .masking import unwritten
 from .matrices import diagonal
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import binary, fused, unary, value
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.shape import fill, materialise_at_ground
+from plait.ext import Literal, materialise_at_ground
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import fill
+from plait.ext.surface import binary, fused, unary, value
+from plait.ext.types import COMPLEX
+
 from .._ops.special.functions import bessel_i0e
 from .._ops.special.functions import series as power_series
-from .._types.avals import COMPLEX
 from .arithmetic import _inexact, real_float
 from .masking import masked
 from .samples import shown

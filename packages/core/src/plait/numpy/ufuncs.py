@@ -11,15 +11,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError, OperandTypeError
-from .._control import fori_loop, scan
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.cumulative import cumprod, cumsum
-from .._ops.narrow import rounded, single
-from .._ops.reduction import all_, any_, max_, min_, prod, sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, OperandTypeError
+from plait.ext import Literal
+from plait.ext.control import fori_loop, scan
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.cumulative import cumprod, cumsum
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.indexing import At, getitem
+from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -31,8 +31,9 @@ from .._ops.shape import (
     reshape,
     slice_in_dim,
 )
-from .._ops.subscript import At, getitem
-from .._types.avals import asked_dtype, dtype_of
+from plait.ext.surface import value
+from plait.ext.types import asked_dtype, dtype_of
+
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
 from .masking import unwritten

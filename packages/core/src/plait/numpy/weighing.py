@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ShapeError
-from .._ops import elementwise as el
-from .._ops import reduction
-from .._ops.cumulative import cumsum
-from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, transpose
-from .._ops.sorting import sort_together
-from .._ops.taking import take_along_axis
+from plait.errors import ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.cumulative import cumsum
+from plait.ext.ops.indexing import take_along_axis
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, transpose
+from plait.ext.ops.sorting import sort_together
+from plait.ext.surface import fused, value
+
 from .logic import isnan
 
 

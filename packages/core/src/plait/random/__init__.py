@@ -11,7 +11,8 @@ Invariant: a result depends on the key, the shape and the dtype only; the same k
 numbers again.  A key is not a number: it can only be split, folded and spent.
 """
 
-from .._ops.layout import laid_out as _laid_out
+from plait.ext.surface import laid_out as _laid_out
+
 from .choosing import categorical, choice, permutation
 from .counts import binomial, geometric, multinomial, poisson
 from .distributions import (

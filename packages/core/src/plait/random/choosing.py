@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import ArgumentError, OperandTypeError, ShapeError
-from .._core.array import Literal, as_value
-from .._ops import elementwise as el
-from .._ops.argreduction import argmax
-from .._ops.cumulative import cumsum
-from .._ops.rng import UINT32
-from .._ops.shape import (
+from plait.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, as_value
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.cumulative import cumsum
+from plait.ext.ops.indexing import getitem, take
+from plait.ext.ops.reduction import argmax
+from plait.ext.ops.shape import (
     broadcast_to,
     convert,
     fill,
@@ -25,15 +24,14 @@ from .._ops.shape import (
     normal_axis,
     normal_shape,
     reshape,
+    size_value,
     transpose,
 )
-from .._ops.sizes import size_value
-from .._ops.sorting import sort_, top_k
-from .._ops.static_arguments import size_given
-from .._ops.subscript import getitem
-from .._ops.taking import take
-from .._types.avals import FLOATING, INTEGER, Aval, default_dtype
-from .._types.dims import Dim, decide_ge
+from plait.ext.ops.sorting import sort_, top_k
+from plait.ext.sizes import Dim, decide_ge
+from plait.ext.surface import fused, size_given
+from plait.ext.types import FLOATING, INTEGER, UINT32, default_dtype
+
 from .distributions import gumbel_noise, is_high
 from .keys import one_key
 from .numbers import between, halves, randint, raw_bits, row

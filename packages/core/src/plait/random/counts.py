@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import ShapeError
-from .._control import scan, while_loop
-from .._core.array import Literal, as_value
-from .._ops import elementwise as el
-from .._ops.reduction import reduce_or
-from .._ops.shape import broadcast_to, convert, moveaxis
+from plait.errors import ShapeError
+from plait.ext import Aval, Literal, as_value
+from plait.ext.control import scan, while_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import reduce_or
+from plait.ext.ops.shape import broadcast_to, convert, moveaxis
+from plait.ext.surface import fused
+from plait.ext.types import FLOATING, INTEGER, broadcast_shapes, default_dtype
+
 from .._ops.special.functions import stirling
-from .._types.avals import FLOATING, INTEGER, Aval, broadcast_shapes, default_dtype
 from .distributions import shape_or
 from .keys import RANGES, number, split
 from .numbers import sample_dtype, uniform

@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import ArgumentError
-from .._core.array import Literal, as_value
-from .._ops import elementwise as el
-from .._ops.shape import broadcast_to, convert, normal_shape
-from .._types.avals import (
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    Aval,
-    broadcast_shapes,
-    category,
-    default_dtype,
-)
+from plait.errors import ArgumentError
+from plait.ext import Aval, Literal, as_value
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import broadcast_to, convert, normal_shape
+from plait.ext.surface import fused
+from plait.ext.types import COMPLEX, FLOATING, INTEGER, broadcast_shapes, category, default_dtype
+
 from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._api.default_devices import placed_by_default
-from .._base.config import config
-from .._base.errors import OperandTypeError, ShapeError
-from .._core.array import Literal, as_value, asarray, standing_for, wrap
-from .._core.interpreter import Value
-from .._ops.key_reuse import reuse_rules as _reuse_rules  # noqa: F401  (it registers the rules)
-from .._ops.keys import (
+from plait import config
+from plait.errors import OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, Opaque, Value, as_value
+from plait.ext.ops.opaque import unwrap_, wrap_
+from plait.ext.ops.random import (
     FRY,
     GENERATORS,
     generator_named,
@@ -23,12 +21,10 @@ from .._ops.keys import (
     random_seed,
     random_split,
 )
-from .._ops.opaque import unwrap_, wrap_
-from .._ops.rng import UINT32
-from .._ops.shape import convert, normal_shape
-from .._types.avals import INTEGER, OPAQUE, Aval, Opaque
-from .._xla.key_reuse import seeded
-from .._xla.operands import scalar_buffer
+from plait.ext.ops.shape import convert, normal_shape
+from plait.ext.surface import placed_by_default
+from plait.ext.types import INTEGER, OPAQUE, UINT32
+from plait.ext.values import asarray, scalar_buffer, seeded, standing_for, wrap
 
 # ---- keys and words --------------------------------------------------------------------------
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import OperandTypeError
-from .._core.array import Literal, as_value, canonical
-from .._ops import elementwise as el
-from .._ops.conversion import bitcast_
-from .._ops.dynamic_slicing import index_in_dim
-from .._ops.keys import random_bits, random_split
-from .._ops.rng import UINT32
-from .._ops.shape import broadcast_to, convert, normal_shape
-from .._types.avals import COMPLEX, FLOATING, INTEGER, Aval, category, default_dtype, dtype_of
+from plait.errors import OperandTypeError
+from plait.ext import Aval, Literal, as_value
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.elementwise import bitcast_
+from plait.ext.ops.indexing import index_in_dim
+from plait.ext.ops.random import random_bits, random_split
+from plait.ext.ops.shape import broadcast_to, convert, normal_shape
+from plait.ext.surface import fused
+from plait.ext.types import COMPLEX, FLOATING, INTEGER, UINT32, category, default_dtype, dtype_of
+from plait.ext.values import canonical
+
 from .keys import RANGES, number, one_key
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}

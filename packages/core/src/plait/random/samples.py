@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._core.array import as_value
-from .._ops import elementwise as el
-from .._ops.shape import broadcast_to, convert
+from plait.ext import as_value
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import broadcast_to, convert
+from plait.ext.surface import fused
+from plait.ext.types import FLOATING
+
 from .._ops.special.sampling import random_gamma
-from .._types.avals import FLOATING
 from .distributions import exponential, normal, rademacher, shape_or
 from .keys import key_data, key_impl, number, split
 from .numbers import bits, sample_dtype, uniform

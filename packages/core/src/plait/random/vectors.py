@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import ArgumentError, ShapeError
-from .._core.array import as_value
-from .._ops import elementwise as el
-from .._ops.contraction import matmul
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import as_value
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import matmul
+from plait.ext.ops.reduction import max_
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
+from plait.ext.surface import fixed, fused
+from plait.ext.types import FLOATING, broadcast_shapes
+
 from .._ops.linalg.batched_matrices import diagonal
 from .._ops.linalg.factorisation import cholesky_, qr_
 from .._ops.linalg.spectral import eigh_, svd_
-from .._ops.reduction import max_
-from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
-from .._ops.static_arguments import fixed
-from .._types.avals import FLOATING, broadcast_shapes
 from .distributions import exponential, normal
 from .keys import split
 from .numbers import sample_dtype

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused
-from .._base.errors import OperandTypeError, ShapeError
-from .._core.array import Literal, asarray
-from .._ops import elementwise as el
-from .._ops.shape import convert
+from plait.errors import OperandTypeError, ShapeError
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.shape import convert
+from plait.ext.surface import fixed, fused
+from plait.ext.types import COMPLEX, FLOATING, default_dtype
+from plait.ext.values import asarray
+
 from .._ops.special import functions as sp
-from .._ops.static_arguments import fixed
-from .._ops.taking import take
-from .._types.avals import COMPLEX, FLOATING, default_dtype
 from .pointwise import floats
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError
-from .._control import fori_loop
-from .._core.array import Array, Literal
-from .._ops import elementwise as el
-from .._ops.shape import convert, stack
+from plait.errors import ArgumentError, ConcretizationError, OperandTypeError
+from plait.ext import Array, Literal
+from plait.ext.control import fori_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import convert, stack
+from plait.ext.surface import fixed, fused, value
+from plait.ext.types import COMPLEX, FLOATING, INTEGER, default_dtype
+
 from .._ops.special import hypergeometric as hyp
 from .._ops.special import trigonometric_integrals
 from .._ops.special.bessel import bessel_j
 from .._ops.special.error_functions import erfcx as _erfcx
 from .._ops.special.error_functions import wofz as _wofz
-from .._ops.static_arguments import fixed
-from .._types.avals import COMPLEX, FLOATING, INTEGER, default_dtype
 
 # ---- relatives of the error function ---------------------------------------------------------
 

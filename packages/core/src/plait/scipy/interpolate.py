@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError
-from .._ops import elementwise as el
-from .._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
-from .._ops.shape import stack as stacked
-from .._ops.subscript import getitem
-from .._types.avals import broadcast_shapes
+from plait.errors import ArgumentError, AxisError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import getitem
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
+from plait.ext.ops.shape import stack as stacked
+from plait.ext.surface import value
+from plait.ext.types import broadcast_shapes
+from plait.tree_util import register_pytree_node_class
+
 from ..numpy.search import searchsorted
-from ..tree_util import register_pytree_node_class
 
 _METHODS = ("linear", "nearest")
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.reduction import all_
-from .._ops.shape import convert, convert_together
-from .._ops.shape import stack as stacked
-from .._ops.subscript import getitem
+from plait.errors import ArgumentError, AxisError
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import getitem
+from plait.ext.ops.reduction import all_
+from plait.ext.ops.shape import convert, convert_together
+from plait.ext.ops.shape import stack as stacked
+from plait.ext.surface import fused, value
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 

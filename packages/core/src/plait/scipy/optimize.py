@@ -6,15 +6,16 @@ Invariant: one compiled loop, whose steps depend on values and whose number is b
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError
-from .._control import while_loop
-from .._core.array import Literal
-from .._ops import elementwise as el
-from .._ops.contraction import dot
-from .._ops.reduction import all_, max_, sum_
-from .._ops.shape import convert, expand_dims
-from .._plugins.metadata import resolve
+from plait.errors import ArgumentError, AxisError
+from plait.ext import Literal
+from plait.ext.control import while_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import dot
+from plait.ext.ops.reduction import all_, max_, sum_
+from plait.ext.ops.shape import convert, expand_dims
+from plait.ext.rules import resolve
+from plait.ext.surface import value
+
 from ..numpy.matrices import eye
 
 __all__ = ["OptimizeResults", "minimize"]

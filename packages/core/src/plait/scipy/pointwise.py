@@ -6,15 +6,15 @@ refused; a function costs only its primitive.
 
 from typing import Any
 
-from .._api.surfaces import binary, unary
-from .._base.errors import ArgumentError, OperandTypeError
-from .._ops import elementwise as el
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext.ops import elementwise as el
+from plait.ext.surface import binary, fixed, unary
+from plait.ext.types import FLOATING
+
 from .._ops.special import error_functions as gs
 from .._ops.special import functions as sp
 from .._ops.special import incomplete as inc
 from .._ops.special import integrals as ints
-from .._ops.static_arguments import fixed
-from .._types.avals import FLOATING
 
 
 def _shown(name: str, says: str) -> str:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import ArgumentError, AxisError
-from .._ops import elementwise as el
-from .._ops.reduction import mean
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import mean
+from plait.ext.ops.shape import (
     concatenate,
     convert_together,
     moveaxis,
@@ -20,9 +19,11 @@ from .._ops.shape import (
     rev,
     slice_in_dim,
 )
-from .._ops.sliding import slide
-from .._types.avals import COMPLEX
-from .._types.dims import max_dim
+from plait.ext.ops.windows import slide
+from plait.ext.sizes import max_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import COMPLEX
+
 from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
 from ..numpy.padding import pad as padded
 from .spectra import csd, istft, stft, welch, without_line

@@ -9,8 +9,9 @@ Invariant: where the limit is a number, neither the value nor the derivative is 
 import math
 from typing import Any
 
-from .._api.surfaces import fused
-from .._ops import elementwise as el
+from plait.ext.ops import elementwise as el
+from plait.ext.surface import fused
+
 from .._ops.special import functions as sp
 from .._ops.special import incomplete as inc
 from .._ops.special import integrals as ints

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._api.surfaces import value
-from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._core.array import from_numpy
-from .._ops import elementwise as el
-from .._ops.reduction import mean, sum_
-from .._ops.shape import (
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext import Aval
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import At, getitem
+from plait.ext.ops.reduction import mean, sum_
+from plait.ext.ops.shape import (
     convert,
     convert_together,
     fill,
@@ -22,8 +22,10 @@ from .._ops.shape import (
     reshape,
     slice_in_dim,
 )
-from .._ops.subscript import At, getitem
-from .._types.avals import COMPLEX, Aval
+from plait.ext.surface import value
+from plait.ext.types import COMPLEX
+from plait.ext.values import from_numpy
+
 from ..numpy.fourier import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from ..numpy.statistics import median
 

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import fused, value
-from .._base.errors import AxisError, OperandTypeError, ShapeError
-from .._core.array import Literal, from_numpy
-from .._ops import elementwise as el
-from .._ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
-from .._types.avals import FLOATING
+from plait.errors import AxisError, OperandTypeError, ShapeError
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOATING
+from plait.ext.values import from_numpy
+
 from ..numpy.fourier import fft, ifft, rfft
 
 _NORMS = (None, "backward", "ortho", "forward")

@@ -29,6 +29,8 @@ from ..elementwise import (
 from ..reduction import reduce_prod, reduce_sum
 from ..shape import broadcast_to, concatenate, reshape
 
+__all__ = ["scaled_product"]
+
 _MOST = 128
 """The most factors between 2 ** -0.5 and 2 ** 0.5, some up to 4, with a finite float32 product."""
 

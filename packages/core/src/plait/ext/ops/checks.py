@@ -3,8 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.checks import check_p
+from ..._ops import checks as _checks
+from ..._ops.checks import *
 
-__all__ = [
-    "check_p",
-]
+__all__ = _checks.__all__

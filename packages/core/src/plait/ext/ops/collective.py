@@ -3,28 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.collective import (
-    all_gather_,
-    all_to_all_,
-    axis_index_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-    pvary_,
-    varied,
-)
+from ..._ops import collective as _collective
+from ..._ops.collective import *
 
-__all__ = [
-    "all_gather_",
-    "all_to_all_",
-    "axis_index_",
-    "pmax_",
-    "pmin_",
-    "ppermute_",
-    "psum_",
-    "psum_scatter_",
-    "pvary_",
-    "varied",
-]
+__all__ = _collective.__all__

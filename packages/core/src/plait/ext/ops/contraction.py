@@ -3,8 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.contraction import dot_general
+from ..._ops import contraction as _contraction
+from ..._ops.contraction import *
 
-__all__ = [
-    "dot_general",
-]
+__all__ = _contraction.__all__

@@ -3,11 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.convolution import ConvDims, conv_general, dilated, moved_groups
+from ..._ops import convolution as _convolution
+from ..._ops.convolution import *
 
-__all__ = [
-    "ConvDims",
-    "conv_general",
-    "dilated",
-    "moved_groups",
-]
+__all__ = _convolution.__all__

@@ -3,24 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.cumulative import (
-    accumulated,
-    cumlogsumexp_,
-    cummax_,
-    cummin_,
-    cumprod_,
-    cumsum_,
-    law_of,
-    recurrence,
-)
+from ..._ops import cumulative as _cumulative
+from ..._ops.cumulative import *
 
-__all__ = [
-    "accumulated",
-    "cumlogsumexp_",
-    "cummax_",
-    "cummin_",
-    "cumprod_",
-    "cumsum_",
-    "law_of",
-    "recurrence",
-]
+__all__ = _cumulative.__all__

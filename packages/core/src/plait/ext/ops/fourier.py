@@ -3,8 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.fourier import fft_
+from ..._ops import fourier as _fourier
+from ..._ops.fourier import *
 
-__all__ = [
-    "fft_",
-]
+__all__ = _fourier.__all__

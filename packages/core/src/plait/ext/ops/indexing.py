@@ -3,37 +3,20 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.dynamic_slicing import dynamic_slice_, dynamic_update_slice_
-from ..._ops.indexing import CLIP, FILL, GatherDimensionNumbers, gather_, taken
-from ..._ops.scattering import (
-    ScatterDimensionNumbers,
-    as_gather,
-    as_scatter,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-    window_sizes,
-)
-from ..._ops.subscript import getitem
+from ..._ops import dynamic_slicing as _dynamic_slicing
+from ..._ops import indexing as _indexing
+from ..._ops import scattering as _scattering
+from ..._ops import subscript as _subscript
+from ..._ops import taking as _taking
+from ..._ops.dynamic_slicing import *
+from ..._ops.indexing import *
+from ..._ops.scattering import *
+from ..._ops.subscript import *
+from ..._ops.taking import *
 
-__all__ = [
-    "CLIP",
-    "FILL",
-    "GatherDimensionNumbers",
-    "ScatterDimensionNumbers",
-    "as_gather",
-    "as_scatter",
-    "dynamic_slice_",
-    "dynamic_update_slice_",
-    "gather_",
-    "getitem",
-    "scatter_",
-    "scatter_add_",
-    "scatter_max_",
-    "scatter_min_",
-    "scatter_mul_",
-    "taken",
-    "window_sizes",
-]
+__all__: list[str] = []
+__all__ += _dynamic_slicing.__all__
+__all__ += _indexing.__all__
+__all__ += _scattering.__all__
+__all__ += _subscript.__all__
+__all__ += _taking.__all__

@@ -3,11 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.opaque import unwrap, unwrap_, wrap, wrap_
+from ..._ops import opaque as _opaque
+from ..._ops.opaque import *
 
-__all__ = [
-    "unwrap",
-    "unwrap_",
-    "wrap",
-    "wrap_",
-]
+__all__ = _opaque.__all__

@@ -3,8 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.platforms import platform_index
+from ..._ops import platforms as _platforms
+from ..._ops.platforms import *
 
-__all__ = [
-    "platform_index",
-]
+__all__ = _platforms.__all__

@@ -7,21 +7,15 @@ from typing import Any
 
 from ..._base.lazy import later
 from ..._core.primitive import Primitive
-from ..._ops.keys import random_bits, random_clone, random_fold_in, random_seed, random_split
-from ..._ops.rng import DYNAMIC_GENERATOR, rng_bit_generator, threefry2x32
+from ..._ops import keys as _keys
+from ..._ops import rng as _rng
+from ..._ops.keys import *
+from ..._ops.rng import *
 
-__all__ = [
-    "DYNAMIC_GENERATOR",
-    "random_bits",
-    "random_clone",
-    "random_fold_in",
-    "random_gamma",
-    "random_seed",
-    "random_split",
-    "rng_bit_generator",
-    "threefry2x32",
-]
-
+__all__: list[str] = []
+__all__ += _keys.__all__
+__all__ += _rng.__all__
+__all__ += ["random_gamma"]
 
 random_gamma: Primitive
 

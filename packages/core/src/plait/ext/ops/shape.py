@@ -3,60 +3,11 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate,
-    concatenate_,
-    convert,
-    convert_,
-    convert_together,
-    expand_dims,
-    fill,
-    iota,
-    iota_,
-    materialise_at_ground,
-    moveaxis,
-    normal_axis,
-    pad,
-    pad_,
-    reshape,
-    reshape_,
-    rev,
-    slice_,
-    slice_in_dim,
-    squeeze_,
-    transpose,
-    transpose_,
-)
-from ..._ops.sizes import dim_, numbered, size_value
+from ..._ops import shape as _shape
+from ..._ops import sizes as _sizes
+from ..._ops.shape import *
+from ..._ops.sizes import *
 
-__all__ = [
-    "barrier",
-    "broadcast_in_dim",
-    "concatenate",
-    "concatenate_",
-    "convert",
-    "convert_",
-    "convert_together",
-    "dim_",
-    "expand_dims",
-    "fill",
-    "iota",
-    "iota_",
-    "materialise_at_ground",
-    "moveaxis",
-    "normal_axis",
-    "numbered",
-    "pad",
-    "pad_",
-    "reshape",
-    "reshape_",
-    "rev",
-    "size_value",
-    "slice_",
-    "slice_in_dim",
-    "squeeze_",
-    "transpose",
-    "transpose_",
-]
+__all__: list[str] = []
+__all__ += _shape.__all__
+__all__ += _sizes.__all__

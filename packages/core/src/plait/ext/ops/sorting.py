@@ -3,10 +3,7 @@
 Invariant: nothing is defined here.
 """
 
-from ..._ops.sorting import argsort_, sort_, top_k_
+from ..._ops import sorting as _sorting
+from ..._ops.sorting import *
 
-__all__ = [
-    "argsort_",
-    "sort_",
-    "top_k_",
-]
+__all__ = _sorting.__all__

@@ -7,16 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, AxisError, ShapeError
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext import Aval
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import (
+    broadcast_to,
+    convert,
+    expand_dims,
+    moveaxis,
+    reshape,
+    size_value,
+    squeeze,
+)
+from plait.ext.sizes import max_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import broadcast_shapes
+
 from ..._ops.linalg import matrix_inverses, solving
 from ..._ops.linalg.batched_matrices import identity, nothing, real_dtype, stack_of
-from ..._ops.reduction import sum_
-from ..._ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape, squeeze
-from ..._ops.sizes import size_value
-from ..._types.avals import Aval, broadcast_shapes
-from ..._types.dims import max_dim
 from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 

@@ -5,13 +5,14 @@ Invariant: each function applies one primitive, to an operand that may be symmet
 
 from typing import Any, NamedTuple
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, ShapeError
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import slice_in_dim
+from plait.ext.surface import fused, value
+
 from ..._ops.linalg.batched_matrices import adjoint, stack_of, symmetrised, transposed
 from ..._ops.linalg.factorisation import cholesky_, geqrf, qr_
 from ..._ops.linalg.spectral import eig_, eigh_, svd_
-from ..._ops.shape import slice_in_dim
 
 
 class EigResult(NamedTuple):

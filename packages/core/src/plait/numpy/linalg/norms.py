@@ -9,12 +9,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, AxisError, ShapeError
-from ..._ops import elementwise as el
-from ..._ops.narrow import rounded, single
-from ..._ops.reduction import any_, max_, min_, sum_
-from ..._ops.shape import convert, expand_dims, moveaxis, normal_axes
+from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.reduction import any_, max_, min_, sum_
+from plait.ext.ops.shape import convert, expand_dims, moveaxis, normal_axes
+from plait.ext.surface import fused, value
+
 from .equations import inv
 from .factors import matrices, svdvals
 

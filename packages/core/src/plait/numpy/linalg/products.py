@@ -6,10 +6,11 @@ Invariant: functions with the name of one in `plait.numpy` compute the same.
 from collections.abc import Sequence
 from typing import Any
 
-from ..._api.surfaces import value
-from ..._base.errors import ShapeError
-from ..._ops.shape import expand_dims, squeeze
-from ..._types.dims import is_symbolic
+from plait.errors import ShapeError
+from plait.ext.ops.shape import expand_dims, squeeze
+from plait.ext.sizes import is_symbolic
+from plait.ext.surface import value
+
 from .. import contraction, manipulation, matrices
 
 matrix_transpose = manipulation.matrix_transpose

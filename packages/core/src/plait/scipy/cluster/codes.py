@@ -5,12 +5,11 @@ Invariant: among equally near codes the first one is taken.
 
 from typing import Any
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import AxisError
-from ..._ops import elementwise as el
-from ..._ops.argreduction import argmin
-from ..._ops.reduction import min_, sum_
-from ..._ops.shape import expand_dims
+from plait.errors import AxisError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import argmin, min_, sum_
+from plait.ext.ops.shape import expand_dims
+from plait.ext.surface import fused, value
 
 
 @fused

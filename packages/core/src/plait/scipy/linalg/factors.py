@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, OperandTypeError
-from ..._control import fori_loop
-from ..._core.array import Literal
-from ..._ops import elementwise as el
-from ..._ops.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from plait.errors import ArgumentError, OperandTypeError
+from plait.ext import Aval, Literal
+from plait.ext.control import fori_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from plait.ext.ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
+from plait.ext.surface import fixed_each, fused, value
+
 from ..._ops.linalg.batched_matrices import (
     adjoint,
     as_rows,
@@ -27,9 +29,6 @@ from ..._ops.linalg.batched_matrices import (
 from ..._ops.linalg.batched_matrices import conjugate as conjugated
 from ..._ops.linalg.factorisation import householder_product_
 from ..._ops.linalg.solving import order_back, rows_in_order, triangular
-from ..._ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
-from ..._ops.static_arguments import fixed_each
-from ..._types.avals import Aval
 from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
 from ...numpy.arithmetic import hypot

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, ShapeError
-from ..._control import cond, fori_loop, scan
-from ..._core.array import Literal
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import Literal
+from plait.ext.control import cond, fori_loop, scan
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import max_, min_, sum_
+from plait.ext.ops.shape import broadcast_in_dim, concatenate, convert, iota, slice_in_dim
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOATING
+
 from ..._ops.linalg import solving
 from ..._ops.linalg.batched_matrices import (
     adjoint,
@@ -25,9 +29,6 @@ from ..._ops.linalg.batched_matrices import (
     times,
 )
 from ..._ops.linalg.matrix_equations import sqrtm_
-from ..._ops.reduction import max_, min_, sum_
-from ..._ops.shape import broadcast_in_dim, concatenate, convert, iota, slice_in_dim
-from ..._types.avals import FLOATING
 from ...lax import linalg as lax_linalg
 from ...numpy.linalg.factors import matrices
 from .factors import rsf2csf, schur

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, OperandTypeError, ShapeError
-from ..._core.array import Literal, canonical, from_numpy
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
+from plait.ext.surface import fixed, fused, value
+from plait.ext.types import COMPLEX, FLOATING, asked_dtype, category, default_dtype, dtype_of
+from plait.ext.values import canonical, from_numpy
+
 from ..._ops.linalg.batched_matrices import identity
-from ..._ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
-from ..._ops.static_arguments import fixed
-from ..._types.avals import COMPLEX, FLOATING, Aval, asked_dtype, category, default_dtype, dtype_of
 
 
 def _vector(name: str, x: Any, least: int = 0) -> Any:

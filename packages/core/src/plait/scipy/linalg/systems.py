@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, ShapeError
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.shape import convert, expand_dims, squeeze
+from plait.ext.surface import flag, fused, value
+
 from ..._ops.linalg import solving
 from ..._ops.linalg.batched_matrices import transposed as transpose
 from ..._ops.linalg.factorisation import pivots_to_permutation
 from ..._ops.linalg.matrix_equations import sylvester
-from ..._ops.shape import convert, expand_dims, squeeze
-from ..._ops.static_arguments import flag
 from ...numpy import linalg as numpy_linalg
 from ...numpy.linalg.equations import agreeing
 from ...numpy.linalg.factors import matrices

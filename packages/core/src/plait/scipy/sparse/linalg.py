@@ -9,20 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import value
-from ..._base.errors import ArgumentError, AxisError, MissingPlugin
-from ..._control import fori_loop, while_loop
-from ..._ops import elementwise as el
-from ..._ops.contraction import dot, matmul
-from ..._ops.contraction import vdot as inner
-from ..._ops.reduction import sum_
-from ..._ops.shape import concatenate, convert, convert_together, fill, iota, reshape, slice_in_dim
-from ..._ops.static_arguments import fixed
-from ..._ops.subscript import At, getitem
-from ..._plugins.metadata import resolve
-from ..._types.avals import Aval
-from ..._types.dims import product
-from ...tree import flatten
+from plait.errors import ArgumentError, AxisError, MissingPlugin
+from plait.ext import Aval
+from plait.ext.control import fori_loop, while_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.contraction import dot, matmul
+from plait.ext.ops.contraction import vdot as inner
+from plait.ext.ops.indexing import At, getitem
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import (
+    concatenate,
+    convert,
+    convert_together,
+    fill,
+    iota,
+    reshape,
+    slice_in_dim,
+)
+from plait.ext.rules import resolve
+from plait.ext.sizes import product
+from plait.ext.surface import fixed, value
+from plait.tree import flatten
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

@@ -7,7 +7,8 @@ digits.
 import math
 from typing import Any
 
-from ..._ops import elementwise as el
+from plait.ext.ops import elementwise as el
+
 from ..._ops.special import functions as sp
 from ..._ops.special import incomplete as inc
 from ..special import expit, logit, ndtr, xlog1py, xlogy

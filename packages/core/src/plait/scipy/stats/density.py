@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError
-from ..._core.array import Literal
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError
+from plait.ext import Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.indexing import take
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, normal_shape, reshape, transpose
+from plait.ext.surface import fused, value
+from plait.ext.types import COMPLEX, FLOATING
+from plait.tree import register
+
 from ..._ops.linalg.batched_matrices import diagonal, times
 from ..._ops.linalg.factorisation import cholesky_
 from ..._ops.linalg.solving import triangular
-from ..._ops.reduction import sum_
-from ..._ops.shape import broadcast_to, convert, expand_dims, normal_shape, reshape, transpose
-from ..._ops.taking import take
-from ..._types.avals import COMPLEX, FLOATING
 from ...nn.exponentials import logsumexp
 from ...numpy import linalg
 from ...random import choice, normal, split
-from ...tree import register
 from ..special import ndtr
 
 

@@ -7,9 +7,10 @@ outside of the support, or not integers, have probability 0.
 import math
 from typing import Any
 
-from ..._ops import elementwise as el
-from ..._ops.reduction import reduce_sum
-from ..._ops.shape import broadcast_to, expand_dims, iota_
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import broadcast_to, expand_dims, iota_
+
 from ..._ops.special import functions as sp
 from ..._ops.special import incomplete as inc
 from ..special import xlog1py, xlogy

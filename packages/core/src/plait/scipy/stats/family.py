@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._api.surfaces import fused
-from ..._base.errors import OperandTypeError
-from ..._core.array import Literal, as_value, wrap
-from ..._core.interpreter import GROUND, current
-from ..._ops import elementwise as el
-from ..._types.avals import COMPLEX, FLOATING, Aval, default_dtype, promote
-from ..._xla.operands import scalar_buffer
+from plait.errors import OperandTypeError
+from plait.ext import Aval, Literal, as_value, current
+from plait.ext.ops import elementwise as el
+from plait.ext.surface import fused
+from plait.ext.trace import GROUND
+from plait.ext.types import COMPLEX, FLOATING, default_dtype, promote
+from plait.ext.values import scalar_buffer, wrap
 
 Formula = Callable[..., Any]
 

@@ -8,15 +8,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._api.surfaces import fused
-from ..._base.errors import ArgumentError, ShapeError
-from ..._ops import elementwise as el
+from plait.errors import ArgumentError, ShapeError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import sum_
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis
+from plait.ext.surface import fused
+from plait.ext.types import FLOATING, broadcast_shapes, default_dtype, promote
+
 from ..._ops.linalg.batched_matrices import diagonal
 from ..._ops.linalg.factorisation import cholesky_
 from ..._ops.linalg.solving import triangular
-from ..._ops.reduction import sum_
-from ..._ops.shape import broadcast_to, convert, expand_dims, moveaxis
-from ..._types.avals import FLOATING, broadcast_shapes, default_dtype, promote
 from ..special import xlogy
 from .family import Family, exp_of, operands
 

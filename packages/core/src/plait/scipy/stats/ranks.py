@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._api.surfaces import fused, value
-from ..._base.errors import ArgumentError, ShapeError
-from ..._core.array import Literal
-from ..._ops import elementwise as el
-from ..._ops.argreduction import argmax
-from ..._ops.cumulative import cummax_, cummin_, cumsum_
-from ..._ops.narrow import rounded, single
-from ..._ops.reduction import sum_
-from ..._ops.shape import (
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import Aval, Literal
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.cumulative import cummax_, cummin_, cumsum_
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.indexing import take_along_axis
+from plait.ext.ops.reduction import argmax, sum_
+from plait.ext.ops.shape import (
     broadcast_to,
     concatenate,
     convert,
@@ -27,9 +26,9 @@ from ..._ops.shape import (
     reshape,
     slice_in_dim,
 )
-from ..._ops.sorting import argsort, sort
-from ..._ops.taking import take_along_axis
-from ..._types.avals import FLOATING, INTEGER, Aval, default_dtype
+from plait.ext.ops.sorting import argsort, sort
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOATING, INTEGER, default_dtype
 
 _METHODS = ("average", "min", "max", "dense", "ordinal")
 

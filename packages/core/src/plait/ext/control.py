@@ -1,0 +1,8 @@
+"""Control flow as users write it, without the rest of `plait.lax`.
+
+Invariant: nothing is defined here.
+"""
+
+from .._control import cond, fori_loop, scan, while_loop
+
+__all__ = ["cond", "fori_loop", "scan", "while_loop"]

@@ -1,0 +1,30 @@
+"""Tools for libraries of array functions: constructors of functions, and checks of arguments.
+
+    from plait.ext.ops.elementwise import exp, log1p
+    from plait.ext.surface import fused, unary, value
+
+    exponential = unary("exponential", exp, "Return e to the power of each element.")
+
+    @fused
+    def softplus(x):
+        return log1p(exp(value(x)))
+
+`plait.numpy`, `plait.scipy`, `plait.random`, `plait.nn` and `plait.image` are written with these
+names and those of the other modules of `plait.ext`.
+
+Invariant: nothing is defined here.
+"""
+
+from .._api.default_devices import placed_by_default
+from .._api.surfaces import agree, binary, fused, strict_binary, strict_unary, unary, value
+from .._base.source import hidden
+from .._base.tracebacks import leaving
+from .._core.dispatch import dispatched
+from .._ops.layout import OUT_SHARDING, all_free, beside, free, laid_out, offering, placed
+from .._ops.static_arguments import fixed, fixed_each, flag, size_given
+
+__all__ = [
+    "OUT_SHARDING", "agree", "all_free", "beside", "binary", "dispatched", "fixed", "fixed_each",
+    "flag", "free", "fused", "hidden", "laid_out", "leaving", "offering", "placed",
+    "placed_by_default", "size_given", "strict_binary", "strict_unary", "unary", "value",
+]  # fmt: skip
