@@ -31,8 +31,10 @@ MODULES = ["plait.scipy.special", "plait.tree", "plait.tree_util", "plait.dtypes
 MODULES += [
     "plait._api.blocks",
     "plait._api.scopes",
-    "plait._jit.calls",
+    "plait._jit.jittable",
+    "plait._jit.jitted",
     "plait._jit.programs",
+    "plait._jit.shapes",
     "plait._jit.stages",
     "plait._api.hardware",
     "plait._jit.tracing",

@@ -46,10 +46,11 @@ from ._control import map_axes
 from ._control.stepping import disable_jit
 from ._jit import eager as _eager
 from ._jit import plans as _plans
-from ._jit.calls import jit
 from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
+from ._jit.jitted import jit
 from ._jit.programs import make_program
-from ._jit.tracing import ShapeDtypeStruct, eval_shape, typeof
+from ._jit.shapes import ShapeDtypeStruct, typeof
+from ._jit.tracing import eval_shape
 from ._ops import operators as _operators
 from ._ops.callbacks import io_callback, pure_callback
 from ._plugins.metadata import core_version as _core_version

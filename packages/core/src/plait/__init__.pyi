@@ -138,14 +138,14 @@ from ._base.config import config as config
 from ._base.errors import PlaitError as PlaitError
 from ._control import map_axes as map_axes
 from ._control.stepping import disable_jit as disable_jit
-from ._jit.calls import jit as jit
 from ._jit.jittable import is_jittable as is_jittable
 from ._jit.jittable import register_jittable as register_jittable
 from ._jit.jittable import unregister_jittable as unregister_jittable
+from ._jit.jitted import jit as jit
 from ._jit.programs import make_program as make_program
-from ._jit.tracing import ShapeDtypeStruct as ShapeDtypeStruct
+from ._jit.shapes import ShapeDtypeStruct as ShapeDtypeStruct
+from ._jit.shapes import typeof as typeof
 from ._jit.tracing import eval_shape as eval_shape
-from ._jit.tracing import typeof as typeof
 from ._ops.callbacks import io_callback as io_callback
 from ._ops.callbacks import pure_callback as pure_callback
 from ._types.avals import float0 as float0

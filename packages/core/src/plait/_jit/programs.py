@@ -12,7 +12,8 @@ from .._base.wrapping import wraps
 from .._core.interpreter import Interpreter, current, open_under, opened
 from .._core.ir import Program
 from .roles import role, without_static
-from .tracing import Traced, shapes_only, trace
+from .shapes import shapes_only
+from .tracing import Traced, trace
 
 __all__ = ["make_program"]
 

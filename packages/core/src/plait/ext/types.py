@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from .._base.jaxlib_api import EXTRA_DTYPES
-from .._jit.tracing import ShapeDtypeStruct
+from .._jit.shapes import ShapeDtypeStruct
 from .._types.avals import (
     BOOL,
     COMPLEX,

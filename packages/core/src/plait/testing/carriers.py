@@ -14,7 +14,7 @@ from .._base.errors import MissingRule, UnexpectedTracerError
 from .._core.array import from_numpy
 from .._core.interpreter import Tracer
 from .._core.primitive import Primitive
-from .._jit.calls import jit
+from .._jit.jitted import jit
 from .._ops.elementwise import add, mul
 from .._ops.shape import fill
 from ..tree import flatten

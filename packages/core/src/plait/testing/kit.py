@@ -23,7 +23,7 @@ from .._core.interpreter import as_list
 from .._core.ir import Program
 from .._core.primitive import Primitive
 from .._core.staging import staged
-from .._jit.calls import jit
+from .._jit.jitted import jit
 from .._plugins.metadata import declared, load, names
 from .._types.avals import Aval
 from .._types.dims import symbolic_dims

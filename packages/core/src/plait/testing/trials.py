@@ -13,7 +13,7 @@ from .._core.buffers import platform
 from .._core.interpreter import as_list
 from .._core.primitive import Primitive
 from .._core.staging import staged
-from .._jit.calls import jit
+from .._jit.jitted import jit
 from .._types.avals import Aval
 from .closeness import differing, places
 from .differences import excused
