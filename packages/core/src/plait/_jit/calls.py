@@ -20,7 +20,7 @@ is an Array (or was converted to one) outside of transformations.
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy import ndarray
 
@@ -171,12 +171,8 @@ def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
 # ---- the state of a jitted function ------------------------------------------------------------
 
 
-class Bound(NamedTuple):
-    """A call, bound to a version: the arguments that are not static."""
-
-    version: Version
-    args: Args
-    kwargs: Kwargs
+BoundCall = tuple[Version, Args, Kwargs]
+"""A version, and the arguments of a call that are not static."""
 
 
 class JittedState:
@@ -276,13 +272,13 @@ class JittedState:
         paths.install(*whole, call, perform, self.again, there)
         self.way = by_surroundings(self.paths, self.again) if self.depends else paths.way
 
-    def bind(self, args: Args, kwargs: Kwargs) -> Bound:
+    def bind(self, args: Args, kwargs: Kwargs) -> BoundCall:
         """Return the version of a call, and its arguments that are not static."""
         if self.roles is None:
-            return Bound(self.versions.find(None), *jittables.opened((args, kwargs)))
+            return self.versions.find(None), *jittables.opened((args, kwargs))
         divided = self.roles.divide(self.versions.f, args, kwargs)
         version = self.versions.find(divided)
-        return Bound(version, *jittables.opened((divided.call.args, divided.call.kwargs)))
+        return version, *jittables.opened((divided.call.args, divided.call.kwargs))
 
     def destinations(self, given: Args, args: Args, kwargs: Kwargs) -> list[Any] | None:
         """Return the placement to which each leaf of a call's dynamic arguments is moved; None if
@@ -307,7 +303,7 @@ class JittedState:
 
     # ---- ahead of a call ----
 
-    def bind_shapes(self, args: Args, kwargs: Kwargs) -> Bound:
+    def bind_shapes(self, args: Args, kwargs: Kwargs) -> BoundCall:
         """Return the version of a call, and the shapes of its arguments that are not static, moved
         to their places."""
         version, given, kwargs = self.bind(args, kwargs)
@@ -315,7 +311,7 @@ class JittedState:
             shapes = shapes_only(given)
             there = destinations(shapes, self.roles.in_shardings)
             given = bring(*without_chosen(shapes, there))
-        return Bound(version, given, kwargs)
+        return version, given, kwargs
 
     def with_places(self, traced: Traced) -> Traced:
         """Return a trace with the placements of its results that `jit` was given."""

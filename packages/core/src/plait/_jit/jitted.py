@@ -185,8 +185,7 @@ def jit(
             raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
         in_shardings = resolve("SingleDeviceSharding")(device)
     f = fun if out_shardings is None else placed(fun, out_shardings)
-    has_roles = static or donate or in_shardings is not None
-    roles = roles_of(static, donate, in_shardings) if has_roles else None
+    roles = roles_of(static, donate, in_shardings)
     return _jitted(f, JittedState(f, roles, inline, options))
 
 

@@ -223,8 +223,15 @@ class Roles(NamedTuple):
         return DividedCall(call, n, donated, (*call.key(n, name), donated))
 
 
-def roles_of(static: Role, donate: Role, in_shardings: Any) -> Roles:
-    """Return these roles together; raise ArgumentError if an argument has two of them."""
+def roles_of(static: Role, donate: Role, in_shardings: Any) -> Roles | None:
+    """Return these roles together, or None if no argument has one.
+
+    Raises ArgumentError if an argument has two of them.
+    """
+    if static is NO_ROLE and donate is NO_ROLE and in_shardings is None:  # the usual case
+        return None
+    if not (static or donate or in_shardings is not None):
+        return None
     both = sorted(static.nums & donate.nums) or sorted(static.names & donate.names)
     if both:
         raise ArgumentError(

@@ -30,15 +30,15 @@ class Traces(dict[tuple[Any, ...], Any]):
             make_room(self)
         return self.setdefault(key, {})
 
-    def shared(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the object with this key that all jits of the function share; make it if it is
+    def shared(self, f: Callable[..., Any], key: Any, make: Callable[[], T]) -> T:
+        """Return the object with this key that all jits of the function `f` share; make it if it is
         not there.
 
         It may refer to the function by a program.  A Python function that holds it itself forms a
         cycle, which is collected.  For any other callable a table of this module would hold it, and
         it would keep the callable alive forever.  So the jits of such a callable share nothing.
         """
-        if self.owner().__class__ is not FunctionType:
+        if f.__class__ is not FunctionType:
             return make()
         found = self._shared.get(key)
         if found is None:

@@ -108,49 +108,57 @@ def trace_signature(
     on: Stage | None = None,
 ) -> Traced:
     """Stage `f` on a signature of its arguments, or find the trace in the table `keep`."""
-    if keep is None:
-        return _staged(f, signature, does, on)
-    values, key = signature.values, signature.trace_key()
-    found: Any = keep.get(key)
-    if found is not None:
-        return Traced(found[0], found[1], found[2], values)
-    found = keep.get(in_surroundings(key, around()))
-    if found is not None:
-        ask()  # a caller that caches a result of this trace must see that it depends
-        return Traced(found[0], found[1], found[2], values, True)
-    if config.explain_cache_misses:
-        explain(does, f, in_surroundings(key, around() or None), keep)
-    made = _staged(f, signature, does, on)
-    # Captured values belong to the interpreters around this call.  Another call with equal types
-    # may capture others, so such a trace serves one call only.  A trace of shapes without values
-    # may have more inputs than arguments, and serves its types only.
-    whole = len(made.program.inputs) == len(made.captured) + len(signature.avals)
-    if whole and all(map(is_lasting, made.captured)):
-        make_room(keep)
-        keep[in_surroundings(key, around()) if made.asked else key] = made[:3]
-    return made
-
-
-def _staged(f: Callable[..., Any], signature: Signature, does: str, on: Stage | None) -> Traced:
-    """Stage `f` by running its Python."""
-    out_tree: TreeDef | None = None
-
-    def flat(*xs: Any) -> list[Any]:
-        nonlocal out_tree
-        a, k = signature.tree.unflatten(as_one(signature.tree, signature.one, xs))
-        out = f(*a, **k)
-        if does in _OPENING:
-            out = jittables.opened(out)
-        outs, out_tree = flatten(out)
-        return [result(o, i, out, f) for i, o in enumerate(outs)]
-
+    values = signature.values
+    key = apart = signature.trace_key()
+    if keep is not None:
+        found: Any = keep.get(key)
+        if found is not None:
+            return Traced(found[0], found[1], found[2], values)
+        apart = in_surroundings(key, around())
+        found = keep.get(apart)
+        if found is not None:
+            ask()  # a caller that caches a result of this trace must see that it depends
+            return Traced(found[0], found[1], found[2], values, True)
+        if config.explain_cache_misses:
+            explain(does, f, in_surroundings(key, around() or None), keep)
+    flat, trees = _flattened(f, signature, does)
     events.happened("trace", f)
     s = on or Stage(current(), does, f)
     before = last_asked()
     program, captured = stage(flat, signature.avals, getattr(f, "__name__", "f"), on=s)
     asked = last_asked() is not before
-    assert out_tree is not None  # `flat` was run
-    return Traced(program, captured, out_tree, signature.values, asked)
+    (tree,) = trees
+    # Captured values belong to the interpreters around this call.  Another call with equal types
+    # may capture others, so such a trace serves one call only.  A trace of shapes without values
+    # may have more inputs than arguments, and serves its types only.
+    whole = len(program.inputs) == len(captured) + len(signature.avals)
+    if keep is not None and whole and all(map(is_lasting, captured)):
+        make_room(keep)
+        keep[apart if asked else key] = program, captured, tree
+    return Traced(program, captured, tree, values, asked)
+
+
+def _flattened(
+    f: Callable[..., Any], signature: Signature, does: str
+) -> tuple[Callable[..., list[Any]], list[TreeDef]]:
+    """Return `f` as a function of flat values, and a list that gets the structure of its results
+    when it is called.
+
+    Tracing calls it from `trace_signature` itself: each frame below an operation costs time.
+    """
+    tree, one = signature.tree, signature.one
+    trees: list[TreeDef] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        a, k = tree.unflatten(as_one(tree, one, xs))
+        out = f(*a, **k)
+        if does in _OPENING:
+            out = jittables.opened(out)
+        outs, out_tree = flatten(out)
+        trees.append(out_tree)
+        return [result(o, i, out, f) for i, o in enumerate(outs)]
+
+    return flat, trees
 
 
 def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:

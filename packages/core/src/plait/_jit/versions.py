@@ -71,7 +71,7 @@ class Versions:
         self.plain: Version | None = None
         if is_plain:
             traces = kept(f)
-            calls = traces.shared((inline, options), CompiledCalls)
+            calls = traces.shared(f, (inline, options), CompiledCalls)
             self.plain = Version(f, traces, (), inline, options, calls)
         self._by_key: dict[tuple[Hashable, Surroundings | None], Version] = {}
 
