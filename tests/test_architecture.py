@@ -192,6 +192,25 @@ def test_no_import_cycles():
         visit(name, ())
 
 
+def stages_of_jit() -> list[str]:
+    """The stages of a jitted function's calls, in the order in which `calls` leads through them."""
+    table = (ast.get_docstring(tree("plait._jit.calls")) or "").splitlines()
+    return [f"plait._jit.{line.split()[0]}" for line in table if "->" in line]
+
+
+@pytest.mark.parametrize("name", stages_of_jit())
+def test_stages_of_jit_import_earlier_ones_only(name):
+    stages = stages_of_jit()
+    later = {*stages[stages.index(name) :], "plait._jit.calls", "plait._jit.jitted"}
+    reached, ahead = set(), [*edges(name)]
+    while ahead:
+        target = ahead.pop()
+        if target in modules() and target not in reached:
+            reached.add(target)
+            ahead += edges(target) if target.startswith("plait._jit.") else ()
+    assert not reached & later
+
+
 @pytest.mark.feature("C22")
 def test_meshes_know_nothing_of_types():
     start = "plait_sharding.mesh"

@@ -56,7 +56,7 @@ def test_one_copy_in_a_loop():
 @pytest.mark.feature("C11")
 def test_what_no_result_can_use_is_told_once():
     f = plait.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=(0, 1))
-    text = r"No result can use the memory of what was donated: f32\[2\], i32\[2\]"
+    text = r"No result can use the memory of these donated arguments: f32\[2\], i32\[2\]"
     with pytest.warns(UserWarning, match=text) as caught:
         f(ones(2), ones(2, dtype=np.int32))
     assert [w.filename for w in caught] == [__file__]

@@ -4,7 +4,6 @@ The walk is taken by a profiler, which sees every call of a function of a stage 
 jitted function, or an object that holds it.
 """
 
-import ast
 import functools
 import gc
 import sys
@@ -19,46 +18,13 @@ import plait
 from plait import lax
 from plait._jit import calls
 
-STAGES = (
-    "roles",
-    "versions",
-    "placements",
-    "signatures",
-    "tracing",
-    "compiling",
-    "fast_paths",
-)
+STAGES = tuple([line.split()[0] for line in calls.__doc__.splitlines() if "->" in line])
+"""The stages, in the order in which the docstring of `calls` names them."""
+
 SPINE = ("calls", "jitted")
 """The modules that lead a call through the stages, one after the other."""
 
 FOLDER = Path(calls.__file__).parent
-
-
-# ---- the order of the stages -------------------------------------------------------------------
-
-
-def imports(module: str) -> set[str]:
-    """The modules of the same package that a module imports."""
-    syntax = ast.parse((FOLDER / f"{module}.py").read_text(encoding="utf-8"))
-    nodes = [n for n in ast.walk(syntax) if isinstance(n, ast.ImportFrom) and n.level == 1]
-    return {n.module for n in nodes if n.module is not None}
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_imports_only_stages_before_it(stage):
-    later = {*STAGES[STAGES.index(stage) :], *SPINE}
-    reached, ahead = set(), [*imports(stage)]
-    while ahead:
-        module = ahead.pop()
-        if module not in reached:
-            reached.add(module)
-            ahead += imports(module)
-    assert not reached & later
-
-
-def test_the_calls_say_which_stages_there_are():
-    table = [line.split() for line in calls.__doc__.splitlines() if "->" in line]
-    assert tuple(words[0] for words in table) == STAGES
 
 
 # ---- the walk of a function --------------------------------------------------------------------

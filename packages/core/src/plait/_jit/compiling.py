@@ -129,6 +129,7 @@ def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
             unusable.append(aval)
     if unusable:
         warn(
-            f"No result can use the memory of what was donated: {', '.join(map(repr, unusable))}\n"
+            "No result can use the memory of these donated arguments: "
+            f"{', '.join(map(repr, unusable))}\n"
             "  a result of the same shape and dtype is needed; donate no more than there are"
         )

@@ -1,8 +1,8 @@
 """Fast paths: how the next call of the same form finds its compiled call.
 
-Invariant: a fast path performs a call only if it finds a compiled call by the form of the call, the
-dispatch keys of its arrays and the values of its static arguments; it gives any other call to the
-general path.  A setting that changes empties all tables.
+Invariant: a fast path finds a compiled call by the form of the call, the dispatch keys of its
+arrays and the values of its static arguments.  It gives any other call to the general path.  A
+setting that changes empties all tables.
 """
 
 # pyright: reportPrivateUsage=false

@@ -217,7 +217,7 @@ def _expect_function(fun: Any) -> None:
             raise ArgumentError(
                 f"jit needs a function that returns arrays, and {where_defined(fun)} returns "
                 f"{kind}",
-                fix="return a tuple or a list of what it yields, or jit what it calls",
+                fix="return a tuple or a list of the values, or jit the function that makes them",
             )
 
 

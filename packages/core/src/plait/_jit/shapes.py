@@ -1,4 +1,4 @@
-"""Arguments of which only the types are known: shapes and dtypes in place of arrays.
+"""Arguments without contents: shapes and dtypes in place of arrays.
 
 Invariant: a shape has a type and perhaps a placement, and never contents; an array that takes part
 in a computation is never made from one.
