@@ -183,7 +183,7 @@ def result_makers() -> int:
 @pytest.mark.parametrize("name", ["none", "static", "donated", "placed"])
 def test_few_compiled_calls_are_kept(name, named, monkeypatch):
     """Calls with another size each time fill no memory, however they are found again."""
-    monkeypatch.setattr("plait._jit.tables.MOST", 8)
+    monkeypatch.setattr("plait._jit.caches.MOST", 8)
     jitted = plait.jit(lambda x, y, n=None: {"sum": lax.add(x, y)}, **OPTIONS[name])
     before = result_makers()
     for size in range(1, 34):

@@ -152,7 +152,7 @@ def test_traces_go_with_their_functions():
         g = plait.jit(lambda x: f(f(x)))
         g(X)
         return (
-            weakref.ref(plait._jit.trace_cache.kept(f.__wrapped__)),
+            weakref.ref(plait._jit.caches.kept(f.__wrapped__)),
             weakref.ref(g.__wrapped__),
             g,
         )

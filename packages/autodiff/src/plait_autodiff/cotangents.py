@@ -10,11 +10,11 @@ Invariant: a cotangent has the type of its value, which is checked when it is ad
 the sharding of the value.  Three or more cotangents of narrow floats are summed in float32.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from plait.ext.errors import OperandTypeError, PlaitError
-from plait.ext.ir import Var
+from plait.ext.ir import Eqn, Var
 from plait.ext.ops.collective import psum_, varied
 from plait.ext.ops.elementwise import add
 from plait.ext.trace import apart_from, lie_as
@@ -46,7 +46,8 @@ class Cotangents:
         Raises OperandTypeError if it has another type.
         """
         # Only `linear_transpose` makes cotangents of integers, and these are integers too.
-        if not ct.aval.same_type(a.aval) and not ct.aval.same_type(a.aval.tangent_type):
+        have, want = ct.aval, a.aval
+        if have is not want and not (have.same_type(want) or have.same_type(want.tangent_type)):
             raise OperandTypeError(
                 f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
                 f"{by}",
@@ -77,15 +78,35 @@ class Cotangents:
                 ct = whole if ct is None else add.bind(ct, whole)
         return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
 
-    def is_shared(self, a: Any) -> bool:
-        """Return whether cotangents of `a` are still to be summed over devices."""
-        return a in self._shares
+    def take_results(
+        self,
+        e: Eqn,
+        ins: Sequence[Any],
+        is_summed_after: Callable[[Eqn, Sequence[Any], bool], bool],
+    ) -> Sequence[Any]:
+        """Remove the cotangents of an equation's results; return what to call its rule with, once
+        each.
 
-    def is_one_share(self, a: Any) -> bool:
+        There is one call if a cotangent is not zero; or one for each share of a cotangent, if
+        `is_summed_after(e, ins, is_one)` allows to sum over devices after the rule.
+        """
+        o = e.outputs[0]
+        if not e.prim.many:
+            if o in self._shares and is_summed_after(e, ins, self._is_one(o)):
+                return self._take_shares(o)
+            if self._shares or self._often or o.aval.vma:
+                ct = self.take(o)
+            else:  # the common case, one device and wide floats
+                ct = self._total.pop(o, None)
+            return () if ct is None else (ct,)
+        cts = [self.take(o) for o in e.outputs]
+        return (cts,) if any(ct is not None for ct in cts) else ()
+
+    def _is_one(self, a: Any) -> bool:
         """Return whether the only cotangent of `a` is still to be summed over devices."""
         return a not in self._total and len(self._shares[a]) == 1
 
-    def take_shares(self, a: Any) -> list[Any]:
+    def _take_shares(self, a: Any) -> list[Any]:
         """Remove and return the cotangents of `a` that are not summed over devices."""
         found = [*self._shares.pop(a).values()]
         if a in self._total:
@@ -97,7 +118,7 @@ class Cotangents:
         summed over devices."""
         for a in [*self._shares]:
             self._total[a] = (
-                self.take_shares(a)[0] if a in later and self.is_one_share(a) else self.take(a)
+                self._take_shares(a)[0] if a in later and self._is_one(a) else self.take(a)
             )
         for a in self._often & self._total.keys():
             self._total[a] = self._in_dtype(a, self._total[a])

@@ -78,33 +78,16 @@ def pull_back(
             total.add(a, ct, "the caller")
     with with_lines() as recorders:
         for e, ins, rule in reversed(steps):
-            for ct in _of_results(total, e, ins):
+            for ct in total.take_results(e, ins, _is_summed_after):
                 for p in recorders:
                     p.where = e.where
                 try:
-                    ct, ins = _without_shardings(e, ct, ins)
                     for a, x, c in zip(e.inputs, ins, rule(ct, *ins, **e.params), strict=True):
                         if c is not None and x.__class__ is Linear:
                             total.add(a, c, e.prim)
                 except (MissingRule, TypeRule) as error:
                     raise error.about(e.where) from None
     return total.take_all(later)
-
-
-def _of_results(total: Cotangents, e: Eqn, ins: Sequence[Any]) -> Sequence[Any]:
-    """Take the cotangents of an equation's results; return what to call its rule with, once each.
-
-    There is one call if a cotangent is not zero, or one for each share of a cotangent that is
-    summed over devices after the rule.
-    """
-    if e.prim.many:
-        cts = [total.take(o) for o in e.outputs]
-        return (cts,) if any(ct is not None for ct in cts) else ()
-    (o,) = e.outputs
-    if total.is_shared(o) and _is_summed_after(e, ins, total.is_one_share(o)):
-        return total.take_shares(o)
-    ct = total.take(o)
-    return () if ct is None else (ct,)
 
 
 def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:
@@ -130,21 +113,22 @@ def _is_known(a: Aval) -> bool:
     return all(n.__class__ is int for n in a.shape)
 
 
-def _without_shardings(e: Eqn, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """Return a cotangent and operands whose shardings a rule may choose freely.
+def free_of_shardings(e: Eqn, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a transpose rule for operands with shardings, from a rule that may choose them.
 
     Rules of operations with programs depend on the shardings in these types, and keep them.
     """
-    if e.prim.higher is None:
-        for v in (*e.outputs, *ins):
-            if v.aval.sharding is not None:
-                break
-        else:
-            return ct, ins
+    if e.prim.higher is not None:
+        return rule
+
+    def free(ct: Any, *ins: Any, **params: Any) -> Any:
         cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
-        ins = [Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins]
-        return cts if e.prim.many else cts[0], ins
-    return ct, ins
+        without = [
+            Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins
+        ]
+        return rule(cts if e.prim.many else cts[0], *without, **params)
+
+    return free
 
 
 def backward(
@@ -183,7 +167,12 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
             else:
                 env[e.outputs[0]] = out
             continue
-        found.append((e, ins, find(e.prim) or partial(_said_otherwise, e)))
+        rule = find(e.prim) or partial(_said_otherwise, e)
+        for v in (*e.outputs, *ins):
+            if v.aval.sharding is not None:
+                rule = free_of_shardings(e, rule)
+                break
+        found.append((e, ins, rule))
         for o in e.outputs:
             x = of_type.get(o.aval)
             if x is None:

@@ -18,8 +18,8 @@ from .._core.array import Array
 from .._core.buffers import expect_platform
 from .._core.processes import member
 from .._core.topologies import Topology
+from .._jit.caches import kept_traces_cleared
 from .._jit.found_programs import forget_found
-from .._jit.trace_cache import kept_traces_cleared
 from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
 from .._xla.executables import forget_executables

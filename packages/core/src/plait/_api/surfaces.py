@@ -16,8 +16,8 @@ from .._core.array import Array, Literal, as_value, failure
 from .._core.dispatch import dispatched
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive
+from .._jit.caches import make_room
 from .._jit.jitted import jit
-from .._jit.tables import make_room
 from .._ops.shape import materialise_at_ground
 from .._types.avals import WEAK
 

@@ -14,7 +14,7 @@ from .._core.array import Literal, as_value
 from .._core.handles import Handle
 from .._core.interpreter import Value, current, opened
 from .._core.staging import Apart
-from .._jit.trace_cache import kept as traces_of
+from .._jit.caches import kept as traces_of
 from .._jit.tracing import trace
 from .._ops.collective import varied
 from .._ops.control_flow import cond as cond_p

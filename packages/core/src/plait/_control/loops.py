@@ -26,7 +26,7 @@ from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Apart, admitted
-from .._jit.trace_cache import kept as traces_of
+from .._jit.caches import kept as traces_of
 from .._jit.tracing import Traced, trace
 from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p

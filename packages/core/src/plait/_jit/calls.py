@@ -39,6 +39,7 @@ from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
 from .._xla.tiers import Options
 from ..tree import LEAF, TreeDef, flatten
+from .caches import make_room
 from .call_forms import Args, Kwargs, Way
 from .compiling import CompiledCall, compiled, run
 from .fast_paths import FastPaths, PerformedCall, by_surroundings, form_of, moved, with_static
@@ -54,7 +55,6 @@ from .roles import NO_ROLE, Roles
 from .shapes import shapes_only
 from .signatures import Signature, call_key, concrete, of_arrays
 from .stages import Lowered, Staged
-from .tables import make_room
 from .tracing import Traced, trace, trace_signature, traced_shapes
 from .versions import Version, Versions
 

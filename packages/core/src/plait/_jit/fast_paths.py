@@ -23,11 +23,11 @@ from .._core.same_parts import alike, parts_that_may_be_one
 from .._types.avals import Key
 from .._xla.operands import as_argument
 from ..tree import LEAF, TreeDef, exact_key, flatten
+from .caches import is_full, make_room
 from .call_forms import HOSTED_BYTES, Args, CallForm, Kwargs, Way, builder, looked_up, taker
 from .compiling import CompiledCall
 from .jittable import jittables
 from .roles import Role
-from .tables import is_full, make_room
 from .versions import Version
 
 Perform = Callable[

@@ -23,12 +23,11 @@ from .._core.same_parts import as_one
 from .._core.staging import Stage, admitted, stage
 from .._types.avals import Aval
 from ..tree import TreeDef, flatten, key_paths
+from .caches import kept, make_room
 from .jittable import jittables
 from .misses import explain
 from .shapes import ShapeDtypeStruct, of_shape_only, shapes_only
 from .signatures import Signature, abstracted, in_surroundings
-from .tables import make_room
-from .trace_cache import kept
 
 
 class Traced(NamedTuple):

@@ -9,10 +9,8 @@ from typing import Any
 
 from .._base.surroundings import Surroundings, around
 from .._xla.tiers import Options
-from .call_cache import CompiledCalls
+from .caches import CompiledCalls, Traces, kept, make_room
 from .roles import DividedCall
-from .tables import make_room
-from .trace_cache import Traces, kept
 
 
 class Version:
