@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -53,22 +54,24 @@ core = good
 """
 
 
+def install(
+    folder: Path, name: str, points: str, source: str = "", requires: tuple[str, ...] = ()
+) -> Path:
+    """Install a distribution, version 1.2.3, into a folder; return the folder."""
+    info = folder / f"{name}-1.2.3.dist-info"
+    info.mkdir()
+    needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{needs}"
+    (info / "METADATA").write_text(head)
+    (info / "entry_points.txt").write_text(points)
+    (folder / f"{name}.py").write_text(source)
+    return folder
+
+
 @pytest.fixture
 def plugin(tmp_path):
-    """`plugin(name, entry points, source, requires=())`: install a distribution, version 1.2.3,
-    into a folder; returns the folder."""
-
-    def install(name: str, points: str, source: str = "", requires: tuple[str, ...] = ()) -> Path:
-        info = tmp_path / f"{name}-1.2.3.dist-info"
-        info.mkdir()
-        needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
-        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{needs}"
-        (info / "METADATA").write_text(head)
-        (info / "entry_points.txt").write_text(points)
-        (tmp_path / f"{name}.py").write_text(source)
-        return tmp_path
-
-    return install
+    """`plugin(name, entry points, source, requires=())`: `install` in the folder of the test."""
+    return partial(install, tmp_path)
 
 
 def command(line: str, folder: Path | None = None, plugins: str = "off") -> tuple[int, str, str]:
@@ -170,16 +173,36 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_doctor_says_what_is_wrong_and_what_to_type(plugin, case):
-    installed, what, fix = WRONG[case]
-    status, out, err = command("doctor", plugin("good", **installed), "good")
+def named(case: str) -> str:
+    """The name of the distribution that is wrong in this way."""
+    return f"good{list(WRONG).index(case)}"
+
+
+@pytest.fixture(scope="module")
+def of_all_wrong(tmp_path_factory):
+    """What the doctor finds where all wrong distributions are installed."""
+    folder = tmp_path_factory.mktemp("wrong")
+    for case, (installed, _, _) in WRONG.items():
+        parts = {"source": "", "requires": (), **installed}
+        texts = {k: parts[k].replace("good", named(case)) for k in ("points", "source")}
+        install(folder, named(case), requires=parts["requires"], **texts)
+    status, out, err = command("doctor", folder, ",".join(map(named, WRONG)))
     assert (status, err) == (1, "")
-    (told,) = problems(out)
-    first, *typed = told.splitlines()
-    assert what in first
-    assert any(fix in line for line in typed)
     assert "nothing is wrong" not in out
+    return problems(out)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_doctor_says_what_is_wrong_and_what_to_type(of_all_wrong, case):
+    _, what, fix = WRONG[case]
+    (told,) = [t for t in of_all_wrong if re.search(rf"\b{named(case)}\b", t)]
+    first, *typed = told.splitlines()
+    assert what.replace("good", named(case)) in first
+    assert any(fix.replace("good", named(case)) in line for line in typed)
+
+
+def test_doctor_finds_nothing_else(of_all_wrong):
+    assert len(of_all_wrong) == len(WRONG)
 
 
 def test_doctor_finds_what_two_plugins_both_bring(plugin):
