@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,14 @@ TEST_TOOLS = (
     "scipy",
     "tensorstore",
 )
+# How tests of many programs that run once are compiled: in half of the time, each program checked.
+# One piece of code per module, because the workers of pytest occupy the processors already.
+FAST = {
+    "PLAIT_TIER": "fast",
+    "PLAIT_CHECKS": "1",
+    "XLA_FLAGS": "--xla_cpu_parallel_codegen_split_count=1",
+}
+SOME = ("-m", "not wide")  # the others are those of `full`
 # What `quick` runs: files that take few seconds each, of every package and of most that is tested
 # of all together. What they do not find, `tests` does.
 QUICK = (
@@ -172,6 +181,29 @@ def environment(session: nox.Session, name: str, *needs: str) -> Path:
     return python.absolute()
 
 
+def dependencies(package: str) -> list[str]:
+    """What one of our packages requires."""
+    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["project"]["dependencies"]
+
+
+_tools: dict[str, str] = {}
+
+
+def test_tools(session: nox.Session) -> None:
+    """Add what tests need besides our packages to the session's environment.
+
+    The sessions of a run share one environment of these, on the path of each: its files are
+    unpacked once, and compiled to bytecode once.
+    """
+    folder = ("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    if "site" not in _tools:
+        python = environment(session, "tools", *dependencies("core"), JAXLIB, *TEST_TOOLS)
+        _tools["site"] = session.run(str(python), *folder[1:], silent=True, external=True).strip()
+    own = session.run(*folder, silent=True).strip()
+    (Path(own) / "tools.pth").write_text(_tools["site"] + "\n", encoding="utf-8")
+
+
 def pytest(
     session: nox.Session,
     report: str,
@@ -186,9 +218,9 @@ def pytest(
     """
     xml = cache(session, "reports").resolve() / f"{report}.xml"
     session.run(
-        *((str(python), "-m") if python else ()),
-        "pytest",
-        *(() if workers == "0" else ("-n", workers)),
+        *(str(python or "python"), "-P", "-m", "pytest"),
+        # neighbours stay in one worker, which has compiled before what they share
+        *(() if workers == "0" else ("-n", workers, "--dist=worksteal")),
         f"--junitxml={xml}",
         f"--override-ini=junit_suite_name={report}",
         f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
@@ -239,7 +271,11 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that a change must pass: all packages together, then each of the parts."""
+    """Everything that a change must pass: all packages together, then each of the parts.
+
+    It takes a quarter of an hour on two cores: it compiles fast, and leaves to `full` the cases
+    that are marked wide.
+    """
     if not session.posargs:
         shutil.rmtree(cache(session, "reports"))
         for package in PACKAGES:
@@ -247,20 +283,19 @@ def tests(session: nox.Session) -> None:
         session.notify("subsets")
         session.notify("lint")
         session.notify("types")
-    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    # What is composed is of many programs that run once: the fast tier compiles them in half of the
-    # time. The tests of the packages, and `tests-latest`, compile as users do. Every Program that a
-    # transformation makes is checked.
-    run_together(
-        session, "together", own=bool(session.posargs), PLAIT_TIER="fast", PLAIT_CHECKS="1"
-    )
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    # Most tests compile many programs that run once. `full` compiles as users do.
+    chosen = () if session.posargs else SOME
+    run_together(session, "together", *chosen, own=bool(session.posargs), **FAST)
 
 
-def run_together(session: nox.Session, report: str, own: bool = False, **options: Any) -> None:
+def run_together(
+    session: nox.Session, report: str, *chosen: str, own: bool = False, **options: Any
+) -> None:
     """Run the tests of the repository, where all packages are installed; with `own` also those of
     every plugin, which otherwise run where it alone is installed."""
-    for sample in SAMPLES:
-        session.install("--no-deps", str(wheel(session, sample)))
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
     # the core's own tests run where nothing else is installed: plugins change nothing in them
     plugins = (*PLUGINS, "jax") if own else ()
     folders = [ROOT / "tests", *(ROOT / "packages" / p / "tests" for p in plugins)]
@@ -278,6 +313,7 @@ def run_together(session: nox.Session, report: str, own: bool = False, **options
         "--ignore=tests/coreml",
         "--ignore=tests/topologies",
         "--ignore=tests/typing",
+        *chosen,
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
         **options,
     )
@@ -293,6 +329,17 @@ def tests_latest(session: nox.Session) -> None:
     run_together(session, "latest", own=True)
 
 
+@nox.session
+def full(session: nox.Session) -> None:
+    """What `tests` leaves to it: the packages' own tests compiled as users compile, at the full
+    tier and without checks; and the wide cases of the repository's tests."""
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    folders = [f"packages/{package}/tests" for package in PACKAGES]
+    pytest(session, "full", *(f for f in folders if has_tests(ROOT / f)))
+    run_together(session, "wide", "-m", "wide", **FAST)
+
+
 # The parts of `tests`
 
 
@@ -303,8 +350,10 @@ def alone(session: nox.Session, package: str) -> None:
     folder = ROOT / "packages" / package / "tests"
     if not has_tests(folder):
         session.skip(f"{folder.relative_to(ROOT)} holds no tests")
-    session.install(*wheels(session, *dict.fromkeys(("core", package))), JAXLIB, *TEST_TOOLS)
-    pytest(session, f"alone-{package}", str(folder.relative_to(ROOT)))
+    session.install("--no-deps", *wheels(session, *dict.fromkeys(("core", package))))
+    test_tools(session)
+    chosen = () if session.posargs else SOME
+    pytest(session, f"alone-{package}", *chosen, str(folder.relative_to(ROOT)), **FAST)
 
 
 @nox.session
@@ -315,7 +364,7 @@ def subsets(session: nox.Session) -> None:
     One environment holds what all of them share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
-    session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12")
+    session.install(*dependencies("core"), JAXLIB)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
     session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
     site = cache(session, "site")
@@ -473,10 +522,10 @@ def quick(session: nox.Session) -> None:
     """Before each commit: style, the design's rules, a cross-section of all packages' tests."""
     session.install("ruff")
     style(session)
-    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    for sample in SAMPLES:
-        session.install("--no-deps", str(wheel(session, sample)))
-    pytest(session, "quick", *QUICK)
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
+    test_tools(session)
+    pytest(session, "quick", *SOME, *QUICK, **FAST)
 
 
 @nox.session

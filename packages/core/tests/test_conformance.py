@@ -42,7 +42,16 @@ def test_every_primitive_of_core_has_a_reference_and_samples():
         assert next(iter(testing.reference(prim).samples(prim)), None), f"{prim} has no sample"
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__.rpartition(".")[2])
+PRECISE = {"accuracy", "elementwise", "reduction"}
+"""Families whose references allow fewer places than the fast tier is wrong by."""
+
+
+def judged(family):
+    name = family.__name__.rpartition(".")[2]
+    return pytest.param(family, id=name, marks=[pytest.mark.full_tier] * (name in PRECISE))
+
+
+@pytest.mark.parametrize("family", [judged(f) for f in FAMILIES])
 def test_all_samples(family):
     cases = known(family)
     if cases:
