@@ -75,6 +75,7 @@ PROGRAMS = {  # name: (wrapper, how often it applies)
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", PROGRAMS)
 @pytest.mark.parametrize("constant", CONSTANTS)
 def test_expand_rule(constant, way):

@@ -289,6 +289,7 @@ INSIDE = {  # of x and of what all share, whose gradient is one product of all r
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside(name):
     g = INSIDE[name]

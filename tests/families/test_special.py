@@ -110,6 +110,7 @@ TRUE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TRUE)
 def test_values(name):
     prim, reference, columns, most = TRUE[name]
