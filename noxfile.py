@@ -332,7 +332,8 @@ def tests_latest(session: nox.Session) -> None:
 @nox.session
 def full(session: nox.Session) -> None:
     """What `tests` leaves to it: the packages' own tests compiled as users compile, at the full
-    tier and without checks; and the wide cases of the repository's tests."""
+    tier and without checks; the wide cases of the repository's tests; mixtures of releases."""
+    session.notify("releases")
     session.install("--no-deps", *wheels(session, *PACKAGES))
     test_tools(session)
     folders = [f"packages/{package}/tests" for package in PACKAGES]
@@ -358,21 +359,27 @@ def alone(session: nox.Session, package: str) -> None:
 
 @nox.session
 def subsets(session: nox.Session) -> None:
-    """Each subset of the plugins, and each mixture of releases: what is there works, or says why
-    not, and what is not there says what to install.
+    """Each subset of the plugins: what is there works, and what is not says what to install.
 
     One environment holds what all of them share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
     session.install(*dependencies("core"), JAXLIB)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
-    session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
     site = cache(session, "site")
     shutil.rmtree(site)
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
-    folders = "tests/install", "tests/releases"
-    pytest(session, "subsets", *folders, PLAIT_TEST_SITE=str(site))
+    pytest(session, "subsets", "tests/install", PLAIT_TEST_SITE=str(site))
+
+
+@nox.session
+def releases(session: nox.Session) -> None:
+    """Each mixture of releases with this tree: it works, or says why not."""
+    session.install(*dependencies("core"), JAXLIB)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
+    pytest(session, "releases", "tests/releases", PLAIT_TEST_RELEASES="1")
 
 
 @nox.session

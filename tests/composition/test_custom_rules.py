@@ -236,6 +236,7 @@ OUTER = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.feature("A37")
 @pytest.mark.parametrize("outer", OUTER)
 def test_in_each_other(outer):

@@ -254,6 +254,7 @@ def agree(got, want):
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), 1e-6, 1e-8)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", AROUND)
 def test_around(name):
     got, want = AROUND[name]

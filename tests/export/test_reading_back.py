@@ -343,6 +343,7 @@ def test_files_of_jax_are_differentiated_and_mapped():
         close(np.asarray(got)[1], want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", POLYMORPHIC["CASES"])
 def test_every_primitive_with_symbolic_sizes_is_read_back(name):
     """The program for sizes known by name is exported again; results are numpy's."""

@@ -18,6 +18,7 @@ def test_random_programs(block):
         check(seed, 2 + seed % 8, "numpy")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_compiled(way):
     check(3, 5, "jit", way, VECTORS[0])

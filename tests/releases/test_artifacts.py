@@ -15,7 +15,7 @@ ROWS = tomllib.loads((ROOT / "releases.toml").read_text(encoding="utf-8"))["rele
 RELEASES = [r["version"] for r in ROWS if r["package"] == "plait-export"]
 
 pytestmark = pytest.mark.skipif(
-    "PLAIT_TEST_SITE" not in os.environ, reason="run by `nox -s subsets`"
+    "PLAIT_TEST_RELEASES" not in os.environ, reason="run by `nox -s releases`"
 )
 
 WRITE = """

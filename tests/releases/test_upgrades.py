@@ -31,7 +31,7 @@ QUICK = {
 """Of each plugin, tests that take seconds and need nothing but numpy."""
 
 pytestmark = pytest.mark.skipif(
-    "PLAIT_TEST_SITE" not in os.environ, reason="run by `nox -s subsets`"
+    "PLAIT_TEST_RELEASES" not in os.environ, reason="run by `nox -s releases`"
 )
 
 

@@ -32,6 +32,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_differences(name):
     prim, xs = CASES[name]
