@@ -126,7 +126,7 @@ def run_page(page: Path) -> int:
 # ---- tests ---------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if "```python" in text(p)], ids=lambda p: str(p.relative_to(DOCS))
 )

@@ -107,7 +107,7 @@ def test_sample_packages_say_what_they_were_built_for(package):
     assert (EXAMPLES / package / "README.md").is_file()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", ["tensorstore", "safetensors"])
 def test_checkpoints_go_from_any_number_of_processes_to_any(form, tmp_path):
     """4 processes, 2, 1, and 8 devices; what is read at the end is compared with numpy."""

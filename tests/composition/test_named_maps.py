@@ -145,7 +145,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.feature("S16")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("words", OUTSIDE)

@@ -41,7 +41,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_the_loop(name):
     f, xs = FUNCTIONS[name], squares()

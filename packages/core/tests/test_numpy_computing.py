@@ -189,7 +189,7 @@ def test_quantiles(method):
         same(pnp.nanquantile(N.astype(np.float64)[0], 0.3, axis=0, method=method), want)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_quantiles_at_random_and_exact_positions(method, dtype):

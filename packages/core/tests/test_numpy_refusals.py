@@ -329,7 +329,7 @@ def met_by_users(mode, arrays, result):
     return not all(np.isfinite(v).all() for v in (*arrays, *out) if v.dtype.kind in "fc")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 def test_strict_modes_are_about_users_operands(mode):
     """A right call on arrays of one dtype, of one number of axes, with finite results is right in

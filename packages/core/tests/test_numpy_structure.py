@@ -235,7 +235,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: None)
 def test_rearranging_is_numpys(case):
     f, *xs = case

@@ -183,7 +183,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DRAWS)
 def test_bits_follow_the_default_dtypes_as_in_jax(name):
     """What jax.random gives for key(5) with and without its 64 bits."""

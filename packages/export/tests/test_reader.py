@@ -152,7 +152,7 @@ def samples(name, most):
         yield Job(prim, known, sample), [np.asarray(x) for x in sample.args]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_each_operation_is_itself_again(name):
     for job, xs in samples(name, 2):
