@@ -15,6 +15,7 @@ Run as a script, `python -m tests.fuzz.random_expressions`, it goes on for `--mi
 Invariant: a batch of expressions follows from its seed alone.
 """
 
+import gc
 import os
 import random
 import subprocess
@@ -417,6 +418,9 @@ def main() -> int:
             found += 1
             print(text, flush=True)
         done += BATCH
+        if done % (20 * BATCH) == 0:  # else the process would run out of mappings for their code
+            plait.clear_caches()
+            gc.collect()
         if done % (50 * BATCH) == 0:
             print(f"{done} expressions, {found} differ", flush=True)
     print(f"{done} expressions: {found} differ")
