@@ -351,12 +351,26 @@ class _Walk:
         for i, a, b in ((0, mx, my), (1, my, mx)):
             if a.kinds & _MASK or (a.kinds & _FACTORS and (b.spread or b.kinds & _BESIDE_FACTORS)):
                 self.rounded(op, i)
-        scales = [m for m in (mx, my) if m.kinds & _CONSTANT]
         kinds = self.beside(mx, y, my, 1) | self.beside(my, x, mx, 1)
+        scales = [m for m in (mx, my) if m.kinds & _CONSTANT]
         if not scales:
             self.leave(op.result, _PRODUCT | kinds)
         else:
             self.leave(op.result, _SCALED | kinds, scales[0].number)
+
+    def dot(self, op: Any) -> None:
+        """Protect factors as those of a multiplication, which a small dot becomes."""
+        if self.inexact(op.result):
+            self.multiply(op)
+
+    def reduced(self, op: Any) -> None:
+        """Mark results whose reduced axes have one element, or equal ones: x + x is 2 x."""
+        for x, y in zip(op.operands, op.results, strict=False):
+            m = self.mark(x)
+            if m.spread:
+                self.leave(y, m.kinds | _SCALED)
+            elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
+                self.marks[y] = m
 
     def clamped(self, after: Any, x: Any) -> Any:
         """Return integers clamped to the range of their type, which changes none."""
@@ -560,6 +574,10 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.select": _Walk.one_of,
     "stablehlo.clamp": _Walk.bounded,
     "stablehlo.optimization_barrier": _Walk.passed,
+    "stablehlo.sort": _Walk.passed,
+    "stablehlo.reduce": _Walk.reduced,
+    "stablehlo.dot_general": _Walk.dot,
+    "stablehlo.convolution": _Walk.dot,
     **dict.fromkeys(_MOVING, _Walk.moved),
     **dict.fromkeys(_FUNCTIONS, _Walk.function_of_one),
     **dict.fromkeys(_COMPOSED, _Walk.composed),
