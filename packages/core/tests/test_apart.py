@@ -15,6 +15,17 @@ pnp = plait.numpy
 F16, F32, F64 = np.float16, np.float32, np.float64
 BF16 = ml_dtypes.bfloat16
 
+
+def either(m, v):
+    """Return the values, chosen among themselves."""
+    return m.where(m.isfinite(v), v, v)
+
+
+def twice(m, v):
+    """Return the values, the greater of each and itself."""
+    return m.maximum(v, v)
+
+
 SAME = {
     "quotient of quotient": (lambda m, x, y, z: x / y / z, F16, (60000, 300, 300)),
     "by a quotient": (lambda m, x, y, z: x / (y / z), F16, (500, 300, 200)),
@@ -48,7 +59,35 @@ SAME = {
     "sign of a square": (lambda m, x: m.where(x * x < 0, -1, 1), np.int32, (50000,)),
     "half of a square": (lambda m, x: x * x // 2, np.int32, (50000,)),
     "half of the least": (lambda m, x: abs(x) // 2, np.int32, (-(2**31),)),
-}
+    "quotient behind a choice": (
+        lambda m, x, y, z: either(m, x / y) / z, F16, (60000, 300, 300)),
+    "quotient behind an extreme": (
+        lambda m, x, y, z: m.maximum(x / y, x / y) / z, F16, (60000, 300, 300)),
+    "quotient behind 1": (lambda m, x, y, z: x / y * F16(1) / z, F16, (60000, 300, 300)),
+    "negated product": (lambda m, x: -(x * F32(1e30)) * F32(1e-30), F32, (1e20,)),
+    "negated quotient": (lambda m, x, y, z: -(x / y) / z, F16, (60000, 300, 300)),
+    "halved product": (lambda m, x: x * F16(-65504) / F16(2), F16, (2,)),
+    "mask behind an extreme": (
+        lambda m, x: 1 / (twice(m, m.isfinite(x).astype(F32)) * F32(-1e-13)), F32, (np.inf,)),
+    "mask as a whole number": (
+        lambda m, x: x * (x < 0).astype(np.int32).astype(F32), F32, (np.inf,)),
+    "mask by itself": (
+        lambda m, x: (lambda v: v / v)((x > x).astype(F32)), np.int32, (3,)),
+    "chosen mask by a mask": (
+        lambda m, x: (lambda v: m.where(x < x, v, v) / v)((x < x).astype(F16)), np.int32, (3,)),
+    "sum in a function": (
+        lambda m, x: m.arccosh(m.maximum(x, x) + F16(1.001)), F16, (1.2e-4,)),
+    "complex sums of numbers": (
+        lambda m, x: ((x + np.complex64(1e8)) - np.complex64(1e8)).real, np.complex64, (1.4,)),
+    "sum of one sum": (
+        lambda m, x: m.sum((x + F32(12582912)).reshape(3, 1), axis=1) - F32(12582912),
+        F32, (1.4,)),
+    "dot of a product": (
+        lambda m, x: (x * F32(1e30)).reshape(3, 1) @ m.full((1, 2), 1e30, F32) * F32(1e-30),
+        F32, (1e-30,)),
+    "product of a dot": (
+        lambda m, x: (x.reshape(3, 1) @ m.full((1, 1), 1e30, F32)) * F32(1e-30), F32, (1e20,)),
+}  # fmt: skip
 
 
 def compared(f, dtype, values, way):
@@ -147,6 +186,19 @@ def test_elements_beside_a_number_are_not_that_number(move, moved, number, tier)
             a = moved(x, number).astype(F32)
             y = np.arange(2, 2 + a.size, dtype=F32)
             np.testing.assert_array_equal(got(x, y), f(np, a, y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint16", "int8"])
+def test_bounds_of_a_clamp_in_the_wrong_order(dtype):
+    x, low, high = (np.full(3, v, dtype) for v in (7, 9, 5))
+    for extreme in (lax.max, lax.min):
+        for a, b, c in ((low, x, high), (low, high, high), (x, high, high), (low, x, x)):
+            f = plait.jit(lambda a, b, c, z, f=extreme: f(lax.clamp(a, b, c), z))
+            for z in (a, b, c):
+                want = getattr(np, f"{extreme.__name__}imum")(np.minimum(np.maximum(a, b), c), z)
+                np.testing.assert_array_equal(f(a, b, c, z), want)
+    same = plait.jit(lambda a, b: lax.max(lax.clamp(a, b, b), a))(low, high)
+    np.testing.assert_array_equal(same, np.maximum(high, low))
 
 
 def test_what_has_no_pattern_is_left_as_it_is():

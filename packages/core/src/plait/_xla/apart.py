@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 
     @property
     def written(self) -> bool:
-        """Whether the value is a constant now."""
+        """True if the value is a constant now."""
         return self.kinds == _NUMBER
 
 
@@ -512,8 +512,8 @@ class _Walk:
             self.one_of(op)
 
     def composed(self, op: Any) -> None:
-        """Protect the operands of an operation that the compiler expands: what it is expanded to
-        may make a pattern with what they come from."""
+        """Protect the operands of an operation that the compiler expands: its parts may make a
+        pattern with the operations that made them."""
         if len(op.results) != 1:
             return
         for i, x in enumerate(list(op.operands)):
