@@ -11,18 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base import jaxlib_api
+from .._base import code_memory, jaxlib_api
 from .._base.errors import PlacementError
 from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
 from .._core.processes import member
 from .._core.topologies import Topology
-from .._jit.found_programs import forget_found
-from .._jit.tracing import kept_traces_cleared
 from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
-from .._xla.executables import forget_executables
 from ..tree import flatten, map_tree
 
 
@@ -275,6 +272,4 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 def clear_caches() -> None:
     """Drop cached traces and executables; jitted functions hold theirs until `.clear_cache()`."""
-    kept_traces_cleared()
-    forget_executables()
-    forget_found()
+    code_memory.forget_all()

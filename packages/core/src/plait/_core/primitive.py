@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._base import code_memory
 from .._base.errors import DuplicateRule, RegistrationError
 from .._base.freezing import freeze_params
 from .._plugins.rules import described
@@ -56,6 +57,13 @@ def textual_name(prim: "Primitive") -> str:
 def primitives() -> "dict[str, Primitive]":
     """Return every primitive defined so far, by name."""
     return dict(_registered)
+
+
+@code_memory.emptied_by
+def _forget_compiled() -> None:
+    """Drop what operations outside of jit have compiled."""
+    for prim in list(_registered.values()):
+        prim.compiled.clear()
 
 
 class Primitive:

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from .. import events
+from .._base import code_memory
 from .._base.config import config
 from .._base.errors import ArgumentError, AxisError, NotAnArrayError, TypeRule
 from .._base.surroundings import around, ask, last_asked
@@ -295,6 +296,7 @@ def shared(f: Callable[..., Any]) -> dict[Any, Any]:
     return kept(f).versions if f.__class__ is FunctionType else {}
 
 
+@code_memory.emptied_by
 def kept_traces_cleared() -> None:
     """Drop the traces of all functions."""
     for traces in list(_all.values()):
