@@ -300,7 +300,7 @@ class _Walk:
     def converted(self, op: Any) -> None:
         x = op.operands[0]
         m = self.mark(x)
-        kinds = m.kinds & _CONVERTED
+        kinds = m.kinds if self.inexact(x) else m.kinds & _CONVERTED
         if self.kind(x).category == "b" and not m.written:
             kinds |= _MASK
         self.leave(op.result, kinds, m.number if m.written else None, m.spread)
@@ -318,13 +318,32 @@ class _Walk:
             self.rounded(op, 0)
         if my.kinds & _DIVISORS:
             self.rounded(op, 1)
-        if beside and not mx.written:
-            # If x is nan, the quotient is nan for any divisor, so x may replace the divisor.
+        if beside and not (mx.written and my.written):
             by = op.operands[1]
-            nan = self.nans(op, x)
-            op.operands[1] = self.made(op, "stablehlo.select", y.type, [nan, x, by])
+            op.operands[1] = self.made(op, "stablehlo.select", y.type, [self.never(op, x), x, by])
         kinds = _QUOTIENT | (_SCALED if my.kinds & _CONSTANT else frozenset())
         self.leave(op.result, kinds | self.beside(mx, y, my, 1))
+
+    def never(self, op: Any, x: Any) -> Any:
+        """Return booleans under which the quotient of `x` by any divisor is the one by `x`.
+
+        If an element of x is nan, its quotient is nan for any divisor.  If x may be a broadcast, as
+        the divisor is, the compiler would see that their quotient is one, so the booleans must
+        differ from element to element as far as it can see: they tell whether a position is nan.
+        """
+        m, t = self.mark(x), x.type
+        if (
+            not (m.spread or m.kinds & _CONSTANT)
+            or not t.has_static_shape
+            or math.prod(t.shape) < 2
+        ):
+            return self.nans(op, x)
+        places = self.m.ir.RankedTensorType.get(
+            t.shape, self.m.ir.F32Type.get(self.m.context), t.encoding, self.m.unknown
+        )
+        axis = mlir.attr(f"{t.shape.index(max(t.shape))} : i64")
+        place = self.made(op, "stablehlo.iota", places, [], iota_dimension=axis)
+        return self.flags(op, place, place, "NE")
 
     def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
         """Return the kinds of a value that an operation returns if `y` is neutral in it."""
