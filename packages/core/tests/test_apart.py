@@ -201,6 +201,31 @@ def test_bounds_of_a_clamp_in_the_wrong_order(dtype):
     np.testing.assert_array_equal(same, np.maximum(high, low))
 
 
+QUOTIENTS = {
+    "number by rows": lambda m, x: F32(-0.1) / m.broadcast_to(x[:, None], (300, 3)),
+    "numbers by rows": lambda m, x: (
+        m.full((300, 3), F32(3e30)) / m.broadcast_to(x[:, None], (300, 3))),
+    "part of rows by itself": lambda m, x: (
+        (lambda v: v / v)(m.broadcast_to((F32(7) - x)[:, None], (300, 3))[:, 1])),
+    "row by rows": lambda m, x: x[:3] / m.broadcast_to(x[:, None], (300, 3)),
+    "rows by themselves": lambda m, x: (lambda v: v / v)(m.broadcast_to(x[:, None], (300, 3))),
+    "part of rows": lambda m, x: F32(7) / m.broadcast_to(x[:, None], (300, 3))[:, 1],
+    "number by one": lambda m, x: m.full((300,), F32(0.3)) / m.broadcast_to(x[5], (300,)),
+    "one by numbers": lambda m, x: m.broadcast_to(x[5], (300,)) / m.full((300,), F32(0.3)),
+    "columns by a sum": lambda m, x: (
+        m.broadcast_to(x[:3], (300, 3)) / m.broadcast_to(x.max(), (300, 3))),
+    "through float64": lambda m, x: (
+        (x * F32(1e30)).astype(F64).astype(F32) * F32(1e-30)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_are_rounded_once(name):
+    """IEEE 754 rounds each quotient and product to the nearest number, as numpy does."""
+    f, x = QUOTIENTS[name], np.random.RandomState(0).uniform(1, 9, 300).astype(F32)
+    np.testing.assert_array_equal(plait.jit(lambda x: f(pnp, x))(x), f(np, x))
+
+
 def test_what_has_no_pattern_is_left_as_it_is():
     code = plait.jit(lambda x: pnp.sin(x).reshape(3, 2).T).lower(np.ones(6, F32)).module().code
     assert apart.kept_apart(code) == code

@@ -319,31 +319,32 @@ class _Walk:
         if my.kinds & _DIVISORS:
             self.rounded(op, 1)
         if beside and not (mx.written and my.written):
-            by = op.operands[1]
-            op.operands[1] = self.made(op, "stablehlo.select", y.type, [self.never(op, x), x, by])
+            op.operands[1] = self.divisor(op, x, op.operands[1])
         kinds = _QUOTIENT | (_SCALED if my.kinds & _CONSTANT else frozenset())
         self.leave(op.result, kinds | self.beside(mx, y, my, 1))
 
-    def never(self, op: Any, x: Any) -> Any:
-        """Return booleans under which the quotient of `x` by any divisor is the one by `x`.
+    def divisor(self, op: Any, x: Any, y: Any) -> Any:
+        """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        If an element of x is nan, its quotient is nan for any divisor.  If x may be a broadcast, as
-        the divisor is, the compiler would see that their quotient is one, so the booleans must
-        differ from element to element as far as it can see: they tell whether a position is nan.
+        If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
+        If x may be a broadcast itself, the booleans of this selection must differ from element to
+        element as far as the compiler can see: whether the position is nan.
         """
         m, t = self.mark(x), x.type
-        if (
-            not (m.spread or m.kinds & _CONSTANT)
-            or not t.has_static_shape
-            or math.prod(t.shape) < 2
-        ):
-            return self.nans(op, x)
+        plain = not (m.spread or m.kinds & _CONSTANT)
+        if plain or not t.has_static_shape or math.prod(t.shape) < 2:
+            return self.made(op, "stablehlo.select", t, [self.nans(op, x), x, y])
         places = self.m.ir.RankedTensorType.get(
-            t.shape, self.m.ir.F32Type.get(self.m.context), t.encoding, self.m.unknown
+            [math.prod(t.shape)], self.m.ir.F32Type.get(self.m.context), None, self.m.unknown
         )
-        axis = mlir.attr(f"{t.shape.index(max(t.shape))} : i64")
-        place = self.made(op, "stablehlo.iota", places, [], iota_dimension=axis)
-        return self.flags(op, place, place, "NE")
+        of_all = self.m.ir.RankedTensorType.get(
+            t.shape, places.element_type, t.encoding, self.m.unknown
+        )
+        place = self.made(op, "stablehlo.iota", places, [], iota_dimension=mlir.attr("0 : i64"))
+        place = self.made(op, "stablehlo.reshape", of_all, [place])
+        never = self.flags(op, place, place, "NE")
+        minus = self.made(op, "stablehlo.negate", t, [y])
+        return self.made(op, "stablehlo.select", t, [never, minus, y])
 
     def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
         """Return the kinds of a value that an operation returns if `y` is neutral in it."""
