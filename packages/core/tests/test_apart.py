@@ -26,6 +26,11 @@ def twice(m, v):
     return m.maximum(v, v)
 
 
+def bounded(m, v):
+    """Return the values, between two numbers."""
+    return m.minimum(m.maximum(v, F32(0)), F32(1)) if m is np else lax.clamp(F32(0), v, F32(1))
+
+
 SAME = {
     "quotient of quotient": (lambda m, x, y, z: x / y / z, F16, (60000, 300, 300)),
     "by a quotient": (lambda m, x, y, z: x / (y / z), F16, (500, 300, 200)),
@@ -46,6 +51,8 @@ SAME = {
     "abs and nan": (lambda m, x: m.where(abs(x) >= 0, F32(1), F32(2)), F32, (np.nan,)),
     "square and nan": (lambda m, x: m.where(x * x >= 0, F32(1), F32(2)), F32, (np.nan,)),
     "greater and nan": (lambda m, x: m.maximum(abs(x), F32(1)) >= 0, F32, (np.nan,)),
+    "at least 1 and nan": (lambda m, x: m.maximum(x, F32(1)) >= 0, F32, (np.nan,)),
+    "bounded and nan": (lambda m, x: bounded(m, x) >= 0, F32, (np.nan,)),
     "root of a square": (lambda m, x: m.sqrt(x * x), F32, (1e30,)),
     "mask of infinity": (lambda m, x: x * (x < 0).astype(F32), F32, (np.inf,)),
     "log of a power": (lambda m, x, y: m.log(m.power(x, y)), F32, (-2, 3)),

@@ -19,47 +19,15 @@ specification; it has the same functions, arguments and results.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._base import jaxlib_api
-from . import mlir
+from . import mlir, origins
+from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
 VERSION = 3
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
-
-class Mark(NamedTuple):
-    """The operations that may have made a value, once the compiler has simplified those between.
-
-    Attributes:
-      kinds: these operations: "number" alone for a constant, "late" beside others for a value that
-        may turn out to be one.
-      number: the constant operation that it is, or was made with.
-      spread: whether one element may stand in many places.
-    """
-
-    kinds: frozenset[str]
-    number: Any = None
-    spread: bool = False
-
-    @property
-    def written(self) -> bool:
-        """True if the value is a constant now."""
-        return self.kinds == _NUMBER
-
-
-class Kind(NamedTuple):
-    """The category of an element type ("f", "c", "i" of signed integers, "b", else ""), and its
-    number of bits if it is an integer."""
-
-    category: str
-    bits: int
-
-
-_NUMBER = frozenset(["number"])
-_CONSTANT = frozenset(["number", "late", "unknown"])
-UNKNOWN = Mark(frozenset(["unknown"]))
-NOTHING = Mark(frozenset())
 
 _ENTERED = {
     "stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation",
@@ -225,7 +193,7 @@ class _Walk:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
-        self.leave(new, self.mark(op.result).kinds & _CONSTANT)
+        self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     # -- rules ---------------------------------------------------------------------------------
 
@@ -236,7 +204,7 @@ class _Walk:
             self.marks[x] = Mark(found, number, spread)
 
     def constant(self, op: Any) -> None:
-        self.marks[op.result] = Mark(_NUMBER, op)
+        self.marks[op.result] = Mark(origins.NUMBER, op)
 
     def folded(self, op: Any) -> None:
         """Mark a result as a constant to be, if the compiler may find that all operands are."""
@@ -244,26 +212,26 @@ class _Walk:
         marks = [self.mark(x) for x in operands]
         kind = self.kind(op.result).category
         if kind in ("f", "c"):
-            constant = bool(marks) and all(m.kinds & _CONSTANT for m in marks)
+            constant = bool(marks) and all(m.kinds & origins.CONSTANT for m in marks)
         elif op.name in _ANNIHILATED:
-            constant = any(m.kinds & _CONSTANT for m in marks) or len(set(operands)) == 1
+            constant = any(m.kinds & origins.CONSTANT for m in marks) or len(set(operands)) == 1
         else:
-            constant = all(m.kinds & _CONSTANT for m in marks) or (
+            constant = all(m.kinds & origins.CONSTANT for m in marks) or (
                 len(operands) > 1 and len(set(operands)) == 1
             )
         if constant:
             m = self.mark(op.result)
-            if not m.kinds & _CONSTANT:
-                self.marks[op.result] = Mark(m.kinds | _LATE, m.number, m.spread)
+            if not m.kinds & origins.CONSTANT:
+                self.marks[op.result] = Mark(m.kinds | origins.LATE, m.number, m.spread)
 
     def any_of(self, op: Any, marks: Sequence[Mark], spread: bool = False) -> None:
         """Mark a result that may turn out to be any of some values, or to hold elements of each."""
         if all(m.written for m in marks):
-            self.leave(op.result, _NUMBER)
+            self.leave(op.result, origins.NUMBER)
             return
         kinds = {k for m in marks for k in m.kinds}
         if "number" in kinds:
-            kinds = kinds - _NUMBER | _LATE
+            kinds = kinds - origins.NUMBER | origins.LATE
         numbers = {m.number for m in marks if m.kinds}
         number = numbers.pop() if len(numbers) == 1 else None
         self.leave(op.result, kinds, number, spread or any(m.spread for m in marks))
@@ -300,9 +268,9 @@ class _Walk:
     def converted(self, op: Any) -> None:
         x = op.operands[0]
         m = self.mark(x)
-        kinds = m.kinds if self.inexact(x) else m.kinds & _CONVERTED
+        kinds = m.kinds if self.inexact(x) else m.kinds & origins.CONVERTED
         if self.kind(x).category == "b" and not m.written:
-            kinds |= _MASK
+            kinds |= origins.MASK
         self.leave(op.result, kinds, m.number if m.written else None, m.spread)
 
     def divide(self, op: Any) -> None:
@@ -314,13 +282,15 @@ class _Walk:
         beside = my.spread or my.kinds & {"late", "unknown"} or (
             my.written and not self.inverts(y, my)
         )  # fmt: skip
-        if mx.kinds & _DIVIDED or (my.kinds & _CONSTANT and mx.kinds & _SCALED):
+        if mx.kinds & origins.DIVIDED or (
+            my.kinds & origins.CONSTANT and mx.kinds & origins.SCALED
+        ):
             self.rounded(op, 0)
-        if my.kinds & _DIVISORS:
+        if my.kinds & origins.DIVISORS:
             self.rounded(op, 1)
         if beside and not (mx.written and my.written):
             op.operands[1] = self.divisor(op, x, op.operands[1])
-        kinds = _QUOTIENT | (_SCALED if my.kinds & _CONSTANT else frozenset())
+        kinds = origins.QUOTIENT | (origins.SCALED if my.kinds & origins.CONSTANT else frozenset())
         self.leave(op.result, kinds | self.beside(mx, y, my, 1))
 
     def divisor(self, op: Any, x: Any, y: Any) -> Any:
@@ -331,7 +301,7 @@ class _Walk:
         element as far as the compiler can see: whether the position is nan.
         """
         m, t = self.mark(x), x.type
-        plain = not (m.spread or m.kinds & _CONSTANT)
+        plain = not (m.spread or m.kinds & origins.CONSTANT)
         if plain or not t.has_static_shape or math.prod(t.shape) < 2:
             return self.made(op, "stablehlo.select", t, [self.nans(op, x), x, y])
         places = self.m.ir.RankedTensorType.get(
@@ -348,13 +318,13 @@ class _Walk:
 
     def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
         """Return the kinds of a value that an operation returns if `y` is neutral in it."""
-        if not my.kinds & _CONSTANT or (my.written and _value(my) not in (None, neutral)):
+        if not my.kinds & origins.CONSTANT or (my.written and value_of(my) not in (None, neutral)):
             return frozenset()
-        return m.kinds - _NUMBER | _LATE if m.written else m.kinds
+        return m.kinds - origins.NUMBER | origins.LATE if m.written else m.kinds
 
     def inverts(self, x: Any, m: Mark) -> bool:
         """Return whether multiplying by its reciprocal equals dividing by a number in all bits."""
-        value = _value(m)
+        value = value_of(m)
         if value is None or self.kind(x).category == "c" or not math.isfinite(value):
             return False
         return abs(math.frexp(value)[0]) == 0.5 and 2.0**-6 <= abs(value) <= 2.0**6
@@ -369,14 +339,16 @@ class _Walk:
                 self.replaced(op, lambda after: self.clamped(after, op.result))
             return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            if a.kinds & _MASK or (a.kinds & _FACTORS and (b.spread or b.kinds & _BESIDE_FACTORS)):
+            if a.kinds & origins.MASK or (
+                a.kinds & origins.FACTORS and (b.spread or b.kinds & origins.BESIDE_FACTORS)
+            ):
                 self.rounded(op, i)
         kinds = self.beside(mx, y, my, 1) | self.beside(my, x, mx, 1)
-        scales = [m for m in (mx, my) if m.kinds & _CONSTANT]
+        scales = [m for m in (mx, my) if m.kinds & origins.CONSTANT]
         if not scales:
-            self.leave(op.result, _PRODUCT | kinds)
+            self.leave(op.result, origins.PRODUCT | kinds)
         else:
-            self.leave(op.result, _SCALED | kinds, scales[0].number)
+            self.leave(op.result, origins.SCALED | kinds, scales[0].number)
 
     def dot(self, op: Any) -> None:
         """Protect factors as those of a multiplication, which a small dot becomes."""
@@ -388,7 +360,7 @@ class _Walk:
         for x, y in zip(op.operands, op.results, strict=False):
             m = self.mark(x)
             if m.spread:
-                self.leave(y, m.kinds | _SCALED)
+                self.leave(y, m.kinds | origins.SCALED)
             elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
                 self.marks[y] = m
 
@@ -411,23 +383,25 @@ class _Walk:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         minus = op.name == "stablehlo.subtract"
-        if self.kind(x).category == "c" and (mx.kinds | my.kinds) & _SUMS:
+        if self.kind(x).category == "c" and (mx.kinds | my.kinds) & origins.SUMS:
             self.by_parts(op)
             return
         for z, m, other in ((y, my, x), (x, mx, y)):
             if m.written and not (minus and other is y or self.mark(other).written):
-                value = _value(m)
+                value = value_of(m)
                 if value == 0 and (math.copysign(1, value) < 0) is minus:
                     self.cleared(op, other, z, minus)
                     return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            if (a.kinds & _TERMS and b.kinds & _CONSTANT) or (i == 0 and _same_scale(a, b)):
+            if (a.kinds & origins.TERMS and b.kinds & origins.CONSTANT) or (
+                i == 0 and same_scale(a, b)
+            ):
                 self.rounded(op, i)
         kinds = self.beside(mx, y, my, 0) | self.beside(my, x, mx, 0)
-        if (mx.kinds | my.kinds) & _CONSTANT:
-            kinds |= _SHIFTED
+        if (mx.kinds | my.kinds) & origins.CONSTANT:
+            kinds |= origins.SHIFTED
         elif self.kind(x).category == "c":
-            kinds |= _SUM
+            kinds |= origins.SUM
         self.leave(op.result, kinds)
 
     def by_parts(self, op: Any) -> None:
@@ -452,7 +426,7 @@ class _Walk:
         equal = self.flags(op, x, zero, "EQ")
         new = self.made(op, "stablehlo.select", x.type, [equal, zero, x])
         op.result.replace_all_uses_with(new)
-        self.leave(new, (self.mark(x).kinds & _CONSTANT) - _NUMBER)
+        self.leave(new, (self.mark(x).kinds & origins.CONSTANT) - origins.NUMBER)
 
     def compare(self, op: Any) -> None:
         x, y = op.operands
@@ -461,8 +435,8 @@ class _Walk:
         if self.kind(x).category != "f":
             return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            zero = b.kinds & {"late", "unknown"} or (b.written and _value(b) in (0, None))
-            if zero and a.kinds & _NEVER_NEGATIVE:
+            zero = b.kinds & {"late", "unknown"} or (b.written and value_of(b) in (0, None))
+            if zero and a.kinds & origins.NEVER_NEGATIVE:
                 self.rounded(op, i)
 
     def of_one(self, op: Any) -> None:
@@ -471,12 +445,12 @@ class _Walk:
         m = self.mark(x)
         if not self.inexact(op.result):
             return
-        if m.kinds & _UNDONE:
+        if m.kinds & origins.UNDONE:
             self.rounded(op, 0)
         name = op.name.removeprefix("stablehlo.")
         if name == "power":
             y = op.operands[1]
-            self.leave(op.result, _POWERS | self.beside(m, y, self.mark(y), 1))
+            self.leave(op.result, origins.POWERS | self.beside(m, y, self.mark(y), 1))
         else:
             self.leave(op.result, (name,))
         self.folded(op)
@@ -501,13 +475,13 @@ class _Walk:
     def absolute(self, op: Any) -> None:
         (x,) = op.operands
         m = self.mark(x)
-        self.leave(op.result, {"abs"} | (m.kinds - _NUMBER))
+        self.leave(op.result, {"abs"} | (m.kinds - origins.NUMBER))
         self.folded(op)
         if self.kind(x).category == "i":  # the compiler takes abs(x) >= 0, false for the least x
             negated = self.made(op, "stablehlo.negate", x.type, [x])
             new = self.made(op, "stablehlo.maximum", x.type, [x, negated])
             op.result.replace_all_uses_with(new)
-            self.leave(new, self.mark(op.result).kinds & _CONSTANT)
+            self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     def bounded(self, op: Any) -> None:
         """Write a clamp as a minimum of a maximum, unless its bounds are known to be in order.
@@ -515,7 +489,7 @@ class _Walk:
         The compiler takes a clamp for no less than its lower bound.
         """
         low, x, high = op.operands
-        least, most = (_value(self.mark(b)) for b in (low, high))
+        least, most = (value_of(self.mark(b)) for b in (low, high))
         if least is None or most is None or not least <= most:
             low, high = (
                 b if b.type == x.type else self.made(
@@ -537,26 +511,12 @@ class _Walk:
         if len(op.results) != 1:
             return
         for i, x in enumerate(list(op.operands)):
-            if self.inexact(x) and self.mark(x).kinds - _NUMBER:
+            if self.inexact(x) and self.mark(x).kinds - origins.NUMBER:
                 self.rounded(op, i)
         self.leave(op.result, ("composed",))
         self.folded(op)
 
 
-_LATE, _MASK, _PRODUCT, _SCALED, _QUOTIENT, _SHIFTED, _SUM = (
-    frozenset([k]) for k in ("late", "mask", "product", "scaled", "divide", "shifted", "sum")
-)
-_CONVERTED = _CONSTANT | _MASK
-_POWERS = frozenset(["power", "product", "divide", "sqrt", "rsqrt"])
-_DIVIDED = {"divide", "mask", "composed", "unknown"}
-_DIVISORS = {"divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
-_FACTORS = {"scaled", "sqrt", "rsqrt", "mask", "composed", "unknown"}
-_BESIDE_FACTORS = {"number", "late", *_FACTORS}
-_SUMS = {"sum", "shifted", "unknown"}
-_TERMS = {"shifted", "unknown"}
-_NEVER_NEGATIVE = {"product", "scaled", "abs", "power", "sqrt", "rsqrt", "composed",
-                   "unknown"}  # fmt: skip
-_UNDONE = {"product", "scaled", "divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
 _FOLDED = {
     "stablehlo." + n
     for n in (
@@ -603,27 +563,3 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
 }
-
-
-def _value(m: Mark) -> float | None:
-    """Return the number that fills a constant; None if there are several or it is complex."""
-    if m.number is None:
-        return None
-    try:  # the bindings have no attribute for some types of elements
-        value = m.number.attributes["value"]
-        return float(value.get_splat_value().value) if value.is_splat else None
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        return None
-
-
-def _same_scale(a: Mark, b: Mark) -> bool:
-    """Return whether the compiler might turn x c + y c into (x + y) c, which may be infinite; it
-    does so for powers of 2."""
-    if not (a.kinds & _SCALED and b.kinds & _SCALED):
-        return False
-    value = _value(a)
-    return (
-        value is None
-        or _value(b) is None
-        or (value == _value(b) and abs(math.frexp(value)[0]) == 0.5)
-    )
