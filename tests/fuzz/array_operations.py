@@ -143,6 +143,13 @@ ARRAY_OPERATIONS: dict[str, ArrayOperation] = {
         _alone({(ROWS,): MATRIX, (): MATRIX}), "fiucb"),
     "to_rows": ArrayOperation(
         lambda x: lax.broadcast_in_dim(x, MATRIX, (1,)), _alone({(COLUMNS,): MATRIX}), "fiucb"),
+    "first_column": ArrayOperation(
+        lambda x: pnp.broadcast_to(x[:, :1], x.shape), _same(MATRIX, TALL), "fiucb"),
+    "first_row": ArrayOperation(
+        lambda x: pnp.broadcast_to(x[0], x.shape), _same(MATRIX, TALL), "fiucb"),
+    "greatest": ArrayOperation(
+        lambda x: pnp.broadcast_to(lax.reduce_max(x, (1,))[:, None], x.shape),
+        _same(MATRIX, TALL), "fiu"),
     "pieces": ArrayOperation(_pieces, _same(*_OF_ONE_AXIS), "fiucb"),
     "one_row": ArrayOperation(
         lambda x: lax.reshape(x[1:2], x.shape[1:]), _alone({MATRIX: (COLUMNS,), SQUARE: (ROWS,)}),

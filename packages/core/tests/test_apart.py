@@ -233,6 +233,37 @@ def test_quotients_are_rounded_once(name):
     np.testing.assert_array_equal(plait.jit(lambda x: f(pnp, x))(x), f(np, x))
 
 
+AFTER_BROADCASTS = {
+    "abs": lambda m, v: abs(v),
+    "and a number": lambda m, v: v + F32(1e-3),
+    "times a number": lambda m, v: v * F32(1.7),
+    "square": lambda m, v: v * v,
+    "root": lambda m, v: m.sqrt(v),
+    "floor": lambda m, v: m.floor(v),
+    "greater": lambda m, v: m.maximum(v, F32(2)),
+    "sum of one": lambda m, v: m.sum(v.reshape(*v.shape, 1), axis=-1),
+    "chosen": lambda m, v: m.where(v > 3, v, F32(3)),
+    "sum": lambda m, v: m.broadcast_to(v.max(axis=1)[:, None], v.shape) + v,
+}
+
+
+@pytest.mark.parametrize("name", AFTER_BROADCASTS)
+@pytest.mark.parametrize("spread", ["rows", "one"])
+def test_operations_between_a_broadcast_and_a_quotient(name, spread):
+    """The compiler computes them before the broadcast, and so divides by a broadcast."""
+    r = np.random.RandomState(0)
+    x, v = r.uniform(1, 9, (300, 7)).astype(F32), r.uniform(1, 9, 300).astype(F32)
+
+    def quotients(m, x, v):
+        divisor = m.broadcast_to(v[:, None] if spread == "rows" else v[3], (300, 7))
+        divisor = AFTER_BROADCASTS[name](m, divisor)
+        return x / divisor, F32(-0.1) / divisor
+
+    got = plait.jit(lambda x, v: quotients(pnp, x, v))(x, v)
+    for g, w in zip(got, quotients(np, x, v), strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
 def test_what_has_no_pattern_is_left_as_it_is():
     code = plait.jit(lambda x: pnp.sin(x).reshape(3, 2).T).lower(np.ones(6, F32)).module().code
     assert apart.kept_apart(code) == code

@@ -81,6 +81,8 @@ class _Walk:
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
         self.changed = False
+        self.spread = False
+        """Whether the compiler may compute the operation at hand before its operands' broadcast."""
 
     # -- where to look -------------------------------------------------------------------------
 
@@ -100,6 +102,8 @@ class _Walk:
             op = o.operation
             name = op.name
             rule = _RULES.get(name)
+            marks = [self.mark(x) for x in op.operands]
+            self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
             if rule is not None:
                 rule(self, op)
             elif name.startswith("chlo."):
@@ -112,6 +116,8 @@ class _Walk:
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
+            if self.spread and len(op.results) == 1 and op.result not in self.marks:
+                self.marks[op.result] = Mark(frozenset(), None, True)
 
     def kind(self, value: Any) -> Kind:
         """Return the kind of the elements of a value."""
@@ -199,12 +205,15 @@ class _Walk:
 
     def leave(self, x: Any, kinds: Iterable[str], number: Any = None, spread: bool = False) -> None:
         """Give a value its mark, unless there is nothing to say of it."""
-        found = frozenset(kinds)
+        found, spread = frozenset(kinds), spread or self.spread
         if found or spread:
             self.marks[x] = Mark(found, number, spread)
 
     def constant(self, op: Any) -> None:
         self.marks[op.result] = Mark(origins.NUMBER, op)
+
+    def positions(self, op: Any) -> None:
+        self.leave(op.result, (), None, len(op.result.type.shape) > 1)
 
     def folded(self, op: Any) -> None:
         """Mark a result as a constant to be, if the compiler may find that all operands are."""
@@ -360,7 +369,7 @@ class _Walk:
         for x, y in zip(op.operands, op.results, strict=False):
             m = self.mark(x)
             if m.spread:
-                self.leave(y, m.kinds | origins.SCALED)
+                self.leave(y, m.kinds | origins.SCALED, None, True)
             elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
                 self.marks[y] = m
 
@@ -537,6 +546,7 @@ _ANNIHILATED = {
 
 _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.constant": _Walk.constant,
+    "stablehlo.iota": _Walk.positions,
     "stablehlo.convert": _Walk.converted,
     "stablehlo.divide": _Walk.divide,
     "stablehlo.multiply": _Walk.multiply,
