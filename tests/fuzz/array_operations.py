@@ -166,6 +166,35 @@ ARRAY_OPERATIONS: dict[str, ArrayOperation] = {
 }  # fmt: skip
 
 
+def _part_of_broadcast(x: Any) -> Any:
+    wide = lax.broadcast_in_dim(x, (*x.shape, 3), tuple(range(x.ndim)))
+    return wide[..., 1]
+
+
+def _dot_of_one(x: Any) -> Any:
+    return lax.reshape(lax.dot(lax.reshape(x, (x.size, 1)), pnp.ones((1, 1), x.dtype)), x.shape)
+
+
+_UNCHANGED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "chosen_itself": (lambda x: lax.select(lax.eq(x, x), x, x), "fiucb"),
+    "greater_itself": (lambda x: lax.max(x, x), "fiu"),
+    "bounded_by_itself": (lambda x: lax.clamp(x, x, x), "fiu"),
+    "times_one": (lambda x: lax.mul(x, pnp.ones_like(x)), "fiu"),
+    "by_one": (lambda x: lax.div(x, pnp.ones_like(x)), "fiu"),
+    "twice_negated": (lambda x: lax.neg(lax.neg(x)), "fic"),
+    "max_of_one": (
+        lambda x: lax.reduce_max(lax.reshape(x, (*x.shape, 1)), (x.ndim,)), "fiu"),
+    "dot_of_one": (_dot_of_one, "fiu"),
+    "part_of_broadcast": (_part_of_broadcast, "fiucb"),
+    "inner_function": (lambda x: plait.jit(lambda y: y)(x), "fiucb"),
+    "one_turn": (lambda x: lax.fori_loop(0, 1, lambda i, y: y, x), "fiucb"),
+}  # fmt: skip
+"""Operations that the compiler drops, after which their neighbours meet."""
+ARRAY_OPERATIONS |= {
+    name: ArrayOperation(f, _same(*_OF_ONE_AXIS), kinds) for name, (f, kinds) in _UNCHANGED.items()
+}
+
+
 def _products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the products that a product of matrices adds, along the last axis."""
     if y.ndim == 1:

@@ -228,7 +228,7 @@ class Maker:
         )
         if self.shape == VECTOR and self.rng.random() < 0.05:
             return Node(self.rng.choice(list(_MOVES)), (self.value(dtype),), dtype)
-        if self.rng.random() < (0.1 if self.shape == VECTOR else 0.3):
+        if self.rng.random() < (0.2 if self.shape == VECTOR else 0.35):
             found = self.of_arrays(dtype)
             if found is not None:
                 return found
