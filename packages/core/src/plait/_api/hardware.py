@@ -271,5 +271,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def clear_caches() -> None:
-    """Drop cached traces and executables; jitted functions hold theirs until `.clear_cache()`."""
+    """Drop cached traces and executables, also those of operations outside of jit.
+
+    Jitted functions hold theirs until `.clear_cache()`.
+    """
     code_memory.forget_all()
