@@ -195,6 +195,14 @@ def test_elements_beside_a_number_are_not_that_number(move, moved, number, tier)
             np.testing.assert_array_equal(got(x, y), f(np, a, y))
 
 
+def test_sums_of_equal_complex_numbers_keep_their_parts():
+    """The compiler would multiply by 4 + 0j, where an infinite part makes the other one nan."""
+    x = np.complex64([complex(-1, np.inf), complex(np.inf, 2), 3])
+    got = plait.jit(lambda x: pnp.sum(pnp.broadcast_to(x, (4, 3)), axis=0))(x)
+    np.testing.assert_array_equal(got.real, [-4, np.inf, 12])
+    np.testing.assert_array_equal(got.imag, [np.inf, 8, 0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint16", "int8"])
 def test_bounds_of_a_clamp_in_the_wrong_order(dtype):
     x, low, high = (np.full(3, v, dtype) for v in (7, 9, 5))

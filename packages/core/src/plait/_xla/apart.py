@@ -306,13 +306,20 @@ class _Walk:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
         If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
-        If x may be a broadcast itself, the booleans of this selection must differ from element to
-        element as far as the compiler can see: whether the position is nan.
+        That hides nothing if x may be a broadcast itself.
         """
-        m, t = self.mark(x), x.type
-        plain = not (m.spread or m.kinds & origins.CONSTANT)
-        if plain or not t.has_static_shape or math.prod(t.shape) < 2:
-            return self.made(op, "stablehlo.select", t, [self.nans(op, x), x, y])
+        m = self.mark(x)
+        if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
+            return self.hidden(op, y)
+        return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+
+    def hidden(self, op: Any, x: Any) -> Any:
+        """Return a value as one that the compiler takes for no broadcast.
+
+        It is a selection by booleans that differ from element to element as far as the compiler can
+        see: whether the position of an element is nan.
+        """
+        t = x.type
         places = self.m.ir.RankedTensorType.get(
             [math.prod(t.shape)], self.m.ir.F32Type.get(self.m.context), None, self.m.unknown
         )
@@ -322,8 +329,8 @@ class _Walk:
         place = self.made(op, "stablehlo.iota", places, [], iota_dimension=mlir.attr("0 : i64"))
         place = self.made(op, "stablehlo.reshape", of_all, [place])
         never = self.flags(op, place, place, "NE")
-        minus = self.made(op, "stablehlo.negate", t, [y])
-        return self.made(op, "stablehlo.select", t, [never, minus, y])
+        minus = self.made(op, "stablehlo.negate", t, [x])
+        return self.made(op, "stablehlo.select", t, [never, minus, x])
 
     def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
         """Return the kinds of a value that an operation returns if `y` is neutral in it."""
@@ -366,8 +373,10 @@ class _Walk:
 
     def reduced(self, op: Any) -> None:
         """Mark results whose reduced axes have one element, or equal ones: x + x is 2 x."""
-        for x, y in zip(op.operands, op.results, strict=False):
+        for i, (x, y) in enumerate(zip(list(op.operands), op.results, strict=False)):
             m = self.mark(x)
+            if m.spread and self.kind(x).category == "c" and _has_places(x.type):
+                op.operands[i] = self.hidden(op, x)  # infinity times 2 + 0j is nan + infinity j
             if m.spread:
                 self.leave(y, m.kinds | origins.SCALED, None, True)
             elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
@@ -573,3 +582,8 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
 }
+
+
+def _has_places(t: Any) -> bool:
+    """Return whether a type has several elements, and how many is known."""
+    return t.has_static_shape and math.prod(t.shape) > 1
