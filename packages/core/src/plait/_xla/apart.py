@@ -82,7 +82,7 @@ class _Walk:
         self.kinds: dict[Any, Kind] = {}
         self.changed = False
         self.spread = False
-        """Whether the compiler may compute the operation at hand before its operands' broadcast."""
+        """True if the compiler may compute this operation before its operands are broadcast."""
 
     # -- where to look -------------------------------------------------------------------------
 
