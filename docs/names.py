@@ -96,8 +96,12 @@ def entry(name: str, x: Any) -> Iterator[str]:
 
 
 def methods(kind: type) -> Iterator[str]:
-    """The public methods and properties of a class, a line each."""
-    for name, x in sorted(vars(kind).items()):
+    """The public methods and properties of a class, inherited ones of arrays too, a line each."""
+    bases = kind.__mro__ if kind.__module__ == "plait._core.array" else (kind,)
+    members = {name: x for base in reversed(bases) for name, x in vars(base).items()}
+    for name, x in sorted(members.items()):
+        if hasattr(type(x), "__get__") and not hasattr(x, "fget"):
+            x = inspect.getattr_static(kind, name)
         static = isinstance(x, staticmethod)
         x = getattr(x, "__func__", x)  # of class methods and static ones
         text = text_of(x)

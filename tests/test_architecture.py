@@ -122,10 +122,19 @@ def statements(scope: ast.AST) -> list[ast.Import | ast.ImportFrom]:
     return [n for n in ast.walk(scope) if isinstance(n, ast.Import | ast.ImportFrom)]
 
 
+def for_checkers(scope: ast.AST) -> set[ast.AST]:
+    """The import statements that only type checkers read."""
+    blocks = [n for n in ast.walk(scope) if isinstance(n, ast.If)]
+    only = [n for n in blocks if ast.unparse(n.test).removeprefix("typing.") == "TYPE_CHECKING"]
+    return {found for block in only for part in block.body for found in statements(part)}
+
+
 @cache
 def edges(name: str) -> frozenset[str]:
-    """All that a module imports, ours or not."""
-    return frozenset(t for node in statements(tree(name)) for t in imported(node, name))
+    """All that a module imports when it runs, ours or not."""
+    left_out = for_checkers(tree(name))
+    run = [node for node in statements(tree(name)) if node not in left_out]
+    return frozenset(t for node in run for t in imported(node, name))
 
 
 def inside_functions(name: str) -> list[ast.AST]:

@@ -128,7 +128,7 @@ class Primitive:
             )
         return registered, (self.name,)
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, *args: Any, **params: Any) -> Value:
         """Apply it to operands as users give them; return its result or results."""
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
