@@ -12,6 +12,8 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from ._base.errors import ArgumentError, AxisError, ShapeError
 from ._types.avals import FLOATING, default_dtype
 from .lax import Precision
@@ -111,7 +113,7 @@ def _weights(
     return where(inside[None, :], weights, 0.0)
 
 
-def _real(image: Any) -> Any:
+def _real(image: Any) -> Array:
     x = asarray(image)
     return x if x.dtype.kind in "fc" or x.aval.inexact else x.astype(default_dtype(FLOATING))
 
@@ -129,15 +131,10 @@ def _resampled(x: Any, axis: int, weights: Any, precision: Any) -> Any:
 
 
 def scale_and_translate(
-    image: Any,
-    shape: Sequence[int],
-    spatial_dims: Sequence[int],
-    scale: Any,
-    translation: Any,
-    method: "str | ResizeMethod",
-    antialias: bool = True,
+    image: ArrayLike, shape: Sequence[int], spatial_dims: Sequence[int], scale: ArrayLike,
+    translation: ArrayLike, method: "str | ResizeMethod", antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:  # fmt: skip
     """Return an image of another shape, scaled and moved along some axes.
 
     The value at position x of an axis moves to `scale * x + translation`; values from outside of
@@ -170,28 +167,23 @@ def scale_and_translate(
             f"{shape[others[0]]}",
             fix="name it in spatial_dims",
         )
-    scale, translation = asarray(scale), asarray(translation)
-    if scale.shape != (len(axes),) or translation.shape != (len(axes),):
+    scales, moves = asarray(scale), asarray(translation)
+    if scales.shape != (len(axes),) or moves.shape != (len(axes),):
         raise ShapeError(
-            f"scale and translation are of the shapes {scale.shape} and {translation.shape}",
+            f"scale and translation are of the shapes {scales.shape} and {moves.shape}",
             fix=f"give {len(axes)} numbers for {len(axes)} spatial_dims",
         )
     dtype = _exact(x)
     for k, d in enumerate(axes):
-        w = _weights(
-            x.shape[d], shape[d], scale[k], translation[k], _KERNELS[kind], antialias, dtype
-        )
+        w = _weights(x.shape[d], shape[d], scales[k], moves[k], _KERNELS[kind], antialias, dtype)
         x = _resampled(x, d, w, precision)
     return x
 
 
 def resize(
-    image: Any,
-    shape: Sequence[int],
-    method: "str | ResizeMethod",
-    antialias: bool = True,
+    image: ArrayLike, shape: Sequence[int], method: "str | ResizeMethod", antialias: bool = True,
     precision: Any = Precision.HIGHEST,
-) -> Any:
+) -> Array:  # fmt: skip
     """Return an image of another size.
 
     Args:

@@ -7,7 +7,7 @@ import gc
 import sys
 from dataclasses import dataclass
 from platform import platform as system
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
 from .._xla.executables import forget_executables
 from ..tree import flatten, map_tree
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,7 +214,7 @@ def default_backend() -> str:
     return buffers.client().platform
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Wait until every array of the tree is computed; return the tree.
 
     Raises the errors of the computations.
@@ -229,7 +231,7 @@ def device_get(x: Any) -> Any:
     return map_tree(lambda v: v.numpy() if number(v) else v, x)
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: T) -> T:
     """Begin to copy the arrays of a tree to the host; return the tree.
 
     Where the device shares its memory with the host, as the CPU does, this does nothing.

@@ -7,7 +7,7 @@ single compiled program when it is called on arrays, and its parts while a funct
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
@@ -20,6 +20,10 @@ from .._jit.calls import jit
 from .._jit.tracing import make_room
 from .._ops.shape import materialise_at_ground
 from .._types.avals import WEAK
+from ..typing import Array as AnyArray
+from ..typing import ArrayLike
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NONE: dict[str, Any] = {}
 
@@ -32,7 +36,7 @@ def _named(f: Callable, name: str, doc: str) -> Callable:
 
 _UNARY = """
 def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value, none):
-    def function({x}: Any{only}) -> Any:
+    def function({x}: ArrayLike{only}) -> Array:
         if {x}.__class__ is A and cur() is ground:
             try:
                 run, handlers, key = compiled[{x}.key]
@@ -61,7 +65,7 @@ def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value
 """
 _BINARY = """
 def make(cur, prim, agree, none):
-    def function({x}: Any, {y}: Any{only}) -> Any:
+    def function({x}: ArrayLike, {y}: ArrayLike{only}) -> Array:
         try:
             return cur().apply(prim, agree(({x}, {y})), none)
         except BaseException as e:
@@ -80,15 +84,34 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     function is compiled for each set of names, once.
     """
     scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
+    scope |= {"Array": AnyArray, "ArrayLike": ArrayLike}
     scope |= {"RuntimeFailure": RuntimeFailure, "failure": failure}
     exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
     return scope["make"]
 
 
+@overload
+def unary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    other: Callable[[Any], Any] | None = ...,
+    strict: bool = ...,
+) -> Callable[[ArrayLike], AnyArray]: ...
+@overload
+def unary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    other: Callable[[Any], Any] | None = ...,
+    strict: bool = ...,
+    *,
+    arg: str,
+) -> Callable[..., AnyArray]: ...
 def unary(
     name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
     strict: bool = False, arg: str = "",
-) -> Callable[[Any], Any]:  # fmt: skip
+) -> Callable[..., AnyArray]:  # fmt: skip
     """Return a function of one array and one primitive; on an array it is a look-up and a run.
 
     `other(value)` is called where the primitive may not suffice: for any value except an array of a
@@ -112,10 +135,26 @@ def unary(
     return _named(function, name, doc)
 
 
+@overload
+def binary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    prepare: Callable[[Any], Any] | None = ...,
+) -> Callable[[ArrayLike, ArrayLike], AnyArray]: ...
+@overload
+def binary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    prepare: Callable[[Any], Any] | None = ...,
+    *,
+    args: tuple[str, str],
+) -> Callable[..., AnyArray]: ...
 def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None,
     args: tuple[str, str] | None = None,
-) -> Callable[[Any, Any], Any]:  # fmt: skip
+) -> Callable[..., AnyArray]:  # fmt: skip
     """Return a function of two arrays and one primitive, whose operands `prepare` brings to agree.
 
     `args` are the names by which callers may pass them; without any they are positional.
@@ -125,12 +164,16 @@ def binary(
     return _named(make(current, prim, prepare or prim.prepare, _NONE), name, doc)
 
 
-def value(x: Any) -> Any:
+def value(x: Any) -> Value:
     """Return an argument as a value for primitives; see `plait._core.array.as_value`."""
     return x if isinstance(x, Value) else as_value(x)
 
 
-def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callable:
+@overload
+def fused(f: F, *, numbers: tuple[str, ...] = ...) -> F: ...
+@overload
+def fused(f: None = None, *, numbers: tuple[str, ...] = ...) -> Callable[[F], F]: ...
+def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
     """Decorate a function to run, on arrays, as one compiled program per set of keyword arguments.
 
     Positional arguments are arrays (or None, or trees of them); keyword arguments are static.

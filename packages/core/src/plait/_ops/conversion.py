@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.errors import ShapeError
 from .._core.array import Literal, as_value
+from .._core.interpreter import Value
 from .._core.primitive import primitive
 from .._core.staging import staged
 from .._types.avals import BOOL, COMPLEX, Aval, category, dtype_of
@@ -81,7 +82,7 @@ def _by_shifts(x: Any, dtype: np.dtype) -> Any:
     return bitcast(convert(parts, narrow), dtype)
 
 
-def bitcast(x: Any, dtype: Any) -> Any:
+def bitcast(x: Any, dtype: Any) -> Value:
     """Read the bits of `x` as elements of `dtype`, as jax.lax.bitcast_convert_type.
 
     Args:

@@ -16,6 +16,7 @@ from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
 from .._xla.mlir import attr, i64, i64s, matrix
+from ..typing import Array, ArrayLike, DTypeLike
 from .contraction import PRECISIONS, normal_precision, operands, precision_config
 from .divided_convolution import by_products, lowered_by_products, whole_axes
 from .layout import free, placed
@@ -365,19 +366,12 @@ def _each(value: Any, count: int, what: str) -> Ints:
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    feature_group_count: int = 1,
-    batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    feature_group_count: int = 1, batch_group_count: int = 1, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Convolve (cross-correlate) over any number of axes.
 
     Args:
@@ -426,13 +420,10 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convolve an input NCHW with a kernel OIHW (any number of spatial axes).
 
     >>> import numpy as np
@@ -446,15 +437,11 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convolve as `conv`, with dilations and pairs of padding; arguments as `conv_general_dilated`.
 
     >>> import numpy as np
@@ -473,17 +460,11 @@ _LAST = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "N
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Any,
-    padding: Any,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    use_consistent_padding: bool = False,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, use_consistent_padding: bool = False,
+) -> Array:  # fmt: skip
     """Apply a transposed ("fractionally strided") convolution, which inverts the shapes of one.
 
     Args:

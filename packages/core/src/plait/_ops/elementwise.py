@@ -41,6 +41,8 @@ from .._types.avals import (
 )
 from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
+from ..typing import Array as AnyArray
+from ..typing import ArrayLike
 from . import hyperbolic
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
@@ -49,7 +51,7 @@ from .shape import convert, fit
 # ---- operands ------------------------------------------------------------------------------
 
 
-def promoted(args: Sequence[Any]) -> Sequence[Any]:
+def promoted(args: Sequence[Any]) -> Sequence[Value]:
     """Bring operands to one shape and dtype: numpy's promotion, with weak Python scalars."""
     if len(args) == 1:
         return args if isinstance(args[0], Value) else [as_value(args[0])]
@@ -74,7 +76,7 @@ def comparable(args: Sequence[Any]) -> Sequence[Any]:
         return promoted([convert(v, wide) for v in vs])
 
 
-def floating(args: Sequence[Any]) -> Sequence[Any]:
+def floating(args: Sequence[Any]) -> Sequence[Value]:
     """Promote operands, and convert integers and booleans to floats."""
     if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
         return args
@@ -607,7 +609,7 @@ def square(x: Any) -> Any:
     return integer_pow(x, exponent=2)
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
     """Return x ** y as in Python and numpy.
 
     Fixed integer powers are repeated multiplication, and integer powers of integers stay integers.
@@ -621,11 +623,11 @@ def power(x: Any, y: Any) -> Any:
     8
     """
     if y.__class__ is int or (isinstance(y, np.integer) and not isinstance(x, np.ndarray)):
-        x, y = as_value(x), int(y)
-        if x.aval.dtype == BOOL:
-            x = convert(x, default_dtype(INTEGER))
-        if x.aval.inexact or y >= 0:
-            return integer_pow(x, exponent=y)
+        v, y = as_value(x), int(y)  # type: ignore[arg-type]
+        if v.aval.dtype == BOOL:
+            v = convert(v, default_dtype(INTEGER))
+        if v.aval.inexact or y >= 0:
+            return integer_pow(v, exponent=y)
         raise OperandTypeError(
             f"integers can not be raised to the negative power {y}",
             fix="convert to a floating dtype first",
@@ -677,7 +679,7 @@ def true_divide(x: Any, y: Any) -> Any:
     return div.bind(*floating((x, y)))
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: ArrayLike, y: ArrayLike) -> AnyArray:
     """Return the greatest integer not above x / y; 0 for integers by zero.
 
     x, y: real; shapes broadcast, dtypes are promoted.

@@ -10,6 +10,7 @@ from .._base.errors import AxisError, ConcretizationError, OperandTypeError
 from .._core.array import as_value
 from .._core.interpreter import Tracer
 from .._types.avals import INTEGER, Aval
+from ..typing import Array, ArrayLike
 from .elementwise import floor_divide
 from .reduction import highest, lowest, max_, min_, prod, sum_
 from .shape import fill, iota
@@ -61,9 +62,10 @@ def _segmented(
 
 
 def segment_sum(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-) -> Any:  # fmt: skip
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+    mode: Any = None,
+) -> Array:  # fmt: skip
     """Return the sum of the rows of each segment.
 
     Args:
@@ -89,9 +91,10 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-) -> Any:  # fmt: skip
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+    mode: Any = None,
+) -> Array:  # fmt: skip
     """Return the product of the rows of each segment; 1 without rows.  See `segment_sum`."""
     return _segmented("segment_prod", data, segment_ids, num_segments, indices_are_sorted,
                       unique_indices, bucket_size, mode, lambda d: 1, "multiply",
@@ -99,9 +102,10 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-) -> Any:  # fmt: skip
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+    mode: Any = None,
+) -> Array:  # fmt: skip
     """Return the greatest of the rows of each segment; the least number without rows.
 
     See `segment_sum`.
@@ -111,9 +115,10 @@ def segment_max(
 
 
 def segment_min(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-) -> Any:  # fmt: skip
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+    mode: Any = None,
+) -> Array:  # fmt: skip
     """Return the least of the rows of each segment; the greatest number without rows.
 
     See `segment_sum`.

@@ -3,7 +3,10 @@
 Invariant: values come in the documented order, and parts of them are selected by index.
 """
 
-from typing import Any
+from typing import Any, overload
+from typing import Literal as Exactly
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ShapeError
@@ -24,14 +27,10 @@ def _eigh(x: Any, *, lower: bool, symmetrize: bool, subset: Any) -> Any:
 
 
 def eigh(
-    x: Any,
-    *,
-    lower: bool = True,
-    symmetrize_input: bool = True,
-    sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True, subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
-) -> tuple:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return eigenvectors and eigenvalues of symmetric or Hermitian matrices.
 
     Args:
@@ -71,14 +70,10 @@ def _subset(name: str, subset: Any, size: Any) -> tuple[int, int] | None:
 
 
 def eig(
-    x: Any,
-    *,
-    compute_left_eigenvectors: bool = True,
-    compute_right_eigenvectors: bool = True,
-    enable_eigvec_derivs: bool = False,
-    implementation: EigImplementation | None = None,
-    use_magma: bool | None = None,
-) -> list:
+    x: ArrayLike, *, compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True, enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None, use_magma: bool | None = None,
+) -> list[Array]:  # fmt: skip
     """Return eigenvalues and eigenvectors of any square matrices, complex.
 
     Args:
@@ -104,14 +99,25 @@ def eig(
     return spectral.eig_.bind(value(x), left=left, right=right)
 
 
+@overload
 def svd(
-    x: Any,
-    *,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
-    algorithm: SvdAlgorithm | None = None,
-) -> Any:
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: Exactly[True] = ...,
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: Exactly[False],
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: bool = ...,
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
+def svd(
+    x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
     """Return singular values and vectors: x = U @ diag(s) @ V^H.
 
     Args:
@@ -158,12 +164,9 @@ def _svd(x: Any, *, full: bool, subset: Any) -> Any:
 
 
 def schur(
-    x: Any,
-    *,
-    compute_schur_vectors: bool = True,
-    sort_eig_vals: bool = False,
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     select_callable: Any = None,
-) -> tuple:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return Schur's form: x = Z @ T @ Z^H.
 
     Args:
@@ -184,7 +187,7 @@ def schur(
     return tuple(spectral.schur_.bind(value(x), vectors=bool(compute_schur_vectors)))
 
 
-def hessenberg(a: Any) -> tuple:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Return Hessenberg's form, with reflectors: a = Q @ H @ Q^H.
 
     Args:
@@ -202,7 +205,7 @@ def hessenberg(a: Any) -> tuple:
     return tuple(spectral.hessenberg_.bind(value(a)))
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Return the tridiagonal form of symmetric or Hermitian matrices, with reflectors.
 
     Args:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal, canonical
@@ -70,7 +72,7 @@ population_count = one("population_count", el.population_count, "Bits set, of in
 clz = one("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31")
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """Return x * x, of numbers of any shape.  Raises TypeRule for booleans.
 
     >>> import plait
@@ -80,7 +82,7 @@ def square(x: Any) -> Any:
     return integer_pow(x, 2)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """Return 2 ** x, of floats and complex numbers of any shape.
 
     accuracy: as in `exp`.  Raises TypeRule for integers and booleans.
@@ -99,7 +101,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     return exp(el.mul.bind(x, Literal(math.log(2.0), x.aval)), accuracy=accuracy)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """Return 1 / x, of floats and complex numbers of any shape.  Raises TypeRule for integers.
 
     >>> import plait
@@ -109,7 +111,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """Return the complex conjugate; floats become complex numbers.
 
     x: floats or complex numbers of any shape.  Raises TypeRule for integers and booleans.
@@ -129,7 +131,7 @@ def conj(x: Any) -> Any:
     return el.conj.bind(x)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Return x ** y for a fixed integer, by repeated multiplication: numbers of any shape.
 
     Raises TypeRule for negative powers of integers, and if `y` is not an integer.
@@ -141,7 +143,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return el.integer_pow.bind(value(x), exponent=fixed("integer_pow", "y", y))
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Return the nearest whole number, of floats of any shape.
 
     rounding_method: treatment of ties, a `RoundingMethod`.  Raises TypeRule for integers.
@@ -161,7 +163,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return (el.round_away if away else el.round_even).bind(value(x))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round floats to fewer exponent and mantissa bits, keeping shape and dtype.
 
     Raises TypeRule for other dtypes, and for numbers of bits that are not integers in range.
@@ -232,7 +234,7 @@ ge = binary("ge", el.ge, "x >= y, as booleans.", "2, 3 -> False")
 _mul = binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Return x * y; `and` for booleans.
 
     Args:
@@ -247,7 +249,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """
     if out_dtype is None:
         try:
-            if x.aval is y.aval and isinstance(x, Value):
+            if isinstance(x, Value) and isinstance(y, Value) and x.aval is y.aval:
                 return current().apply(el.mul, (x, y), {})
         except AttributeError:
             pass
@@ -257,7 +259,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return el.mul.bind(convert(x, kind), convert(y, kind))
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return the upper half of the product's bits.
 
     x, y: integers of one dtype; arrays without axes are broadcast.  Returns their dtype.  Raises
@@ -292,7 +294,7 @@ def _upper(x: Any, y: Any) -> Any:
     return a * c + (middle >> 32) + (rest >> 32)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x ** y, of floats and complex numbers; `y` may be an integer, or an array of integers.
 
     Raises TypeRule for different dtypes, and for integers as bases.
@@ -304,7 +306,7 @@ def pow(x: Any, y: Any) -> Any:
     if y.__class__ is int:
         a = value(x)
         if a.aval.inexact:
-            return integer_pow(a, y)
+            return integer_pow(a, int(y))  # type: ignore[arg-type]
     a, b = value(x), value(y)
     if a.aval.inexact and b.aval.category == INTEGER:
         b = convert(b, a.aval.dtype, a.aval.weak_type)

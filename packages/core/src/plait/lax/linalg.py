@@ -9,6 +9,8 @@ values.
 
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._control import scan
@@ -32,7 +34,7 @@ def _cholesky(x: Any, *, symmetrize: bool) -> Any:
     return factorisation.cholesky_.bind(symmetrised(x) if symmetrize else x)
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with L @ L^H = x.
 
     Args:
@@ -70,7 +72,7 @@ def _updated(r: Any, w: Any) -> Any:
     return triangle(moveaxis(scan(step, w, (rows, index))[1], 0, n - 2), lower=False)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """Return the upper triangular factor of R^T R + w w^T, given R, by Givens rotations.
 
     Args:
@@ -99,7 +101,7 @@ def _lu(x: Any) -> Any:
     return lu, pivots, factorisation.pivots_to_permutation.bind(pivots, size=size)
 
 
-def lu(x: Any) -> tuple:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Factor `x` with rows exchanged: x[permutation] = L @ U.
 
     Args:
@@ -118,7 +120,7 @@ def lu(x: Any) -> tuple:
     return _lu(value(x))
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Return the permutation made by exchanging row i with row pivots[i], for each i in turn.
 
     Args:
@@ -141,8 +143,9 @@ def _qr(x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
 
 
 def qr(
-    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
-) -> tuple:
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Factor x = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
@@ -164,7 +167,7 @@ def qr(
     return _qr(value(x), full_matrices=bool(full_matrices), pivoting=bool(pivoting))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """Return the first columns of the product of the reflectors of `geqrf`.
 
     Args:
@@ -181,7 +184,9 @@ def householder_product(a: Any, taus: Any) -> Any:
     return factorisation.householder_product_.bind(value(a), value(taus))
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """Multiply a matrix by the square Q of reflectors, without forming Q.
 
     Args:
@@ -205,15 +210,9 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
-    *,
-    left_side: bool = False,
-    lower: bool = False,
-    transpose_a: bool = False,
-    conjugate_a: bool = False,
-    unit_diagonal: bool = False,
-) -> Any:
+    a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+    transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Array:  # fmt: skip
     """Solve systems with triangular matrices.
 
     Args:
@@ -242,7 +241,9 @@ def triangular_solve(
     return solving.triangular_solve_.bind(a, b, **params)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """Solve systems with tridiagonal matrices.
 
     Args:
@@ -280,13 +281,9 @@ def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float, both: bool)
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:  # fmt: skip
     """Return alpha * A @ A^T + beta * C.
 
     Args:

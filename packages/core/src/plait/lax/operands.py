@@ -6,7 +6,9 @@ Mistakes that numpy's promotion would hide are errors here.
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, overload
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import unary, value, written
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
@@ -18,7 +20,7 @@ from .._ops.shape import fit
 from .._types.avals import Aval, broadcast_shapes
 
 
-def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
+def agree(name: str, args: Sequence[Any]) -> Sequence[Value]:
     """Bring operands to one type if permitted: strong dtypes must be equal already."""
     vs = [a if isinstance(a, Value) else as_value(a) for a in args]
     first = vs[0].aval
@@ -60,7 +62,7 @@ def example(name: str, says: str) -> str:
 
 _BINARY = """
 def make(cur, prim, agree, Value, name):
-    def function({x}: Any, {y}: Any) -> Any:
+    def function({x}: ArrayLike, {y}: ArrayLike) -> Array:
         try:
             same = {x}.aval is {y}.aval
         except AttributeError:
@@ -72,9 +74,35 @@ def make(cur, prim, agree, Value, name):
 """
 
 
+class OfOne(Protocol):
+    """A function of one array."""
+
+    def __call__(self, x: ArrayLike) -> Array: ...
+
+
+class OfTwo(Protocol):
+    """A function of two arrays."""
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
+
+
+class Accurate(Protocol):
+    """A function of one array with a choice of accuracy."""
+
+    def __call__(
+        self, x: ArrayLike, *, accuracy: "AccuracyMode | Tolerance | None" = None
+    ) -> Array: ...
+
+
+@overload
+def binary(name: str, prim: Primitive, doc: str, shows: str) -> OfTwo: ...
+@overload
+def binary(
+    name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str]
+) -> Callable[..., Array]: ...
 def binary(
     name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str] = ("x", "y")
-) -> Callable[..., Any]:
+) -> Callable[..., Array]:
     """Make a function of two arrays from one primitive; operands must agree."""
     function = written(_BINARY, x=names[0], y=names[1])(current, prim, agree, Value, name)
     function.__name__ = function.__qualname__ = name
@@ -88,7 +116,7 @@ def _about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> 
     return f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
 
 
-def one(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
+def one(name: str, prim: Primitive, doc: str, shows: str) -> OfOne:
     """Make a function of one array from one primitive."""
     return unary(name, prim, _about(name, prim, doc, shows), strict=True, arg="x")
 
@@ -112,11 +140,11 @@ class Tolerance(NamedTuple):
 _ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms that have a choice."
 
 
-def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
+def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Accurate:
     """Make a function of one array with an argument `accuracy`."""
     plain = unary(name, prim, doc, strict=True)
 
-    def function(x: Any, *, accuracy: Any = None) -> Any:
+    def function(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
         return plain(x) if accuracy is None else _asked(name, value(x), accuracy)
 
     function.__name__ = function.__qualname__ = name

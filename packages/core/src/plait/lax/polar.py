@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError
 from .._control import while_loop
@@ -24,13 +26,9 @@ _TURNS = 10
 
 
 def qdwh(
-    x: Any,
-    *,
-    is_hermitian: bool = False,
-    max_iterations: int | None = None,
-    eps: float | None = None,
-    dynamic_shape: tuple[int, int] | None = None,
-) -> tuple:
+    x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None = None,
+    eps: float | None = None, dynamic_shape: tuple[int, int] | None = None,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Return the polar decomposition x = u @ h, by Halley's iteration with dynamic weights.
 
     Args:

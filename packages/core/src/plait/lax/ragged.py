@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._control import scan
@@ -35,14 +37,10 @@ from .contractions import pairs
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:  # fmt: skip
     """Multiply rows by the matrices of their groups, as in mixtures of experts.
 
     Args:
@@ -151,15 +149,11 @@ def _roles(x: Any, w: Any, given: Any) -> _Roles:
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:  # fmt: skip
     """Apply `dot_general` to groups of neighbours along an axis of the left operand.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: no request is silently ignored, unless it would not change results.
 import enum
 from typing import Any
 
+from plait.typing import Array
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError
 from .._ops.batched_matrices import stack_of
@@ -68,7 +70,7 @@ def absent(what: str, **asked: Any) -> None:
             raise ArgumentError(f"{what} has nothing for {name}={given!r}", fix=f"leave {name} out")
 
 
-def square(name: str, x: Any) -> Any:
+def square(name: str, x: Any) -> Array:
     """Return the value; raise TypeRule unless it is square matrices."""
     x = value(x)
     stack_of(name, x.aval, square=True)

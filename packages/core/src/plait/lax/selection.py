@@ -5,6 +5,8 @@ Invariant: as in `elementwise`: operands have one dtype, and only arrays without
 
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._ops import elementwise as el
@@ -14,7 +16,7 @@ from ..tree import map_tree
 from .operands import agree
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Return `on_true` where `pred`, else `on_false`.
 
     Args:
@@ -42,7 +44,7 @@ def _predicate(pred: Any, shape: tuple) -> Any:
     return fit(p, Aval(shape, BOOL))
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: Any) -> Array:
     """Return `cases[which]`, element by element.
 
     Args:
@@ -78,7 +80,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return out
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Clamp `x` to [min, max]; the bounds may be without axes.
 
     Raises TypeRule for different dtypes, and bounds of other shapes.
@@ -96,7 +98,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
     return el.clamp.bind(*agree("clamp", (low, v, high)))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: ArrayLike) -> Array:
     """Return the tree `x` with derivative zero.
 
     >>> import plait

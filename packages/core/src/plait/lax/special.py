@@ -4,7 +4,7 @@ Invariant: as in `elementwise`: operands have one floating dtype, and only array
 broadcast.
 """
 
-from typing import Any
+from plait.typing import Array, ArrayLike
 
 from .._ops import incomplete, special
 from .operands import agree, binary, one
@@ -30,7 +30,7 @@ polygamma = binary(
 zeta = binary("zeta", special.zeta, special.zeta.doc, "2.0, 1.0 -> 1.645", ("x", "q"))
 
 
-def regularized_incomplete_beta(a: Any, b: Any, x: Any) -> Any:
+def regularized_incomplete_beta(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return I_x(a, b), the regularised incomplete beta function: one floating dtype.
 
     Raises TypeRule for different dtypes.

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, unary, value
 from .._base.errors import ShapeError
 from .._base.jaxlib_api import ml_dtypes
@@ -17,7 +19,7 @@ from .._ops import elementwise as el
 from .._ops.shape import materialise_at_ground, normal_axis, slice_in_dim
 
 
-def _float(x: Any) -> Any:
+def _float(x: Any) -> Array:
     return el.floating((x,))[0]
 
 
@@ -25,7 +27,7 @@ def _float(x: Any) -> Any:
 
 
 @fused
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """Return max(x, 0), with derivative 0 at 0; nan for nan.
 
     x: real, any shape and dtype.
@@ -38,7 +40,7 @@ def relu(x: Any) -> Any:
 
 
 @fused
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """Return min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     x: real, any shape and dtype.
@@ -52,7 +54,7 @@ def relu6(x: Any) -> Any:
 
 
 @fused(numbers=("negative_slope",))
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """Return x where it is not negative, else negative_slope * x.
 
     x: real, any shape; negative_slope broadcasts with it.
@@ -66,7 +68,7 @@ def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
 
 
 @fused
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """Clip x to [-1, 1].
 
     x: real, any shape and dtype.
@@ -81,7 +83,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @fused
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """Return relu6(x + 3) / 6.
 
     x: real, any shape; integers become the default float.
@@ -94,7 +96,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @fused
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """Return x * hard_sigmoid(x), 0 at -inf.
 
     x: real, any shape; integers become the default float.
@@ -110,7 +112,7 @@ hard_swish = hard_silu
 
 
 @fused
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """Return 0 up to -1, x from 1 on, and (x + 1) ** 2 / 4 between.
 
     x: real, any shape; integers become the default float.
@@ -126,7 +128,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @fused
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """Return (x + 1) / 2 clipped to [0, 1].
 
     x: real, any shape; integers become the default float.
@@ -138,7 +140,7 @@ def sparse_sigmoid(x: Any) -> Any:
     return el.div(el.add(hard_tanh(_float(x)), 1), 2)
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """Return x itself.
 
     x: any shape and dtype.
@@ -156,7 +158,7 @@ _LIKE_X = "x: real or complex, any shape; integers become the default float."
 _logistic = unary("sigmoid", el.logistic, "1 / (1 + e ** -x).")
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """Return 1 / (1 + e ** -x).
 
     x: real, any shape; integers become the default float.
@@ -183,7 +185,7 @@ def _gated(x: Any, gate: Any) -> Any:
 
 
 @fused
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """Return x * sigmoid(x), 0 at -inf: the sigmoid-weighted linear unit, or swish.
 
     x: real, any shape; integers become the default float.
@@ -199,7 +201,7 @@ swish = silu
 
 
 @fused
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """Return x * tanh(softplus(x)), 0 at -inf.
 
     x: real, any shape; integers become the default float.
@@ -211,7 +213,7 @@ def mish(x: Any) -> Any:
     return _gated(_float(x), lambda v: el.tanh(softplus(v)))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Return x * P(a standard normal variable < x), 0 at -inf: the Gaussian error linear unit.
 
     Args:
@@ -243,7 +245,7 @@ def _normal_cdf(x: Any) -> Any:
 
 
 @fused
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """Return log(1 + e ** x), without overflow.
 
     x: real, any shape; integers become the default float.
@@ -260,7 +262,7 @@ def softplus(x: Any) -> Any:
 
 
 @fused
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """Return log(sigmoid(x)) = -softplus(-x), without underflow.
 
     x: real, any shape; integers become the default float.
@@ -273,7 +275,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 @fused(numbers=("b",))
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Return (x + sqrt(x ** 2 + b)) / 2.
 
     x: real, any shape; b: the smoothness, broadcasts with x.
@@ -294,7 +296,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 @fused
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """Return x / (|x| + 1), -1 and 1 at the infinities.
 
     x: real, any shape; integers become the default float.
@@ -314,7 +316,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @fused(numbers=("alpha",))
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return x where it is positive, else alpha * (e ** x - 1).
 
     x: real, any shape; alpha broadcasts with it.
@@ -330,7 +332,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @fused(numbers=("alpha",))
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return max(x, 0) + alpha * (e ** (min(x, 0) / alpha) - 1): smooth for every alpha.
 
     x: real, any shape; alpha broadcasts with it.
@@ -346,7 +348,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @fused
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """Return `elu`, scaled so that activations stay normalised.
 
     x: real, any shape.  Source of the constants: Klambauer, Unterthiner, Mayr, Hochreiter,
@@ -360,7 +362,7 @@ def selu(x: Any) -> Any:
 
 
 @fused
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """Return log(1 - e ** -x), exact for small and large x; -inf at 0.
 
     x: positive, any shape.  Source: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
@@ -384,7 +386,7 @@ def _glu(x: Any, *, axis: int) -> Any:
     return el.mul(a, el.logistic(b))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Return the first half along an axis times the sigmoid of the second: the gated linear unit.
 
     Raises TypeRule for an axis of odd size.

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused
 from .._api.surfaces import value as value_of
 from .._base.errors import ArgumentError
@@ -30,11 +32,12 @@ from .exponentials import logsumexp, softmax
 
 
 def dot_product_attention(
-    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-    scale: float | None = None, is_causal: bool = False, query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
-    implementation: str | None = None, return_residual: bool = False,
-) -> Any:  # fmt: skip
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+    return_residual: bool = False,
+) -> Array:  # fmt: skip
     """Multiply the softmax of the products of queries and keys by the values.
 
     Args:

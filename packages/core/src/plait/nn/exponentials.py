@@ -6,9 +6,12 @@ and their results are float32 until the final rounding; exponentials, which deri
 narrow as the operand.
 """
 
-from typing import Any
+from typing import Any, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis
 
 from .._api.surfaces import fused, value
 from .._core.array import Literal
@@ -19,7 +22,7 @@ from .._ops.shape import broadcast_to, convert, normal_axes, reshape
 from .._types.avals import COMPLEX
 
 
-def _float(x: Any) -> Any:
+def _float(x: Any) -> Array:
     return el.floating((x,))[0]
 
 
@@ -67,10 +70,20 @@ def _logsumexp(
     return tuple(parts) if signed else parts[0]
 
 
+@overload
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = ..., b: ArrayLike | None = ..., keepdims: bool = ...,
+    return_sign: Exactly[False] = ..., where: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axis | None = ..., b: ArrayLike | None = ..., keepdims: bool = ...,
+    return_sign: bool = ..., where: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
+def logsumexp(
+    a: ArrayLike, axis: Axis | None = None, b: ArrayLike | None = None, keepdims: bool = False,
+    return_sign: bool = False, where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return log(sum(b * e ** a)) without overflow; -inf without elements.
 
     Args:
@@ -91,7 +104,9 @@ def logsumexp(
     )
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(
+    x: ArrayLike, axis: Axis | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """Return log(mean(e ** x)) without overflow; arguments are those of `logsumexp`.
 
     >>> import plait
@@ -121,7 +136,7 @@ def _shifted(x: Any, where: Any, axes: tuple) -> Any:
     return rest if where is None else el.select(where, rest, -np.inf)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis | None = -1, where: ArrayLike | None = None) -> Array:
     """Return e ** x divided by its sum along axes, without overflow.
 
     Args:
@@ -152,7 +167,7 @@ def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
     return rounded(el.sub(single(shifted), el.log(total)), x)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis | None = -1, where: ArrayLike | None = None) -> Array:
     """Return log(softmax(x)), exact where that underflows; arguments are those of `softmax`.
 
     Excluded elements become -inf.

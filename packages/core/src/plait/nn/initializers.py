@@ -4,10 +4,11 @@ Invariant: draws depend on key and shape only; the scale follows from the shape 
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis, DTypeLike, Shape
 
 from .._api.surfaces import value as as_value
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
@@ -65,7 +66,7 @@ class Initializer(Protocol):
     [2, 2]
     """
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None) -> Any: ...
+    def __call__(self, key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array: ...
 
 
 def _dtype(given: Any, default: Any) -> Any:
@@ -73,7 +74,7 @@ def _dtype(given: Any, default: Any) -> Any:
     return default_dtype(FLOATING) if given is None else canonical(dtype_of(given))
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
+def zeros(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
     """Return zeros of a shape, in the default float if no dtype is given.
 
     key: not used, may be None; shape: ints; dtype: dtype of the result.
@@ -85,7 +86,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
     return fill(0, Aval(normal_shape(shape), _dtype(dtype, None)))
 
 
-def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
+def ones(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
     """Return ones of a shape, in the default float if no dtype is given; arguments as `zeros`.
 
     >>> import plait
@@ -95,7 +96,7 @@ def ones(key: Any, shape: Any, dtype: Any = None) -> Any:
     return fill(1, Aval(normal_shape(shape), _dtype(dtype, None)))
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that returns one value everywhere.
 
     Args:
@@ -108,14 +109,14 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+    def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         v = convert(as_value(value), _dtype(dtype, default))
         return materialise_at_ground(broadcast_to(v, normal_shape(shape)))
 
     return init
 
 
-def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws uniformly from 0 to `scale`.
 
     scale: a number; dtype: dtype of the results, the default float if not given.
@@ -127,14 +128,14 @@ def uniform(scale: Any = 0.01, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+    def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         kind = _dtype(dtype, default)
         return el.mul(_draw_uniform(key, shape, kind), _scale(scale, kind))
 
     return init
 
 
-def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws from the normal distribution with this standard deviation.
 
     stddev: a number; dtype: dtype of the results, the default float if not given.
@@ -146,7 +147,7 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+    def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         kind = _dtype(dtype, default)
         return el.mul(_draw_normal(key, shape, kind), _scale(stddev, kind))
 
@@ -154,8 +155,9 @@ def normal(stddev: Any = 0.01, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 0.01, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
-) -> Initializer:
+    stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
+) -> Initializer:  # fmt: skip
     """Make an initializer that draws normal numbers, truncated to [lower, upper], times `stddev`.
 
     stddev, lower, upper: numbers; dtype: dtype of the results, the default float if not given.
@@ -167,7 +169,7 @@ def truncated_normal(
     """
     default = dtype
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+    def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         kind = _dtype(dtype, default)
         return el.mul(_draw_truncated(key, lower, upper, shape, kind), _scale(stddev, kind))
 
@@ -219,8 +221,8 @@ def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[f
 
 
 def variance_scaling(
-    scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
-    batch_axis: Any = (), dtype: Any = None,
+    scale: ArrayLike, mode: str, distribution: str, in_axis: Axis = -2, out_axis: Axis = -1,
+    batch_axis: Axis = (), dtype: DTypeLike | None = None,
 ) -> Initializer:  # fmt: skip
     """Make an initializer whose variance is `scale` divided by a number of connections.
 
@@ -251,7 +253,7 @@ def variance_scaling(
             f"variance_scaling knows no mode {mode!r}", fix=f"use one of {', '.join(_MODES)}"
         )
 
-    def init(key: Any, shape: Any, dtype: Any = None) -> Any:
+    def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         kind = _dtype(dtype, default)
         if category(kind) not in (FLOATING, COMPLEX):
             raise OperandTypeError(
@@ -288,7 +290,9 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
     return el.mul(q, el.select(el.lt(diagonal, 0), -1, 1))
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Make an initializer of matrices with orthonormal rows or columns, whichever are fewer.
 
     Args:
@@ -321,7 +325,9 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     return init
 
 
-def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """Make an initializer of convolution kernels: an orthogonal matrix in the middle, else zero.
 
     Args:
@@ -360,9 +366,24 @@ _MODES = {
 }
 
 
-def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> Callable:
+class _Scaled(Protocol):
+    """A function that makes initializers of one variance."""
+
+    def __call__(
+        self,
+        in_axis: Axis = -2,
+        out_axis: Axis = -1,
+        batch_axis: Axis = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer: ...
+
+
+def _named(name: str, scale: float, mode: str, distribution: str, source: str) -> _Scaled:
     def make(
-        in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+        in_axis: Axis = -2,
+        out_axis: Axis = -1,
+        batch_axis: Axis = (),
+        dtype: DTypeLike | None = None,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

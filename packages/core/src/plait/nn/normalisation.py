@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError
 from .._core.array import canonical
@@ -44,9 +46,9 @@ def _standardize(
 
 
 def standardize(
-    x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: Any = None, *, algorithm: str = "fast",
-) -> Any:  # fmt: skip
+    x: ArrayLike, axis: Axis = -1, mean: Any = None, variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
+) -> Array:  # fmt: skip
     """Return (x - mean) / sqrt(variance + epsilon), along axes.
 
     Args:
@@ -70,7 +72,9 @@ def standardize(
     return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
 
     Args:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError
 from .._base.jaxlib_api import ml_dtypes
@@ -54,7 +56,9 @@ class BlockScaleConfig:
     infer_only: bool = False
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(
+    mode: str, global_scale: ArrayLike | None = None
+) -> BlockScaleConfig:
     """Return the storage format of an operand of `scaled_dot_general`, by name.
 
     Args:
@@ -78,8 +82,9 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
 
 
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:  # fmt: skip
     """Multiply matrices whose blocks of elements have scales.
 
     Args:
@@ -137,9 +142,10 @@ def _times(x: Any, scales: Any) -> Any:
 
 
 def scaled_dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = np.float32,
-    configs: Any = None, implementation: str | None = None,
-) -> Any:  # fmt: skip
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
+    preferred_element_type: DTypeLike = np.float32, configs: Any = None,
+    implementation: str | None = None,
+) -> Array:  # fmt: skip
     """Apply `lax.dot_general` to operands stored in few bits, block by block.
 
     Args:

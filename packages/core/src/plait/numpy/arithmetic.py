@@ -5,9 +5,12 @@ is one primitive applies nothing else.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import binary, fused, unary, value
 from .._base.errors import OperandTypeError
@@ -54,7 +57,7 @@ floor_divide = fused(el.floor_divide)
 
 
 @fused
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainder of division towards zero, with x1's sign; 0 for integers by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmod.
@@ -67,7 +70,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
 
 
 @fused
-def remainder(x1: Any, x2: Any) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the remainder of floor division, with the sign of x2; 0 for integers divided by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
@@ -83,7 +86,7 @@ mod = remainder
 
 
 @fused
-def divmod(x1: Any, x2: Any) -> Any:
+def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """Return (x1 // x2, x1 % x2).
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.divmod.
@@ -95,7 +98,7 @@ def divmod(x1: Any, x2: Any) -> Any:
     return el.floor_divide(x1, x2), el.modulo(x1, x2)
 
 
-def float_power(x1: Any, x2: Any) -> Any:
+def float_power(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return x1 ** x2 in floats: integers become the default float, also as bases.
 
     x1, x2: numbers; shapes broadcast.  As numpy.float_power, but float32 stays float32.
@@ -107,12 +110,12 @@ def float_power(x1: Any, x2: Any) -> Any:
     return el.power(_inexact(value(x1)), x2)
 
 
-def _inexact(x: Any) -> Any:
+def _inexact(x: Any) -> Array:
     """Convert integers and booleans to floats."""
     return x if x.aval.inexact else convert(x, default_dtype(FLOATING), x.aval.weak_type)
 
 
-def real_float(name: str, x: Any) -> Any:
+def real_float(name: str, x: Any) -> Array:
     """Convert integers and booleans to floats; raise TypeRule for complex numbers."""
     x = _inexact(value(x))
     if x.aval.category == COMPLEX:
@@ -120,7 +123,7 @@ def real_float(name: str, x: Any) -> Any:
     return x
 
 
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """Return x itself.
 
     x: numbers, any shape.  Raises TypeRule for booleans.  As numpy.positive.
@@ -135,7 +138,7 @@ def positive(x: Any, /) -> Any:
     return materialise_at_ground(x)
 
 
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """Return 1 / x, in floats.
 
     x: numbers, any shape; integers become the default float.  As numpy.reciprocal of floats.
@@ -147,7 +150,7 @@ def reciprocal(x: Any, /) -> Any:
     return el.true_divide(1, x)
 
 
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """Return x * x.
 
     x: numbers, any shape and dtype.  As numpy.square.
@@ -175,7 +178,7 @@ absolute = abs = unary(
 
 
 @fused
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """Return -1, 0 or 1; nan of nan; x / |x| if complex.  A zero keeps its sign, as in JAX.
 
     x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, except for -0.0.
@@ -187,7 +190,7 @@ def sign(x: Any, /) -> Any:
     return el.sign(value(x))
 
 
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """Return |x|, in floats.
 
     x: real, any shape; integers become the default float.  Raises TypeRule for complex numbers.  As
@@ -200,7 +203,7 @@ def fabs(x: Any, /) -> Any:
     return el.abs_(real_float("fabs", x))
 
 
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Return whether the sign bit is set, as for -0.0 and a negative nan.
 
     x: real, any shape; the result is boolean.  As numpy.signbit.
@@ -218,7 +221,7 @@ def signbit(x: Any, /) -> Any:
 
 
 @fused
-def copysign(x1: Any, x2: Any) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return |x1| with the sign of x2.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.copysign.
@@ -233,7 +236,7 @@ def copysign(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def heaviside(x1: Any, x2: Any) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return 0 below zero, 1 above, x2 at zero, and nan for nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.heaviside.
@@ -251,7 +254,7 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greater operand; if one is nan, return the other.
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmax.
@@ -264,7 +267,7 @@ def fmax(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the lesser operand; if one is nan, return the other.
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmin.
@@ -284,7 +287,7 @@ def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:
 
 
 @dispatched(numbers="operands")
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Clip x to [min, max]; the result is max where min > max.
 
     Args:
@@ -307,7 +310,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 @fused
-def hypot(x1: Any, x2: Any) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return sqrt(x1 ** 2 + x2 ** 2) without overflow; inf if either is, even if the other is nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  Raises TypeRule for complex
@@ -336,7 +339,7 @@ def hypot(x1: Any, x2: Any) -> Any:
 # ---- rounding ------------------------------------------------------------------------------
 
 
-def _rounding(prim: Any):
+def _rounding(prim: Any) -> Callable[..., Any]:
     def other(x: Any) -> Any:
         whole = x.aval.category in (BOOLEAN, INTEGER)
         return materialise_at_ground(x) if whole else prim(x)
@@ -354,7 +357,7 @@ ceil = unary(
 
 
 @fused
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """Drop the fraction of x.
 
     x: real, any shape; integers and booleans are returned as they are.  As numpy.trunc.
@@ -372,7 +375,7 @@ def trunc(x: Any) -> Any:
 fix = trunc
 
 
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """Return the nearest whole number, ties to even, as a float.
 
     x: any shape; integers become the default float; complex by parts.  As numpy.rint.
@@ -384,7 +387,7 @@ def rint(x: Any, /) -> Any:
     return round(_inexact(value(x)))
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round `a` to `decimals` digits after the point, ties to even.
 
     Args:
@@ -450,7 +453,7 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 @fused
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the greatest common divisor, by Euclid's algorithm.
 
     x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
@@ -472,7 +475,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the least common multiple; 0 if either is 0.
 
     x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
@@ -490,7 +493,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 # ---- parts of floats -----------------------------------------------------------------------
 
 
-def modf(x: Any, /, out: None = None) -> Any:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return (fraction, whole part), both with x's sign.
 
     x: real, any shape; integers become the default float; out: must be None.  As numpy.modf.
@@ -525,7 +528,7 @@ def _power_of_two(n: Any, dtype: np.dtype) -> Any:
 
 
 @fused
-def frexp(x: Any) -> Any:
+def frexp(x: ArrayLike) -> tuple[Array, Array]:
     """Return (mantissa in [0.5, 1) with x's sign, exponent as i32): x = mantissa * 2 ** exponent.
 
     x: real, any shape; integers become the default float.  As numpy.frexp.
@@ -572,7 +575,7 @@ _FAR = 1 << 20
 
 
 @fused
-def ldexp(x1: Any, x2: Any) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return x1 * 2 ** x2, rounded once.
 
     x1: real; x2: integers; shapes broadcast.  Raises TypeRule for exponents that are not integers.
@@ -606,7 +609,7 @@ def ldexp(x1: Any, x2: Any) -> Any:
 
 
 @fused
-def spacing(x: Any) -> Any:
+def spacing(x: ArrayLike) -> Array:
     """Return the distance to the next float away from zero, with the sign of x; positive for zeros.
 
     x: real, any shape; integers become the default float.  As numpy.spacing.
@@ -639,8 +642,9 @@ def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 
 
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+    x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return x with nan and infinities replaced.
 
     Args:

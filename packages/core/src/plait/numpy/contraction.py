@@ -3,9 +3,12 @@
 Invariant: each of them is one contraction, possibly with transpositions around it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError, ShapeError
@@ -34,7 +37,10 @@ from .masking import unwritten
 
 
 @dispatched
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Contract the last axis of `a` with the last but one of `b` (or its only one).
 
     Args:
@@ -52,7 +58,10 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 
 @dispatched
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the matrix product of vectors, matrices and stacks of matrices.
 
     Args:
@@ -72,7 +81,10 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
 
 
 @dispatched
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
 
     >>> import numpy as np, plait
@@ -85,7 +97,10 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 
 @dispatched
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Contract the last axes; an operand without axes multiplies the other.  As numpy.inner.
 
     >>> import numpy as np, plait
@@ -98,7 +113,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 @dispatched
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiply all elements of `a` by all of `b`, giving a matrix.  As numpy.outer.
 
     >>> import numpy as np, plait
@@ -111,8 +126,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 @dispatched
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the sum of products over axes.
 
     Args:
@@ -133,9 +149,9 @@ def tensordot(
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return inner products along an axis, `x1` conjugated; the other axes broadcast.
 
     As numpy.vecdot.
@@ -152,7 +168,7 @@ def vecdot(
     return squeeze(out, (-2, -1))
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply matrices by vectors; leading axes broadcast.
 
     Raises AxisError for a first operand with fewer than two axes.  As numpy.matvec.
@@ -166,7 +182,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     return squeeze(contraction.matmul(x1, expand_dims(y, y.aval.ndim)), -1)
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply vectors, conjugated, by matrices; leading axes broadcast.
 
     Raises AxisError for a second operand with fewer than two axes.  As numpy.vecmat.
@@ -186,7 +202,7 @@ def _matrices(name: str, x: Any) -> None:
         raise AxisError(f"{name} takes matrices, not {x.aval!r}", fix="use vecdot for vectors")
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron.
 
     >>> import numpy as np, plait
@@ -203,8 +219,9 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+    axis: int | None = None,
+) -> Array:  # fmt: skip
     """Return the vector product.
 
     Args:
@@ -344,9 +361,9 @@ def _by_places(
 
 
 def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convolve two vectors.
 
     Args:
@@ -366,9 +383,9 @@ def convolve(
 
 
 def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Correlate two vectors, `v` conjugated; the arguments are those of `convolve`.
 
     Raises TypeRule for other modes, and for operands that are not vectors with elements.  As

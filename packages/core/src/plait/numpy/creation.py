@@ -5,9 +5,13 @@ arithmetic.  Arrays of Python numbers alone are made on the host, with numpy's r
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex, cast, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array as AnyArray
+from plait.typing import ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import value
 from .._base.errors import (
@@ -58,8 +62,9 @@ from .interchange import from_dlpack, placeable
 
 @placeable
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0
-) -> Any:
+    object: Any, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
+    ndmin: int = 0,
+) -> AnyArray:  # fmt: skip
     """Make an array from a number, nested lists of numbers and arrays, memory (a bytearray, a
     memoryview), or an object that converts to an array.
 
@@ -238,7 +243,9 @@ def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.d
 
 
 @placeable
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None):
+def asarray(
+    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None
+) -> AnyArray:
     """Convert `a` to an array; an array of that dtype is returned as it is.  See `array`.
 
     copy: True: the result owns its memory; False: it shares that of `a`.  Raises CopyError if it
@@ -262,7 +269,7 @@ def _uncopied(a: Any, dtype: Any) -> Any:
     raise CopyError("asarray was to make no copy, and has to", fix="leave out copy=False")
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> AnyArray:
     """Copy an array into memory of its own.
 
     a: any shape and dtype.  As numpy.copy.
@@ -276,7 +283,7 @@ def copy(a: Any, order: str | None = None) -> Any:
 
 
 @placeable
-def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray:
     """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
     dtype: None is the default float.  As numpy.astype.
@@ -288,7 +295,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False) -> Any:
     return _of_one(x, asked_dtype(dtype))
 
 
-def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable, shape: SupportsIndex | Shape, *, dtype: DTypeLike = float, **kwargs: Any
+) -> AnyArray:
     """Call `function` on the indices of every position: one array for each axis.
 
     Args:
@@ -309,7 +318,7 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
 
 
 @placeable
-def zeros(shape: Any, dtype: Any = None) -> Any:
+def zeros(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArray:
     """Return zeros.
 
     Args:
@@ -326,7 +335,7 @@ def zeros(shape: Any, dtype: Any = None) -> Any:
 
 
 @placeable
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArray:
     """Return ones, in the default float if no dtype is given.  As numpy.ones.
 
     >>> import plait
@@ -337,7 +346,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
 
 
 @placeable
-def empty(shape: Any, dtype: Any = None) -> Any:
+def empty(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArray:
     """Return zeros: arrays always have defined contents.  As numpy.empty.
 
     >>> import plait
@@ -348,7 +357,9 @@ def empty(shape: Any, dtype: Any = None) -> Any:
 
 
 @placeable
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(
+    shape: SupportsIndex | Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None
+) -> AnyArray:
     """Return an array filled with `fill_value`.
 
     Args:
@@ -376,7 +387,9 @@ def _like(a: Any, dtype: Any, shape: Any) -> Aval:
 
 
 @placeable
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: SupportsIndex | Shape | None = None
+) -> AnyArray:
     """Return zeros of the shape and dtype of `a` (any object that has both), unless others are
     given.  An array of the same shape is placed on the devices of `a`.
 
@@ -390,7 +403,9 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 
 @placeable
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: SupportsIndex | Shape | None = None
+) -> AnyArray:
     """Return ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
 
     >>> import numpy as np, plait
@@ -401,7 +416,9 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 
 @placeable
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike, dtype: DTypeLike | None = None, shape: SupportsIndex | Shape | None = None
+) -> AnyArray:
     """Return zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
 
     >>> import numpy as np, plait
@@ -412,7 +429,10 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
 
 
 @placeable
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+    shape: SupportsIndex | Shape | None = None,
+) -> AnyArray:  # fmt: skip
     """Return `fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
 
     As numpy.full_like.
@@ -442,7 +462,10 @@ def _known(name: str, *xs: Any) -> list[Any]:
 
 
 @placeable
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+def arange(
+    start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> AnyArray:  # fmt: skip
     """Return numbers from `start` (0 if only one is given) up to `stop`, which is excluded.
 
     Args:
@@ -456,7 +479,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     >>> plait.numpy.arange(2, 10, 3).tolist()
     [2, 5, 8]
     """
-    first, last = (0, start) if stop is None else (start, stop)
+    given: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
+    first, last = given
     if last.__class__ is Dim or first.__class__ is Dim:
         return _symbolic_range(first, last, step, dtype)
     if dtype is None:
@@ -465,7 +489,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
         kind = asked_dtype(dtype)
     first, last, step = _known("arange", first, last, step)
     try:
-        host = np.arange(first, last, step)
+        host = np.arange(first, last, step)  # type: ignore[call-overload]
     except ZeroDivisionError:
         raise ShapeError("arange with a step of zero has no end", fix="give another step") from None
     if kind == BOOL and len(host) > 2:
@@ -491,16 +515,23 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
 
 
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ...,
+    retstep: Exactly[False] = ..., dtype: DTypeLike | None = ..., axis: int = ..., *,
+    device: Any = ..., out_sharding: Any = ...,
+) -> AnyArray: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ..., retstep: bool = ...,
+    dtype: DTypeLike | None = ..., axis: int = ..., *,
+    device: Any = ..., out_sharding: Any = ...,
+) -> AnyArray | tuple[AnyArray, AnyArray]: ...  # fmt: skip
 @placeable
 def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Any:
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike | None = None, axis: int = 0,
+) -> AnyArray | tuple[AnyArray, AnyArray]:  # fmt: skip
     """Return `num` evenly spaced numbers from `start` to `stop`.
 
     Args:
@@ -527,7 +558,7 @@ def linspace(
     divisor = max_dim(num - 1 if endpoint else num, 1)
     known = num.__class__ is int and not a.aval.ndim
     if known and a.__class__ is b.__class__ is Literal:
-        host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)
+        host, gap = np.linspace(a.value, b.value, num, endpoint, retstep=True)  # type: ignore[attr-defined]
         host = np.floor(host) if kind.kind in "iu" else host
         out = from_numpy(host.astype(kind))
     else:
@@ -550,14 +581,9 @@ def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Any:
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: DTypeLike | None = None, axis: int = 0,
+) -> AnyArray:  # fmt: skip
     """Return `base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
 
     >>> import plait
@@ -565,15 +591,16 @@ def logspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     if all(v.__class__ in (int, float) for v in (start, stop, base)) and num.__class__ is not Dim:
-        host = np.logspace(start, stop, num.__index__(), endpoint, base)
+        host = np.logspace(start, stop, num.__index__(), endpoint, base)  # type: ignore[call-overload]
         return from_numpy(host.astype(asked_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return out if dtype is None else convert(out, asked_dtype(dtype))
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True,
+    dtype: DTypeLike | None = None, axis: int = 0,
+) -> AnyArray:  # fmt: skip
     """Return numbers from `start` to `stop`, with equal ratios between neighbours.
 
     Arguments are those of `linspace`.  Real ends must have one sign; complex ones are joined by a
@@ -584,9 +611,9 @@ def geomspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     if all(v.__class__ in (int, float) for v in (start, stop)) and num.__class__ is not Dim:
-        host = np.geomspace(start, stop, num.__index__(), endpoint)
+        host = np.geomspace(start, stop, num.__index__(), endpoint)  # type: ignore[call-overload]
         return from_numpy(host.astype(asked_dtype(dtype)))
-    a, b = el.floating((start, stop))
+    a, b = cast(tuple[Any, Any], el.floating((start, stop)))
     known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
         raise ArgumentError("geomspace from or to zero", fix="give ends that are not zero")
@@ -604,7 +631,9 @@ def geomspace(
 # ---- grids ---------------------------------------------------------------------------------
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[AnyArray]:
     """Return the coordinates of a grid: one array for each vector.
 
     Args:
@@ -640,7 +669,17 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return out
 
 
-def indices(dimensions: Sequence[Any], dtype: Any = None, sparse: bool = False) -> Any:
+@overload
+def indices(
+    dimensions: Sequence[Any], dtype: DTypeLike | None = ..., sparse: Exactly[False] = ...,
+) -> AnyArray: ...  # fmt: skip
+@overload
+def indices(
+    dimensions: Sequence[Any], dtype: DTypeLike | None = ..., sparse: bool = ...,
+) -> AnyArray | tuple[AnyArray, ...]: ...  # fmt: skip
+def indices(
+    dimensions: Sequence[Any], dtype: DTypeLike | None = None, sparse: bool = False
+) -> AnyArray | tuple[AnyArray, ...]:
     """Return, for each axis of a shape, the position of every element along it.
 
     Args:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ShapeError
 from .._ops import elementwise as el
@@ -28,7 +30,10 @@ from .._types.avals import BOOL, FLOATING, default_dtype
 from .._types.dims import decide_ge, max_dim, min_dim
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Take differences of neighbours along an axis, `n` times.
 
     Args:
@@ -71,7 +76,9 @@ def _end(v: Any, x: Any, axis: int) -> Any:
     return broadcast_to(v, [1 if i == axis else d for i, d in enumerate(x.aval.shape)])
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Take differences of neighbours in the flattened array, between given ends.
 
     As numpy.ediff1d.
@@ -107,7 +114,9 @@ def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
     return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """Integrate along an axis by the trapezoidal rule.
 
     Args:
@@ -141,7 +150,9 @@ def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
     return concatenate([first, later], at)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
+) -> Array:
     """Remove jumps of a period along an axis.
 
     Args:
@@ -168,7 +179,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi)
 # ---- gradients -----------------------------------------------------------------------------
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: Any, axis: Axis | None = None, edge_order: int | None = None
+) -> Array | list[Array]:
     """Return derivatives of sampled values: central differences, one-sided at the ends.
 
     Args:

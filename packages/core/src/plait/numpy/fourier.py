@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal, from_numpy
@@ -150,7 +152,7 @@ def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
     return _checked(a, kind, None if n is None else (n,), (axis,), norm, False)
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the discrete Fourier transform along an axis.
 
     Args:
@@ -169,7 +171,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _one(a, "fft", n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `fft`, complex.
 
     a, n, axis, norm: as in `fft`.  Raises as `fft`.  As numpy.fft.ifft.
@@ -181,7 +183,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _one(a, "ifft", n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Transform a real array; return its n // 2 + 1 elements up to the mirrored half.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.rfft.
@@ -193,7 +195,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _one(a, "rfft", n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `rfft`, which is real.
 
     a: half a spectrum, m elements; n: length of the result (2 (m - 1) if not given);
@@ -209,7 +211,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the real spectrum of a Hermitian-symmetric signal, given its first half.
 
     a: m elements; n: length of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
@@ -222,7 +224,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return irfft(el.conj(spectral(value(a))), n, axis, _SWAPPED.get(norm, norm))
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `hfft`: half a signal, from its real spectrum.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.ihfft.
@@ -234,7 +236,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return el.conj(rfft(a, n, axis, _SWAPPED.get(norm, norm)))
 
 
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def fftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Return the discrete Fourier transform over several axes.
 
     Args:
@@ -253,7 +257,9 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     return _checked(a, "fft", s, axes, norm, True)
 
 
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ifftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Return the inverse of `fftn`, with its arguments.  As numpy.fft.ifftn.
 
     >>> import numpy as np, plait
@@ -263,7 +269,9 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return _checked(a, "ifft", s, axes, norm, True)
 
 
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def rfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Transform a real array over several axes; return half of the last one.
 
     a: real; s, axes, norm: as in `fftn`.  As numpy.fft.rfftn.
@@ -275,7 +283,9 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return _checked(a, "rfft", s, axes, norm, True)
 
 
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def irfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Return the inverse of `rfftn`, which is real; `s` are the sizes of the result.
 
     a, axes, norm: as in `fftn`.  As numpy.fft.irfftn.
@@ -287,7 +297,9 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     return _checked(a, "irfft", s, axes, norm, True)
 
 
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def fft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
+) -> Array:
     """Return `fftn` over two axes, with its arguments.  As numpy.fft.fft2.
 
     >>> import numpy as np, plait
@@ -297,7 +309,9 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     return fftn(a, s, axes, norm)
 
 
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
+) -> Array:
     """Return `ifftn` over two axes, with its arguments.  As numpy.fft.ifft2.
 
     >>> import numpy as np, plait
@@ -307,7 +321,9 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     return ifftn(a, s, axes, norm)
 
 
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
+) -> Array:
     """Return `rfftn` over two axes, with its arguments.  As numpy.fft.rfft2.
 
     >>> import numpy as np, plait
@@ -317,7 +333,9 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     return rfftn(a, s, axes, norm)
 
 
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
+) -> Array:
     """Return `irfftn` over two axes, with its arguments.  As numpy.fft.irfft2.
 
     >>> import numpy as np, plait
@@ -339,7 +357,9 @@ def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
     return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Return the frequencies of the elements of a spectrum: 0, 1, ..., then the negative ones, in
     cycles per unit of `d`.
 
@@ -366,7 +386,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """Return the frequencies of the elements of `rfft` of `n` elements, none of them negative.
 
     d, dtype, device: as in `fftfreq`.  Raises TypeRule unless `n` is at least 1.  As
@@ -396,7 +418,7 @@ def _shifted(x: Any, axes: Any, back: bool) -> Any:
                 at)  # fmt: skip
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axis | None = None) -> Array:
     """Move the zero frequency to the middle, along `axes` (all if not given).
 
     As numpy.fft.fftshift.
@@ -408,7 +430,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted(x, axes, False)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axis | None = None) -> Array:
     """Return the inverse of `fftshift`, with its arguments.  As numpy.fft.ifftshift.
 
     >>> import numpy as np, plait

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import ArrayLike, Axis
+
 from .._api.hardware import devices, local_devices
 from .._api.surfaces import value
 from .._core.array import canonical
@@ -63,7 +65,7 @@ def __array_namespace_info__() -> _Info:  # noqa: N807
     return _Info()
 
 
-def shape(a: Any) -> tuple[Any, ...]:
+def shape(a: ArrayLike) -> tuple[Any, ...]:
     """Return the sizes of the axes.
 
     a: an array, or an object that converts to one.  As numpy.shape.
@@ -76,7 +78,7 @@ def shape(a: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else _known(a).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """Return the number of axes.
 
     a: an array, or an object that converts to one.  As numpy.ndim.
@@ -88,7 +90,7 @@ def ndim(a: Any) -> int:
     return len(shape(a))
 
 
-def size(a: Any, axis: Any = None) -> Any:
+def size(a: ArrayLike, axis: Axis | None = None) -> int:
     """Return the number of elements, altogether or along axes.  As numpy.size.
 
     >>> import numpy as np, plait
@@ -142,7 +144,7 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
+def array_repr(arr: ArrayLike, max_line_width=None, precision=None, suppress_small=None) -> str:
     """Return the text of `repr`, with numpy's options.  As numpy.array_repr.
 
     >>> import numpy as np, plait
@@ -152,7 +154,7 @@ def array_repr(arr: Any, max_line_width=None, precision=None, suppress_small=Non
     return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
 
 
-def array_str(a: Any, max_line_width=None, precision=None, suppress_small=None) -> str:
+def array_str(a: ArrayLike, max_line_width=None, precision=None, suppress_small=None) -> str:
     """Return the text of `str`, with numpy's options.  As numpy.array_str.
 
     >>> import numpy as np, plait

@@ -6,9 +6,12 @@ in numpy's format.
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+from plait.typing import Array as AnyArray
+from plait.typing import ArrayLike, DTypeLike
 
 from .._api.default_devices import placed_by_default
 from .._base.errors import ArgumentError, CopyError, OperandTypeError
@@ -20,6 +23,8 @@ from .._ops.layout import all_free, offering
 from .._ops.layout import placed as laid
 from .._plugins.metadata import resolve
 from .._types.avals import asked_dtype
+
+R = TypeVar("R")
 
 
 def placed(x: Any, device: Any) -> Any:
@@ -42,7 +47,7 @@ _PLACES = {
 }
 
 
-def placeable(f: Callable) -> Callable[..., Any]:
+def placeable(f: Callable[..., R]) -> Callable[..., R]:
     """Add an argument `device` to a function that makes arrays (a decorator)."""
 
     @functools.wraps(f)
@@ -64,7 +69,7 @@ def placeable(f: Callable) -> Callable[..., Any]:
 # ---- memory --------------------------------------------------------------------------------
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> AnyArray:
     """Make an array from one with the DLPack protocol, sharing its memory where possible.
 
     Args:
@@ -96,7 +101,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return placed(out, device)
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> AnyArray:
     """Make a vector from the bytes of an object.  As numpy.frombuffer.
 
     >>> import plait
@@ -109,7 +114,9 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 # ---- files and iterators -------------------------------------------------------------------
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+def fromfile(
+    file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0
+) -> AnyArray:
     """Read a vector of numbers from a file, binary or (with `sep`) text.  As numpy.fromfile.
 
     >>> import tempfile, plait
@@ -121,7 +128,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     return from_numpy(np.fromfile(file, asked_dtype(dtype), count, sep, offset))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> AnyArray:
     """Read a vector of numbers from a text, separated by `sep`.  As numpy.fromstring.
 
     >>> import plait
@@ -131,7 +138,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     return from_numpy(np.fromstring(string, asked_dtype(dtype), count, sep=sep))
 
 
-def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
+def fromiter(iter: Iterable, dtype: DTypeLike, count: int = -1) -> AnyArray:
     """Make a vector of the numbers that an iterator yields.  As numpy.fromiter.
 
     >>> import plait
@@ -141,7 +148,7 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1) -> Any:  # noqa: A002
     return from_numpy(np.fromiter(iter, asked_dtype(dtype), count))
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: Any, **kwargs: Any) -> AnyArray | dict[str, AnyArray]:
     """Load a file of `save` or numpy.save as an array, and one of savez as arrays by name.
 
     Arguments are those of numpy.load.
@@ -161,7 +168,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     raise OperandTypeError(f"{file!r} holds no array", fix="read it with numpy.load")
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in numpy's format.
 
     file: a path or a writable object; arr: any shape and dtype; allow_pickle: accepted for

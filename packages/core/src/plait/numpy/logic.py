@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import binary, fused, unary, value
 from .._base.errors import DimMismatch, OperandTypeError, TypeRule
 from .._core.array import Literal
@@ -25,15 +27,15 @@ _TWO = "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}.
 _BITS = "{}\n\nx1, x2: integers or booleans; shapes broadcast.  As numpy.{}."
 
 
-def _comparison(name: str, prim: Any, doc: str) -> Callable:
+def _comparison(name: str, prim: Any, doc: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     text = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)
     return binary(name, prim, text)
 
 
-def _ordering(name: str, ordering: Callable, doc: str) -> Callable:
+def _ordering(name: str, ordering: Callable, doc: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     """Return a comparison that orders complex operands by real part, then by imaginary part."""
 
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return ordering(x1, x2)
 
     function.__name__ = function.__qualname__ = name
@@ -52,14 +54,14 @@ greater_equal = _ordering("greater_equal", el.greater_equal, "x1 >= x2.")
 # ---- truth ---------------------------------------------------------------------------------
 
 
-def truth(x: Any) -> Any:
+def truth(x: Any) -> Array:
     """Return whether elements are not zero; booleans as they are."""
     x = value(x)
     return x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
 
 
-def _logical(name: str, prim: Any, doc: str) -> Callable:
-    def function(x1: Any, x2: Any, /) -> Any:
+def _logical(name: str, prim: Any, doc: str) -> masking.OfTwo[Array]:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return prim(truth(x1), truth(x2))
 
     function.__name__ = function.__qualname__ = name
@@ -72,7 +74,7 @@ logical_or = _logical("logical_or", el.or_, "Whether one is true.")
 logical_xor = _logical("logical_xor", el.xor, "Whether exactly one is true.")
 
 
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Return whether elements are zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.logical_not.
@@ -107,7 +109,7 @@ left_shift = bitwise_left_shift = binary(
 )
 
 
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift x1 down by x2 bits, keeping the sign.
 
     x1, x2: integers; shapes broadcast.  As numpy.right_shift.
@@ -125,7 +127,7 @@ bitwise_right_shift = right_shift
 
 
 @fused
-def bitwise_count(x: Any) -> Any:
+def bitwise_count(x: ArrayLike) -> Array:
     """Return the number of bits set in |x|, as uint8.
 
     x: integers, any shape.  Raises TypeRule for operands that are not integers.  As
@@ -155,7 +157,7 @@ def _either_part(question: Callable, join: Any) -> Callable:
     return lambda x: join(question(el.real(x)), question(el.imag(x)))
 
 
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Return whether elements are nan.
 
     x: any shape and dtype; the result is boolean.  As numpy.isnan.
@@ -184,7 +186,7 @@ isfinite = unary(
 
 
 @fused
-def isinf(x: Any) -> Any:
+def isinf(x: ArrayLike) -> Array:
     """Return whether elements are infinite.
 
     x: any shape and dtype; the result is boolean.  As numpy.isinf.
@@ -208,7 +210,7 @@ def _is_infinite(x: Any, end: float) -> Any:
     return el.eq(x, end) if x.aval.inexact else _answer(x, False)
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether elements are inf.
 
     x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
@@ -222,7 +224,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     return _is_infinite(x, np.inf)
 
 
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether elements are -inf.
 
     x: real, any shape; the result is boolean; out: must be None.  Raises TypeRule for complex
@@ -236,7 +238,7 @@ def isneginf(x: Any, /, out: None = None) -> Any:
     return _is_infinite(x, -np.inf)
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Return whether the imaginary part is zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.isreal.
@@ -249,7 +251,7 @@ def isreal(x: Any) -> Any:
     return el.eq(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, True)
 
 
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Return whether the imaginary part is not zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.iscomplex.
@@ -262,7 +264,7 @@ def iscomplex(x: Any) -> Any:
     return el.ne(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, False)
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether an array (or scalar, or the type of one) has a complex dtype.
 
     As numpy.iscomplexobj.
@@ -275,7 +277,7 @@ def iscomplexobj(x: Any) -> bool:
     return category(value(x).aval.dtype if dtype is None else dtype) == COMPLEX
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Return whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj.
 
     >>> import numpy as np, plait
@@ -304,7 +306,10 @@ def _room(b: Any, rtol: Any, atol: Any) -> Any:
     return el.add(convert(atol, size.aval.dtype), el.mul(convert(rtol, size.aval.dtype), size))
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:  # fmt: skip
     """Return whether |a - b| <= atol + rtol * |b|; infinities are close to themselves only.
 
     Args:
@@ -321,7 +326,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return _close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:  # fmt: skip
     """Return whether all elements are close, as a boolean array without axes; see `isclose`.
 
     As numpy.allclose.
@@ -339,7 +347,7 @@ def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
     return all_(el.or_(same, el.and_(isnan(a), isnan(b))) if equal_nan else same)
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Return whether shapes and all elements are equal, as a boolean array without axes.
 
     Args:
@@ -358,7 +366,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all_equal(a, b, equal_nan=bool(equal_nan))
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return whether all elements are equal after broadcasting; False if shapes do not broadcast.
 
     a1, a2: any shapes and dtypes; the result is boolean, without axes.  As numpy.array_equiv.

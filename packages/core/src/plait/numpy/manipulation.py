@@ -6,9 +6,11 @@ raise at once, whatever the values.
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis, Shape
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
@@ -31,7 +33,9 @@ def _order(order: str, what: str) -> None:
 
 
 @dispatched
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(
+    a: ArrayLike, shape: SupportsIndex | Shape, order: str = "C", *, copy: bool | None = None
+) -> Array:
     """Return the same elements in another shape.
 
     Args:
@@ -53,7 +57,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     return materialise_at_ground(sh.reshape(a, shape))
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: ArrayLike, order: str = "C") -> Array:
     """Return all elements as a vector, in row-major ("C") or column-major ("F") order.
 
     As numpy.ravel.
@@ -66,7 +70,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 
 
 @dispatched
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: ArrayLike, axes: Axis | None = None) -> Array:
     """Permute the axes; reverse them by default.  As numpy.transpose.
 
     >>> import numpy as np, plait
@@ -76,7 +80,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return materialise_at_ground(sh.transpose(a, axes))
 
 
-def permute_dims(a: Any, /, axes: Any) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Axis) -> Array:
     """Permute the axes: a: any shape; axes: all of them.  As numpy.permute_dims.
 
     >>> import numpy as np, plait
@@ -86,7 +90,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes.  As numpy.matrix_transpose.
 
     >>> import numpy as np, plait
@@ -97,7 +101,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @dispatched
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Swap two axes.  As numpy.swapaxes.
 
     >>> import numpy as np, plait
@@ -113,7 +117,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 @dispatched
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Move some axes to other positions; the others keep their order.
 
     Args:
@@ -131,7 +135,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return materialise_at_ground(sh.moveaxis(a, source, destination))
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis before the position `start`.  As numpy.rollaxis.
 
     >>> import numpy as np, plait
@@ -147,7 +151,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 @dispatched
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
     """Remove axes of size 1: all of them, or those named.
 
     Raises ShapeError for a named axis of another size, and UndecidedDim if none is named and a
@@ -161,7 +165,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @dispatched
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Insert axes of size 1, at positions of the result.  As numpy.expand_dims.
 
     >>> import numpy as np, plait
@@ -172,7 +176,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 @dispatched
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: ArrayLike, shape: SupportsIndex | Shape) -> Array:
     """Repeat an array along new axes and those of size 1.
 
     Raises TypeRule if sizes are neither equal nor 1.  As numpy.broadcast_to.
@@ -184,7 +188,7 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     return materialise_at_ground(sh.broadcast_to(array, shape))
 
 
-def broadcast_arrays(*args: Any) -> list:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays to one shape.  As numpy.broadcast_arrays.
 
     >>> import numpy as np, plait
@@ -196,7 +200,11 @@ def broadcast_arrays(*args: Any) -> list:
     return [broadcast_to(x, target) for x in xs]
 
 
-def atleast_1d(*arys: Any) -> Any:
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least one; return an array, or a list for several.  As numpy.atleast_1d.
 
     >>> import plait
@@ -206,7 +214,11 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda x: sh.reshape(x, (1,)) if not x.aval.ndim else x)
 
 
-def atleast_2d(*arys: Any) -> Any:
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least two; new ones come first.  As numpy.atleast_2d.
 
     >>> import numpy as np, plait
@@ -221,7 +233,11 @@ def two_axes(x: Any) -> Any:
     return x if n > 1 else sh.expand_dims(x, tuple(range(2 - n)))
 
 
-def atleast_3d(*arys: Any) -> Any:
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least three: a vector becomes (1, n, 1), a matrix (n, m, 1).
 
     As numpy.atleast_3d.
@@ -246,7 +262,7 @@ def fixed_size(x: Any, axis: int) -> int:
     return n
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split an array along an axis, dropping it.
 
     Raises TypeRule for an axis of symbolic size.  As numpy.unstack.
@@ -265,7 +281,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple:
 
 
 @dispatched
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
     """Reverse the order along axes, all of them by default.  As numpy.flip.
 
     >>> import numpy as np, plait
@@ -277,7 +293,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     return sh.rev.bind(x, axes=axes) if axes else x
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Reverse the order along the second axis.  As numpy.fliplr.
 
     >>> import numpy as np, plait
@@ -287,7 +303,7 @@ def fliplr(m: Any) -> Any:
     return flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """Reverse the order along the first axis.  As numpy.flipud.
 
     >>> import numpy as np, plait
@@ -297,7 +313,7 @@ def flipud(m: Any) -> Any:
     return flip(m, 0)
 
 
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """Rotate by a quarter turn `k` times, from the first axis of `axes` to the second.
 
     Raises AxisError unless `axes` are two.  As numpy.rot90.
@@ -318,7 +334,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: Any, axis: Axis | None = None) -> Array:
     """Shift elements along axes; those that leave at one end enter at the other.
 
     Args:

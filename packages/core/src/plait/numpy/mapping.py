@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike, Axis
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._control import map_axes
@@ -30,7 +32,9 @@ def _over_leading(f: Callable, count: int) -> Callable:
     return f
 
 
-def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """Apply `func1d` to every vector along an axis.
 
     Args:
@@ -54,7 +58,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     return moveaxis(out, tuple(range(n - 1, n - 1 + new)), tuple(range(at, at + new)))
 
 
-def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Callable, a: ArrayLike, axes: Axis) -> Array:
     """Apply `func(a, axis)` for one axis after the other; axes that it drops are kept with size 1.
 
     As numpy.apply_over_axes.
@@ -97,7 +101,7 @@ def _terms(signature: str) -> tuple[list[tuple], list[tuple]]:
 
 def vectorize(
     pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None
-) -> Callable:
+) -> Callable[..., Any]:
     """Make a function of arrays from one of their elements (or of parts, by `signature`).
 
     Args:

@@ -7,7 +7,9 @@ zero, since no array exists whose contents could stay.
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
+
+from plait.typing import Array, ArrayLike
 
 from .._base.errors import ArgumentError
 from .._core.array import Literal
@@ -17,7 +19,25 @@ from .._ops import elementwise as el
 from .._ops.shape import materialise_at_ground
 from .._types.avals import BOOL
 
+R = TypeVar("R", covariant=True)
+
 _NONE: dict[str, Any] = {}
+
+
+class OfOne(Protocol[R]):
+    """A function of one array, with `out` and `where`."""
+
+    def __call__(
+        self, x: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
+    ) -> R: ...
+
+
+class OfTwo(Protocol[R]):
+    """A function of two arrays, with `out` and `where`."""
+
+    def __call__(
+        self, x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
+    ) -> R: ...
 
 
 def unwritten(out: Any) -> None:
@@ -42,7 +62,11 @@ def kept(x: Any, where: Any, out: Any) -> Any:
     return materialise_at_ground(el.select(mask, x, Literal(zero, x.aval.with_shape(()))))
 
 
-def masked(f: Callable) -> Callable:
+@overload
+def masked(f: Callable[[Any], R]) -> OfOne[R]: ...
+@overload
+def masked(f: Callable[[Any, Any], R]) -> OfTwo[R]: ...
+def masked(f: Callable[..., Any]) -> Any:
     """Add `where` and `out` to a function of elements (a decorator)."""
     given = list(inspect.signature(f).parameters.values())
 
@@ -53,20 +77,25 @@ def masked(f: Callable) -> Callable:
         return kept(f(*xs), where, out)
 
     P = inspect.Parameter
-    more = [P(name, P.KEYWORD_ONLY, default=None) for name in ("out", "where")]
+    kinds = {"out": None, "where": ArrayLike | None}
+    more = [P(n, P.KEYWORD_ONLY, default=None, annotation=kind) for n, kind in kinds.items()]
     arrays = [p.replace(kind=P.POSITIONAL_ONLY) for p in given]
-    function.__signature__ = inspect.Signature([*arrays, *more])  # type: ignore[attr-defined]
+    returns = inspect.signature(f).return_annotation
+    signature = inspect.Signature([*arrays, *more], return_annotation=returns)
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
 def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None
-) -> Callable[..., Any]:
+) -> OfTwo[Array]:
     """Return `surface.binary` with `where` and `out`."""
     agree: Any = prepare or prim.prepare
     cur = current
 
-    def function(x1: Any, x2: Any, /, *, out: None = None, where: Any = None) -> Any:
+    def function(
+        x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
+    ) -> Array:
         if where is None and out is None:
             return cur().apply(prim, agree((x1, x2)), _NONE)
         return kept(cur().apply(prim, agree((x1, x2)), _NONE), where, out)

@@ -4,9 +4,12 @@ Invariant: nothing is gathered or scattered: triangles are selections, and diago
 slices of the flattened matrix, so that derivatives are as cheap.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
@@ -47,7 +50,7 @@ def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
 
 
 @placeable
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return ones on a diagonal, zeros elsewhere.
 
     Args:
@@ -69,7 +72,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     return convert(_pattern(n, m, k, el.eq), kind)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """Return the identity matrix with n rows.  As numpy.identity.
 
     >>> import plait
@@ -86,7 +89,7 @@ def _below(n: Any, m: Any, k: int) -> Any:
     return _pattern(n, m, k, el.le)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return ones at and below a diagonal, zeros above it.
 
     Args:
@@ -114,7 +117,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     return el.select(below, x, zero) if lower else el.select(below, zero, x)
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """Return the lower triangle: zeros above diagonal `k`.
 
     Args:
@@ -130,7 +133,7 @@ def tril(m: Any, k: int = 0) -> Any:
     return _triangle("tril", m, k, lower=True)
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """Return the upper triangle: zeros below diagonal `k`.
 
     Args:
@@ -149,7 +152,7 @@ def triu(m: Any, k: int = 0) -> Any:
 # ---- diagonals -----------------------------------------------------------------------------
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return the diagonals of matrices.
 
     Args:
@@ -197,7 +200,7 @@ def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
     return sum_(el.select(on, x, convert(0, x.aval.dtype)), -1, x.aval.dtype)
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """Return a matrix with the vector `v` on diagonal `k`, or diagonal `k` of the matrix `v`.
 
     Raises TypeRule for arrays with other numbers of axes.  As numpy.diag.
@@ -231,7 +234,7 @@ def _diag(x: Any, *, k: int) -> Any:
     return reshape(pad(x, 0, [(start, rest, size)]), (size, size))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return a matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
 
     >>> import numpy as np, plait
@@ -243,8 +246,9 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:  # fmt: skip
     """Return the sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
 
     >>> import numpy as np, plait
@@ -258,7 +262,9 @@ def trace(
     return sum_(x, -1, dtype)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = False) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False
+) -> Array:
     """Return a copy of `a` with other elements on the diagonal: arrays are immutable.
 
     Args:
@@ -334,7 +340,7 @@ def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
     return n, k, m
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return (rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
 
     >>> import plait
@@ -344,7 +350,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
     return _places(np.tril_indices(*_known_sizes("tril_indices", n, k, m)))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return (rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
 
     >>> import plait
@@ -354,7 +360,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple:
     return _places(np.triu_indices(*_known_sizes("triu_indices", n, k, m)))
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return `tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
 
     >>> import numpy as np, plait
@@ -365,7 +371,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple:
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return `triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
 
     >>> import numpy as np, plait
@@ -383,7 +389,9 @@ def _matrix_shape(arr: Any) -> tuple:
     return shape
 
 
-def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None) -> tuple:
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+) -> tuple[Array, ...]:
     """Return the positions of a matrix that a function such as `triu` keeps.
 
     Args:
@@ -402,7 +410,7 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0, *, size: int | None = None)
     return nonzero(mask_func(ones, k), size=size)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array with `ndim` axes.  As
     numpy.diag_indices.
 
@@ -415,7 +423,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
     return _places(np.diag_indices(n, ndim))
 
 
-def diag_indices_from(arr: Any) -> tuple:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Return `diag_indices` for the shape of an array.  As numpy.diag_indices_from.
 
     >>> import numpy as np, plait
@@ -428,7 +436,7 @@ def diag_indices_from(arr: Any) -> tuple:
     return diag_indices(shape[0], len(shape))
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return powers of the elements of a vector, by column: the highest first, unless `increasing`.
 
     Args:

@@ -7,6 +7,8 @@ imaginary part.
 from collections.abc import Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._core.interpreter import Value
@@ -25,9 +27,9 @@ def _stable(kind: Any, order: Any, stable: Any) -> bool:
 
 
 def sort(
-    a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
-    descending: bool = False,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: None = None,
+    stable: bool = True, descending: bool = False,
+) -> Array:  # fmt: skip
     """Sort along an axis, nans last.
 
     Args:
@@ -48,9 +50,9 @@ def sort(
 
 
 def argsort(
-    a: Any, axis: int | None = -1, *, kind: Any = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: None = None,
+    stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the indices that sort along an axis; arguments are those of `sort`.
 
     Raises TypeRule if `order` is given, for an unknown `kind`, and for a dtype that is not an
@@ -70,7 +72,7 @@ def argsort(
     return out if dtype is None else convert(out, asked_dtype(dtype))
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> Array:
     """Return the indices that sort by several keys, the last one first.
 
     Args:
@@ -92,7 +94,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return sorting.sort_together([*xs[::-1], positions], at, num_keys=len(xs))[-1]
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis, as complex numbers.  As numpy.sort_complex.
 
     >>> import numpy as np, plait

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._ops import elementwise as el
@@ -36,7 +38,7 @@ def _packed(a: Any, *, axis: int, bitorder: str) -> Any:
     return moveaxis(convert(bytes_, _BYTE), -1, axis)
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack eight elements into the bits of one byte; zeros fill up the last byte.
 
     Args:
@@ -68,8 +70,8 @@ def _unpacked(a: Any, *, axis: int, bitorder: str) -> Any:
 
 
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """Unpack bytes into bits: eight elements, zeros and ones, for each.
 
     Args:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._core.interpreter import admitted_sizes
@@ -28,7 +30,7 @@ _COPIES = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean}
 
 
-def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
     """Add elements at both ends of axes.
 
     Args:
@@ -221,7 +223,7 @@ def _runs(positions: np.ndarray) -> list[tuple[int, int, int]]:
     return out
 
 
-def _run(x: Any, axis: int, first: int, count: int, step: int) -> Any:
+def _run(x: Any, axis: int, first: int, count: int, step: int) -> Array:
     if step == 0:
         one = sh.slice_in_dim(x, first, first + 1, axis=axis)
         shape = [count if i == axis else d for i, d in enumerate(x.aval.shape)]

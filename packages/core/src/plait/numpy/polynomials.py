@@ -3,9 +3,12 @@
 Invariant: lengths are those of the coefficients given: zeros are not trimmed.
 """
 
-from typing import Any
+from typing import Any, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ConcretizationError, ShapeError
@@ -49,7 +52,7 @@ def _polyval(p: Any, x: Any, *, unroll: int) -> Any:
     return scan(step, start, p, unroll=max(unroll, 1))[0]
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """Evaluate a polynomial at `x`, by Horner's rule.
 
     Args:
@@ -75,7 +78,7 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
     return tuple([pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Add two polynomials.  As numpy.polyadd.
 
     >>> import numpy as np, plait
@@ -85,7 +88,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     return el.add(*_aligned(a1, a2))
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtract two polynomials.  As numpy.polysub.
 
     >>> import numpy as np, plait
@@ -95,7 +98,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return el.sub(*_aligned(a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Multiply two polynomials.
 
     Args:
@@ -135,7 +138,7 @@ def _trimmed(name: str, p: Any) -> Any:
     return p[int(positions[0]) if positions.size else max(p.aval.size - 1, 0) :]
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Return quotient and remainder of two polynomials.
 
     Args:
@@ -182,7 +185,7 @@ def _counted(n: Any, x: Any) -> Any:
     return from_numpy(np.arange(n, 0, -1).astype(real))
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Differentiate a polynomial `m` times.
 
     Raises TypeRule for a negative `m`, and for coefficients that are not a vector.  As
@@ -201,7 +204,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     return x
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """Integrate a polynomial `m` times.
 
     Args:
@@ -227,7 +230,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return x
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the polynomial with these zeros, or with the eigenvalues of a matrix as zeros.
 
     Args:
@@ -260,7 +263,7 @@ def _from_zeros(zeros: Any) -> Any:
     return convert(out, zeros.aval.dtype)
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """Return the zeros of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
@@ -304,15 +307,20 @@ def _roots(x: Any) -> Any:
     return eigvals(concatenate([reshape(top, (1, n)), below], 0))
 
 
+@overload
 def polyfit(
-    x: Any,
-    y: Any,
-    deg: int,
-    rcond: float | None = None,
-    full: bool = False,
-    w: Any = None,
-    cov: Any = False,
-) -> Any:
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: Exactly[False] = ...,
+    w: ArrayLike | None = ..., cov: Exactly[False] = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: bool = ...,
+    w: ArrayLike | None = ..., cov: bool | str = ...,
+) -> Array | tuple[Any, ...]: ...  # fmt: skip
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+    w: ArrayLike | None = None, cov: bool | str = False,
+) -> Array | tuple[Any, ...]:  # fmt: skip
     """Fit a polynomial of degree `deg` to points by least squares.
 
     Args:
@@ -392,7 +400,7 @@ def _window(host: np.ndarray) -> Any:
     return from_numpy(host.astype(default_dtype(FLOATING)))
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """Return the triangular window with M points.  As numpy.bartlett.
 
     >>> import plait
@@ -402,7 +410,7 @@ def bartlett(M: int) -> Any:
     return _window(np.bartlett(M))
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """Return the Blackman window with M points.  As numpy.blackman.
 
     >>> import plait
@@ -412,7 +420,7 @@ def blackman(M: int) -> Any:
     return _window(np.blackman(M))
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """Return the Hamming window with M points.  As numpy.hamming.
 
     >>> import plait
@@ -422,7 +430,7 @@ def hamming(M: int) -> Any:
     return _window(np.hamming(M))
 
 
-def kaiser(M: int, beta: float) -> Any:
+def kaiser(M: int, beta: float) -> Array:
     """Return the Kaiser window with M points and shape `beta`.  As numpy.kaiser.
 
     >>> import plait
@@ -432,7 +440,7 @@ def kaiser(M: int, beta: float) -> Any:
     return _window(np.kaiser(M, beta))
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """Return the Hann window with M points.  As numpy.hanning.
 
     >>> import plait

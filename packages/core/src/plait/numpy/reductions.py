@@ -4,9 +4,12 @@ Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that th
 raises.  So does an extreme of no elements without `initial`.
 """
 
-from typing import Any
+from typing import Any, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ShapeError
@@ -34,9 +37,10 @@ from .masking import unwritten
 
 @dispatched
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:  # fmt: skip
     """Sum the elements over axes.
 
     Args:
@@ -81,9 +85,10 @@ def _logic(
 
 @dispatched
 def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:  # fmt: skip
     """Multiply the elements over axes; arguments are those of `sum`.  As numpy.prod.
 
     >>> import numpy as np, plait
@@ -99,9 +104,9 @@ def prod(
 
 @dispatched
 def max(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the greatest of the elements over axes; nan if there is one.
 
     Args:
@@ -124,9 +129,9 @@ def max(
 
 @dispatched
 def min(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the least of the elements over axes; arguments are those of `max`.  As numpy.min.
 
     >>> import numpy as np, plait
@@ -142,8 +147,9 @@ amax, amin = max, min
 
 @dispatched
 def any(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return whether any element over axes is not zero; arguments are those of `sum`.  As
     numpy.any.
 
@@ -157,8 +163,9 @@ def any(
 
 @dispatched
 def all(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
 
     >>> import numpy as np, plait
@@ -170,7 +177,7 @@ def all(
 
 
 @dispatched
-def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis | None = None, keepdims: bool = False) -> Array:
     """Count the elements over axes that are not zero, as the default integer.
 
     As numpy.count_nonzero.
@@ -185,7 +192,9 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @dispatched
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
     """Return the position of the greatest element: the first if there are several; nan is greatest.
 
     Args:
@@ -205,7 +214,9 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
 
 
 @dispatched
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
     """Return the position of the least element; arguments are those of `argmax`.  As numpy.argmin.
 
     >>> import numpy as np, plait
@@ -217,7 +228,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = F
 
 
 @dispatched
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the greatest less the least element over axes.  As numpy.ptp.
 
     >>> import numpy as np, plait
@@ -246,9 +257,9 @@ def _static_axis(axis: Any) -> Any:
 
 @dispatched
 def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, *, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the arithmetic mean over axes; nan of no elements.
 
     Args:
@@ -315,9 +326,10 @@ def _var(
 
 @dispatched
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+    mean: Any = None, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the variance over axes: the mean of |a - mean| ** 2.
 
     Args:
@@ -346,9 +358,10 @@ def var(
 
 @dispatched
 def std(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+    mean: Any = None, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the standard deviation over axes: the root of `var`, whose arguments it takes.
 
     As numpy.std.
@@ -365,9 +378,20 @@ def std(
     return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
 
 
+@overload
 def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
+    a: ArrayLike, axis: Axis | None = ..., weights: ArrayLike | None = ...,
+    returned: Exactly[False] = ..., keepdims: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def average(
+    a: ArrayLike, axis: Axis | None = ..., weights: ArrayLike | None = ..., returned: bool = ...,
+    keepdims: bool = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
+def average(
+    a: ArrayLike, axis: Axis | None = None, weights: ArrayLike | None = None,
+    returned: bool = False, keepdims: bool = False,
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return the weighted mean over axes.
 
     Args:
@@ -436,9 +460,9 @@ def _numbers(x: Any) -> Any:
 
 @dispatched
 def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `sum`, counting nans as zero.  As numpy.nansum.
 
     >>> import numpy as np, plait
@@ -449,9 +473,9 @@ def nansum(
 
 
 def nanprod(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `prod`, counting nans as one.  As numpy.nanprod.
 
     >>> import numpy as np, plait
@@ -472,9 +496,9 @@ def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
 
 @dispatched
 def nanmax(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `max` without nans; nan if all are nan.  As numpy.nanmax.
 
     >>> import numpy as np, plait
@@ -488,9 +512,9 @@ def nanmax(
 
 @dispatched
 def nanmin(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `min` without nans; nan if all are nan.  As numpy.nanmin.
 
     >>> import numpy as np, plait
@@ -519,7 +543,9 @@ def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
     return el.select(nothing, Literal(-1, position.aval), position)
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
     """Return the position of the greatest element that is not nan; -1 if all are nan.
 
     As numpy.nanargmax, which raises if all are nan.
@@ -532,7 +558,9 @@ def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_place(a, argreduction.argmax, lowest, axis, keepdims)
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Any:
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
     """Return the position of the least element that is not nan; -1 if all are nan.
 
     As numpy.nanargmin, which raises if all are nan.
@@ -558,9 +586,9 @@ def _also(where: Any, x: Any) -> Any:
 
 @dispatched
 def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `mean` without nans.  As numpy.nanmean.
 
     >>> import numpy as np, plait
@@ -573,9 +601,10 @@ def nanmean(
 
 
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
+    *, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
 
     >>> import numpy as np, plait
@@ -594,9 +623,10 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: Any = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None, *, correction: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
+    *, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the root of `nanvar`.  As numpy.nanstd.
 
     >>> import numpy as np, plait
@@ -612,7 +642,9 @@ def nanstd(
 
 
 @dispatched
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Return running sums along an axis; None flattens the array first.
 
     Args:
@@ -633,7 +665,9 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 
 @dispatched
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Return running products; arguments are those of `cumsum`.  As numpy.cumprod.
 
     >>> import numpy as np, plait
@@ -651,7 +685,9 @@ def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
     return cumulate(a, axis, dtype)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Return `cumsum`, counting nans as zero.  As numpy.nancumsum.
 
     >>> import numpy as np, plait
@@ -661,7 +697,9 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return cumsum(_instead(a, lambda d: 0), axis, dtype, out)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Return `cumprod`, counting nans as one.  As numpy.nancumprod.
 
     >>> import numpy as np, plait
@@ -684,8 +722,9 @@ def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bo
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Return running sums along an axis, from 0 if `include_initial`.
 
     Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_sum.
@@ -698,8 +737,9 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
     """Return running products along an axis, from 1 if `include_initial`.
 
     Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_prod.

@@ -4,9 +4,11 @@ Invariant: the number of elements of a result does not depend on traced values.
 """
 
 import builtins
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis, Shape
 
 from .._api.surfaces import value
 from .._base.errors import AxisError, ConcretizationError, ShapeError
@@ -22,7 +24,7 @@ from .manipulation import fixed_size, ravel, reshape
 # ---- repeating -----------------------------------------------------------------------------
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: Any) -> Array:
     """Repeat the whole array along each axis.
 
     Args:
@@ -46,8 +48,9 @@ def tile(A: Any, reps: Any) -> Any:
 
 
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
-) -> Any:
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
+    total_repeat_length: int | None = None,
+) -> Array:  # fmt: skip
     """Repeat each element.
 
     Args:
@@ -68,23 +71,23 @@ def repeat(
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
-    repeats = _counted_out(repeats)
-    if repeats.__class__ is Dim or (hasattr(repeats, "__index__") and not _has_axes(repeats)
-                                    and not isinstance(repeats, Tracer)):  # fmt: skip
-        out = _repeated(x, repeats if repeats.__class__ is Dim else repeats.__index__(), at)
+    times: Any = _counted_out(repeats)
+    if times.__class__ is Dim or (hasattr(times, "__index__") and not _has_axes(times)
+                                    and not isinstance(times, Tracer)):  # fmt: skip
+        out = _repeated(x, times if times.__class__ is Dim else times.__index__(), at)
         if total_repeat_length is None:
             return out
-        repeats = np.full(x.aval.shape[at], repeats.__index__())
+        times = np.full(x.aval.shape[at], times.__index__())
     n = fixed_size(x, at)
-    if isinstance(repeats, Tracer):
+    if isinstance(times, Tracer):
         if total_repeat_length is None:
             raise ConcretizationError(
-                f"the size of repeat(...) depends on {repeats!r}, which has no value while it is "
+                f"the size of repeat(...) depends on {times!r}, which has no value while it is "
                 "traced",
                 fix="give total_repeat_length",
             )
-        return take(x, _sources(repeats, n, total_repeat_length), at, mode="clip")
-    positions = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
+        return take(x, _sources(times, n, total_repeat_length), at, mode="clip")
+    positions = np.repeat(np.arange(n), np.broadcast_to(np.asarray(times), (n,)))
     if total_repeat_length is not None:
         missing = builtins.max(total_repeat_length - len(positions), 0)
         positions = np.concatenate([positions, np.full(missing, n - 1)])[:total_repeat_length]
@@ -120,7 +123,7 @@ def _sources(repeats: Any, n: int, total: int) -> Any:
     return sh.convert(el.le(sh.reshape(ends, (1, n)), positions), np.int32).sum(1)
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: SupportsIndex | Shape) -> Array:
     """Reshape an array, repeating its elements until the new shape is full.
 
     a: any shape and dtype; new_shape: ints.  Raises TypeRule for negative ones.  As numpy.resize.
@@ -167,8 +170,8 @@ def _fixed_positions(what: str, obj: Any, n: int) -> np.ndarray:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
     """Remove the elements at given positions.
 
     Args:
@@ -206,7 +209,7 @@ def _others(positions: Any, n: int) -> Any:
     return rest.at[order].set(sh.iota(np.dtype(np.int32), (n,)), mode="drop")
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """Insert `values` before given positions: an int, several, or a slice.
 
     Raises AxisError for positions out of range, ConcretizationError for traced ones.  As
@@ -236,7 +239,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take(both, source.astype(np.int32), at, mode="clip")
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> Array:
     """Remove leading ("f") and trailing ("b") zeros along axes (None: all), of known values.
 
     Raises ConcretizationError for traced values.  As numpy.trim_zeros.

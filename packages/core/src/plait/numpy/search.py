@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._control import fori_loop
@@ -36,8 +38,8 @@ _FEW = 32
 
 
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "default"
-) -> Any:
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "default"
+) -> Array:
     """Return the positions at which to insert elements into a sorted vector to keep it sorted.
 
     Args:
@@ -116,7 +118,9 @@ def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
     return el.select(el.ge(bins[-1], bins[0]), up, down)
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """Return the number of the bin of each element; 0 is before the first edge.
 
     Args:
@@ -175,8 +179,9 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
+    right: ArrayLike | None = None, period: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Interpolate linearly between points.
 
     Args:
@@ -206,7 +211,7 @@ def interp(
 # ---- partial order -------------------------------------------------------------------------
 
 
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Put the element at `kth` at its sorted position, lesser ones before, greater ones after.
 
     Args:
@@ -236,7 +241,7 @@ def _check_kth(kth: Any, x: Any, axis: Any) -> None:
             raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a position")
 
 
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the indices that make a `partition`, whose arguments it takes.  As numpy.argpartition.
 
     >>> import numpy as np, plait

@@ -6,9 +6,11 @@ with a fill value.
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ConcretizationError, ShapeError, SubscriptError
@@ -46,11 +48,20 @@ from .masking import unwritten
 # ---- by conditions -------------------------------------------------------------------------
 
 
+@overload
+def where(
+    condition: ArrayLike, /, *, size: int | None = ..., fill_value: ArrayLike | None = ...
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = ...,
+    fill_value: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
 @dispatched(numbers="operands")
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-    fill_value: Any = None,
-) -> Any:  # fmt: skip
+    condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return `x` where the condition holds, else `y`; without them, the positions where it holds.
 
     Args:
@@ -73,7 +84,7 @@ def where(
     return el.select(condition, x, y)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """Return the choice of the first condition that holds, else `default`.
 
     Args:
@@ -98,7 +109,9 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return out
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike, condlist: Sequence[ArrayLike], funclist: Sequence[Any], *args: Any, **kw: Any
+) -> Array:
     """Apply functions to `x`, each where its condition holds; the last such condition wins.
 
     Args:
@@ -141,7 +154,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return out
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(
+    a: ArrayLike, choices: Sequence[ArrayLike], out: None = None, mode: str = "raise"
+) -> Array:
     """Return element i of choice number `a[i]`.
 
     Args:
@@ -189,9 +204,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
+    mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
+    fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return elements along an axis, by index.
 
     Args:
@@ -215,9 +231,9 @@ def take(
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None,
-    fill_value: Any = None, *, wrap_negative_indices: bool | None = None,
-) -> Any:  # fmt: skip
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None,
+    fill_value: ArrayLike | None = None, *, wrap_negative_indices: bool | None = None,
+) -> Array:  # fmt: skip
     """Return elements along an axis, by indices that differ from position to position.
 
     Args:
@@ -242,9 +258,9 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = False, *,
-    mode: str | None = None,
-) -> Any:  # fmt: skip
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = False,
+    *, mode: str | None = None,
+) -> Array:  # fmt: skip
     """Return `arr` with elements along an axis replaced: a new array; see `take_along_axis`.
 
     Args:
@@ -277,7 +293,9 @@ def put_along_axis(
     return x.at[tuple(index)].set(values, mode=mode)
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = False) -> Any:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = False
+) -> Array:
     """Return `a` with elements of the flattened array replaced: a new array.
 
     Args:
@@ -314,7 +332,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Fa
     return reshape(flat, x.aval.shape)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = False) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = False) -> Array:
     """Return `arr` with the elements of `vals`, in turn, where the mask holds: a new array.
 
     Raises TypeRule unless `inplace` is False, and for a mask of another size.  As numpy.place.
@@ -368,7 +386,9 @@ def _mask(a: Any) -> Any:
     return truth(x) if isinstance(x, Tracer) else np.asarray(x).astype(bool)
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Array, ...]:
     """Return the positions of nonzero elements: an array of indices for each axis.
 
     Args:
@@ -422,7 +442,9 @@ def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
     return tuple(out)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the positions of nonzero elements of the flattened array; see `nonzero`.
 
     As numpy.flatnonzero.
@@ -434,7 +456,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(_mask(a).reshape(-1), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the positions of nonzero elements, as rows; see `nonzero`.  As numpy.argwhere.
 
     >>> import numpy as np, plait
@@ -450,9 +474,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, *, size: int | None = None,
-    fill_value: Any = 0, out: None = None,
-) -> Any:  # fmt: skip
+    condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,
+    fill_value: ArrayLike = 0, out: None = None,
+) -> Array:  # fmt: skip
     """Return the parts along an axis for which a vector of conditions holds.
 
     Args:
@@ -487,7 +511,9 @@ def compress(
     return taking.take(x, positions, at, mode="fill", fill_value=fill_value)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """Return the elements for which a condition holds, as a vector; see `compress`.
 
     As numpy.extract.
@@ -508,7 +534,7 @@ def _no_negative(sizes: tuple) -> tuple:
     return sizes
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple:
+def unravel_index(indices: ArrayLike, shape: SupportsIndex | Shape) -> tuple[Array, ...]:
     """Convert row-major positions of a shape to indices: one array for each axis.
 
     Negative positions count from the end; those outside are clamped.  As numpy.unravel_index.
@@ -529,8 +555,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple:
 
 def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
-    dtype: Any = None,
-) -> Any:  # fmt: skip
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convert indices, one array for each axis, to positions in the flattened array.
 
     Args:
@@ -574,7 +600,7 @@ def ravel_multi_index(
     return materialise_at_ground(value(out))
 
 
-def ix_(*args: Any) -> tuple:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Turn vectors into indices of a grid: each along an axis of its own.
 
     Raises TypeRule for arrays that are not vectors.  As numpy.ix_.

@@ -5,9 +5,12 @@ given as `size`.  Then `fill_value` fills up to `size`, by default the least ele
 intersections and differences; further elements are left out.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ConcretizationError
@@ -39,24 +42,24 @@ from .search import searchsorted
 class UniqueAll(NamedTuple):
     """The result of `unique_all`."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """The result of `unique_counts`."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """The result of `unique_inverse`."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 # ---- distinct elements ---------------------------------------------------------------------
@@ -103,11 +106,23 @@ def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tu
     return rows, first, inverse, counts
 
 
+@overload
 def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False,
+    ar: ArrayLike, return_index: Exactly[False] = ..., return_inverse: Exactly[False] = ...,
+    return_counts: Exactly[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
+    axis: int | None = ..., *, equal_nan: bool = ..., size: int | None = ...,
+    fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array | tuple[Array, ...]: ...  # fmt: skip
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-    size: int | None = None, fill_value: Any = None, sorted: bool = True,
-) -> Any:  # fmt: skip
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return the distinct elements, in order.
 
     Args:
@@ -154,7 +169,9 @@ def unique(
     return (out, *extra) if extra else out
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the distinct elements, nans being distinct; see `unique`.  As numpy.unique_values.
 
     >>> import numpy as np, plait
@@ -164,7 +181,9 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
     """Return (values, counts); see `unique`.  As numpy.unique_counts.
 
     >>> import numpy as np, plait
@@ -175,7 +194,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     return UniqueCounts(*found)
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
     """Return (values, inverse_indices); see `unique`.  As numpy.unique_inverse.
 
     >>> import numpy as np, plait
@@ -186,7 +207,9 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     return UniqueInverse(*found)
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
     """Return (values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
 
     >>> import numpy as np, plait
@@ -219,9 +242,9 @@ def _is_in(x: Any, among: Any, *, invert: bool) -> Any:
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-    method: str = "auto",
-) -> Any:  # fmt: skip
+    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False,
+    *, method: str = "auto",
+) -> Array:  # fmt: skip
     """Return whether elements occur in another array (or, if `invert`, do not).
 
     Args:
@@ -268,7 +291,9 @@ def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
     return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Return the distinct elements of both, in order; see `unique`.  As numpy.union1d.
 
     >>> import numpy as np, plait
@@ -278,10 +303,20 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate([_flat(ar1), _flat(ar2)], 0), size=size, fill_value=fill_value)
 
 
+@overload
 def intersect1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-    size: int | None = None, fill_value: Any = None,
-) -> Any:  # fmt: skip
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: Exactly[False] = ...,
+    *, size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: bool = ..., *,
+    size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
     """Return the distinct elements of the intersection, in order.
 
     Args:
@@ -311,9 +346,9 @@ def intersect1d(
 
 
 def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-    fill_value: Any = None,
-) -> Any:  # fmt: skip
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the distinct elements of the first that the second lacks, in order; see `intersect1d`.
 
     The result has the dtype of the first.  As numpy.setdiff1d.
@@ -327,9 +362,9 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None,
-    fill_value: Any = None,
-) -> Any:  # fmt: skip
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the distinct elements that occur in only one of both, in order; see `intersect1d`.
 
     As numpy.setxor1d.

@@ -5,9 +5,12 @@ one dtype; the positions of splits never depend on traced values.
 """
 
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike
 
 from .._api.surfaces import value
 from .._base.errors import (
@@ -47,7 +50,9 @@ def _recast(xs: list, dtype: Any) -> list:
 
 
 @dispatched
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays along an axis; flatten them first if it is None.
 
     Args:
@@ -67,7 +72,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     return sh.concatenate(xs, axis)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis.  As numpy.concat.
 
     >>> import numpy as np, plait
@@ -78,7 +83,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 
 @dispatched
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays along a new axis, at a position of the result.
 
     arrays: of one shape; axis: the new one; out: must be None; dtype: dtype of the result.  Raises
@@ -99,7 +106,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
 
 
 @dispatched
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the first axis; vectors are rows.  As numpy.vstack.
 
     >>> import numpy as np, plait
@@ -110,7 +117,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
 
 
 @dispatched
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, or the only one.  As numpy.hstack.
 
     >>> import numpy as np, plait
@@ -121,7 +128,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return sh.concatenate(xs, 0 if xs and xs[0].aval.ndim == 1 else 1)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.  As numpy.dstack.
 
     >>> import numpy as np, plait
@@ -131,7 +138,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return sh.concatenate([atleast_3d(x) for x in _recast(_rows(tup, "dstack"), dtype)], 2)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Sequence[ArrayLike]) -> Array:
     """Join columns side by side; vectors are columns.  As numpy.column_stack.
 
     >>> import numpy as np, plait
@@ -143,7 +150,7 @@ def column_stack(tup: Any) -> Any:
     return sh.concatenate(xs, 1)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """Join nested lists of blocks: the innermost lists go along the last axis.
 
     Raises TypeRule for lists of different depths.  As numpy.block.
@@ -177,7 +184,7 @@ def _block(arrays: Any, level: int, depth: int) -> tuple[Any, int]:
     return sh.concatenate(xs, rank - depth + level), rank
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Append `values` to `arr`: both flattened, or along an axis.  As numpy.append.
 
     >>> import numpy as np, plait
@@ -235,7 +242,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
     return [i * step + min_dim(i, more) for i in range(count + 1)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split along an axis: into equal parts, or at given positions.
 
     Raises TypeRule if the size does not divide.  As numpy.split.
@@ -247,7 +254,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     return _split("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Split as `split`; the first parts may be longer by one.
 
     Raises ConcretizationError for traced positions.  As numpy.array_split.
@@ -259,7 +266,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     return _split("array_split", ary, indices_or_sections, axis, even=False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list:
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the first axis; see `split`.  As numpy.vsplit.
 
     >>> import numpy as np, plait
@@ -277,7 +284,7 @@ def _has_axes(name: str, ary: Any, least: int) -> None:
                         fix="use split, which takes the axis")  # fmt: skip
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list:
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the second axis, or the only one; see `split`.  As numpy.hsplit.
 
     >>> import numpy as np, plait
@@ -287,7 +294,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list:
     return _split("hsplit", ary, indices_or_sections, 1 if value(ary).aval.ndim > 1 else 0, True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list:
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the third axis; see `split`.  As numpy.dsplit.
 
     >>> import numpy as np, plait

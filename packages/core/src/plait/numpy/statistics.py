@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
 from .._core.array import Literal
@@ -162,9 +164,10 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
 
 
 def quantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axis | None = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the values below which fractions of the elements lie; nan if there is one.
 
     Args:
@@ -192,9 +195,10 @@ def quantile(
 
 
 def nanquantile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axis | None = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `quantile` without nans.  As numpy.nanquantile.
 
     >>> import numpy as np, plait
@@ -212,9 +216,10 @@ def _percent(q: Any) -> Any:
 
 
 def percentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axis | None = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `quantile`, by percents.  As numpy.percentile.
 
     >>> import numpy as np, plait
@@ -226,9 +231,10 @@ def percentile(
 
 
 def nanpercentile(
-    a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: ArrayLike, q: ArrayLike, axis: Axis | None = None, out: None = None,
+    overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+    weights: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return `percentile` without nans.  As numpy.nanpercentile.
 
     >>> import numpy as np, plait
@@ -240,9 +246,9 @@ def nanpercentile(
 
 
 def median(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    a: ArrayLike, axis: Axis | None = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the middle element over axes, or the mean of the two; nan if there is one.
 
     Arguments are those of `quantile`.  As numpy.median.
@@ -255,9 +261,9 @@ def median(
 
 
 def nanmedian(
-    a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+    a: ArrayLike, axis: Axis | None = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return `median` without nans.  As numpy.nanmedian.
 
     >>> import numpy as np, plait
@@ -271,9 +277,10 @@ def nanmedian(
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, dtype: Any = None,
-) -> Any:  # fmt: skip
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
+    ddof: int | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the covariance matrix of variables.
 
     Args:
@@ -326,7 +333,7 @@ def _cov(
     return reshape(out, ()) if out.aval.shape == (1, 1) else out
 
 
-def _real(x: Any) -> Any:
+def _real(x: Any) -> Array:
     return el.real(x) if x.aval.dtype.kind == "c" else x
 
 
@@ -338,7 +345,9 @@ def _variables(x: Any, rowvar: bool) -> Any:
     return x if rowvar or x.aval.shape[0] == 1 else transpose(x)
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """Return the correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
 
     >>> import numpy as np, plait
@@ -375,7 +384,9 @@ def _normalised(c: Any) -> Any:
 # ---- counts and histograms -----------------------------------------------------------------
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None
+) -> Array:
     """Count the occurrences of each integer from 0 on.
 
     Args:
@@ -424,14 +435,16 @@ def _weigh(name: str, weights: Any, shape: tuple) -> None:
 
 
 @fused
-def _counts(x: Any, weights: Any, *, length: int) -> Any:
+def _counts(x: Any, weights: Any, *, length: Any) -> Any:
     x = value(x)
     w = Literal(1, x.aval.with_dtype(default_dtype(INTEGER))) if weights is None else value(weights)
     start = fill(0, Aval((length,), w.aval.dtype))
     return start.at[el.maximum(x, 0)].add(materialise_at_ground(w), mode="drop")
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None
+) -> Array:
     """Return the edges of a histogram's bins: evenly spaced, unless they are given.
 
     Args:
@@ -487,8 +500,9 @@ def _edges(a: Any, limits: Any, *, bins: int) -> Any:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> Any:
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return (counts, edges) of elements by bins; the last bin includes its right edge.
 
     Args:
@@ -532,9 +546,9 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-    density: bool | None = None,
-) -> Any:  # fmt: skip
+    sample: ArrayLike | Sequence[ArrayLike], bins: Any = 10, range: Any = None,
+    weights: ArrayLike | None = None, density: bool | None = None,
+) -> tuple[Array, list[Array]]:  # fmt: skip
     """Return (counts, edges of each axis) of points by boxes.
 
     Args:
@@ -596,9 +610,9 @@ def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
+    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return (counts, edges of x, edges of y); see `histogramdd`.
 
     Raises TypeRule unless `x` and `y` are vectors of one length.  As numpy.histogram2d.
@@ -613,5 +627,5 @@ def histogram2d(
             f"histogram2d takes two vectors of one length, not {x.aval!r} and {y.aval!r}",
             fix="use .ravel()",
         )
-    counts, edges = histogramdd([x, y], bins, range, weights, density)
-    return counts, *edges
+    counts, (first, second) = histogramdd([x, y], bins, range, weights, density)
+    return counts, first, second

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, TypeRule
 from .._ops import elementwise as el
@@ -225,10 +227,10 @@ def _multiplied(a: _Term, b: _Term, dtype: np.dtype) -> _Term:
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: Any = None,
+    subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
+    precision: Any = None, preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable | None = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return sums of products, named by subscripts.
 
     Args:
@@ -315,7 +317,9 @@ def _frozen(optimize: Any) -> Any:
     return tuple([p if isinstance(p, str) else tuple(p) for p in optimize])
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, str]:
+def einsum_path(
+    subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
+) -> tuple[list, str]:
     """Return the order in which `einsum` contracts its operands, and a description of it.
 
     As numpy.einsum_path.

@@ -5,9 +5,12 @@ infinity), values and derivatives are the limits.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import binary, fused, unary, value
 from .._core.array import Literal
@@ -25,7 +28,7 @@ _REST = "x: numbers, any shape; integers become the default float.  As numpy.{}.
 _REAL = "x: real, any shape; integers become the default float.  As numpy.{}."
 
 
-def _function(name: str, prim: Any, doc: str, rest: str = _REST):
+def _function(name: str, prim: Any, doc: str, rest: str = _REST) -> Callable[[ArrayLike], Array]:
     return unary(name, prim, f"{doc}\n\n{rest.format(name)}{shown(name)}")
 
 
@@ -63,7 +66,7 @@ arctan2 = atan2 = binary(
 )
 
 
-def exp2(x: Any, /) -> Any:
+def exp2(x: ArrayLike, /) -> Array:
     """Return 2 ** x.
 
     x: numbers, any shape; integers become the default float.  As numpy.exp2.
@@ -89,7 +92,7 @@ def _log_to(x: Any, log_of_base: float) -> Any:
 
 
 @fused
-def log2(x: Any) -> Any:
+def log2(x: ArrayLike) -> Array:
     """Return the logarithm to base 2.
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
@@ -102,7 +105,7 @@ def log2(x: Any) -> Any:
 
 
 @fused
-def log10(x: Any) -> Any:
+def log10(x: ArrayLike) -> Array:
     """Return the logarithm to base 10.
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
@@ -114,7 +117,7 @@ def log10(x: Any) -> Any:
     return _log_to(x, _LOG_10)
 
 
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: ArrayLike, /) -> Array:
     """Convert degrees to radians.
 
     x: real, any shape; integers become the default float.  As numpy.deg2rad.
@@ -126,7 +129,7 @@ def deg2rad(x: Any, /) -> Any:
     return el.mul(real_float("deg2rad", x), np.pi / 180)
 
 
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: ArrayLike, /) -> Array:
     """Convert radians to degrees.
 
     x: real, any shape; integers become the default float.  As numpy.rad2deg.
@@ -142,7 +145,7 @@ radians, degrees = deg2rad, rad2deg
 
 
 @fused
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike) -> Array:
     """Return sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
 
     x: numbers, any shape; integers become the default float.  As numpy.sinc.
@@ -177,7 +180,7 @@ def _sin_of_turns(x: Any, t: Any) -> Any:
 
 @masked
 @fused
-def logaddexp(x1: Any, x2: Any) -> Any:
+def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return log(e ** x1 + e ** x2) without overflow.
 
     x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
@@ -196,7 +199,7 @@ def logaddexp(x1: Any, x2: Any) -> Any:
 
 @masked
 @fused
-def logaddexp2(x1: Any, x2: Any) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return log2(2 ** x1 + 2 ** x2) without overflow.
 
     x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
@@ -237,7 +240,7 @@ def _complex_logaddexp(a: Any, b: Any) -> Any:
 
 
 @fused
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """Return the modified Bessel function of the first kind, of order 0.
 
     x: real, any shape; integers become the default float.  As numpy.i0.
@@ -254,7 +257,7 @@ def i0(x: Any) -> Any:
 # ---- complex numbers -----------------------------------------------------------------------
 
 
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """Return the real part; real arrays are returned as they are.
 
     val: numbers, any shape.  As numpy.real.
@@ -267,7 +270,7 @@ def real(val: Any, /) -> Any:
     return el.real(x) if x.aval.category == COMPLEX else materialise_at_ground(x)
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """Return the imaginary part; zeros for real arrays.
 
     val: numbers, any shape.  As numpy.imag.
@@ -280,7 +283,7 @@ def imag(val: Any, /) -> Any:
     return el.imag(x) if x.aval.category == COMPLEX else fill(0, x.aval.strong())
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """Return the complex conjugate; real arrays are returned as they are.
 
     x: numbers, any shape.  As numpy.conjugate.
@@ -304,7 +307,7 @@ def _angle(z: Any) -> Any:
     return el.atan2(Literal(0, z.aval), z)
 
 
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Return the angle of complex numbers, in (-pi, pi].
 
     Args:

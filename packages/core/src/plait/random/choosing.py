@@ -5,9 +5,11 @@ Invariant: indices are drawn first, and elements are taken by these indices.
 
 import bisect
 import math
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Shape
 
 from .._api.surfaces import fused
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
@@ -40,13 +42,9 @@ from .numbers import between, halves, randint, raw_bits, row
 
 
 def categorical(
-    key: Any,
-    logits: Any,
-    axis: int = -1,
-    shape: Any = None,
-    replace: bool = True,
-    mode: str | None = None,
-) -> Any:
+    key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: SupportsIndex | Shape | None = None,
+    replace: bool = True, mode: str | None = None,
+) -> Array:  # fmt: skip
     """Draw indices of categories by their unnormalised log-probabilities.
 
     The greatest of logits with Gumbel noise is a sample (E. Gumbel); the greatest k are one
@@ -110,7 +108,7 @@ def _categorical_distinct(
     return reshape(transpose(index, (n, *range(n))), shape)
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False) -> Array:
     """Shuffle the elements of an array along an axis, or 0, 1, 2, ... below an integer.
 
     Elements are sorted by random 32-bit keys, in enough rounds to make ties all but impossible.
@@ -186,14 +184,9 @@ def _rounds(size: int) -> float:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
-    replace: bool = True,
-    p: Any = None,
-    axis: int = 0,
-    mode: str | None = None,
-) -> Any:
+    key: ArrayLike, a: ArrayLike, shape: SupportsIndex | Shape = (), replace: bool = True,
+    p: ArrayLike | None = None, axis: int = 0, mode: str | None = None,
+) -> Array:  # fmt: skip
     """Choose elements of an array, or integers below a number, at random.
 
     Args:

@@ -5,9 +5,11 @@ same, and samples equal its samples with the default generator.
 """
 
 import math
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused
 from .._base.errors import ShapeError
@@ -28,11 +30,11 @@ def _any(x: Any) -> Any:
     return reduce_or.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
-def _full(value: float, shape: tuple, dtype: np.dtype) -> Any:
+def _full(value: float, shape: Any, dtype: np.dtype) -> Any:
     return broadcast_to(Literal(value, Aval((), dtype)), shape)
 
 
-def _float(p: Any) -> Any:
+def _float(p: Any) -> Array:
     """Return a parameter as an array, in the default float unless it is a float array."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
@@ -43,7 +45,10 @@ def _float(p: Any) -> Any:
 # ---- Poisson -------------------------------------------------------------------------------
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
+def poisson(
+    key: ArrayLike, lam: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw numbers of events from the Poisson distribution of mean `lam`.
 
     Args:
@@ -68,7 +73,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _poisson(key: Any, lam: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _poisson(key: Any, lam: Any, *, shape: Any, dtype: np.dtype) -> Any:
     # float32 as in jax.random, whatever the default float
     lam = broadcast_to(convert(lam, np.float32), shape)
     few = el.lt(lam, 10.0)
@@ -82,7 +87,7 @@ def _poisson(key: Any, lam: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     return el.select(top, RANGES[dtype][1], convert(el.select(top, 0.0, out), dtype))
 
 
-def _by_products(key: Any, lam: Any, shape: tuple) -> Any:
+def _by_products(key: Any, lam: Any, shape: Any) -> Any:
     """Count the uniform numbers to multiply before the product falls below e ** -lam."""
     zero = _full(0, shape, lam.aval.dtype)
 
@@ -98,7 +103,7 @@ def _by_products(key: Any, lam: Any, shape: tuple) -> Any:
     return while_loop(going, turn, (key, zero, zero))[1] - 1.0
 
 
-def _by_rejection(key: Any, lam: Any, shape: tuple) -> Any:
+def _by_rejection(key: Any, lam: Any, shape: Any) -> Any:
     # The constants are those of algorithm PTRS in Hormann's paper.
     b = 0.931 + 2.53 * el.sqrt(lam)
     a = -0.059 + 0.02483 * b
@@ -117,7 +122,7 @@ def _by_rejection(key: Any, lam: Any, shape: tuple) -> Any:
     return _rejected(key, judged, shape, lam.aval.dtype)
 
 
-def _rejected(key: Any, judged: Any, shape: tuple, dtype: np.dtype) -> Any:
+def _rejected(key: Any, judged: Any, shape: Any, dtype: np.dtype) -> Any:
     """Draw proposals by the ratio of uniforms, until one is accepted for each element."""
 
     def turn(state: Any) -> Any:
@@ -134,7 +139,10 @@ def _rejected(key: Any, judged: Any, shape: tuple, dtype: np.dtype) -> Any:
 # ---- binomial ------------------------------------------------------------------------------
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def binomial(
+    key: ArrayLike, n: Any, p: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw numbers of successes in `n` trials of probability `p`, as floats.
 
     Args:
@@ -159,7 +167,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 
 @fused
-def _binomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _binomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
     wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
     n, p = (broadcast_to(convert(v, wide), shape) for v in (n, p))
     good = el.and_(el.and_(n >= 0.0, el.lt(n, math.inf)), el.and_(p >= 0.0, el.le(p, 1.0)))
@@ -175,7 +183,7 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any
     return convert(el.select(good, out, math.nan), dtype)
 
 
-def _by_gaps(key: Any, n: Any, q: Any, shape: tuple) -> Any:
+def _by_gaps(key: Any, n: Any, q: Any, shape: Any) -> Any:
     """Add geometric numbers of trials until they exceed n."""
     rate = el.log1p(el.neg(q))
     zero = _full(0, shape, n.aval.dtype)
@@ -200,7 +208,7 @@ def _tail(k: Any) -> Any:
     return el.select(large, stirling(el.select(large, x, 8.0)), small)
 
 
-def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
+def _by_ratio(key: Any, n: Any, q: Any, shape: Any) -> Any:
     # The constants are those of algorithm BTRS in Hormann's paper.
     deviation = el.sqrt(n * q * (1.0 - q))
     b = 1.15 + 2.53 * deviation
@@ -231,8 +239,9 @@ def _by_ratio(key: Any, n: Any, q: Any, shape: tuple) -> Any:
 
 
 def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1
-) -> Any:
+    key: ArrayLike, n: Any, p: ArrayLike, *, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None, unroll: int | bool = 1,
+) -> Array:  # fmt: skip
     """Draw counts of categories in `n` draws, as floats: one binomial number for each category.
 
     Args:
@@ -250,7 +259,8 @@ def multinomial(
     >>> plait.random.multinomial(key, 9, np.full(3, 1 / 3)).sum().item()
     9.0
     """
-    d, _, (n, p) = given("multinomial", dtype, (), n, p)
+    d, _, parameters = given("multinomial", dtype, (), n, p)
+    n, p = cast(tuple[Array, Array], parameters)
     if not p.aval.ndim:
         raise ShapeError("multinomial: `p` has no axis", fix="give a vector of probabilities")
     k = p.aval.shape[-1]
@@ -266,7 +276,7 @@ def multinomial(
 
 @fused
 def _multinomial(
-    key: Any, n: Any, p: Any, *, shape: tuple, dtype: np.dtype, unroll: int | bool
+    key: Any, n: Any, p: Any, *, shape: Any, dtype: np.dtype, unroll: int | bool
 ) -> Any:
     lead = shape[:-1]
     p = moveaxis(broadcast_to(p, shape), -1, 0)
@@ -283,7 +293,10 @@ def _multinomial(
     return moveaxis(counts, 0, -1)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def geometric(
+    key: ArrayLike, p: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw numbers of trials of probability `p` up to the first success.
 
     Args:
@@ -305,7 +318,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _geometric(key: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _geometric(key: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
     u = uniform(key, shape, p.aval.dtype)
     out = el.floor(el.log(u) / el.log1p(el.neg(broadcast_to(p, shape)))) + 1.0
     most = RANGES[dtype][1]

@@ -4,9 +4,11 @@ Invariant: a sampler draws once, and gives the bits of jax.random.
 """
 
 import math
-from typing import Any
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused
 from .._base.errors import ArgumentError
@@ -26,7 +28,9 @@ from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def normal(
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Draw from the standard normal distribution; complex numbers have variance 1 too.
 
     Args:
@@ -60,7 +64,10 @@ def _real_normal(data: Any, shape: tuple, dtype: np.dtype) -> Any:
     return el.mul.bind(Literal(math.sqrt(2), u.aval), el.erf_inv.bind(u))
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from the standard normal distribution, truncated to (lower, upper).
 
     Args:
@@ -99,7 +106,10 @@ def _truncated_normal(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np
     return el.minimum(el.maximum(x, least), most)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+def bernoulli(
+    key: ArrayLike, p: ArrayLike = 0.5, shape: SupportsIndex | Shape | None = None,
+    mode: str = "low",
+) -> Array:  # fmt: skip
     """Draw booleans that are True with probability `p`.
 
     Args:
@@ -118,9 +128,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     if mode not in ("low", "high"):
         raise ArgumentError(f"bernoulli has no mode {mode!r}", fix='use "low" or "high"')
     data = one_key(key, "bernoulli")
-    p = number(p, default_dtype(FLOATING)) if p.__class__ is float else as_value(p)
-    d = p.aval.dtype if p.aval.category == FLOATING else default_dtype(FLOATING)
-    return _bernoulli(data, p, shape=shape_or(shape, p), dtype=d, high=mode == "high")
+    v = number(p, default_dtype(FLOATING)) if p.__class__ is float else as_value(p)
+    d = v.aval.dtype if v.aval.category == FLOATING else default_dtype(FLOATING)
+    return _bernoulli(data, v, shape=shape_or(shape, v), dtype=d, high=mode == "high")
 
 
 @fused
@@ -134,11 +144,21 @@ def _bernoulli(data: Any, p: Any, *, shape: tuple, dtype: np.dtype, high: bool) 
     return el.lt.bind(fine, el.sub.bind(p, u))
 
 
-def _simple(name: str, f: Any, doc: str) -> Any:
+class Sampler(Protocol):
+    """A sampler with only a shape and a dtype."""
+
+    def __call__(
+        self, key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+    ) -> Array: ...
+
+
+def _simple(name: str, f: Any, doc: str) -> Sampler:
     """Make a sampler with only a shape and a dtype."""
     run = fused(f)
 
-    def sample(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    def sample(
+        key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+    ) -> Array:
         d = sample_dtype(dtype, FLOATING, name)
         return run(one_key(key, name), shape=normal_shape(shape), dtype=d)
 
@@ -195,7 +215,10 @@ logistic = _simple("logistic", _logistic, "Numbers from the logistic distributio
 cauchy = _simple("cauchy", _cauchy, "Numbers from the Cauchy distribution.")
 
 
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None,
+    mode: str | None = None,
+) -> Array:  # fmt: skip
     """Draw from the Gumbel distribution.
 
     Args:
@@ -240,7 +263,9 @@ def _gumbel_now(data: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
     return gumbel_noise(data, shape, dtype, high)
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Draw -1 or 1, each with probability 1/2.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.default_devices import placed_by_default
 from .._base.config import config
 from .._base.errors import OperandTypeError, ShapeError
@@ -38,7 +40,7 @@ def is_key(x: Any) -> bool:
     return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in GENERATORS
 
 
-def keys_of(k: Any) -> Any:
+def keys_of(k: Any) -> Array:
     """Return an array of keys; keys of the default generator may be given as words."""
     if is_key(k):
         return k
@@ -49,7 +51,7 @@ def keys_of(k: Any) -> Any:
     )
 
 
-def one_key(k: Any, what: str) -> Any:
+def one_key(k: Any, what: str) -> Array:
     """Return a single key."""
     key = keys_of(k)
     if key.aval.ndim:
@@ -89,7 +91,7 @@ def _wanted(impl: Any, dtype: Any) -> Opaque:
     return key_dtype(impl if dtype is None else dtype)
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Make a key from an integer.
 
     Args:
@@ -106,7 +108,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     >>> plait.random.key(7)
     Array((), dtype=key<fry>) over [0 7]
     """
-    dtype = _wanted(impl, dtype)
+    kind = _wanted(impl, dtype)
     s: Any = seed
     if seed.__class__ is not int:
         s = as_value(seed)
@@ -116,16 +118,16 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
                 fix="map over the seeds to make many keys",
             )
         if s.__class__ is not Literal:
-            return random_seed.bind(s, dtype=dtype)
+            return random_seed.bind(s, dtype=kind)
         s = int(s.value)
     high = 0 if -(2**31) <= s < 2**32 else s >> 32
     words = np.array([high & 0xFFFFFFFF, s & 0xFFFFFFFF], np.uint32)
-    made = placed_by_default(standing_for(asarray(np.resize(words, dtype.shape)), Aval((), dtype)))
+    made = placed_by_default(standing_for(asarray(np.resize(words, kind.shape)), Aval((), kind)))
     seeded(made)
     return made
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """Return the words of `key(seed)`, a uint32[2]; every function here accepts them as a key.
 
     >>> import plait
@@ -135,7 +137,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802
     return unwrap_.bind(key(seed, impl=impl))
 
 
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: ArrayLike, num: Any = 2) -> Array:
     """Split a key into new ones, practically independent of it and of each other.
 
     Args:
@@ -148,7 +150,7 @@ def split(key: Any, num: Any = 2) -> Any:
     return like(key, random_split.bind(one_key(key, "split"), shape=normal_shape(num)))
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Make a key from a key and an integer, such as the number of a step, a layer, a device.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -158,7 +160,7 @@ def fold_in(key: Any, data: Any) -> Any:
     >>> plait.random.key_data(plait.random.fold_in(key, 1)).shape
     (2,)
     """
-    x = number(data & 0xFFFFFFFF, UINT32) if data.__class__ is int else as_value(data)
+    x = number(data & 0xFFFFFFFF, UINT32) if isinstance(data, int) else as_value(data)
     if x.aval.ndim or x.aval.category != INTEGER:
         raise ShapeError(
             f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
@@ -166,7 +168,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return like(key, random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """Return the words of keys, uint32 with a last axis.
 
     Raises TypeRule unless `keys` are keys.
@@ -179,7 +181,9 @@ def key_data(keys: Any) -> Any:
     return unwrap_.bind(keys_of(keys))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None
+) -> Array:
     """Make keys from words: the inverse of `key_data`.
 
     Args:
@@ -201,7 +205,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrap_.bind(x, dtype=wanted)
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of keys.
 
     Raises TypeRule unless `keys` are keys.
@@ -214,7 +218,7 @@ def key_impl(keys: Any) -> str:
     return GENERATORS[keys_of(keys).aval.dtype].name
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """Return the same key, for intended reuse.
 
     It exempts the result from the check of the setting `debug_key_reuse`, and has no other effect.
@@ -237,7 +241,7 @@ RANGES = {
 }
 
 
-def number(v: Any, dtype: np.dtype) -> Any:
+def number(v: Any, dtype: np.dtype) -> Array:
     """Return a Python number as a cached array without axes; integers are clipped."""
     if dtype in RANGES:
         least, most = RANGES[dtype]

@@ -4,9 +4,11 @@ Invariant: each number is one hash of its position.  Narrow dtypes draw as many 
 position has the same bits whatever is drawn around it.
 """
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused
 from .._base.errors import OperandTypeError
@@ -39,7 +41,9 @@ def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
     return d
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def bits(
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Draw random bits.
 
     Args:
@@ -85,8 +89,9 @@ def between(data: Any, low: Any, high: Any, shape: tuple, dtype: np.dtype) -> An
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
-) -> Any:
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0,
+) -> Array:  # fmt: skip
     """Draw numbers uniformly from [minval, maxval).
 
     Args:
@@ -124,7 +129,10 @@ def _uniform(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -
 # ---- integers ------------------------------------------------------------------------------
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(
+    key: ArrayLike, shape: SupportsIndex | Shape, minval: ArrayLike, maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw integers uniformly from [minval, maxval); `minval` where that is empty.
 
     Draws twice as many bits as an integer has, and reduces them modulo the length of the range: the
@@ -146,8 +154,8 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     d = sample_dtype(dtype, INTEGER, "randint")
     wide = d if d.itemsize >= 4 else np.dtype(np.int32)
     least, most = RANGES[d]
-    past = maxval.__class__ is int and wide is d and maxval > most
-    low = number(max(minval, least), wide) if minval.__class__ is int else minval
+    past = isinstance(maxval, int) and wide is d and maxval > most
+    low = number(max(minval, least), wide) if isinstance(minval, int) else minval
     high = number(maxval, wide) if maxval.__class__ is int else maxval
     data = one_key(key, "randint")
     r = _randint(data, low, high, shape=normal_shape(shape), dtype=wide, small=d, past=past)

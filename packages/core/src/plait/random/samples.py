@@ -4,9 +4,11 @@ Invariant: with the default generator samples equal those of jax.random, up to r
 differentiable functions of their parameters, except of integers.
 """
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused
 from .._core.array import as_value
@@ -19,7 +21,7 @@ from .keys import key_data, key_impl, number, split
 from .numbers import bits, sample_dtype, uniform
 
 
-def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> tuple:
+def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> Any:
     """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""
     d = sample_dtype(dtype, FLOATING, name)
     vs = [
@@ -29,7 +31,7 @@ def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> tuple:
     return d, shape_or(shape, *vs), vs
 
 
-def _streams(key: Any, shape: tuple) -> tuple[Any, Any]:
+def _streams(key: Any, shape: Any) -> tuple[Any, Any]:
     """Return a stream of random bits for each element, as two words: keys of the default
     generator."""
     if key_impl(key) == "threefry2x32":
@@ -39,14 +41,17 @@ def _streams(key: Any, shape: tuple) -> tuple[Any, Any]:
     return words[..., 0].reshape(shape), words[..., 1].reshape(shape)
 
 
-def _gamma_of(key: Any, a: Any, shape: tuple, log: bool) -> Any:
+def _gamma_of(key: Any, a: Any, shape: Any, log: bool) -> Any:
     return random_gamma.bind(*_streams(key, shape), broadcast_to(a, shape), log=log)
 
 
 # ---- gamma ---------------------------------------------------------------------------------
 
 
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def gamma(
+    key: ArrayLike, a: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from the gamma distribution of shape `a` and scale 1.
 
     Args:
@@ -68,11 +73,14 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _gamma(key: Any, a: Any, *, shape: tuple) -> Any:
+def _gamma(key: Any, a: Any, *, shape: Any) -> Any:
     return _gamma_of(key, a, shape, False)
 
 
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def loggamma(
+    key: ArrayLike, a: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw logarithms of gamma samples, even where those underflow; arguments as in `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -87,11 +95,14 @@ def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _loggamma(key: Any, a: Any, *, shape: tuple) -> Any:
+def _loggamma(key: Any, a: Any, *, shape: Any) -> Any:
     return _gamma_of(key, a, shape, True)
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def beta(
+    key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from the beta distribution of shapes `a` and `b`.
 
     Args:
@@ -112,13 +123,16 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _beta(key: Any, a: Any, b: Any, *, shape: tuple) -> Any:
+def _beta(key: Any, a: Any, b: Any, *, shape: Any) -> Any:
     first, second = split(key)
     x, y = _gamma_of(first, a, shape, True), _gamma_of(second, b, shape, True)
     return el.logistic(x - y)
 
 
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def chisquare(
+    key: ArrayLike, df: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from the chi-squared distribution with `df` degrees of freedom; see `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -133,11 +147,14 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _chisquare(key: Any, df: Any, *, shape: tuple) -> Any:
+def _chisquare(key: Any, df: Any, *, shape: Any) -> Any:
     return 2.0 * _gamma_of(key, 0.5 * df, shape, False)
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
+def f(
+    key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from the F distribution with `dfnum` and `dfden` degrees of freedom; see `beta`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -152,13 +169,16 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
 
 
 @fused
-def _f(key: Any, m: Any, n: Any, *, shape: tuple) -> Any:
+def _f(key: Any, m: Any, n: Any, *, shape: Any) -> Any:
     below, above = split(key)
     top = _gamma_of(above, 0.5 * m, shape, False) / m
     return top / (_gamma_of(below, 0.5 * n, shape, False) / n)
 
 
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def t(
+    key: ArrayLike, df: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from Student's t with `df` degrees of freedom; see `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -173,7 +193,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _t(key: Any, df: Any, *, shape: tuple) -> Any:
+def _t(key: Any, df: Any, *, shape: Any) -> Any:
     first, second = split(key)
     half = broadcast_to(0.5 * df, shape)
     return normal(first, shape, df.aval.dtype) * el.sqrt(
@@ -181,7 +201,9 @@ def _t(key: Any, df: Any, *, shape: tuple) -> Any:
     )
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> Any:
+def generalized_normal(
+    key: ArrayLike, p: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Draw numbers of density proportional to e ** -|x| ** p.
 
     Args:
@@ -202,7 +224,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
 
 
 @fused
-def _generalized_normal(key: Any, p: Any, *, shape: tuple) -> Any:
+def _generalized_normal(key: Any, p: Any, *, shape: Any) -> Any:
     first, second = split(key)
     r = 1.0 / broadcast_to(p, shape)
     size = el.exp(_gamma_of(first, r, shape, True) * r)
@@ -212,7 +234,10 @@ def _generalized_normal(key: Any, p: Any, *, shape: tuple) -> Any:
 # ---- powers and tails --------------------------------------------------------------------------
 
 
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def pareto(
+    key: ArrayLike, b: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw numbers of density b x ** (-b - 1), from 1 on; arguments as in `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -227,11 +252,14 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _pareto(key: Any, b: Any, *, shape: tuple) -> Any:
+def _pareto(key: Any, b: Any, *, shape: Any) -> Any:
     return el.exp(exponential(key, shape, b.aval.dtype) / broadcast_to(b, shape))
 
 
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
+def lognormal(
+    key: ArrayLike, sigma: ArrayLike = 1.0, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw e to the power of normal numbers of deviation `sigma`; arguments as in `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -246,11 +274,14 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
 
 
 @fused
-def _lognormal(key: Any, sigma: Any, *, shape: tuple) -> Any:
+def _lognormal(key: Any, sigma: Any, *, shape: Any) -> Any:
     return el.exp(normal(key, shape, sigma.aval.dtype) * broadcast_to(sigma, shape))
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
+def rayleigh(
+    key: ArrayLike, scale: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw lengths of pairs of normal numbers of deviation `scale`; arguments as in `gamma`.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -265,7 +296,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _rayleigh(key: Any, scale: Any, *, shape: tuple) -> Any:
+def _rayleigh(key: Any, scale: Any, *, shape: Any) -> Any:
     dtype = scale.aval.dtype
     tiny = float(np.finfo(np.float32 if dtype.itemsize < 4 else dtype).tiny)
     u = uniform(key, shape, dtype, minval=tiny)
@@ -273,8 +304,9 @@ def _rayleigh(key: Any, scale: Any, *, shape: tuple) -> Any:
 
 
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
+    key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: SupportsIndex | Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from Weibull's distribution: scale * E ** (1 / concentration), E exponential.
 
     Args:
@@ -295,12 +327,14 @@ def weibull_min(
 
 
 @fused
-def _weibull_min(key: Any, scale: Any, power: Any, *, shape: tuple) -> Any:
+def _weibull_min(key: Any, scale: Any, power: Any, *, shape: Any) -> Any:
     e = exponential(key, shape, scale.aval.dtype)
     return el.pow_(e, 1.0 / broadcast_to(power, shape)) * broadcast_to(scale, shape)
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+def maxwell(
+    key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """Draw lengths of triples of normal numbers: speeds in a gas.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
@@ -315,12 +349,15 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @fused
-def _maxwell(key: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _maxwell(key: Any, *, shape: Any, dtype: np.dtype) -> Any:
     x = normal(key, (*shape, 3), dtype)
     return el.sqrt((x * x).sum(-1))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(
+    key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: SupportsIndex | Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw loc + scale * s * m, with m as in `maxwell` and s = -1 or 1.
 
     Args:
@@ -341,15 +378,16 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 
 @fused
-def _double_sided(key: Any, loc: Any, scale: Any, *, shape: tuple) -> Any:
+def _double_sided(key: Any, loc: Any, scale: Any, *, shape: Any) -> Any:
     dtype = loc.aval.dtype
     first, second = split(key)
     return maxwell(first, shape, dtype) * rademacher(second, shape, dtype) * scale + loc
 
 
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
-) -> Any:
+    key: ArrayLike, left: ArrayLike, mode: Any, right: ArrayLike,
+    shape: SupportsIndex | Shape | None = None, dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw numbers between `left` and `right`, of a triangular density with its top at `mode`.
 
     Args:
@@ -370,7 +408,7 @@ def triangular(
 
 
 @fused
-def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: tuple) -> Any:
+def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: Any) -> Any:
     u = uniform(key, shape, low.aval.dtype)
     width = high - low
     first = el.lt(u, (top - low) / width)
@@ -379,7 +417,10 @@ def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: tuple) -> Any
     return el.select(first, x, y)
 
 
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
+def wald(
+    key: ArrayLike, mean: Any, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw from Wald's distribution (inverse Gaussian) of this mean and scale 1.
 
     Source: J. R. Michael, W. R. Schucany, R. W. Haas: Generating random variates using
@@ -397,7 +438,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @fused
-def _wald(key: Any, mean: Any, *, shape: tuple) -> Any:
+def _wald(key: Any, mean: Any, *, shape: Any) -> Any:
     first, second = split(key)
     m, dtype = broadcast_to(mean, shape), mean.aval.dtype
     v, u = normal(first, shape, dtype), uniform(second, shape, dtype)

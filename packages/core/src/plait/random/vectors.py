@@ -4,9 +4,11 @@ Invariant: all random numbers of a vector are drawn at once; the components of o
 combined along the last axis.
 """
 
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import fused
 from .._base.errors import ArgumentError, ShapeError
@@ -26,7 +28,10 @@ from .numbers import sample_dtype
 from .samples import generalized_normal, given, loggamma
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+def dirichlet(
+    key: ArrayLike, alpha: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw vectors of positive numbers with sum 1, from the Dirichlet distribution.
 
     Args:
@@ -42,7 +47,8 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
     >>> plait.random.dirichlet(key, np.ones(3), (2,)).shape
     (2, 3)
     """
-    d, _, (alpha,) = given("dirichlet", dtype, (), alpha)
+    d, _, parameters = given("dirichlet", dtype, (), alpha)
+    (alpha,) = cast(tuple[Array], parameters)
     if not alpha.aval.ndim:
         raise ShapeError("dirichlet: `alpha` has no axis", fix="give a vector of parameters")
     lead = alpha.aval.shape[:-1] if shape is None else normal_shape(shape)
@@ -50,13 +56,16 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
 
 
 @fused
-def _dirichlet(key: Any, alpha: Any, *, shape: tuple) -> Any:
+def _dirichlet(key: Any, alpha: Any, *, shape: Any) -> Any:
     logs = loggamma(key, alpha, shape, alpha.aval.dtype)
     sizes = el.exp(logs - el.stop(max_(logs, -1, keepdims=True)))
     return sizes / sizes.sum(-1, keepdims=True)
 
 
-def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> Any:
+def ball(
+    key: ArrayLike, d: int, p: ArrayLike = 2, shape: SupportsIndex | Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Draw points uniformly from the unit ball of the p-norm in `d` dimensions.
 
     Source: F. Barthe, O. Guedon, S. Mendelson, A. Naor: A probabilistic approach to the
@@ -89,7 +98,7 @@ def size_of(what: str, name: str, given: Any) -> int:
 
 
 @fused
-def _ball(key: Any, p: Any, *, shape: tuple, d: int) -> Any:
+def _ball(key: Any, p: Any, *, shape: Any, d: int) -> Any:
     first, second = split(key)
     g = generalized_normal(first, p, (*shape, d), p.aval.dtype)
     e = exponential(second, shape, p.aval.dtype)
@@ -101,8 +110,9 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
-) -> Any:
+    key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: SupportsIndex | Shape | None = None,
+    dtype: DTypeLike | None = None, method: str = "cholesky",
+) -> Array:  # fmt: skip
     """Draw vectors from the normal distribution of this mean and covariance.
 
     Args:
@@ -140,7 +150,7 @@ def multivariate_normal(
 
 
 @fused
-def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: tuple, method: str) -> Any:
+def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Any, method: str) -> Any:
     root = _root(cov, method)
     z = normal(key, shape, mean.aval.dtype)
     moved = matmul(root, expand_dims(z, len(shape)))
@@ -162,7 +172,10 @@ def _root(cov: Any, method: str) -> Any:
     return convert(vectors * expand_dims(root, values.aval.ndim - 1), dtype)
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+def orthogonal(
+    key: ArrayLike, n: int, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None,
+    m: int | None = None,
+) -> Array:  # fmt: skip
     """Draw orthogonal matrices uniformly (by Haar's measure); n times m if `m` is given.
 
     Source: F. Mezzadri, How to generate random matrices from the classical compact groups, 2007.
@@ -190,7 +203,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 
 
 @fused
-def _orthogonal(key: Any, *, shape: tuple, size: tuple, dtype: np.dtype) -> Any:
+def _orthogonal(key: Any, *, shape: Any, size: tuple, dtype: np.dtype) -> Any:
     n, m = size
     z = normal(key, (*shape, max(n, m), min(n, m)), dtype)
     z = convert(z, np.float32) if dtype.itemsize < 4 else z

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import Literal, asarray
@@ -23,7 +25,7 @@ from .pointwise import floats
 
 
 @fused
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """Return the sign of Gamma(x): nan at negative integers; the sign of the zero at 0.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -41,7 +43,7 @@ def gammasgn(x: Any) -> Any:
 
 
 @fused
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """Return the gamma function; inf at 0, nan at negative integers.
 
     x: numbers, any shape; the result has the same shape, and a floating or complex dtype.
@@ -90,7 +92,7 @@ def _complex_gamma(z: Any) -> Any:
 
 
 @fused
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the beta function Gamma(a) Gamma(b) / Gamma(a + b).
 
     a, b: real, of shapes that broadcast; the result is floating.
@@ -103,7 +105,7 @@ def beta(a: Any, b: Any) -> Any:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * el.exp(sp.lbeta(a, b))
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: Any, exact: bool = False) -> Array:
     """Return Gamma(n + 1), rounded to an integer for integers; 0 for negative numbers.
 
     Raises TypeRule for `exact`: results are floats.
@@ -146,7 +148,7 @@ def _moved(x: Any, to: Any) -> Any:
 
 
 @fused
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Return Gamma(z + m) / Gamma(z), the rising factorial; 1 where m is 0.
 
     z, m: real, of shapes that broadcast; the result is floating.
@@ -162,7 +164,7 @@ def poch(z: Any, m: Any) -> Any:
     return el.select(none, 1.0, gammasgn(start + m) * gammasgn(start) * size)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """Count the ways to choose k of N, as floats; with `repetition`, of N + k - 1.
 
     0 where k is greater than N, or either is negative.
@@ -188,7 +190,7 @@ def _comb(n: Any, k: Any, *, repetition: bool) -> Any:
     return el.select(good, out, 0.0)
 
 
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """Return the logarithm of the multivariate gamma function of dimension `d`, a Python integer.
 
     a: real, any shape; the result has the same shape, and a floating dtype.
@@ -230,7 +232,7 @@ def _float(x: Fraction) -> float:
         return math.copysign(math.inf, x)
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """Return Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; `n` is a Python integer.
 
     >>> import plait

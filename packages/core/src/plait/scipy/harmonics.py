@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array as AnyArray
+from plait.typing import ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError
 from .._control import fori_loop
@@ -35,7 +38,7 @@ def _as_complex(x: Any) -> Any:
 
 
 @fused
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> AnyArray:
     """Return Faddeeva's function w(z) = e ** (-z * z) erfc(-i z).
 
     Args:
@@ -52,7 +55,7 @@ def wofz(z: Any) -> Any:
 
 
 @fused
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> AnyArray:
     """Return e ** (x * x) erfc(x), which does not underflow.
 
     Args:
@@ -77,7 +80,7 @@ _SHIFT = 9
 
 
 @fused
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> AnyArray:
     """Return the principal branch of the logarithm of Gamma.
 
     Args:
@@ -126,7 +129,7 @@ def _loggamma(z: Any) -> Any:
 # ---- wave integrals --------------------------------------------------------------------------
 
 
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Any, Any]:
     """Return Fresnel's integrals (S, C): of sin and cos of pi t * t / 2 from 0 to x.
 
     Args:
@@ -143,7 +146,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     return s, c
 
 
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Any, Any]:
     """Return the sine and cosine integrals (Si, Ci): of sin(t) / t from 0 to x, and of cos(t) / t
     from infinity to x; Ci depends on |x| only.
 
@@ -162,7 +165,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     return si, ci
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> AnyArray:
     """Return Bessel functions of the first kind, J_0 to J_v.
 
     Args:
@@ -184,14 +187,14 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
 
 @fused
 def _bessel_jn(z: Any, *, order: int) -> Any:
-    return stack(bessel_j(z, order=order), 0)
+    return stack(list(bessel_j(z, order=order)), 0)
 
 
 # ---- hypergeometric functions ----------------------------------------------------------------
 
 
 @fused
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> AnyArray:
     """Return Kummer's confluent hypergeometric function M(a, b, x).
 
     Args:
@@ -210,7 +213,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 
 @fused
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> AnyArray:
     """Return Gauss's hypergeometric function F(a, b; c; x), for x <= 1; for x > 1, where it is
     complex, nan unless the series ends.
 
@@ -232,8 +235,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 
 
 def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+    n: Any, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None,
+    n_max: int | None = None,
+) -> AnyArray:  # fmt: skip
     """Return spherical harmonics, orthonormal and with Condon and Shortley's sign.
 
     Args:

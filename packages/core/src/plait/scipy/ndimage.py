@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError
 from .._core.array import Literal
@@ -99,9 +101,9 @@ def _mapped(x: Any, places: Any, cval: Any, *, order: int, mode: str) -> Any:
 
 
 def map_coordinates(
-    input: Any, coordinates: Sequence[Any], order: int, mode: str = "constant",  # noqa: A002
-    cval: Any = 0.0,
-) -> Any:  # fmt: skip
+    input: ArrayLike, coordinates: Sequence[Any], order: int, mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:  # fmt: skip
     """Return the values of an image at positions between its elements.
 
     Args:

@@ -6,6 +6,8 @@ Invariant: one compiled loop, whose steps depend on values and whose number is b
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError
 from .._control import while_loop
@@ -34,15 +36,15 @@ class OptimizeResults(NamedTuple):
       nit: number of steps.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 class _Search(NamedTuple):
@@ -110,14 +112,9 @@ def _updated(inverse: Any, s: Any, y: Any) -> Any:
 
 
 def minimize(
-    fun: Callable,
-    x0: Any,
-    args: tuple = (),
-    *,
-    method: str,
-    tol: float | None = None,
+    fun: Callable, x0: ArrayLike, args: tuple = (), *, method: str, tol: float | None = None,
     options: dict[str, Any] | None = None,
-) -> OptimizeResults:
+) -> OptimizeResults:  # fmt: skip
     """Find a local minimum of a function of a vector, by the method "BFGS".
 
     Args:

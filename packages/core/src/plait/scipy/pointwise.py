@@ -4,10 +4,14 @@ Invariant: operands broadcast together, integers become the default float, compl
 refused; a function costs only its primitive.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import binary, unary
 from .._base.errors import ArgumentError, OperandTypeError
+from .._core.interpreter import Value
 from .._ops import elementwise as el
 from .._ops import error_functions as gs
 from .._ops import incomplete as inc
@@ -24,13 +28,13 @@ def _shown(name: str, says: str) -> str:
     return f">>> import plait\n>>> print(f'{{{call}:.4f}}')\n{result}"
 
 
-def _one(name: str, prim: Any, doc: str, says: str, arg: str = "x") -> Any:
+def _one(name: str, prim: Any, doc: str, says: str, arg: str = "x") -> Callable[..., Array]:
     how = f"{arg}: real, any shape; the result has it too, and a floating dtype.\n\n"
     about = f"{doc}\n\n{how}Raises TypeRule for complex numbers.\n\n{_shown(name, says)}"
     return unary(name, prim, about, arg=arg)
 
 
-def _two(name: str, prim: Any, doc: str, says: str, args: tuple[str, str]) -> Any:
+def _two(name: str, prim: Any, doc: str, says: str, args: tuple[str, str]) -> Callable[..., Array]:
     how = f"{args[0]}, {args[1]}: real, of shapes that broadcast; the result is floating.\n\n"
     about = (
         f"{doc}\n\n{how}Raises TypeRule for complex numbers and shapes that do not fit.\n\n"
@@ -77,7 +81,7 @@ owens_t = _two("owens_t", gs.owens_t, "Owen's T: the chance that X > h and 0 < Y
                "1.0, 2.0 -> 0.0785", ("h", "a"))  # fmt: skip
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """Return the logarithm of the normal distribution function, exact in both tails.
 
     Args:
@@ -97,7 +101,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return sp.log_ndtr(x)
 
 
-def floats(*xs: Any) -> Any:
+def floats(*xs: Any) -> Sequence[Value]:
     """Return operands in one shape and floating dtype; raise TypeRule for complex numbers."""
     vs = el.floating(xs)
     for v in vs:

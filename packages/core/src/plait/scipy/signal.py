@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis
+
 from .._api.surfaces import fused, value
 from .._base.errors import ArgumentError, AxisError
 from .._ops import elementwise as el
@@ -101,8 +103,8 @@ def _around(kernel: Any, mode: str, later: int = 0) -> list:
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """Convolve two arrays over all their axes.
 
     Args:
@@ -128,8 +130,8 @@ def convolve(
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+) -> Array:
     """Correlate two arrays over all their axes, `in2` conjugated.
 
     Arguments are those of `convolve`.  As scipy.signal.correlate.
@@ -182,7 +184,9 @@ def _fast(n: Any) -> Any:
     return max(best, 1)
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis | None = None
+) -> Array:
     """Convolve two arrays by multiplying their spectra.
 
     Args:
@@ -232,9 +236,9 @@ def _image(
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:  # fmt: skip
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill",
+    fillvalue: ArrayLike = 0, precision: Any = None,
+) -> Array:  # fmt: skip
     """Convolve two matrices.
 
     Args:
@@ -254,9 +258,9 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:  # fmt: skip
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill",
+    fillvalue: ArrayLike = 0, precision: Any = None,
+) -> Array:  # fmt: skip
     """Correlate two matrices, `in2` conjugated.
 
     Arguments are those of `convolve2d`.  As scipy.signal.correlate2d.
@@ -284,9 +288,9 @@ def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: 
 
 
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0,  # noqa: A002
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0,
     overwrite_data: None = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Subtract the mean, or the line of least squares.
 
     Args:

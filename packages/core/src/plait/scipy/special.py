@@ -9,6 +9,8 @@ Invariant: where the limit is a number, neither the value nor the derivative is 
 import math
 from typing import Any
 
+from plait.typing import Array, ArrayLike, Axis
+
 from .._api.surfaces import fused
 from .._ops import elementwise as el
 from .._ops import incomplete as inc
@@ -44,7 +46,7 @@ from .pointwise import (
 # ---- from one primitive ---------------------------------------------------------------------
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return I_x(a, b), the regularised incomplete beta function, for x in [0, 1].
 
     Differentiable in all three.
@@ -56,7 +58,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return inc.regularized_incomplete_beta(a, b, x)
 
 
-def zeta(x: Any, q: Any = 1.0) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
     """Return Hurwitz's zeta function, by default Riemann's: the sum of (q + k) ** -x over k >= 0.
 
     inf for x = 1, nan for x < 1.
@@ -70,7 +72,7 @@ def zeta(x: Any, q: Any = 1.0) -> Any:
     return sp.zeta(x, q)
 
 
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """Return the exponential integral E_1(x); nan for negative x.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -86,7 +88,7 @@ def exp1(x: Any) -> Any:
 
 
 @fused
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """Return the normal distribution function.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -100,7 +102,7 @@ def ndtr(x: Any) -> Any:
 
 
 @fused
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """Return log(x / (1 - x)).
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -118,7 +120,7 @@ def logit(x: Any) -> Any:
 
 
 @fused
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x log(y), and 0 where x is 0; the derivatives are log(y), infinite at 0, and x / y.
 
     x, y: real, of shapes that broadcast; the result is floating.
@@ -140,7 +142,7 @@ def _steep(nothing: Any, x: Any, down: Any, up: Any) -> Any:
 
 
 @fused
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x log(1 + y), and 0 where x is 0; the derivatives are log(1 + y) and x / (1 + y).
 
     x, y: real, of shapes that broadcast; the result is floating.
@@ -156,7 +158,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 
 @fused
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """Return -x log(x): 0 at 0, -inf for negative x.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -171,7 +173,7 @@ def entr(x: Any) -> Any:
 
 
 @fused
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """Return p log(p / q): 0 where p is 0 and q is not negative, inf where either is out of range.
 
     p, q: real, of shapes that broadcast; the result is floating.
@@ -190,7 +192,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 @fused
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Return p log(p / q) - p + q; the ranges are those of rel_entr.
 
     p, q: real, of shapes that broadcast; the result is floating.
@@ -204,7 +206,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 @fused
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Return (x ** lmbda - 1) / lmbda, and log(x) where lmbda is 0.
 
     x, lmbda: real, of shapes that broadcast; the result is floating.
@@ -218,7 +220,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 @fused
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Return boxcox(1 + x, lmbda), exact for small x.
 
     x, lmbda: real, of shapes that broadcast; the result is floating.
@@ -246,7 +248,7 @@ def _boxcox(logs: Any, p: Any) -> Any:
 
 
 @fused
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """Return the modified Bessel function of order 0.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -261,7 +263,7 @@ def i0(x: Any) -> Any:
 
 
 @fused
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """Return the modified Bessel function of order 1.
 
     x: real, any shape; the result has the same shape, and a floating dtype.
@@ -277,7 +279,7 @@ def i1(x: Any) -> Any:
 # ---- sums of exponentials --------------------------------------------------------------------
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axis | None = None) -> Array:
     """Return e ** x divided by its sum along axes (all by default); see plait.nn.softmax.
 
     >>> import numpy as np, plait
@@ -287,7 +289,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     return exponentials.softmax(x, axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axis | None = None) -> Array:
     """Return log(softmax(x, axis=axis)), exact where that underflows.
 
     >>> import numpy as np, plait

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import from_numpy
@@ -129,10 +131,11 @@ def _checked_trend(trend: Any) -> Any:
 
 
 def csd(
-    x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple:  # fmt: skip
+    x: ArrayLike, y: ArrayLike | None, fs: Any = 1.0, window: Any = "hann",
+    nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
+    detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the cross power spectrum of two signals, averaged over segments (P. D. Welch, 1967).
 
     Args:
@@ -203,10 +206,10 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def welch(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the power spectrum of a signal, averaged over segments.
 
     Arguments are those of `csd`.  Returns (frequencies, power).  As scipy.signal.welch.
@@ -222,10 +225,11 @@ def welch(
 
 
 def stft(
-    x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
-    boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
-) -> tuple:  # fmt: skip
+    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256,
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = False,
+    return_onesided: bool = True, boundary: str | None = "zeros", padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the spectra of successive segments of a signal.
 
     Args:
@@ -263,10 +267,10 @@ def stft(
 
 
 def istft(
-    Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    Zxx: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
-) -> tuple:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the signal whose segments have these spectra: the inverse of `stft`, by least squares.
 
     Args:

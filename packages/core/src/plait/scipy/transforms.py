@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, Axis
+
 from .._api.surfaces import fused, value
 from .._base.errors import AxisError, OperandTypeError, ShapeError
 from .._core.array import Literal, from_numpy
@@ -124,9 +126,8 @@ def _checked(x: Any, kind: Any, n: Any, axis: Any, norm: Any, undo: bool) -> Any
 
 
 def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002
-    norm: str | None = None,
-) -> Any:  # fmt: skip
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Return the discrete cosine transform along an axis.
 
     Args:
@@ -146,9 +147,8 @@ def dct(
 
 
 def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1,  # noqa: A002
-    norm: str | None = None,
-) -> Any:  # fmt: skip
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Return the inverse of `dct` of the same type and norm, with its arguments.  As
     scipy.fft.idct.
 
@@ -172,12 +172,8 @@ def _over(x: Any, kind: int, s: Any, axes: Any, norm: Any, undo: bool) -> Any:
 
 
 def dctn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: str | None = None,  # noqa: A002
-) -> Any:
+    x: ArrayLike, type: int = 2, s: Any = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Return `dct` along several axes (all, or the last `len(s)`), one after the other.
 
     s: the length to transform along each.  As scipy.fft.dctn.
@@ -190,12 +186,8 @@ def dctn(
 
 
 def idctn(
-    x: Any,
-    type: int = 2,
-    s: Any = None,
-    axes: Any = None,
-    norm: str | None = None,  # noqa: A002
-) -> Any:
+    x: ArrayLike, type: int = 2, s: Any = None, axes: Axis | None = None, norm: str | None = None
+) -> Array:
     """Return the inverse of `dctn`, with its arguments.  As scipy.fft.idctn.
 
     >>> import numpy as np, plait

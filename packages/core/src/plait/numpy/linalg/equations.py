@@ -3,9 +3,12 @@
 Invariant: derivatives exist wherever the function has one, whatever algorithm computes it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, AxisError, ShapeError
@@ -42,7 +45,7 @@ def _solve(a: Any, b: Any) -> Any:
     return squeeze(x, -1) if vector else x
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a @ x = b for x.
 
     Args:
@@ -68,7 +71,7 @@ def _inv(x: Any) -> Any:
     return solving.inverse(x)
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """Invert square matrices: (..., n, n); infinities and nan where one is singular.
 
     As numpy.linalg.inv.
@@ -95,7 +98,10 @@ def _pinv(x: Any, rtol: Any) -> Any:
     return matrix_inverses.pinv_.bind(x, rtol)
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,
+    rcond: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the pseudo-inverse.
 
     Args:
@@ -127,7 +133,9 @@ def _lstsq(a: Any, b: Any, rtol: Any) -> Any:
     return (squeeze(x, 1) if vector else x), sum_(el.mul(rest, rest), 0), rank, s
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """Return the least x that minimises |a @ x - b|.
 
     Args:
@@ -168,7 +176,7 @@ def _size(shape: Any) -> int:
     return out
 
 
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Return the x with tensordot(a, x, x.ndim) = b.
 
     Args:
@@ -198,7 +206,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     return reshape(solve(square, reshape(y, (y.aval.size,))), rest)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Return the inverse for tensordot over `ind` axes.
 
     Args:
@@ -235,7 +243,7 @@ def _matrix_power(x: Any, *, n: int) -> Any:
     return identity(x.aval) if out is None else out
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """Raise square matrices (their inverses if `n` is negative) to the power |n|, by squaring.
 
     Args:
@@ -262,7 +270,7 @@ def _det(x: Any) -> Any:
     return matrix_inverses.det_.bind(x)
 
 
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """Return determinants of square matrices: (...).  As numpy.linalg.det.
 
     The derivative, the transposed matrix of cofactors, exists for singular matrices too.
@@ -279,7 +287,7 @@ def _slogdet(x: Any) -> Any:
     return tuple(matrix_inverses.slogdet_.bind(x))
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the sign (phase) of determinants and the logarithm of their absolute value.
 
     Args:
@@ -309,7 +317,10 @@ def _greatest(s: Any) -> Any:
     return s[..., 0]
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return the number of singular values above a tolerance.
 
     Args:

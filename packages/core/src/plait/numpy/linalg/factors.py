@@ -3,7 +3,10 @@
 Invariant: each function applies one primitive, to an operand that may be symmetrised first.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
+from typing import Literal as Exactly
+
+from plait.typing import Array, ArrayLike
 
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
@@ -17,40 +20,40 @@ from ..._ops.spectral import eig_, eigh_, svd_
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors in columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EighResult(NamedTuple):
     """Real eigenvalues, ascending, and eigenvectors in columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
     """A matrix with orthonormal columns, and an upper triangular one."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
     """x = U @ diag(S) @ Vh."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 class SlogdetResult(NamedTuple):
     """The sign of a determinant, and the logarithm of its size."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
-def matrices(name: str, x: Any, square: bool = False) -> Any:
+def matrices(name: str, x: Any, square: bool = False) -> Array:
     """Return an array of matrices in floats; refuse operands that `name` does not take."""
     (x,) = el.floating((value(x),))
     stack_of(name, x.aval, square)
@@ -71,7 +74,7 @@ def _cholesky(x: Any, *, upper: bool, symmetrize: bool) -> Any:
     return adjoint(out) if upper else out
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the triangular L with L @ L^H = a, or its conjugate transpose.
 
     Args:
@@ -96,7 +99,13 @@ def _qr(x: Any, *, full: bool) -> Any:
     return tuple(qr_.bind(x, full_matrices=full, pivoting=False))
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: Exactly["reduced", "complete"] = ...) -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Exactly["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str) -> Array | QRResult | tuple[Array, Array]: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, Array]:
     """Factor a = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
@@ -130,13 +139,25 @@ def _svd(x: Any, *, full: bool, subset: Any) -> Any:
     return tuple(slice_in_dim(v, *subset, axis=i) for v, i in ((u, -1), (s, -1), (vh, -2)))
 
 
+@overload
 def svd(
-    a: Any,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    hermitian: bool = False,
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Exactly[True] = ..., hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., *, compute_uv: Exactly[False],
+    hermitian: bool = ..., subset_by_index: tuple[int, int] | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array | SVDResult: ...  # fmt: skip
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array | SVDResult:  # fmt: skip
     """Return singular values and vectors: a = U @ diag(S) @ Vh.
 
     Args:
@@ -166,7 +187,7 @@ def svd(
     return SVDResult(*_svd(x, full=bool(full_matrices), subset=subset))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Return singular values, descending: (..., min(m, n)) of (..., m, n).  As
     numpy.linalg.svdvals.
 
@@ -178,7 +199,7 @@ def svdvals(x: Any, /) -> Any:
     return svd_.bind(x, full_matrices=False, compute_uv=False)[0]
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Return eigenvalues and right eigenvectors of square matrices, always complex.
 
     Args:
@@ -195,7 +216,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(*eig_.bind(x, left=False, right=True))
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Return eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals.
 
     >>> import numpy as np, plait
@@ -211,7 +232,7 @@ def _eigh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
     return tuple(eigh_.bind(symmetrised(x) if symmetrize else x, lower=lower, vectors=True))
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Args:
@@ -236,7 +257,7 @@ def _eigvalsh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
     return eigh_.bind(symmetrised(x) if symmetrize else x, lower=lower, vectors=False)[0]
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Return eigenvalues of symmetric or Hermitian matrices, ascending: (..., n).
 
     Args:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from plait.typing import Array, ArrayLike, Axis
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, AxisError, ShapeError
 from ..._ops import elementwise as el
@@ -42,7 +44,7 @@ def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @fused
 @_in_single
-def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
+def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Array:
     how = dict(keepdims=keepdims)
     if ord == 2:
         return el.sqrt(sum_(_squares(x), axes, **how))
@@ -76,7 +78,7 @@ def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
     return expand_dims(out, tuple(sorted(axes))) if keepdims else out
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: Any = None, axis: Axis | None = None, keepdims: bool = False) -> Array:
     """Return the norm of vectors, of matrices, or of all elements.
 
     Args:
@@ -127,7 +129,9 @@ def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
     return _matrix(x, ord=order, axes=axes, keepdims=bool(keepdims))
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis | None = None, keepdims: bool = False, ord: Any = 2
+) -> Array:
     """Return the norm of vectors along any axes, taken as one axis.
 
     Args:
@@ -149,7 +153,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _vector(x, ord=_order(ord), axes=axes, keepdims=bool(keepdims))
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return the norm of matrices, the last two axes; `ord` as in `norm`.
 
     Raises TypeRule for an unknown `ord`, AxisError for arrays with fewer than two axes.  As
@@ -181,7 +185,7 @@ def _cond(x: Any, *, p: Any) -> Any:
     return el.select(el.and_(bad, el.not_(given)), convert(INF, out.aval.dtype), out)
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return the condition number: the norm times that of the inverse; inf for a singular matrix.
 
     Args:

@@ -6,6 +6,8 @@ Invariant: functions with the name of one in `plait.numpy` compute the same.
 from collections.abc import Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from ..._api.surfaces import value
 from ..._base.errors import ShapeError
 from ..._ops.shape import expand_dims, squeeze
@@ -16,8 +18,9 @@ matrix_transpose = manipulation.matrix_transpose
 
 
 def matmul(
-    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the matrix product; see `plait.numpy.matmul`.  As numpy.linalg.matmul.
 
     >>> import numpy as np, plait
@@ -29,9 +32,9 @@ def matmul(
 
 
 def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return inner products along an axis, `x1` conjugated; see `plait.numpy.vecdot`.
 
     As numpy.linalg.vecdot.
@@ -45,9 +48,9 @@ def vecdot(
 
 
 def tensordot(
-    x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    x1: ArrayLike, x2: ArrayLike, /, *, axes: int | Sequence[Any] = 2, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the sum of products over axes; see `plait.numpy.tensordot`.  As
     numpy.linalg.tensordot.
 
@@ -59,7 +62,7 @@ def tensordot(
     return contraction.tensordot(x1, x2, axes, **how)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply all elements of a vector by all of another.
 
     Raises TypeRule for operands that are not vectors.  As numpy.linalg.outer.
@@ -76,7 +79,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return contraction.outer(x, y)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the vector product of vectors with three components along an axis; others broadcast.
 
     Raises TypeRule for other numbers of components.  As numpy.linalg.cross.
@@ -94,7 +97,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return contraction.cross(x, y, axis=axis)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, the last two axes.  As numpy.linalg.diagonal.
 
     >>> import numpy as np, plait
@@ -104,7 +107,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return matrices.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return the sums of the diagonals of matrices, the last two axes.  As numpy.linalg.trace.
 
     >>> import numpy as np, plait
@@ -117,7 +120,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 # ---- chains --------------------------------------------------------------------------------
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """Multiply several matrices, in the order that takes the fewest multiplications.
 
     Args:

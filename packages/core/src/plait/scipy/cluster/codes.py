@@ -5,6 +5,8 @@ Invariant: among equally near codes the first one is taken.
 
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import AxisError
 from ..._ops import elementwise as el
@@ -22,7 +24,7 @@ def _nearest(obs: Any, codes: Any) -> tuple:
     return argmin(square, 1), el.sqrt(min_(square, 1))
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Return the nearest code of each observation, and its distance.
 
     Args:

@@ -4,9 +4,12 @@ Invariant: every factor comes from `plait.numpy.linalg` or `plait.lax.linalg`, r
 SciPy.
 """
 
-from typing import Any
+from typing import Any, overload
+from typing import Literal as Exactly
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, OperandTypeError
@@ -39,8 +42,8 @@ from ...numpy.linalg.factors import matrices
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """Return the triangular U with U^H @ U = a, or L with L @ L^H = a.
 
     Args:
@@ -57,8 +60,8 @@ def cholesky(
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple:
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """Return (the factor of `cholesky`, `lower`), for `cho_solve`.  As scipy.linalg.cho_factor,
     except that the other triangle is zero here and undefined there.
 
@@ -87,12 +90,9 @@ def _lu(x: Any, *, permute_l: bool, p_indices: bool) -> Any:
 
 
 def lu(
-    a: Any,
-    permute_l: bool = False,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
     p_indices: bool = False,
-) -> tuple:
+) -> tuple[Array, ...]:  # fmt: skip
     """Factor a = P @ L @ U.
 
     Args:
@@ -112,7 +112,9 @@ def lu(
     return _lu(x, permute_l=bool(permute_l), p_indices=bool(p_indices))
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """Return (L and U in one matrix, pivots), for `lu_solve`: rows i and pivots[i] were exchanged.
 
     As scipy.linalg.lu_factor.
@@ -128,13 +130,9 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def qr(
-    a: Any,
-    overwrite_a: bool = False,
-    lwork: Any = None,
-    mode: str = "full",
-    pivoting: bool = False,
-    check_finite: bool = True,
-) -> tuple:
+    a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+    pivoting: bool = False, check_finite: bool = True,
+) -> tuple[Array, ...]:  # fmt: skip
     """Factor a = Q @ R, with Q of orthonormal columns and R upper triangular.
 
     Args:
@@ -158,14 +156,9 @@ def qr(
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
-    mode: str = "right",
-    pivoting: bool = False,
-    conjugate: bool = False,
-    overwrite_a: bool = False,
-    overwrite_c: bool = False,
-) -> tuple:
+    a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False,
+    conjugate: bool = False, overwrite_a: bool = False, overwrite_c: bool = False,
+) -> tuple[Array, ...]:  # fmt: skip
     """Return (the product of Q and c, R), for a = Q @ R.
 
     Args:
@@ -216,18 +209,11 @@ def mirrored(x: Any, *, lower: bool, conjugated: bool = True) -> Any:
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
-    lower: bool = True,
-    eigvals_only: bool = False,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    turbo: bool = True,
-    eigvals: tuple[int, int] | None = None,
-    type: int = 1,
-    check_finite: bool = True,
+    a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
+    overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
+    eigvals: tuple[int, int] | None = None, type: int = 1, check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return eigenvalues and eigenvectors of Hermitian matrices: a @ v = w * b @ v.
 
     Args:
@@ -264,7 +250,7 @@ def eigh(
         first, last = _pair(subset_by_index)
         w = w[..., first : last + 1]
         v = None if v is None else v[..., first : last + 1]
-    return w if eigvals_only else (w, v)
+    return w if v is None or eigvals_only else (w, v)
 
 
 def _pair(subset: Any) -> tuple[int, int]:
@@ -277,15 +263,10 @@ def _pair(subset: Any) -> tuple[int, int]:
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
-    *,
-    eigvals_only: bool = False,
-    select: str = "a",
-    select_range: tuple[int, int] | None = None,
-    tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
+    select_range: tuple[int, int] | None = None, tol: float | None = None,
+    key: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return eigenvalues and eigenvectors of real symmetric tridiagonal matrices.
 
     Args:
@@ -338,14 +319,25 @@ def _under(like: Aval) -> Any:
 # ---- forms ---------------------------------------------------------------------------------
 
 
+@overload
 def svd(
-    a: Any,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    lapack_driver: str = "gesdd",
-) -> Any:
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Exactly[True] = ...,
+    overwrite_a: bool = ..., check_finite: bool = ..., lapack_driver: str = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., *, compute_uv: Exactly[False],
+    overwrite_a: bool = ..., check_finite: bool = ..., lapack_driver: str = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: bool = ..., overwrite_a: bool = ...,
+    check_finite: bool = ..., lapack_driver: str = ...,
+) -> Array | tuple[Array, ...]: ...  # fmt: skip
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+    check_finite: bool = True, lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return singular values and vectors, U @ diag(s) @ Vh = a; see `plait.numpy.linalg.svd`.
 
     Returns (U, s, Vh), or s.  `lapack_driver` must be "gesdd".  As scipy.linalg.svd.
@@ -360,7 +352,7 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
-def schur(a: Any, output: str = "real") -> tuple:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """Return Schur's form: a = Z @ T @ Z^H.
 
     Args:
@@ -422,7 +414,7 @@ def _complex_form(t: Any, z: Any) -> tuple:
     return fori_loop(0, n - 1, turn, (t, z))
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Convert a real Schur form to the complex one (T, Z): the same Z @ T @ Z^H, T triangular.
 
     T: (..., n, n), zero below its first subdiagonal; Z: of that shape.  On the CPU only.  Rotations
@@ -456,8 +448,8 @@ def _hessenberg(x: Any, *, calc_q: bool) -> Any:
 
 
 def hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """Return Hessenberg's form: a = Q @ H @ Q^H, H zero below its first subdiagonal.
 
     Args:

@@ -4,9 +4,12 @@ Invariant: derivatives are those of the function, up to rounding, whatever algor
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike
 
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
@@ -106,7 +109,7 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     return el.select.bind(spread(el.gt(count, float(max_squarings))), nan, out)
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Return the exponential of square matrices.
 
     Args:
@@ -133,7 +136,9 @@ def _block(a: Any, e: Any) -> Any:
     return concatenate(rows, -2)
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """Return (the exponential of A, its derivative in the direction E).
 
     Args:
@@ -165,7 +170,7 @@ def _sqrtm(x: Any) -> Any:
     return sqrtm_.bind(x)
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Return the principal square root of square matrices, complex: root @ root = A.
 
     Args:
@@ -193,13 +198,9 @@ def _polar(x: Any, *, right: bool) -> Any:
 
 
 def polar(
-    a: Any,
-    side: str = "right",
-    *,
-    method: str = "qdwh",
-    eps: float | None = None,
+    a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple:
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the polar decomposition: a = U @ P, or P @ U.
 
     Args:
@@ -259,7 +260,7 @@ def _doubt(t: Any) -> Any:
     return el.minimum(err, 1.0)
 
 
-def funm(A: Any, func: Any, disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | tuple[Array, Array]:
     """Apply a function to a square matrix, by Schur's form and Parlett's recurrence; complex.
 
     Args:

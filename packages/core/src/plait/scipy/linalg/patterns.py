@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, OperandTypeError, ShapeError
 from ..._core.array import Literal, canonical, from_numpy
@@ -19,7 +21,7 @@ from ..._ops.static_arguments import fixed
 from ..._types.avals import COMPLEX, FLOATING, Aval, asked_dtype, category, default_dtype, dtype_of
 
 
-def _vector(name: str, x: Any, least: int = 0) -> Any:
+def _vector(name: str, x: Any, least: int = 0) -> Array:
     """Return a vector, or a stack of vectors, with at least `least` elements."""
     x = value(x)
     x = reshape(x, (1,)) if not x.aval.ndim else x
@@ -41,7 +43,7 @@ def _spread(x: Any, places: np.ndarray) -> Any:
     return x[..., places.astype(np.int32)]
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix with one value on each diagonal.
 
     Args:
@@ -61,7 +63,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _spread(both, np.arange(m)[::-1, None] + np.arange(n)[None])
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Return the matrix with one value on each antidiagonal.
 
     Args:
@@ -81,7 +83,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _spread(both, np.arange(m)[:, None] + np.arange(n)[None])
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Return the matrix with columns `c`, each rotated by one more: (..., n) to (..., n, n).
 
     As scipy.linalg.circulant.
@@ -95,7 +97,7 @@ def circulant(c: Any) -> Any:
     return _spread(c, (np.arange(n)[:, None] - np.arange(n)[None]) % max(n, 1))
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """Return the matrix whose eigenvalues are the zeros of the polynomial `a` (..., n).
 
     Returns (..., n - 1, n - 1).  As scipy.linalg.companion.
@@ -123,7 +125,7 @@ def _blocks(*xs: Any) -> Any:
     return concatenate(rows, 0)
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """Place matrices along a diagonal, zeros elsewhere.
 
     Args:
@@ -144,7 +146,7 @@ def block_diag(*arrs: Any) -> Any:
     return _blocks(*[reshape(x, (1, x.aval.size)) if x.aval.ndim < 2 else x for x in xs])
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Return the matrix that convolves a vector of n elements with `a`.
 
     Args:
@@ -173,7 +175,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return _spread(whole, np.where((at >= 0) & (at < m), at, m))
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Return a growth matrix: fertilities in the first row, survivals below the diagonal.
 
     Args:
@@ -195,7 +197,7 @@ def leslie(f: Any, s: Any) -> Any:
     return concatenate([expand_dims(f, -2), below], -2)
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """Return the distances of all elements of `a` (..., n) from each other: (..., n, n).
 
     As scipy.linalg.fiedler.
@@ -208,7 +210,7 @@ def fiedler(a: Any) -> Any:
     return el.abs_(el.sub(a[..., :, None], a[..., None, :]))
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Return another matrix with the zeros of a polynomial as eigenvalues, with five diagonals.
 
     Args:
@@ -248,7 +250,7 @@ def _made(x: Any, dtype: Any = None) -> Any:
     return from_numpy(np.asarray(x).astype(dtype or default_dtype(FLOATING)))
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """Return the matrix 1 / (i + j + 1).  As scipy.linalg.hilbert.
 
     >>> import plait
@@ -260,7 +262,7 @@ def hilbert(n: int) -> Any:
     return _made(1.0 / (i[:, None] + i + 1))
 
 
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """Return the inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert.
 
     >>> import plait
@@ -291,7 +293,7 @@ def _kind(name: str, kind: Any) -> str:
     return kind
 
 
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Return a matrix of binomial coefficients.
 
     Args:
@@ -310,7 +312,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     return _made({"lower": low, "upper": low.T, "symmetric": low @ low.T}[_kind("pascal", kind)])
 
 
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """Return the inverse of `pascal`.  As scipy.linalg.invpascal.
 
     >>> import plait
@@ -323,7 +325,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     return _made(both[_kind("invpascal", kind)])
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Return a matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
     As scipy.linalg.hadamard.
@@ -341,7 +343,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return _made(out, np.int32 if dtype is int else asked_dtype(dtype))
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Return Helmert's matrix, with orthonormal rows; without its first row unless `full`.
 
     As scipy.linalg.helmert.
@@ -361,7 +363,7 @@ def helmert(n: int, full: bool = False) -> Any:
     return _made(out if full else out[1:])
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """Return the matrix of the discrete Fourier transform, complex.
 
     Args:

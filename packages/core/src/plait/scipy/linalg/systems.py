@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
 from ..._ops import elementwise as el
@@ -27,7 +29,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return determinants; see `plait.numpy.linalg.det`.  As scipy.linalg.det.
 
     >>> import numpy as np, plait
@@ -37,7 +39,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return numpy_linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return inverses; see `plait.numpy.linalg.inv`.  As scipy.linalg.inv.
 
     >>> import numpy as np, plait
@@ -67,16 +69,10 @@ def _solve(a: Any, b: Any, *, kind: str, lower: bool, trans: bool) -> Any:
 
 
 def solve(
-    a: Any,
-    b: Any,
-    lower: bool = False,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    debug: bool = False,
-    check_finite: bool = True,
-    assume_a: str = "gen",
-    transposed: bool = False,
-) -> Any:
+    a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False,
+    overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
+    assume_a: str = "gen", transposed: bool = False,
+) -> Array:  # fmt: skip
     """Solve a @ x = b for x.
 
     Args:
@@ -119,15 +115,10 @@ def _by_triangle(a: Any, b: Any, *, trans: int, lower: bool, unit: bool) -> Any:
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: int | str = 0,
-    lower: bool = False,
-    unit_diagonal: bool = False,
-    overwrite_b: bool = False,
-    debug: Any = None,
+    a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False,
+    unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:  # fmt: skip
     """Solve systems with triangular matrices; the other triangle is not read.
 
     Args:
@@ -169,8 +160,8 @@ def _pair(name: str, factors: Any) -> tuple:
 
 
 def cho_solve(
-    c_and_lower: tuple, b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple, b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """Solve a @ x = b, given the factor of a by `cho_factor`.
 
     Args:
@@ -208,12 +199,9 @@ def _by_lu(lu: Any, pivots: Any, b: Any, *, trans: int) -> Any:
 
 
 def lu_solve(
-    lu_and_piv: tuple,
-    b: Any,
-    trans: int = 0,
-    overwrite_b: bool = False,
+    lu_and_piv: tuple, b: ArrayLike, trans: int = 0, overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:  # fmt: skip
     """Solve a @ x = b, given the factors of a by `lu_factor`.
 
     Args:
@@ -241,7 +229,9 @@ def _sylvester(a: Any, b: Any, c: Any) -> Any:
     return sylvester.bind(a, b, c)
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """Solve A @ X + X @ B = C for X.
 
     Args:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from ..._api.surfaces import value
 from ..._base.errors import ArgumentError, AxisError, MissingPlugin
 from ..._control import fori_loop, while_loop
@@ -247,8 +249,8 @@ def _least(small: Any, size: Any, m: int) -> Any:
 
 
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
-    M: Any = None,
+    A: ArrayLike, b: ArrayLike, x0: ArrayLike | None = None, *, tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0, maxiter: Any = None, M: ArrayLike | None = None,
 ) -> tuple:  # fmt: skip
     """Solve A x = b by conjugate gradients, for A that is positive definite and Hermitian.
 
@@ -272,9 +274,9 @@ def cg(
 
 
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None,
-    M: Any = None,
-) -> tuple:  # fmt: skip
+    A: ArrayLike, b: ArrayLike, x0: ArrayLike | None = None, *, tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0, maxiter: Any = None, M: ArrayLike | None = None,
+) -> tuple[Array, None]:  # fmt: skip
     """Solve A x = b by stabilised biconjugate gradients, for any A.
 
     Arguments and results are those of `cg`.  As scipy.sparse.linalg.bicgstab.
@@ -287,9 +289,10 @@ def bicgstab(
 
 
 def gmres(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20,
-    maxiter: Any = None, M: Any = None, solve_method: str = "batched",
-) -> tuple:  # fmt: skip
+    A: ArrayLike, b: ArrayLike, x0: ArrayLike | None = None, *, tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0, restart: int = 20, maxiter: Any = None, M: ArrayLike | None = None,
+    solve_method: str = "batched",
+) -> tuple[Array, None]:  # fmt: skip
     """Solve A x = b by least residuals in growing spaces, for any A.
 
     Args:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike
+
 from ..._api.surfaces import fused, value
 from ..._base.errors import ArgumentError, ShapeError
 from ..._core.array import Literal
@@ -37,8 +39,8 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 class ModeResult(NamedTuple):
     """The most frequent values and their counts."""
 
-    mode: Any
-    count: Any
+    mode: Array
+    count: Array
 
 
 def _policy(name: str, nan_policy: str, *known: str) -> None:
@@ -68,8 +70,8 @@ def _runs(s: Any) -> tuple[Any, Any, Any]:
 
 
 def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """Return ranks of elements, from 1 on.
 
     Args:
@@ -118,7 +120,7 @@ def _rankdata(a: Any, *, method: str, axis: int | None) -> Any:
 
 
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """Return the most frequent elements along an axis, the least of them if there are several.
 
@@ -169,9 +171,9 @@ def _mode(a: Any, *, axis: int | None, keepdims: bool) -> tuple:
 
 
 def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
     keepdims: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the standard error of the mean: the standard deviation by the root of the number.
 
     Args:
