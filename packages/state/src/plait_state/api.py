@@ -7,6 +7,7 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import ArgumentError, border
+from plait.typing import Array
 
 from .ref import Ref, closed, made, read_part, write_part
 
@@ -48,7 +49,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
 
 @border
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """Return the array that a reference holds; the reference cannot be used any more.
 
     Raises ArgumentError if the reference comes from outside of the transformed function, or was
