@@ -494,11 +494,9 @@ def style(session: nox.Session, *options: str) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Static types, by pyright: strict for the centre of the core, standard elsewhere.
-
-    It is asked of the stub of `plait`, too, whether an editor knows the types of public names.
-    """
-    session.install(*wheels(session, *PACKAGES), JAXLIB, "mpmath", "pyright[nodejs]")
+    """Static types: the sources by pyright, strict for the centre of the core, and programs of
+    users by pyright and mypy."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "mpmath", "pyright[nodejs]", "mypy")
     session.install("pytest>=8", "pytest-timeout")
     session.run("pyright", *session.posargs)
     session.run("pytest", "-q", "tests/typing", env={"PYTHONPATH": None})
