@@ -40,7 +40,7 @@ class ModeResult(NamedTuple):
     """The most frequent values and their counts."""
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # scipy names it so
 
 
 def _policy(name: str, nan_policy: str, *known: str) -> None:
