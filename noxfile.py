@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ nox.options.error_on_missing_interpreters = True
 os.environ["PLAIT_CACHE_DIR"] = ""  # what is tested and measured is compiled, not found on disk
 
 ROOT = Path(__file__).resolve().parent
-PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
+PLUGINS = ("numpy", "checks", "testing", "autodiff", "batching", "sharding", "export", "state")
 PACKAGES = ("core", *PLUGINS, "jax")
 """All that is released; `jax` is no transformation, and `plait[all]` does not bring it."""
+WRITTEN_WITH = ("core", "numpy", "checks", "testing")
+"""What the tests of every package are written with; `subsets` shows what works without."""
 SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
@@ -66,6 +69,14 @@ TEST_TOOLS = (
     "scipy",
     "tensorstore",
 )
+# How tests of many programs that run once are compiled: in half of the time, each program checked.
+# One piece of code per module, because the workers of pytest occupy the processors already.
+FAST = {
+    "PLAIT_TIER": "fast",
+    "PLAIT_CHECKS": "1",
+    "XLA_FLAGS": "--xla_cpu_parallel_codegen_split_count=1",
+}
+SOME = ("-m", "not wide")  # the others are those of `full`
 # What `quick` runs: files that take few seconds each, of every package and of most that is tested
 # of all together. What they do not find, `tests` does.
 QUICK = (
@@ -81,7 +92,7 @@ QUICK = (
     "packages/core/tests/test_lax.py",
     "packages/core/tests/test_blocks.py",
     "packages/core/tests/test_misses.py",
-    "packages/core/tests/test_wrong_inputs.py",
+    "packages/numpy/tests/test_wrong_inputs.py",
     "packages/core/tests/test_simplify.py",
     "packages/autodiff/tests/test_functions.py",
     "packages/autodiff/tests/test_mistakes.py",
@@ -98,6 +109,8 @@ QUICK = (
     "packages/export/tests/test_container.py",
     "packages/export/tests/test_golden.py",
     "packages/state/tests/test_references.py",
+    "packages/checks/tests/test_checks.py",
+    "packages/testing/tests/test_testing.py",
     "packages/jax/tests/test_finder.py",
     "packages/jax/tests/test_jaxprs.py",
     "tests/families/test_loops.py",
@@ -172,6 +185,29 @@ def environment(session: nox.Session, name: str, *needs: str) -> Path:
     return python.absolute()
 
 
+def dependencies(package: str) -> list[str]:
+    """What one of our packages requires."""
+    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["project"]["dependencies"]
+
+
+_tools: dict[str, str] = {}
+
+
+def test_tools(session: nox.Session) -> None:
+    """Add what tests need besides our packages to the session's environment.
+
+    The sessions of a run share one environment of these, on the path of each: its files are
+    unpacked once, and compiled to bytecode once.
+    """
+    folder = ("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    if "site" not in _tools:
+        python = environment(session, "tools", *dependencies("core"), JAXLIB, *TEST_TOOLS)
+        _tools["site"] = session.run(str(python), *folder[1:], silent=True, external=True).strip()
+    own = session.run(*folder, silent=True).strip()
+    (Path(own) / "tools.pth").write_text(_tools["site"] + "\n", encoding="utf-8")
+
+
 def pytest(
     session: nox.Session,
     report: str,
@@ -186,9 +222,9 @@ def pytest(
     """
     xml = cache(session, "reports").resolve() / f"{report}.xml"
     session.run(
-        *((str(python), "-m") if python else ()),
-        "pytest",
-        *(() if workers == "0" else ("-n", workers)),
+        *(str(python or "python"), "-P", "-m", "pytest"),
+        # neighbours stay in one worker, which has compiled before what they share
+        *(() if workers == "0" else ("-n", workers, "--dist=worksteal")),
         f"--junitxml={xml}",
         f"--override-ini=junit_suite_name={report}",
         f"--override-ini=cache_dir={cache(session, 'pytest').resolve() / report}",
@@ -232,14 +268,18 @@ def demo(session: nox.Session) -> None:
     """Every transformation at work on a classifier of digits; `-- PICTURE` for its loss curve."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, *DEMO_TOOLS)
     session.install("--no-deps", str(wheel(session, ROOT / "examples" / "interval")))
-    reader = environment(session, "reader", *wheels(session, "core", "export"), JAXLIB)
+    reader = environment(session, "reader", *wheels(session, "core", "numpy", "export"), JAXLIB)
     command = ("python", "examples/digits.py", "--reader", str(reader))
     session.run(*command, *session.posargs, env={"PYTHONPATH": None})
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that a change must pass: all packages together, then each of the parts."""
+    """Everything that a change must pass: all packages together, then each of the parts.
+
+    It takes a quarter of an hour on two cores: it compiles fast, and leaves to `full` the cases
+    that are marked wide.
+    """
     if not session.posargs:
         shutil.rmtree(cache(session, "reports"))
         for package in PACKAGES:
@@ -247,20 +287,19 @@ def tests(session: nox.Session) -> None:
         session.notify("subsets")
         session.notify("lint")
         session.notify("types")
-    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    # What is composed is of many programs that run once: the fast tier compiles them in half of the
-    # time. The tests of the packages, and `tests-latest`, compile as users do. Every Program that a
-    # transformation makes is checked.
-    run_together(
-        session, "together", own=bool(session.posargs), PLAIT_TIER="fast", PLAIT_CHECKS="1"
-    )
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    # Most tests compile many programs that run once. `full` compiles as users do.
+    chosen = () if session.posargs else SOME
+    run_together(session, "together", *chosen, own=bool(session.posargs), **FAST)
 
 
-def run_together(session: nox.Session, report: str, own: bool = False, **options: Any) -> None:
+def run_together(
+    session: nox.Session, report: str, *chosen: str, own: bool = False, **options: Any
+) -> None:
     """Run the tests of the repository, where all packages are installed; with `own` also those of
     every plugin, which otherwise run where it alone is installed."""
-    for sample in SAMPLES:
-        session.install("--no-deps", str(wheel(session, sample)))
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
     # the core's own tests run where nothing else is installed: plugins change nothing in them
     plugins = (*PLUGINS, "jax") if own else ()
     folders = [ROOT / "tests", *(ROOT / "packages" / p / "tests" for p in plugins)]
@@ -278,6 +317,7 @@ def run_together(session: nox.Session, report: str, own: bool = False, **options
         "--ignore=tests/coreml",
         "--ignore=tests/topologies",
         "--ignore=tests/typing",
+        *chosen,
         *(str(f.relative_to(ROOT)) for f in folders if has_tests(f)),
         **options,
     )
@@ -293,37 +333,58 @@ def tests_latest(session: nox.Session) -> None:
     run_together(session, "latest", own=True)
 
 
+@nox.session
+def full(session: nox.Session) -> None:
+    """What `tests` leaves to it: the packages' own tests compiled as users compile, at the full
+    tier and without checks; the wide cases of the repository's tests; mixtures of releases."""
+    session.notify("releases")
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    for package in PACKAGES:  # one by one: they set up different numbers of devices
+        if has_tests(ROOT / "packages" / package / "tests"):
+            pytest(session, f"full-{package}", f"packages/{package}/tests")
+    run_together(session, "wide", "-m", "wide", **FAST)
+
+
 # The parts of `tests`
 
 
 @nox.session
 @nox.parametrize("package", PACKAGES, ids=PACKAGES)
 def alone(session: nox.Session, package: str) -> None:
-    """The tests of one package, where only it and the core are installed."""
+    """The tests of one package, where only it, the core and what tests are written with is."""
     folder = ROOT / "packages" / package / "tests"
     if not has_tests(folder):
         session.skip(f"{folder.relative_to(ROOT)} holds no tests")
-    session.install(*wheels(session, *dict.fromkeys(("core", package))), JAXLIB, *TEST_TOOLS)
-    pytest(session, f"alone-{package}", str(folder.relative_to(ROOT)))
+    session.install("--no-deps", *wheels(session, *dict.fromkeys((*WRITTEN_WITH, package))))
+    test_tools(session)
+    chosen = () if session.posargs else SOME
+    pytest(session, f"alone-{package}", *chosen, str(folder.relative_to(ROOT)), **FAST)
 
 
 @nox.session
 def subsets(session: nox.Session) -> None:
-    """Each subset of the plugins, and each mixture of releases: what is there works, or says why
-    not, and what is not there says what to install.
+    """Each subset of the plugins: what is there works, and what is not says what to install.
 
     One environment holds what all of them share (numpy and jaxlib); every wheel is installed into
     a folder of its own, and a subset is a search path of such folders.
     """
-    session.install("numpy>=2.0", JAXLIB, "typing-extensions>=4.12")
+    session.install(*dependencies("core"), JAXLIB)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
-    session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
     site = cache(session, "site")
     shutil.rmtree(site)
     for package, built in zip(PACKAGES, wheels(session, *PACKAGES), strict=True):
         session.install("--no-deps", "--target", str(site / package), built)
-    folders = "tests/install", "tests/releases"
-    pytest(session, "subsets", *folders, PLAIT_TEST_SITE=str(site))
+    pytest(session, "subsets", "tests/install", PLAIT_TEST_SITE=str(site))
+
+
+@nox.session
+def releases(session: nox.Session) -> None:
+    """Each mixture of releases with this tree: it works, or says why not."""
+    session.install(*dependencies("core"), JAXLIB)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    session.install("hatchling>=1.27", "pip")  # to build earlier releases, and to ask pip for them
+    pytest(session, "releases", "tests/releases", PLAIT_TEST_RELEASES="1")
 
 
 @nox.session
@@ -338,7 +399,9 @@ def coexistence(session: nox.Session) -> None:
 @nox.session
 def tensorflow(session: nox.Session) -> None:
     """Functions exported to TensorFlow: run, differentiated, saved and loaded there."""
-    session.install(*wheels(session, "core", "autodiff", "batching", "export"), JAXLIB, TENSORFLOW)
+    session.install(
+        *wheels(session, *WRITTEN_WITH, "autodiff", "batching", "export"), JAXLIB, TENSORFLOW
+    )
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
     pytest(session, "tensorflow", "tests/tensorflow")
 
@@ -354,7 +417,7 @@ def iree(session: nox.Session) -> None:
 @nox.session
 def onnx(session: nox.Session) -> None:
     """Functions as graphs of TensorFlow's, converted to ONNX and run by ONNX Runtime."""
-    packages = ("core", "autodiff", "batching", "export")
+    packages = (*WRITTEN_WITH, "autodiff", "batching", "export")
     session.install(*wheels(session, *packages), JAXLIB, TENSORFLOW, *ONNX)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "scipy")
     pytest(session, "onnx", "tests/onnx")
@@ -394,7 +457,9 @@ def array_api(session: nox.Session) -> None:
         with session.chdir(folder):
             session.run("git", "checkout", "--quiet", commit, external=True)
             session.run("git", "submodule", "update", "--quiet", "--init", external=True)
-    session.install(*wheels(session, "core"), JAXLIB, "-r", str(folder / "requirements.txt"))
+    session.install(
+        *wheels(session, "core", "numpy"), JAXLIB, "-r", str(folder / "requirements.txt")
+    )
     with session.chdir(folder):
         pytest(
             session,
@@ -473,10 +538,10 @@ def quick(session: nox.Session) -> None:
     """Before each commit: style, the design's rules, a cross-section of all packages' tests."""
     session.install("ruff")
     style(session)
-    session.install(*wheels(session, *PACKAGES), JAXLIB, *TEST_TOOLS)
-    for sample in SAMPLES:
-        session.install("--no-deps", str(wheel(session, sample)))
-    pytest(session, "quick", *QUICK)
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
+    test_tools(session)
+    pytest(session, "quick", *SOME, *QUICK, **FAST)
 
 
 @nox.session
@@ -494,11 +559,9 @@ def style(session: nox.Session, *options: str) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Static types, by pyright: strict for the centre of the core, standard elsewhere.
-
-    It is asked of the stub of `plait`, too, whether an editor knows the types of public names.
-    """
-    session.install(*wheels(session, *PACKAGES), JAXLIB, "mpmath", "pyright[nodejs]")
+    """Static types: the sources by pyright, strict for the centre of the core, and programs of
+    users by pyright and mypy."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "mpmath", "pyright[nodejs]", "mypy")
     session.install("pytest>=8", "pytest-timeout")
     session.run("pyright", *session.posargs)
     session.run("pytest", "-q", "tests/typing", env={"PYTHONPATH": None})
@@ -553,8 +616,10 @@ def release(session: nox.Session) -> None:
     (made,) = (p for p in built if p.suffix == ".whl")
     shutil.unpack_archive(sdist, made.parent, filter="data")
     source = made.parent / sdist.name.removesuffix(".tar.gz")
+    others = wheels(session, *(p for p in WRITTEN_WITH if p not in ("core", package)))
     for label, core in released_cores(session, package):
-        python = environment(session, "releasing", str(made), *core, JAXLIB, *TEST_TOOLS)
+        needs = (str(made), *core, *others, JAXLIB, *TEST_TOOLS)
+        python = environment(session, "releasing", *needs)
         with session.chdir(source):
             ours = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(source), "tests")
             pytest(session, f"release-{package}-{label}", *ours, python=python)

@@ -21,7 +21,8 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent
 RECORD = ROOT / "releases.toml"
 CORE = "plait-core"
-RANGE = re.compile(r"plait-core>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
+LIBRARY = "plait-numpy"
+RANGE = re.compile(r"plait-\w+>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
 SECTION = re.compile(r"^## \[([^]]+)\](?: - (\S+))?\s*$", re.M)
 
 
@@ -119,7 +120,7 @@ def candidate(package: str) -> Release:
     faults = [
         *version_faults(version, earlier),
         *changelog_faults(version, changes),
-        *([] if package == "core" else range_faults(table.get("dependencies", []))),
+        *([] if package == "core" else range_faults(*requirements(table))),
     ]
     if changed := git("status", "--porcelain", "--", f"packages/{package}"):
         faults.append(f"what is released is a commit, and these files differ from it:\n{changed}")
@@ -164,20 +165,44 @@ def is_date(text: str | None) -> bool:
         return False
 
 
-def range_faults(dependencies: Iterable[str]) -> list[str]:
-    """What is wrong with the requirements of a plugin: it names one range of core, as
-    `>=A.B,<A.C` or `>=A.B.D,<A.C`, of one minor while A is 0, since any minor of 0.x may break."""
-    of_ours = [row for row in dependencies if Requirement(row).name.startswith("plait")]
-    if len(of_ours) != 1:
-        return [f"a plugin requires plait-core, once, and no sibling; it requires {of_ours}"]
-    found = RANGE.fullmatch(of_ours[0])
+def requirements(table: dict) -> tuple[list[str], list[str]]:
+    """Return what a `project` table requires, and what its extras do."""
+    extras = table.get("optional-dependencies", {}).values()
+    return table.get("dependencies", []), [row for rows in extras for row in rows]
+
+
+def range_faults(dependencies: Iterable[str], extras: Iterable[str] = ()) -> list[str]:
+    """What is wrong with the requirements of a plugin.
+
+    It requires plait-core, and of its siblings none but the array library, which extras may do.
+    Each of ours is required by one range, as `>=A.B,<A.C` or `>=A.B.D,<A.C`, of one minor while A
+    is 0, since any minor of 0.x may break.
+    """
+    required, of_extras = ours(dependencies), ours(extras)
+    names = [Requirement(row).name for row in required]
+    if names.count(CORE) != 1 or names.count(LIBRARY) > 1 or {*names} - {CORE, LIBRARY}:
+        return [
+            f"a plugin requires {CORE}, once, and no sibling but {LIBRARY}; it requires {required}"
+        ]
+    return [fault for row in (*required, *of_extras) for fault in range_fault(row)]
+
+
+def ours(rows: Iterable[str]) -> list[str]:
+    """The requirements that name a distribution of ours."""
+    return [row for row in rows if Requirement(row).name.startswith("plait")]
+
+
+def range_fault(row: str) -> list[str]:
+    """What is wrong with the range in one requirement."""
+    found = RANGE.fullmatch(row)
     if found is None:
-        return [f"a range of core is written plait-core>=A.B[.D],<A.C; found {of_ours[0]}"]
+        name = Requirement(row).name
+        return [f"a range of {name} is written {name}>=A.B[.D],<A.C; found {row}"]
     major, minor, upper_major, upper_minor = map(int, found.groups())
     if (major, minor) >= (upper_major, upper_minor):
-        return [f"{of_ours[0]} admits nothing"]
+        return [f"{row} admits nothing"]
     if major == 0 and (upper_major, upper_minor) != (0, minor + 1):
-        return [f"{of_ours[0]} reaches over minors of 0.x: write >=0.{minor},<0.{minor + 1}"]
+        return [f"{row} reaches over minors of 0.x: write >=0.{minor},<0.{minor + 1}"]
     return []
 
 

@@ -30,6 +30,9 @@ SNAPSHOT = ROOT / "packages" / "core" / "ext-api.txt"
 HEAD = "PLUGIN_API"
 PLAIN = (type(None), bool, int, float, str)
 
+OFFERED = ("ops.attention", "ops.linalg", "ops.special", "testing")
+"""Modules of `plait.ext` that were core's, and that packages of their own offer now."""
+
 NONE, MINOR, MAJOR = range(3)
 STEPS = ("nothing", "a minor step", "a major step")
 
@@ -41,7 +44,8 @@ def modules() -> list[str]:
     """The modules whose names plugins may import; those that define what others repeat first."""
     families = [f"plait.ext.ops.{name}" for name in ops.FAMILIES]
     own = [f"plait.ext.{name}" for name in ext.MODULES if name != "ops"]
-    return [*own, *families, "plait.ext"]
+    offered = [f"plait.ext.{name}" for name in OFFERED]
+    return [*own, *families, *offered, "plait.ext"]
 
 
 def snapshot() -> str:
@@ -78,7 +82,8 @@ def described(x: Any) -> str:
     """What a name is, in a line."""
     if isinstance(x, ext.Primitive):
         traits = " ".join(t.name.rpartition(".")[2] for t in x.traits)
-        return f"primitive {x.name}{operands(x.rule)}" + (f" is {traits}" if traits else "")
+        name = " formerly ".join((x.name, *x.formerly))
+        return f"primitive {name}{operands(x.rule)}" + (f" is {traits}" if traits else "")
     if isinstance(x, ext.RuleTable):
         return f"table {x.name}"
     if isinstance(x, type(ext.Linear)):
@@ -111,7 +116,7 @@ def members(kind: type) -> Iterator[str]:
             inner = getattr(x, "__func__", x)
             # methods of arrays that are functions of plait.numpy are replaced by them when used:
             # these are documented, and versioned, as the surface that they are
-            if str(getattr(inner, "__module__", "")).startswith("plait.numpy"):
+            if str(getattr(inner, "__module__", "")).startswith("plait_numpy"):
                 yield f"{name}: method"
                 continue
             called = inspect.isfunction(inner) or inspect.ismethoddescriptor(inner)
@@ -191,7 +196,7 @@ def changes(before: dict[str, str], now: dict[str, str]) -> list[Change]:
 def step(old: str, new: str) -> int:
     """The step that a changed line asks for: minor if whoever wrote for the old one is served."""
     (what, params, traits), (now, more, gained) = taken_apart(old), taken_apart(new)
-    if what != now or not {*traits.split()} <= {*gained.split()}:
+    if not served(what) <= served(now) or not {*traits.split()} <= {*gained.split()}:
         return MAJOR
     return MINOR if serves(params, more) else MAJOR
 
@@ -201,6 +206,12 @@ def taken_apart(line: str) -> tuple[str, str, str]:
     before, sign, rest = line.partition("(")
     params, _, after = rest.rpartition(")")
     return before, sign + params + (")" if sign else ""), after.removeprefix(" is ")
+
+
+def served(what: str) -> set[str]:
+    """What a name is; for a primitive that of each name whose users it serves."""
+    name, *former = what.split(" formerly ")
+    return {name, *(f"primitive {n}" for n in former)}
 
 
 def serves(old: str, new: str) -> bool:

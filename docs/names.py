@@ -15,6 +15,8 @@ from importlib import import_module
 from importlib.util import resolve_name
 from typing import Any
 
+from plait._plugins.metadata import public_names
+
 ASKED = re.compile(r"^::: ([\w.]+)(?:: (.*))?$", re.M)
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields)(:| )", re.M)
 ITEM = re.compile(r"^  (\*{0,2}\w[^:]*): ")
@@ -73,8 +75,8 @@ def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
 
 def public(module: Any) -> list[str]:
     """The names that a module offers, but for modules and dtypes."""
-    names = sorted(getattr(module, "__all__", ()), key=str.lower)
-    return [n for n in names if documented(getattr(module, n))]
+    names = {*getattr(module, "__all__", ()), *public_names(module.__name__)}
+    return [n for n in sorted(names, key=str.lower) if documented(getattr(module, n))]
 
 
 def documented(x: Any) -> bool:
@@ -98,8 +100,12 @@ def entry(name: str, x: Any) -> Iterator[str]:
 
 
 def methods(kind: type) -> Iterator[str]:
-    """The public methods and properties of a class, a line each."""
-    for name, x in sorted(vars(kind).items()):
+    """The public methods and properties of a class, inherited ones of arrays too, a line each."""
+    bases = kind.__mro__ if kind.__module__ == "plait._core.array" else (kind,)
+    members = {name: x for base in reversed(bases) for name, x in vars(base).items()}
+    for name, x in sorted(members.items()):
+        if hasattr(type(x), "__get__") and not hasattr(x, "fget"):
+            x = inspect.getattr_static(kind, name)
         static = isinstance(x, staticmethod)
         x = getattr(x, "__func__", x)  # of class methods and static ones
         text = text_of(x)

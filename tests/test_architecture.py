@@ -7,6 +7,7 @@ be imported is judged too.
 import ast
 import re
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -29,6 +30,9 @@ LAYERS = layers()
 """A module imports what is above its package in this list, and what lies in its own package."""
 
 SIBLINGS = (
+    "plait_numpy",
+    "plait_checks",
+    "plait_testing",
     "plait_autodiff",
     "plait_batching",
     "plait_sharding",
@@ -37,6 +41,18 @@ SIBLINGS = (
     "plait_jax",
 )
 GLUE = {
+    "plait_autodiff.laws": "plait_testing",
+    "plait_autodiff.rules.attention": "plait_numpy",
+    "plait_autodiff.rules.linalg": "plait_numpy",
+    "plait_autodiff.rules.special": "plait_numpy",
+    "plait_autodiff.taylor.laws": "plait_testing",
+    "plait_batching.laws": "plait_testing",
+    "plait_batching.piles.rules.attention": "plait_numpy",
+    "plait_batching.piles.rules.linalg": "plait_numpy",
+    "plait_batching.rules.linalg": "plait_numpy",
+    "plait_sharding.explicit_matrix_rules": "plait_numpy",
+    "plait_sharding.laws": "plait_testing",
+    "plait_state.laws": "plait_testing",
     "plait_export.derivatives": "plait_autodiff",
     "plait_export.mapping": "plait_batching",
     "plait_batching.derivatives": "plait_autodiff",
@@ -48,7 +64,8 @@ GLUE = {
     "plait_sharding.batching": "plait_batching",
     "plait_sharding.references": "plait_state",
 }
-"""Modules that join two siblings, with the sibling whose tables load them."""
+"""Modules and packages that join two siblings, with the sibling whose tables, namespaces or laws
+load them."""
 
 SEAM = {"plait._plugins.metadata"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
@@ -57,7 +74,8 @@ DYNAMIC = {
     "plait._plugins.metadata",
     "plait._base.lazy",
     "plait._base.pjrt_plugins",
-    "plait.scipy",
+    "plait._api.aliases",
+    "plait_numpy.scipy",
     "plait_jax.finder",
     "plait_jax.names",
 }
@@ -66,28 +84,6 @@ by which somebody else's are answered, and the runtime's plugins."""
 
 HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
-
-LIBRARY = (
-    "plait.numpy",
-    "plait.scipy",
-    "plait.random",
-    "plait.nn",
-    "plait.image",
-    "plait.lax.eigen",
-    "plait.lax.linalg",
-    "plait.lax.polar",
-    "plait.lax.ragged",
-    "plait.lax.routines",
-    "plait.lax.special",
-)
-"""The array library: written as a library of others is, by public names of the core alone."""
-
-PRIMITIVES = re.compile(
-    r"_ops\.(attention|bessel|error_functions|factorisation|hypergeometric|incomplete|integrals"
-    r"|linalg_kernels|matrix_equations|matrix_inverses|batched_matrices|sampling|segments|solving"
-    r"|special|spectral|trigonometric_integrals)$"
-)
-"""The library's own primitives."""
 
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
 """Modules that are their one function, which nobody reaches as an attribute of the package."""
@@ -98,6 +94,12 @@ PLUGINS = re.compile(
 
 
 # Reading the sources
+
+
+@cache
+def declarations(folder: Path) -> dict:
+    """A package's pyproject.toml."""
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -144,10 +146,19 @@ def statements(scope: ast.AST) -> list[ast.Import | ast.ImportFrom]:
     return [n for n in ast.walk(scope) if isinstance(n, ast.Import | ast.ImportFrom)]
 
 
+def for_checkers(scope: ast.AST) -> set[ast.AST]:
+    """The import statements that only type checkers read."""
+    blocks = [n for n in ast.walk(scope) if isinstance(n, ast.If)]
+    only = [n for n in blocks if ast.unparse(n.test).removeprefix("typing.") == "TYPE_CHECKING"]
+    return {found for block in only for part in block.body for found in statements(part)}
+
+
 @cache
 def edges(name: str) -> frozenset[str]:
-    """All that a module imports, ours or not."""
-    return frozenset(t for node in statements(tree(name)) for t in imported(node, name))
+    """All that a module imports when it runs, ours or not."""
+    left_out = for_checkers(tree(name))
+    run = [node for node in statements(tree(name)) if node not in left_out]
+    return frozenset(t for node in run for t in imported(node, name))
 
 
 def inside_functions(name: str) -> list[ast.AST]:
@@ -168,9 +179,11 @@ def layer(name: str) -> int:
     return found
 
 
-def of_library(name: str) -> bool:
-    """Whether a module belongs to the array library."""
-    return any(name == part or name.startswith(f"{part}.") for part in LIBRARY)
+def joined(name: str) -> str | None:
+    """Return the sibling that a module joins to its own package; None for other modules."""
+    while name and name not in GLUE:
+        name = name.rpartition(".")[0]
+    return GLUE.get(name)
 
 
 def top(name: str) -> str:
@@ -197,18 +210,10 @@ def test_there_are_few_entries_under_the_core():
 
 @pytest.mark.parametrize("name", sorted(core()))
 def test_core_imports_downwards(name):
-    above = {"plait"} if of_library(name) else set()  # like a plugin, it may use all of `plait`
-    for target in sorted(edges(name) & set(core()) - {name} - above):
+    for target in sorted(edges(name) & set(core()) - {name}):
         assert layer(target) < layer(name) or package(target) == package(name), (
             f"{name} imports {target}, which ARCHITECTURE.md draws above it or beside it"
         )
-
-
-@pytest.mark.parametrize("name", sorted(filter(of_library, core())))
-def test_the_array_library_comes_in_by_the_door(name):
-    """It reaches no private name of the core: what it is written with, strangers have, too."""
-    private = [t for t in edges(name) & set(core()) if "._" in t and not PRIMITIVES.search(t)]
-    assert not private, f"{name} imports {private}; plait.ext or a surface has what it needs"
 
 
 @pytest.mark.feature("C22")
@@ -225,6 +230,25 @@ def test_no_import_cycles():
 
     for name in modules():
         visit(name, ())
+
+
+def stages_of_jit() -> list[str]:
+    """The stages of a jitted function's calls, in the order in which `calls` leads through them."""
+    table = (ast.get_docstring(tree("plait._jit.calls")) or "").splitlines()
+    return [f"plait._jit.{line.split()[0]}" for line in table if "->" in line]
+
+
+@pytest.mark.parametrize("name", stages_of_jit())
+def test_stages_of_jit_import_earlier_ones_only(name):
+    stages = stages_of_jit()
+    later = {*stages[stages.index(name) :], "plait._jit.calls", "plait._jit.jitted"}
+    reached, ahead = set(), [*edges(name)]
+    while ahead:
+        target = ahead.pop()
+        if target in modules() and target not in reached:
+            reached.add(target)
+            ahead += edges(target) if target.startswith("plait._jit.") else ()
+    assert not reached & later
 
 
 @pytest.mark.feature("C22")
@@ -301,12 +325,43 @@ def is_plugin_name(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
 def test_siblings_do_not_import_each_other(name):
-    strangers = {*SIBLINGS} - {top(name), GLUE.get(name)}
+    strangers = {*SIBLINGS} - {top(name), joined(name)}
     assert not [t for t in edges(name) if top(t) in strangers]
 
 
 def test_glue_is_loaded_by_tables_only():
-    assert {n: sorted(edges(n) & GLUE.keys()) for n in modules() if edges(n) & GLUE.keys()} == {}
+    loaders = {n: [t for t in edges(n) if joined(t)] for n in modules() if not joined(n)}
+    assert {n: found for n, found in loaders.items() if found} == {}
+
+
+PUBLIC = {
+    f"plait.{name}": place
+    for folder in sorted((ROOT / "packages").iterdir())
+    if (folder / "pyproject.toml").exists()
+    for name, place in declarations(folder)["project"]["entry-points"].get("plait.api", {}).items()
+    if ":" not in place
+}
+"""The modules that packages offer as names of `plait`, with their places."""
+
+
+@pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
+def test_modules_of_siblings_are_declared(name):
+    """Whoever imports `plait.numpy` has its package among its dependencies, if only in an extra."""
+    project = declarations(package_of(name))["project"]
+    declared = [
+        *project["dependencies"],
+        *sum(project.get("optional-dependencies", {}).values(), []),
+    ]
+    for target in edges(name):
+        place = next((PUBLIC[p] for p in PUBLIC if f"{target}.".startswith(f"{p}.")), "")
+        if place and top(place) != top(name):
+            wanted = top(place).replace("_", "-")
+            assert any(re.match(rf"{wanted}\b", d) for d in declared), f"{name} needs {wanted}"
+
+
+def package_of(name: str) -> Path:
+    """The folder of the package that a module belongs to."""
+    return ROOT / "packages" / top(name).removeprefix("plait_")
 
 
 def outside_core() -> dict[str, str]:
@@ -369,8 +424,11 @@ def test_of_a_plugin_others_use_its_ext(path):
     for full, line in reached(OUTSIDE[path]).items():
         name = top(full)
         if name in {*SIBLINGS} - {own}:
-            allowed = {f"{name}.ext"} if own else {f"{name}.ext", name}
-            assert module_of(full) in allowed, f"{path}:{line} reaches {full}, and not {name}.ext"
+            at = module_of(full)
+            allowed = (
+                at == f"{name}.ext" or at.startswith(f"{name}.ext.") or (not own and at == name)
+            )
+            assert allowed, f"{path}:{line} reaches {full}, and not {name}.ext"
 
 
 def module_of(full: str) -> str:
@@ -413,5 +471,5 @@ def test_only_what_is_declared_is_imported(name):
     allowed = {"plait", *SIBLINGS, "numpy", "jaxlib", "ml_dtypes", "typing_extensions"}
     foreign = {top(t) for t in edges(name)} - sys.stdlib_module_names - allowed
     optional = {"tensorflow"} if top(name) == "plait_export" else set()
-    optional |= {"pytest", "scipy", "mpmath"} if name.startswith("plait.testing") else set()
+    optional |= {"pytest", "scipy", "mpmath"} if top(name) == "plait_testing" else set()
     assert foreign <= optional

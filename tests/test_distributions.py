@@ -7,6 +7,8 @@ test here compares the two.
 import ast
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from itertools import combinations
@@ -15,10 +17,24 @@ from pathlib import Path
 import pytest
 
 from plait import ext
+from plait._api import inventory
 from plait._plugins import metadata
 
 ROOT = Path(__file__).parents[1]
-PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
+PLUGINS = (
+    "numpy",
+    "checks",
+    "testing",
+    "autodiff",
+    "batching",
+    "sharding",
+    "export",
+    "state",
+)
+OPTIONAL = tuple([p for p in PLUGINS if p != "numpy"])
+"""The packages that are extras of the meta-distribution, which brings the array library itself."""
+ON_NUMPY = {"checks", "testing", "jax"}
+"""What is written with the array library, and requires it."""
 BUILT_ON_CORE = (*PLUGINS, "jax")
 PACKAGES = ("core", *BUILT_ON_CORE)
 
@@ -44,25 +60,40 @@ def test_every_package_folder_is_known():
     assert found == {*PACKAGES}
 
 
-def test_plugins_require_the_core_only_and_by_a_range():
+def test_plugins_require_the_core_alone_or_with_the_array_library():
     for plugin in BUILT_ON_CORE:
-        assert [row.partition(">")[0] for row in project(plugin)["dependencies"]] == ["plait-core"]
+        wanted = ["plait-core", "plait-numpy"] if plugin in ON_NUMPY else ["plait-core"]
+        assert [row.partition(">")[0] for row in project(plugin)["dependencies"]] == wanted
 
 
 @pytest.mark.parametrize("package", ("", *BUILT_ON_CORE))
 def test_one_minor_of_core_is_admitted_while_it_is_0_x(package):
     """Below 1.0 a minor may take away, and so no range reaches over two."""
-    (row,) = project(package)["dependencies"]
+    row = project(package)["dependencies"][0]
     lower, upper = re.fullmatch(r"plait-core>=0\.(\d+)(?:\.\d+)?,<0\.(\d+)", row).groups()
     assert int(upper) == int(lower) + 1
     assert project("core")["version"].split(".")[:2] == ["0", lower]
 
 
 def test_extras_have_the_range_of_the_release_they_belong_to():
-    for plugin in PLUGINS:
-        minor = int(project(plugin)["version"].split(".")[1])
-        row = f"plait-{plugin}>=0.{minor},<0.{minor + 1}"
-        assert project("")["optional-dependencies"][plugin] == [row]
+    for plugin in OPTIONAL:
+        name = "plait-batching[piles]" if plugin == "batching" else f"plait-{plugin}"
+        assert project("")["optional-dependencies"][plugin] == [f"{name}{range_of(plugin)}"]
+    assert project("")["dependencies"][1] == f"plait-numpy{range_of('numpy')}"
+
+
+def test_siblings_are_required_by_the_range_of_their_release():
+    for package in PACKAGES:
+        extras = project(package).get("optional-dependencies", {}).values()
+        for row in [*project(package)["dependencies"], *sum(extras, [])]:
+            name = re.match(r"plait-(\w+)|", row)[1]
+            assert name not in PLUGINS or row == f"plait-{name}{range_of(name)}"
+
+
+def range_of(package: str) -> str:
+    """The versions of a package that others of its age require."""
+    minor = int(project(package)["version"].split(".")[1])
+    return f">=0.{minor},<0.{minor + 1}"
 
 
 @pytest.mark.parametrize("plugin", BUILT_ON_CORE)
@@ -83,8 +114,9 @@ def test_no_requirement_is_pinned():
 
 def test_the_meta_distribution_offers_every_plugin():
     extras = project("")["optional-dependencies"]
-    assert extras["all"] == [row for plugin in PLUGINS for row in extras[plugin]]
-    assert [row.partition(">")[0] for row in extras["all"]] == [f"plait-{p}" for p in PLUGINS]
+    assert extras["all"] == [row for plugin in OPTIONAL for row in extras[plugin]]
+    names = [re.match(r"[\w-]+", row)[0] for row in extras["all"]]
+    assert names == [f"plait-{p}" for p in OPTIONAL]
 
 
 def test_all_ask_for_the_same_pythons():
@@ -110,6 +142,28 @@ def test_every_entry_point_leads_somewhere(package, group, name, value):
     assert not attribute or getattr(found, attribute) is not None
 
 
+OFFERED = ("plait.api", "plait.lax", "plait.debug", "plait.ext")
+"""The groups of entry points that put names, and modules, into `plait` and its modules."""
+MODULES = [
+    (f"{group.removesuffix('.api')}.{name}", value)
+    for _, group, name, value in EVERY_POINT
+    if group in OFFERED and ":" not in value
+]
+
+
+@pytest.mark.parametrize("public, home", MODULES)
+def test_every_module_is_imported_by_its_public_name(public, home):
+    """In a process that used nothing before: an attribute that was read would hide a failure."""
+    code = f"import {public}, sys; print(sys.modules[{public!r}].__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (home, "")
+
+
+@pytest.mark.parametrize("group", sorted({group for _, group, _, _ in EVERY_POINT}))
+def test_every_group_that_we_declare_in_is_one_that_the_doctor_accepts(group):
+    assert group in inventory.KNOWN_GROUPS or group.startswith(inventory.RULES)
+
+
 @pytest.mark.parametrize("one, other", [*combinations(PLUGINS, 2)])
 def test_no_public_name_is_declared_twice(one, other):
     offered = [{n for group, n, _ in points(p) if group == "plait.api"} for p in (one, other)]
@@ -117,7 +171,7 @@ def test_no_public_name_is_declared_twice(one, other):
 
 
 def test_the_install_hints_are_what_the_packages_offer():
-    rows = [row for row in EVERY_POINT if row[1] in (*metadata.SURFACES, "plait.ext")]
+    rows = [row for row in EVERY_POINT if row[1] in metadata.SURFACES and row[0] != "core"]
     assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.HINTS
     rows = [row for row in EVERY_POINT if row[1] == "plait.tables" and row[0] != "core"]
     assert {name: f"plait-{package}" for package, _, name, _ in rows} == metadata.TABLES
@@ -126,6 +180,14 @@ def test_the_install_hints_are_what_the_packages_offer():
 def test_the_modules_of_names_have_hints_too():
     rows = [row for row in EVERY_POINT if row[1] == "plait.modules"]
     found = {name.rpartition(".")[0]: f"plait-{package}" for package, _, name, _ in rows}
+    rows = [row for row in EVERY_POINT if row[1] == "plait.ext"]
+    found |= {f"ext.{name}": f"plait-{package}" for package, _, name, _ in rows}
+    inner = [row for row in EVERY_POINT if row[1] in ("plait.lax", "plait.debug")]
+    found |= {
+        f"{group.removeprefix('plait.')}.{name}": f"plait-{package}"
+        for package, group, name, value in inner
+        if ":" not in value
+    }
     assert found == metadata.MODULES
 
 

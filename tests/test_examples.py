@@ -17,6 +17,10 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PACKAGES = sorted(p.parent.name for p in EXAMPLES.glob("*/pyproject.toml"))
 STRANGERS = [name for name in PACKAGES if name != "interval"]
+API = {"patterns": "1.1"}
+"""The version of plait.ext that a sample package needs, where the first one does not suffice."""
+LIBRARY = ("numpy", "scipy", "random", "nn", "image", "lax.linalg", "ext.ops.linalg")
+"""Modules of `plait` that plait-numpy brings."""
 PUBLIC = ("plait_autodiff.ext", "plait_batching.ext")
 
 
@@ -81,32 +85,46 @@ def test_lines_of_code_are_counted():
     )
 
 
+def names_imported(source: str) -> list[str]:
+    """The modules, and the names in modules, that a module imports."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    return found
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_sample_packages_use_public_names_alone(package):
     for path, source in sources(package).items():
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            else:
-                continue
-            for name in names:
-                hidden = name.startswith("plait.") and any(p[0] == "_" for p in name.split("."))
-                assert not hidden, f"{path} imports {name}"
-                ours = name.startswith(("plait_autodiff", "plait_batching", "plait_sharding"))
-                assert not ours or name.startswith(PUBLIC), f"{path} imports {name}"
+        for name in names_imported(source):
+            hidden = name.startswith("plait.") and any(p[0] == "_" for p in name.split("."))
+            assert not hidden, f"{path} imports {name}"
+            ours = name.startswith(("plait_autodiff", "plait_batching", "plait_sharding"))
+            assert not ours or name.startswith(PUBLIC), f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("package", STRANGERS)
 def test_sample_packages_say_what_they_were_built_for(package):
     text = (EXAMPLES / package / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
-    assert project["entry-points"]["plait.plugin_api"] == {"1.0": f"plait_{package}"}
-    assert "plait-core>=0.2,<0.3" in project["dependencies"] and project["version"] == "0.1.0"
+    built_for = {API.get(package, "1.0"): f"plait_{package}"}
+    assert project["entry-points"]["plait.plugin_api"] == built_for
+    assert "plait-core>=0.3,<0.4" in project["dependencies"] and project["version"] == "0.1.0"
     assert (EXAMPLES / package / "README.md").is_file()
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_sample_packages_require_the_array_library_if_they_import_it(package):
+    imported = {name for source in sources(package).values() for name in names_imported(source)}
+    text = (EXAMPLES / package / "pyproject.toml").read_text(encoding="utf-8")
+    required = "plait-numpy>=0.1,<0.2" in tomllib.loads(text)["project"]["dependencies"]
+    assert required == bool(imported & {f"plait.{name}" for name in LIBRARY})
+
+
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", ["tensorstore", "safetensors"])
 def test_checkpoints_go_from_any_number_of_processes_to_any(form, tmp_path):
     """4 processes, 2, 1, and 8 devices; what is read at the end is compared with numpy."""

@@ -53,7 +53,7 @@ def test_the_commit_holds_what_the_entry_says(release):
     assert (table["name"], table["version"]) == (release.package, release.version)
     assert not releasing.changelog_faults(release.version, of_commit(release, "CHANGELOG.md"))
     if release.package != "plait-core":
-        assert not releasing.range_faults(table["dependencies"])
+        assert not releasing.range_faults(*releasing.requirements(table))
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda r: r.tag)
@@ -77,11 +77,36 @@ def test_this_tree_is_of_no_earlier_version(release):
         (["numpy>=2"], "once"),
         (["plait-core>=0.2,<0.3", "plait-core>=0.2,<0.3"], "once"),
         (["plait-core>=0.2,<0.3", "plait-batching>=0.2,<0.3"], "no sibling"),
+        (["plait-core>=0.3,<0.4", "plait-numpy>=0.1,<0.2"], None),
+        (["plait-numpy>=0.1,<0.2"], "once"),
+        (["plait-core>=0.3,<0.4", "plait-numpy"], "plait-numpy is written"),
+        (["plait-core>=0.3,<0.4", "plait-numpy>=0.1,<0.3"], "reaches over"),
     ],
 )
 def test_ranges(requires, fault):
     found = releasing.range_faults(requires)
     assert [fault in text for text in found] == ([] if fault is None else [True])
+
+
+@pytest.mark.parametrize(
+    "extra, fault",
+    [
+        (["plait-numpy>=0.1,<0.2", "plait-checks>=0.1,<0.2"], None),
+        (["tensorflow>=2.18"], None),
+        (["plait-checks>=0.1"], "plait-checks is written"),
+        (["plait-checks>=0.1,<0.3"], "reaches over"),
+    ],
+)
+def test_ranges_of_extras(extra, fault):
+    table = {"dependencies": ["plait-core>=0.3,<0.4"], "optional-dependencies": {"more": extra}}
+    found = releasing.range_faults(*releasing.requirements(table))
+    assert [fault in text for text in found] == ([] if fault is None else [True])
+
+
+@pytest.mark.parametrize("package", [p.name for p in (ROOT / "packages").iterdir()])
+def test_ranges_of_this_tree(package):
+    table = releasing.project(ROOT / "packages" / package)
+    assert package == "core" or not releasing.range_faults(*releasing.requirements(table))
 
 
 @pytest.mark.parametrize(

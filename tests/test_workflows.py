@@ -5,11 +5,13 @@ and packages with the metadata, shell steps by running them.
 """
 
 import ast
+import importlib.util
 import os
 import re
 import subprocess
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -56,13 +58,61 @@ def test_there_are_workflows():
     assert [p.stem for p in WORKFLOWS] == ["nightly", "release", "tests"]
 
 
+SESSIONS = {n.name.replace("_", "-") for n in NOXFILE.body if isinstance(n, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
 def test_workflows_run_sessions_that_there_are(path):
-    sessions = {n.name.replace("_", "-") for n in NOXFILE.body if isinstance(n, ast.FunctionDef)}
     run = [step["run"] for _, step in steps(path) if "run" in step]
     named = [re.search(r"nox -s ([a-z -]+?)(?= --|$)", text) for text in run]
     asked = {name for found in named if found for name in found.group(1).split()}
-    assert asked and asked <= sessions
+    assert asked and asked <= SESSIONS
+
+
+def test_what_tests_leaves_out_is_run_before_a_change_lands():
+    """By the script of continuous integration, and by the workflow on every push."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    asked = [name for line in re.findall(r"nox -s ([a-z -]+)", script) for name in line.split()]
+    assert asked[:2] == ["tests", "full"] and {*asked} <= SESSIONS
+    run = [step.get("run", "") for step in workflow("tests")["jobs"]["tests"]["steps"]]
+    assert "python -m nox -s tests full" in run
+
+
+class Case:
+    """A case of a test, as pytest collects it."""
+
+    def __init__(self, nodeid: str, **marks: int):
+        self.nodeid, self.marks, self.wide = nodeid, marks, False
+
+    def get_closest_marker(self, name):
+        return SimpleNamespace(args=(self.marks[name],)) if name in self.marks else None
+
+    def add_marker(self, name):
+        self.wide = name == "wide"
+
+
+def left_to_tests(cases: list[Case]) -> set[str]:
+    """The names of those that the session `tests` runs."""
+    spec = importlib.util.spec_from_file_location("of_all_tests", ROOT / "conftest.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.pytest_collection_modifyitems(cases)
+    return {case.nodeid for case in cases if not case.wide}
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_of_a_sampled_test_one_case_in_some_is_run(n):
+    """Of each value of each parameter, and the same ones when others are added."""
+    names = [f"test_law.py::test[{a}-{b}]" for a in range(20) for b in range(30)]
+    run = left_to_tests([Case(name, sampled=n) for name in names])
+    assert names[0] in run and 0.7 < len(run) * n / len(names) < 1.4
+    for value in range(20):
+        assert any(f"[{value}-" in name for name in run)
+        assert any(f"-{value}]" in name for name in run)
+    more = [f"test_law.py::test[new-{b}]" for b in range(30)]
+    assert run == left_to_tests([Case(name, sampled=n) for name in (*names, *more)]) & {*names}
+    assert left_to_tests([Case(name) for name in names]) == {*names}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)

@@ -145,6 +145,7 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.feature("S16")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("words", OUTSIDE)

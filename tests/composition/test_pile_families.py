@@ -33,6 +33,7 @@ AT_ANY_CAPACITY = [
 OF_OTHER_LENGTHS = [(v, n) for v in VECTORS if v != "mixed" for n in ("argsort of ties", "rolled")]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name):
     """In one program, whatever lies beyond the last row."""
@@ -40,6 +41,7 @@ def test_values(name):
     check(f, kinds, VECTORS["mixed"], tier="fast")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     f, *kinds = FAMILIES[name]
@@ -52,6 +54,7 @@ def test_other_lengths(vector, name):
     check(f, kinds, VECTORS[vector], tier="fast")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", AT_ANY_CAPACITY)
 def test_more_room_changes_no_bit(name):
     f, *kinds = FAMILIES[name]

@@ -209,6 +209,7 @@ AROUND = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", AROUND)
 def test_around(name):
     got, want = AROUND[name]

@@ -285,6 +285,7 @@ def words():
     return random.Random(0).sample(every, 24)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function,wrapper,how,axes", words(), ids=str)
 def test_words(function, wrapper, how, axes):
     """A mapped derivative of a wrapped function is the stack of what single examples give.

@@ -72,6 +72,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_mapped_function_is_a_loop(name):
     f = FUNCTIONS[name]

@@ -45,6 +45,7 @@ ENDS = {"fft": "Semantics mismatch between provided type and complex value"}
 """What ends the process, and what is written then: its `fft` computes in numbers of its own."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ENDS])
 def test_values(name):
     case = CASES[name]

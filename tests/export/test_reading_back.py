@@ -100,6 +100,7 @@ def loss(f):
     return lambda *xs: sum(pnp.sin(y).sum() for y in flat(f)(*xs))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_derivatives_and_mapping_are_those_of_the_function(name):
     """Reverse and forward mode, the second order, mapping, and both in either order."""
@@ -120,6 +121,7 @@ def test_derivatives_and_mapping_are_those_of_the_function(name):
 SMOOTH = ["a model", "softmax", "error functions", "scan", "counted loop", "convolution", "gelu"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_second_and_the_third_order(name):
     f = FUNCTIONS[name]
@@ -341,6 +343,7 @@ def test_files_of_jax_are_differentiated_and_mapped():
         close(np.asarray(got)[1], want)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", POLYMORPHIC["CASES"])
 def test_every_primitive_with_symbolic_sizes_is_read_back(name):
     """The program for sizes known by name is exported again; results are numpy's."""

@@ -1,10 +1,11 @@
 """Random small expressions at extreme values: compiled as one program, and operation by operation.
 
 An expression is one to five operations on a few arrays and numbers of one dtype, with whatever
-comparisons and conversions lead to.  Its arrays hold what arithmetic is bad at: infinities, nan,
-zeros of both signs, the least and the greatest numbers, and those about the roots of these.  The
-compiled program must return what its operations return one after the other: the same bits, but
-that one nan is as good as another.
+comparisons, conversions, sums and products of matrices lead to.  Its arrays hold what arithmetic is
+bad at: infinities, nan, zeros of both signs, the least and the greatest numbers, and those about
+the roots of these.  The compiled program must return what its operations return one after the
+other: the same bits, but that one nan is as good as another.  A sum whose value depends on the
+order of its terms is the last operation of its expression, and must lie between bounds.
 
 That holds where the processor multiplies and adds in two roundings, so the expressions are run by
 processes for which the compiler keeps to such instructions (`ENVIRONMENT`).
@@ -15,6 +16,7 @@ Run as a script, `python -m tests.fuzz.random_expressions`, it goes on for `--mi
 Invariant: a batch of expressions follows from its seed alone.
 """
 
+import gc
 import os
 import random
 import subprocess
@@ -29,10 +31,19 @@ import plait
 import plait.numpy as pnp
 from plait import lax
 
+from .array_operations import (
+    ARRAY_OPERATIONS,
+    BEGINNINGS,
+    SIZE,
+    VECTOR,
+    Shape,
+    is_exact,
+    outside,
+    terms_of,
+)
 from .seeds import options, seeds
 
 ENVIRONMENT = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}
-SIZE = 40
 BATCH = 100
 FLOATS = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 SIGNED = ("int32", "int8", "int64", "int16")
@@ -81,13 +92,14 @@ def parts(dtype: str) -> str:
 
 
 class Node(NamedTuple):
-    """One operation: its name, its operands (numbers of values, or `Number`), its dtype, and what
-    else it is given."""
+    """One operation: its name, its operands (numbers of values, or `Number`), the dtype and the
+    shape of its result, and what else it is given."""
 
     name: str
     args: tuple[Any, ...]
     dtype: str
     extra: Any = None
+    shape: Shape = VECTOR
 
 
 class Number(NamedTuple):
@@ -98,10 +110,12 @@ class Number(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """The dtypes of its arguments, and its operations, the last of which is its result."""
+    """The dtypes of its arguments, their shape, and its operations, the last of which is its
+    result."""
 
     arguments: tuple[str, ...]
     nodes: tuple[Node, ...]
+    shape: Shape = VECTOR
 
     @property
     def rounded(self) -> bool:
@@ -110,11 +124,11 @@ class Expression(NamedTuple):
 
     def text(self) -> str:
         """Return the expression as lines of Python."""
-        lines = [f"v{i}: argument {d}" for i, d in enumerate(self.arguments)]
+        lines = [f"v{i}: argument {d}{[*self.shape]}" for i, d in enumerate(self.arguments)]
         for i, n in enumerate(self.nodes, len(self.arguments)):
             args = [f"v{a}" if isinstance(a, int) else _written(a) for a in n.args]
             extra = "" if n.extra is None else f", {n.extra}"
-            lines.append(f"v{i} = {n.name}({', '.join(args)}{extra})  # {n.dtype}")
+            lines.append(f"v{i} = {n.name}({', '.join(args)}{extra})  # {n.dtype}{[*n.shape]}")
         return "\n".join(lines)
 
 
@@ -173,8 +187,9 @@ class Maker:
     def __init__(self, rng: random.Random):
         self.rng = rng
         self.main = rng.choices(DTYPES, WEIGHTS)[0]
-        self.dtypes = [self.main] * rng.choice([1, 2, 2, 3])
-        self.arguments = tuple(self.dtypes)
+        self.arguments = (self.main,) * rng.choice([1, 2, 2, 3])
+        self.begin = self.shape = rng.choice(BEGINNINGS)
+        self.types: list[tuple[str, Shape]] = [(self.main, self.begin)] * len(self.arguments)
         self.nodes: list[Node] = []
 
     def expression(self) -> Expression:
@@ -182,12 +197,18 @@ class Maker:
         for _ in range(self.rng.choice([1, 2, 2, 3, 3, 4, 5])):
             node = self.node()
             self.nodes.append(node)
-            self.dtypes.append(node.dtype)
-        return Expression(self.arguments, tuple(self.nodes))
+            self.types.append((node.dtype, node.shape))
+        return Expression(self.arguments, tuple(self.nodes), self.begin)
 
-    def value(self, dtype: str) -> int | None:
-        """Return the number of a value of that dtype: mostly one of the last."""
-        those = [i for i, d in enumerate(self.dtypes) if d == dtype]
+    @property
+    def dtypes(self) -> list[str]:
+        """The dtypes of the values of the present shape."""
+        return [d for d, s in self.types if s == self.shape]
+
+    def value(self, dtype: str, shape: Shape | None = None) -> int | None:
+        """Return the number of a value of that dtype and shape: mostly one of the last."""
+        wanted = (dtype, self.shape if shape is None else shape)
+        those = [i for i, t in enumerate(self.types) if t == wanted]
         if not those:
             return None
         return those[-1] if self.rng.random() < 0.5 else self.rng.choice(those)
@@ -202,12 +223,32 @@ class Maker:
 
     def node(self) -> Node:
         """Return an operation on what there is so far, of the kind of the last value mostly."""
-        dtype = self.dtypes[-1] if self.rng.random() < 0.8 else self.rng.choice(self.dtypes)
-        if self.rng.random() < 0.06:
+        dtype, self.shape = (
+            self.types[-1] if self.rng.random() < 0.8 else self.rng.choice(self.types)
+        )
+        if self.shape == VECTOR and self.rng.random() < 0.05:
             return Node(self.rng.choice(list(_MOVES)), (self.value(dtype),), dtype)
+        if self.rng.random() < (0.2 if self.shape == VECTOR else 0.35):
+            found = self.of_arrays(dtype)
+            if found is not None:
+                return found
         return {"b": self.logical, "f": self.floating, "c": self.complex}.get(
             kind_of(dtype), self.whole
-        )(dtype)
+        )(dtype)._replace(shape=self.shape)
+
+    def of_arrays(self, dtype: str) -> Node | None:
+        """Return an operation that moves or combines the elements of a value, if there is one."""
+        fit = []
+        for name, o in ARRAY_OPERATIONS.items():
+            if self.shape in o.shapes and kind_of(dtype) in o.kinds:
+                others, shape = o.shapes[self.shape]
+                if all((dtype, s) in self.types for s in others):
+                    fit.append((name, others, o.dtype or dtype, shape))
+        if not fit or dtype.startswith("float8"):
+            return None
+        name, others, result, shape = self.rng.choice(fit)
+        args = (self.value(dtype), *(self.value(dtype, s) for s in others))
+        return Node(name, args, result, None, shape)
 
     def logical(self, dtype: str) -> Node:
         choice = self.rng.random()
@@ -288,6 +329,8 @@ def applied(node: Node, values: list[Any]) -> Any:
     args = [values[a] if isinstance(a, int) else _number(a, values, node) for a in node.args]
     if node.name in _MOVES:
         return _MOVES[node.name](*args)
+    if node.name in ARRAY_OPERATIONS:
+        return ARRAY_OPERATIONS[node.name].apply(*args)
     if node.name == "where":
         return lax.select(*args)
     if node.name == "round":
@@ -301,7 +344,7 @@ def _number(n: Number, values: list[Any], node: Node) -> Any:
     if dtype == "bool":  # of a comparison it is that of the operand beside
         dtype = next(values[a].dtype for a in node.args if isinstance(a, int))
     if n.filled or node.name in ("where", "clamp"):
-        return pnp.full(SIZE, n.value, dtype)
+        return pnp.full(node.shape, n.value, dtype)
     return np.dtype(dtype).type(n.value)
 
 
@@ -346,13 +389,22 @@ def differs(got: Any, want: Any, rounded: bool = False) -> np.ndarray:
 
 
 def near(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Return of which elements two results are equal but for the last bits, part by part."""
+    """Return of which elements two results are equal but for the last bits, part by part.
+
+    The last bits also decide which results about the greatest number are infinite, and which about
+    the least are zero.
+    """
     if got.dtype.kind == "c":
         return np.stack([near(got.real, want.real), near(got.imag, want.imag)])
     info = plait.numpy.finfo(want.dtype.name)
-    a, b = got.astype(np.float64), want.astype(np.float64)
+    high, tiny, room = float(info.max), float(info.tiny), _NEAR * float(info.eps)
+    a, b = got.astype(np.longdouble), want.astype(np.longdouble)
     with np.errstate(all="ignore"):
-        return np.abs(a - b) <= _NEAR * float(info.eps) * np.abs(b)
+        a, b = (
+            np.where(np.isinf(x), np.sign(x) * high * np.longdouble(1 + room), x) for x in (a, b)
+        )
+        a, b = (np.where(np.abs(x) < tiny, np.copysign(tiny, x), x) for x in (a, b))
+        return np.abs(a - b) <= 2 * room * np.abs(b)
 
 
 class Batch:
@@ -366,36 +418,87 @@ class Batch:
 
     def arguments(self, e: Expression) -> list[Any]:
         """Return the arguments of an expression."""
-        return [self.arrays[d][i] for i, d in enumerate(e.arguments)]
+        return [self.arrays[d][i].reshape(e.shape) for i, d in enumerate(e.arguments)]
 
     def wrong(self) -> Iterator[str]:
         """Yield what differs, each time with the least part of the expression that does."""
-        want = [evaluated(e, self.arguments(e)) for e in self.expressions]
-        used = sorted({d for e in self.expressions for d in e.arguments})
+        known = [Known(e, self.arguments(e)) for e in self.expressions]
 
-        def every(arrays: dict[str, list[Any]]) -> list[Any]:
-            return [evaluated(e, [arrays[d][i] for i, d in enumerate(e.arguments)])[-1]
-                    for e in self.expressions]  # fmt: skip
+        def every(arguments: list[list[Any]]) -> list[Any]:
+            return [evaluated(k.expression, xs)[-1]
+                    for k, xs in zip(known, arguments, strict=True)]  # fmt: skip
 
-        got = plait.jit(every)({d: self.arrays[d] for d in used})
-        for e, g, w in zip(self.expressions, got, want, strict=True):
-            if differs(g, w[-1], e.rounded).any():
-                yield self.shown(e, w)
+        got = compiled(every, [k.arguments for k in known])
+        for k, g in zip(known, got, strict=True):
+            if k.wrong(g).any():
+                yield self.shown(k)
 
-    def shown(self, e: Expression, want: list[Any]) -> str:
+    def shown(self, known: "Known") -> str:
         """Return the difference of an expression in words."""
-        arguments = self.arguments(e)
-        for n in range(1, len(e.nodes) + 1):
-            part = Expression(e.arguments, e.nodes[:n])
-            got = plait.jit(lambda *xs, part=part: evaluated(part, list(xs))[-1])(*arguments)
-            value = want[len(arguments) + n - 1]
-            found = differs(got, value, e.rounded)
+        for n in range(1, len(known.expression.nodes) + 1):
+            part = known.part(n)
+            got = compiled(
+                lambda *xs, e=part.expression: evaluated(e, list(xs))[-1], *part.arguments
+            )
+            found = part.wrong(got)
             if found.any():
                 i = int(np.flatnonzero(found)[0])
-                at = [str(np.asarray(v)[i]) for v in want[: len(arguments) + n]]
-                rest = f"values {at}, compiled {np.asarray(got)[i]}"
-                return f"seed {self.seed}, {found.sum()} elements\n{part.text()}\n{rest}"
-        return f"seed {self.seed}, only in the batch:\n{e.text()}"
+                same = [np.asarray(v) for v in part.values if v.shape == found.shape]
+                at = [str(v.reshape(-1)[i]) for v in same]
+                rest = f"values {at}, compiled {np.asarray(got).reshape(-1)[i]}"
+                return f"seed {self.seed}, {found.sum()} elements\n{part.expression.text()}\n{rest}"
+        return f"seed {self.seed}, only in the batch:\n{known.expression.text()}"
+
+
+def compiled(f: Any, *arguments: Any) -> Any:
+    """Return the results of a function compiled now: programs on disk may be of another tree."""
+    with plait.config(cache_dir=None):
+        return plait.jit(f)(*arguments)
+
+
+class Known:
+    """An expression with the values of all its operations, one after the other; it ends with the
+    first sum whose value depends on the order of its terms."""
+
+    def __init__(self, e: Expression, arguments: list[Any]):
+        self.arguments = arguments
+        self.values = list(arguments)
+        self.terms: list[np.ndarray] | None = None
+        self.expression = e
+        for n, node in enumerate(e.nodes, 1):
+            self.values.append(applied(node, self.values))
+            o = ARRAY_OPERATIONS.get(node.name)
+            if o is not None and o.terms is not None and kind_of(node.dtype) in "fc":
+                terms = terms_of(o, [self.values[a] for a in node.args])
+                if not is_exact(terms, node.dtype):
+                    self.terms = terms
+                    self.expression = e._replace(nodes=e.nodes[:n])
+                    return
+
+    def part(self, n: int) -> "Known":
+        """Return the expression that ends with the operation `n`."""
+        return Known(self.expression._replace(nodes=self.expression.nodes[:n]), self.arguments)
+
+    def sums(self, means: list[np.ndarray]) -> list[np.ndarray]:
+        """Return sums of terms, from their means if the last operation returns these."""
+        assert self.terms is not None
+        if not ARRAY_OPERATIONS[self.expression.nodes[-1].name].divided:
+            return means
+        return [m.astype(np.longdouble) * self.terms[0].shape[-1] for m in means]
+
+    def wrong(self, got: Any) -> np.ndarray:
+        """Return which elements a compiled program must not return."""
+        rounded = self.expression.rounded
+        got, want = np.asarray(got), np.asarray(self.values[-1])
+        if self.terms is None:
+            return differs(got, want, rounded)
+        parts = [got.real, got.imag] if got.dtype.kind == "c" else [got]
+        name = parts[0].dtype.name
+        slack = 2 * _NEAR if rounded else 0
+        found = [
+            outside(g, t, name, slack) for g, t in zip(self.sums(parts), self.terms, strict=True)
+        ]
+        return np.logical_or.reduce(found)
 
 
 # ---- as a script -----------------------------------------------------------------------------
@@ -417,6 +520,9 @@ def main() -> int:
             found += 1
             print(text, flush=True)
         done += BATCH
+        if done % (50 * BATCH) == 0:  # else the process would run out of mappings for their code
+            plait.clear_caches()
+            gc.collect()
         if done % (50 * BATCH) == 0:
             print(f"{done} expressions, {found} differ", flush=True)
     print(f"{done} expressions: {found} differ")

@@ -2,12 +2,16 @@
 
     python probe.py NAME...     the public names of all plugins, installed here or not
 
+A name is an attribute of `plait`, or of one of its modules: `grad`, `lax.linalg`.
+
 Invariant: it uses nothing but `plait` and the standard library, and asks for a plugin only through
-`plait`, as a user does.
+`plait`, as a user does.  Of the array library it uses nothing but in what is named `numpy`.
 """
 
 import json
 import sys
+from functools import reduce
+from importlib import import_module
 
 
 def outcome(f):
@@ -28,35 +32,70 @@ def main(names: list[str]) -> dict:
     """The report."""
     import plait
 
-    pnp = plait.numpy
-    report = {"imported": ours(), "compiled": float(plait.jit(lambda x: pnp.cos(x) * 2)(0.0))}
+    lax = plait.lax
+    compiled = float(plait.jit(lambda x: lax.cos(x) * 2)(0.0))
+    report: dict = {"imported": ours(), "compiled": compiled}
     report["imported by computing"] = ours()
-    report["listed"] = sorted({*names} & {*dir(plait)})
-    report["names"] = {n: outcome(lambda n=n: getattr(plait, n) is not None) for n in names}
-    report["has"] = {n: hasattr(plait, n) for n in names}
     report["work"] = {
-        "autodiff": outcome(lambda: float(plait.jit(plait.grad(pnp.sin))(0.0))),
-        "batching": outcome(lambda: list(plait.jit(plait.vmap(pnp.cos))(pnp.zeros(3)).shape)),
-        "sharding": outcome(lambda: list(placed(plait, pnp).shape)),
-        "export": outcome(lambda: exported(plait, pnp)),
+        "autodiff": outcome(lambda: float(plait.jit(plait.grad(lax.sin))(0.0))),
+        "batching": outcome(lambda: list(plait.jit(plait.vmap(lax.cos))(numbers(plait)).shape)),
+        "sharding": outcome(lambda: list(placed(plait).shape)),
+        "export": outcome(lambda: exported(plait)),
         "state": outcome(lambda: counted(plait)),
     }
-    report["together"] = outcome(lambda: plait.vmap(plait.grad(pnp.sin))(pnp.zeros(2)).tolist())
+    report["together"] = outcome(lambda: plait.vmap(plait.grad(lax.sin))(numbers(plait)).tolist())
+    report["imported by transformations"] = ours()
+    report["work"] |= {
+        "numpy": outcome(lambda: float(plait.numpy.median(numbers(plait)))),
+        "checks": outcome(lambda: checked(plait)),
+        "testing": outcome(lambda: recomputed(plait)),
+    }
+    report["methods"] = {
+        "sum": outcome(lambda: float(plait.jit(lambda x: x.sum())(numbers(plait)))),
+        "std": outcome(lambda: float(numbers(plait).std())),
+    }
+    report |= described(plait, names)
     report["imported in the end"] = ours()
     return report
 
 
-def placed(plait, pnp):
+def described(plait, names: list[str]) -> dict:
+    """What the public names of plugins are: listed, there, modules."""
+    owners = {name: f"plait.{name}".rpartition(".")[0] for name in names}
+    leaves = {name: name.rpartition(".")[2] for name in names}
+    modules = {name: import_module(owner) for name, owner in owners.items()}
+    return {
+        "listed": [n for n in names if leaves[n] in dir(modules[n])],
+        "names": {
+            n: outcome(lambda n=n: reduce(getattr, n.split("."), plait) is not None) for n in names
+        },
+        "has": {n: hasattr(modules[n], leaves[n]) for n in names},
+        "modules": {n: outcome(lambda n=n: import_module(f"plait.{n}").__name__) for n in names},
+        "from": {n: outcome(lambda n=n: taken(owners[n], leaves[n])) for n in names},
+    }
+
+
+def taken(owner: str, leaf: str) -> bool:
+    """Whether `from owner import leaf` works."""
+    exec(f"from {owner} import {leaf}", {})
+    return True
+
+
+def numbers(plait):
+    """An array of three zeros."""
+    return plait.lax.iota("float32", 3) * 0
+
+
+def placed(plait):
     """An array placed on a mesh of one device."""
-    return plait.device_put(
-        pnp.zeros(4), plait.NamedSharding(plait.make_mesh((1,), ("a",)), plait.P("a"))
-    )
+    mesh = plait.make_mesh((1,), ("a",))
+    return plait.device_put(plait.lax.iota("float32", 4), plait.NamedSharding(mesh, plait.P("a")))
 
 
-def exported(plait, pnp) -> float:
+def exported(plait) -> float:
     """A program saved, loaded and called."""
-    saved = plait.export.export(plait.jit(pnp.cos))(pnp.zeros(())).serialize()
-    return float(plait.export.deserialize(saved).call(pnp.zeros(())))
+    saved = plait.export.export(plait.jit(plait.lax.cos))(numbers(plait)[0]).serialize()
+    return float(plait.export.deserialize(saved).call(numbers(plait)[0]))
 
 
 def counted(plait) -> float:
@@ -64,6 +103,19 @@ def counted(plait) -> float:
     ref = plait.new_ref(1.0)
     plait.jit(lambda: ref.write(ref[...] + 2))()
     return float(ref[...])
+
+
+def checked(plait) -> bool:
+    """Whether an error of a compiled function is found."""
+    error, _ = plait.jit(plait.checks.checkify(lambda x: plait.checks.check(x > 0, "no")))(0.0)
+    return "no" in error.get()
+
+
+def recomputed(plait) -> float:
+    """A program computed by numpy alone."""
+    program = plait.make_program(lambda x: x + 1)(1.0)
+    (out,) = plait.testing.numpy_evaluate(program, [1.0])
+    return float(out)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ print(sorted(found), answer)
 
 
 def told(value: str | None) -> str:
-    """What a Python says that has the core and plait-jax, with PLAIT_JAX of this value."""
-    folders = [str(Path(SITE or "") / package) for package in ("core", "jax")]
+    """What a Python says that has plait-jax and what it requires, with PLAIT_JAX of this value."""
+    folders = [str(Path(SITE or "") / package) for package in ("core", "numpy", "jax")]
     code = "import site\n" + "".join(f"site.addsitedir({f!r})\n" for f in folders) + ASK
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLAIT_JAX")}
     env |= {} if value is None else {"PLAIT_JAX": value}

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.testing import agree
 from plait.ext.trace import as_list
 from plait.ext.values import asarray
 from plait.testing.report import Checks
@@ -26,6 +25,7 @@ from plait_autodiff.taylor.laws import (
     real_parts,
     seconds,
 )
+from plait_testing.ext import agree
 
 ORDER = 4
 

@@ -185,6 +185,7 @@ def _check(f: Callable, case: Case, dtype: str) -> None:
     _near(f(x), want(np.asarray(x).astype(np.float64)), dtype, roundings)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", FOLDED)
 def test_folds(name: str, dtype: str) -> None:

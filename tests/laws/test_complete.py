@@ -36,8 +36,8 @@ OTHER_TESTS = {
     **dict.fromkeys(["autodiff.invertible_call", "autodiff.invertible_jvp",
                      "autodiff.forward_call"], "made by reverse mode; tested with it"),
     "export.call": "tested with what was exported",
-    **dict.fromkeys(["piles.map", "piles.segmented", "core.attention",
-                     "core.attention_tangent", "core.attention_cotangent"], "tested with piles"),
+    **dict.fromkeys(["piles.map", "piles.segmented", "nn.attention",
+                     "nn.attention_tangent", "nn.attention_cotangent"], "tested with piles"),
     **dict.fromkeys(["sharding.shard_map", "sharding.constraint", "sharding.release",
                      "sharding.inspect", "core.pvary"],
                     "tested on several devices"),
@@ -50,12 +50,12 @@ CONSTANT = {
     **dict.fromkeys(["core.rng_bit_generator", "core.bitcast", "core.axis_index"],
                     "whole numbers and bits do not vary"),
     "core.iota": "it has no operands",
-    "core.random_gamma": "the derivative of a sample is that of its quantile; tested as such",
+    "special.random_gamma": "the derivative of a sample is that of its quantile; tested as such",
 }  # fmt: skip
 UNMAPPED = {
     "core.host": "tested with its effects",
     "core.foreign": "tested with functions of others",
-    "core.random_gamma": "tested with keys",
+    "special.random_gamma": "tested with keys",
     "core.axis_index": "tested with collectives",
     "core.rng_bit_generator": "tested with keys",
     "core.threefry2x32": "tested with keys",
@@ -111,21 +111,21 @@ def test_series_and_laplacians_are_of_everything_that_has_a_derivative(table):
 M = np.array([[1.3, 0.4], [0.2, -1.1]])
 V = np.array([0.5, -0.2])
 REFUSALS = {
-    "core.geqrf": ((M,), {}),
-    "core.geqp3": ((M,), {}),
-    "core.householder_product": ((M, V), {}),
-    "core.hessenberg": ((M,), {}),
-    "core.tridiagonal": ((M,), {"lower": True}),
-    "core.schur": ((M,), {"vectors": True}),
+    "linalg.geqrf": ((M,), {}),
+    "linalg.geqp3": ((M,), {}),
+    "linalg.householder_product": ((M, V), {}),
+    "linalg.hessenberg": ((M,), {}),
+    "linalg.tridiagonal": ((M,), {"lower": True}),
+    "linalg.schur": ((M,), {"vectors": True}),
     "core.host": ((M,), {"f": np.sin, "outs": (asarray(M).aval,), "effect": None, "whole": False}),
     "core.foreign": ((M,), {
         "target": "lapack_dpotrf_ffi", "outs": (asarray(M).aval, asarray(np.int32(0)).aval),
         "config": "{uplo = 76 : ui8}", "acts": False, "vmap_method": None,
         "in_layouts": ((0, 1),), "out_layouts": ((0, 1), ()), "aliases": (),
     }),
-    "core.polygamma": ((V, V), {}),
-    "core.zeta": ((V, V), {}),
-    "core.expn": ((V, V), {}),
+    "special.polygamma": ((V, V), {}),
+    "special.zeta": ((V, V), {}),
+    "special.expn": ((V, V), {}),
 }  # fmt: skip
 
 

@@ -299,6 +299,7 @@ def test_static_values(name):
         check(CALLED[name], values)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HELD)
 def test_metadata(name):
     for values in cases(*((HOLDERS, UNHASHABLE) if name == "metadata" else (FEW,))):

@@ -7,8 +7,8 @@ chooses near the operands; complex matrices are one case of each rule.
 import numpy as np
 
 from plait._core.primitive import primitives
-from plait._ops import families
 from plait.ext.values import asarray
+from plait_numpy.primitives.linalg import families
 
 assert families
 PRIM = primitives()
@@ -30,58 +30,60 @@ CUT = np.array(1e-12)
 
 
 def case(name, *args, options=None, **params):
-    return PRIM[f"core.{name}"], args, params, options or {}
+    return PRIM[f"linalg.{name}"], args, params, options or {}
 
 
 def solved(a, b):
     """A solution by factors that do not vary."""
-    lu, pivots = PRIM["core.lu"].bind(PRIM["core.stop"].bind(a))
-    order = PRIM["core.pivots_to_permutation"].bind(pivots, size=2)
-    return PRIM["core.solve"].bind(a, b, lu, order, kind="lu", transposed=False)
+    lu, pivots = PRIM["linalg.lu"].bind(PRIM["core.stop"].bind(a))
+    order = PRIM["linalg.pivots_to_permutation"].bind(pivots, size=2)
+    return PRIM["linalg.solve"].bind(a, b, lu, order, kind="lu", transposed=False)
 
 
 CASES = {
-    "core.cholesky": case("cholesky", S),
-    "core.cholesky, complex": case("cholesky", H),
-    "core.lu": case("lu", X),
-    "core.lu, tall": case("lu", TALL),
-    "core.qr": case("qr", X, **REDUCED),
-    "core.qr, tall": case("qr", TALL, **REDUCED),
-    "core.triangular_solve": case("triangular_solve", X, B, **TRIANGLE),
-    "core.triangular_solve, complex": case("triangular_solve", Z, B.T + 1j, **OTHER),
-    "core.tridiagonal_solve": case("tridiagonal_solve", D[0], D[1] + 4, D[2], M),
-    "core.solve": (solved, (X, B)),
-    "core.eigh": case("eigh", S, lower=True, vectors=True),
-    "core.eigh, values": case("eigh", H, lower=True, vectors=False),
-    "core.svd": case("svd", X, **VECTORS),
-    "core.svd, values": case("svd", TALL, **VALUES),
-    "core.eig": case("eig", Z, left=False, right=True),
-    "core.det": case("det", X),
-    "core.det, singular": case("det", X * np.array([1.0, 0.0])),
-    "core.slogdet": case("slogdet", X),
-    "core.slogdet, complex": case("slogdet", Z),
-    "core.pinv": (lambda x: PRIM["core.pinv"].bind(x, asarray(CUT)), (TALL,)),
-    "core.lstsq": (lambda a, b: PRIM["core.lstsq"].bind(a, b, asarray(CUT)),
-                   (TALL, M[:, :1])),
-    "core.sqrtm": case("sqrtm", S),
-    "core.sylvester": case("sylvester", X, Z.real + 3, B @ B.T),
-    "core.ormqr": (lambda c: PRIM["core.ormqr"].bind(*reflectors(TALL), c, left=True, adjoint=True),
-                   (M[:, :2],)),
+    "linalg.cholesky": case("cholesky", S),
+    "linalg.cholesky, complex": case("cholesky", H),
+    "linalg.lu": case("lu", X),
+    "linalg.lu, tall": case("lu", TALL),
+    "linalg.qr": case("qr", X, **REDUCED),
+    "linalg.qr, tall": case("qr", TALL, **REDUCED),
+    "linalg.triangular_solve": case("triangular_solve", X, B, **TRIANGLE),
+    "linalg.triangular_solve, complex": case("triangular_solve", Z, B.T + 1j, **OTHER),
+    "linalg.tridiagonal_solve": case("tridiagonal_solve", D[0], D[1] + 4, D[2], M),
+    "linalg.solve": (solved, (X, B)),
+    "linalg.eigh": case("eigh", S, lower=True, vectors=True),
+    "linalg.eigh, values": case("eigh", H, lower=True, vectors=False),
+    "linalg.svd": case("svd", X, **VECTORS),
+    "linalg.svd, values": case("svd", TALL, **VALUES),
+    "linalg.eig": case("eig", Z, left=False, right=True),
+    "linalg.det": case("det", X),
+    "linalg.det, singular": case("det", X * np.array([1.0, 0.0])),
+    "linalg.slogdet": case("slogdet", X),
+    "linalg.slogdet, complex": case("slogdet", Z),
+    "linalg.pinv": (lambda x: PRIM["linalg.pinv"].bind(x, asarray(CUT)), (TALL,)),
+    "linalg.lstsq": (lambda a, b: PRIM["linalg.lstsq"].bind(a, b, asarray(CUT)),
+                     (TALL, M[:, :1])),
+    "linalg.sqrtm": case("sqrtm", S),
+    "linalg.sylvester": case("sylvester", X, Z.real + 3, B @ B.T),
+    "linalg.ormqr": (
+        lambda c: PRIM["linalg.ormqr"].bind(*reflectors(TALL), c, left=True, adjoint=True),
+        (M[:, :2],),
+    ),
 }  # fmt: skip
 
 
 def reflectors(x):
-    return PRIM["core.geqrf"].bind(asarray(x))
+    return PRIM["linalg.geqrf"].bind(asarray(x))
 
 
 MAPPED = {
-    "core.geqrf": case("geqrf", TALL),
-    "core.geqp3": case("geqp3", TALL),
-    "core.householder_product": case("householder_product", TALL, M[0, :2]),
-    "core.hessenberg": case("hessenberg", M),
-    "core.tridiagonal": case("tridiagonal", M @ M.T, lower=True),
-    "core.schur": case("schur", M @ M.T, vectors=True),
-    "core.pivots_to_permutation": case("pivots_to_permutation", np.int32([1, 1]), size=2),
+    "linalg.geqrf": case("geqrf", TALL),
+    "linalg.geqp3": case("geqp3", TALL),
+    "linalg.householder_product": case("householder_product", TALL, M[0, :2]),
+    "linalg.hessenberg": case("hessenberg", M),
+    "linalg.tridiagonal": case("tridiagonal", M @ M.T, lower=True),
+    "linalg.schur": case("schur", M @ M.T, vectors=True),
+    "linalg.pivots_to_permutation": case("pivots_to_permutation", np.int32([1, 1]), size=2),
 }
 
 

@@ -41,12 +41,13 @@ def releasing():
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, releasing):
-    """`built(package, version)`: a release, or what is in this tree for the version "tree"."""
+    """`built(package, version)`: a release, or what is in this tree for the version "tree"; the
+    package "" is the meta-distribution."""
     made: dict[tuple[str, str], Built] = {}
 
     def source_of(package: str, version: str, folder: Path) -> Path:
         if version == "tree":
-            return ROOT / "packages" / package
+            return ROOT / "packages" / package if package else ROOT
         (of,) = [r for r in releasing.released(f"plait-{package}") if r.version == version]
         try:
             return releasing.unpacked(of.commit, of.folder, folder / "source")
@@ -55,7 +56,7 @@ def built(tmp_path_factory, releasing):
 
     def build(package: str, version: str) -> Built:
         if (package, version) not in made:
-            folder = tmp_path_factory.mktemp(f"{package}-{version}")
+            folder = tmp_path_factory.mktemp(f"{package or 'plait'}-{version}")
             source = source_of(package, version, folder)
             target = folder / "wheel"
             command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]

@@ -2,7 +2,8 @@
 
 A plugin and a core fit if the plugin's range admits the core.  Where they fit, all of the plugin
 works; where they do not, pip refuses, and where they were forced together the plugin is refused by
-name when it is used, and nothing else is.
+name when it is used, and nothing else is.  A plugin that was built for an earlier PLUGIN_API of the
+same major version is not refused then: it works, with the array library beside it.
 
 Invariant: every pair of a plugin and a core is tried, and what its metadata says decides which of
 the two is expected.
@@ -21,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 PROBE = ROOT / "tests" / "install" / "probe.py"
 PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
 WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0, "state": 3.0}
+LIBRARY = ("numpy", "checks", "testing")
+"""What was in the core before 0.3, and what a plugin's tests are written with."""
 QUICK = {
     "autodiff": ("test_functions.py", "test_reduction.py", "test_custom.py"),
     "batching": ("test_reduction.py", "test_indexing.py", "test_keys.py"),
@@ -31,7 +34,7 @@ QUICK = {
 """Of each plugin, tests that take seconds and need nothing but numpy."""
 
 pytestmark = pytest.mark.skipif(
-    "PLAIT_TEST_SITE" not in os.environ, reason="run by `nox -s subsets`"
+    "PLAIT_TEST_RELEASES" not in os.environ, reason="run by `nox -s releases`"
 )
 
 
@@ -53,6 +56,22 @@ def fits(built, releasing):
         needs = releasing.project(built(plugin, version).source)["dependencies"]
         have = releasing.project(built("core", core).source)["version"]
         return releasing.admits(needs, have)
+
+    return ask
+
+
+@pytest.fixture
+def loads(built, releasing, fits):
+    """`loads(plugin, version, core)`: whether the core loads the plugin, if they are forced
+    together."""
+
+    def ask(plugin: str, version: str, core: str) -> bool:
+        if core == OLD:  # it compares ranges
+            return fits(plugin, version, core)
+        have = [*map(int, api_of(built("core", core).source).split("."))]
+        mine = api_of_plugin(releasing.project(built(plugin, version).source))
+        split = [[*map(int, version.split("."))] for version in mine]
+        return any(major == have[0] and minor <= have[1] for major, minor in split)
 
     return ask
 
@@ -112,12 +131,15 @@ def assert_refused(found: dict, said: list[str]) -> None:
 
 
 @pytest.mark.parametrize("plugin, version, core", PAIRS)
-def test_one_plugin_on_one_core(plugin, version, core, fits, refusal, probed):
+def test_one_plugin_on_one_core(plugin, version, core, fits, loads, refusal, probed):
     report = probed(core=core, **{plugin: version})
     assert report["compiled"] == 2.0
     assert report["imported by computing"] == []
     if fits(plugin, version, core):
         assert report["work"][plugin] == {"value": WORK[plugin]}
+    elif loads(plugin, version, core):
+        beside = probed(core=core, numpy="tree", **{plugin: version})
+        assert beside["work"][plugin] == {"value": WORK[plugin]}
     else:
         assert_refused(report["work"][plugin], refusal(plugin, version, core))
         assert report["imported in the end"] == []
@@ -133,7 +155,8 @@ def test_one_plugin_of_another_release_among_siblings(odd, core, older, fits, re
     chosen = {p: version for p, version in chosen.items() if version in versions(p)}
     report = probed(core=core, **chosen)
     assert report["compiled"] == 2.0
-    for plugin, found in report["work"].items():
+    for plugin in PLUGINS:
+        found = report["work"][plugin]
         if plugin not in chosen:
             assert "MissingPlugin" in found["kinds"]
         elif fits(plugin, chosen[plugin], core):
@@ -170,5 +193,58 @@ def test_what_fits_passes_its_own_tests(plugin, version, core, built, fits, pyth
     assert files
     options = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder.parent), "-q")
     quiet = ("-p", "no:cacheprovider", "--import-mode=importlib")
-    done = python({"core": core, plugin: version}, "-m", "pytest", *options, *quiet, *files)
+    written_with = {p: "tree" for p in LIBRARY if fits(p, "tree", core)}
+    chosen = {"core": core, **written_with, plugin: version}
+    done = python(chosen, "-m", "pytest", *options, *quiet, *files)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+# ---- the array library, which was in the core before 0.3 -----------------------------------
+
+BEFORE = [v for v in versions("core") if v != "tree"]
+
+
+def test_the_core_alone_says_what_brings_the_array_library(probed, python):
+    found = probed(core="tree")["work"]["numpy"]
+    assert "MissingPlugin" in found["kinds"] and "pip install plait-numpy" in found["error"]
+    done = python({"core": "tree"}, "-c", "import plait.numpy as pnp\npnp.zeros(3)")
+    assert done.returncode == 1
+    assert "plait.numpy belongs to plait-numpy, which is not installed" in done.stderr
+    assert "python -m pip install plait-numpy" in done.stderr
+
+
+def test_the_core_beside_the_array_library_is_what_it_was(probed):
+    assert probed(core="tree", numpy="tree")["work"]["numpy"] == {"value": 0.0}
+
+
+@pytest.mark.parametrize("core", BEFORE)
+def test_earlier_cores_have_an_array_library_of_their_own(core, probed):
+    """Also beside the new one, which pip refuses to install there."""
+    assert probed(core=core)["work"]["numpy"] == {"value": 0.0}
+    report = probed(core=core, numpy="tree")
+    assert report["work"]["numpy"] == {"value": 0.0}
+    assert report["imported in the end"] == []
+
+
+@pytest.mark.parametrize("core", BEFORE)
+@pytest.mark.parametrize("package", LIBRARY)
+def test_pip_refuses_the_array_library_beside_an_earlier_core(package, core, built):
+    done = pip_would_install(built("core", core), built("numpy", "tree"), built(package, "tree"))
+    assert done.returncode != 0
+    assert "conflict" in done.stderr and "plait-core" in done.stderr
+
+
+def pip_would_install(*distributions):
+    """What pip makes of some wheels together, and no others."""
+    wheels = [str(one.wheel) for one in dict.fromkeys(distributions)]
+    pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *wheels]
+    return subprocess.run(pip, capture_output=True, text=True, timeout=240)
+
+
+def test_the_meta_distribution_brings_the_array_library(built):
+    core, numpy, meta = built("core", "tree"), built("numpy", "tree"), built("", "tree")
+    done = pip_would_install(core, numpy, meta)
+    assert done.returncode == 0, done.stderr
+    assert "plait-numpy" in done.stdout
+    done = pip_would_install(core, meta)
+    assert done.returncode != 0 and "plait-numpy" in done.stderr

@@ -1,5 +1,5 @@
-"""The law of the table of explicit axes, of every operation of core; rules that can not be right
-are refused where they are asked."""
+"""The law of the table of explicit axes, of every operation of core and its library; rules that can
+not be right are refused where they are asked."""
 
 import itertools
 
@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from plait._core.primitive import primitives
-from plait._ops import families  # noqa: F401  (it defines the primitives of core)
+from plait._ops import families  # noqa: F401  (it defines the primitives)
 from plait.ext.ir import primitive
-from plait.ext.testing import Inapplicable
 from plait.ext.values import from_numpy
 from plait.testing.references import all_references
+from plait_numpy.primitives import former_names  # noqa: F401  (it defines the library's)
 from plait_sharding import AxisType, NamedSharding, P, ShardingTypeError
 from plait_sharding.ext import explicit_rules
 from plait_sharding.laws import explicit_law
 from plait_sharding.mesh import AbstractMesh
+from plait_testing.ext import Inapplicable
 
 KNOWN = {
     name: known

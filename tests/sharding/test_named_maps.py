@@ -436,25 +436,6 @@ def test_another_mesh_inside(close):
     close(body(A(8, 4)), A(8, 4))  # nothing is left of what was refused
 
 
-@pytest.mark.feature("S22")
-def test_under_the_leak_checker():
-    """A function that differentiates inside, under jit after linearize: no false alarm."""
-    with plait.debug.checking_leaks():
-
-        @plait.jit
-        def f(x):
-            y, lin = plait.linearize(pnp.sin, x)
-            g = xmap(plait.grad(lambda v: pnp.sin(v).sum()), ["i", ...], ["i", ...])
-            return g(pnp.eye(4) + y) * lin(1.0)
-
-        np.testing.assert_allclose(f(1.0), np.cos(np.eye(4) + np.sin(1.0)) * np.cos(1.0), rtol=1e-5)
-        with WIDE:
-            h = xmap(
-                lambda v: v - lax.pmean(v, "i"), ["i", ...], ["i", ...], axis_resources={"i": "x"}
-            )
-            np.testing.assert_allclose(plait.jit(h)(np.eye(4)), np.eye(4) - 0.25, rtol=1e-6)
-
-
 def test_shard_map_inside_and_around(close):
     x = A(8, 4)
     with WIDE:

@@ -63,6 +63,7 @@ def calls(k, w, v):
     return k.jit(lambda w, v: k.scan(lambda c, r: c * w * r, v, [v, w]), w, v) + k.vmap(loop, w)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("program, way", [
     (scans, "inside"), (scans, "outside, alike"), (carries, "outside"), (branches, "in and out"),
     (checkpoints, "outside"), (rules, "inside"), (calls, "in and out"), (own_turns, "outside"),

@@ -128,6 +128,7 @@ def slopes(f, *xs):
     return five(lambda k: at(k, 0)), five(lambda k: at(0, k)), d
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("varies, name", [(True, n) for n in VARIES] + [(False, n) for n in ALIKE])
 def test_gradients(varies, name):
     f = (VARIES if varies else ALIKE)[name]

@@ -84,26 +84,28 @@ PRIMITIVES = {
 NOT_EXPORTED = frozenset(
     [f"core.{n}" for n in (
         "psum", "pmax", "pmin", "all_gather", "psum_scatter", "ppermute", "all_to_all",
-        "axis_index", "pvary", "host", "check", "foreign", "geqp3", "ormqr",
+        "axis_index", "pvary", "host", "check", "foreign",
     )]
+    + ["linalg.geqp3", "linalg.ormqr"]
 )  # fmt: skip
 """Of several devices, of Python, what is collected before, and kernels without a form in elementary
 operations."""
 REFUSED = {
     "core.rng_bit_generator": "its generators have no words there",
     **dict.fromkeys(
-        [f"core.{n}" for n in ("schur", "sylvester", "sqrtm", "tridiagonal", "hessenberg", "eig",
-                               "tridiagonal_solve", "logm")],
+        [f"linalg.{n}" for n in ("schur", "sylvester", "sqrtm", "tridiagonal", "hessenberg", "eig",
+                                 "tridiagonal_solve")],
         "calls functions outside StableHLO",
     ),
 }  # fmt: skip
 SLOW = frozenset(
-    [f"core.{n}" for n in (
+    [f"special.{n}" for n in (
         "igamma", "igammac", "bessel_i0e", "bessel_i1e", "hyp2f1", "hyp1f1", "igamma_grad_a",
         "random_gamma_grad", "regularized_incomplete_beta", "random_gamma", "expn", "wofz",
-        "bessel_j", "lbeta", "polygamma", "zeta", "lstsq", "pinv", "sici", "fresnel", "owens_t",
-        "dawsn", "erfcx", "log_ndtr", "ndtri", "expi", "svd", "eigh",
+        "bessel_j", "lbeta", "polygamma", "zeta", "sici", "fresnel", "owens_t",
+        "dawsn", "erfcx", "log_ndtr", "ndtri", "expi",
     )]
+    + [f"linalg.{n}" for n in ("lstsq", "pinv", "svd", "eigh")]
 )  # fmt: skip
 """Graphs of thousands of operations, of kinds that others have too."""
 CASES = {

@@ -1,12 +1,13 @@
-"""The stub of `plait`: an editor knows every public name, and its type.
+"""The stubs of `plait`: an editor finds every public name, and its type.
 
-Pyright is asked where it is installed: in the nox session `types`, which runs this file.
+Pyright runs where it is installed: in the nox session `types`, which runs this file.
 
-Invariant: what is expected of the stub is read from the running package and from pyright, never
-from the stub itself.
+Invariant: the expected names are read from the running package, and the types from pyright's
+answers, never from the stubs themselves.
 """
 
 import ast
+import importlib
 import importlib.util
 import json
 import subprocess
@@ -17,22 +18,25 @@ from pathlib import Path
 import pytest
 
 import plait
+from plait._api import aliases
+
+from .public_functions import SURFACES, functions
 
 ROOT = Path(__file__).parents[2]
-STUB = ROOT / "packages" / "core" / "src" / "plait" / "__init__.pyi"
-OURS = {"plait-autodiff", "plait-batching", "plait-sharding", "plait-export", "plait-state"}
+STUB = ROOT / "packages" / "core" / "src" / "plait-stubs" / "__init__.pyi"
+PACKAGES = "numpy", "checks", "testing", "autodiff", "batching", "sharding", "export", "state"
+OURS = {f"plait-{name}" for name in PACKAGES}
 ASKED = {
     "plait.jit": "Overload[(fun: (**P@jit)",
     "plait.grad": "(fun:",
     "plait.vmap": "Overload[(fun: (**P@vmap)",
     "plait.shard_map": "(",
-    "plait.custom_vjp": "type[custom_vjp]",
     "plait.remat": "Overload[(fun: (**P@checkpoint)",
     "plait.export.export": "(",
     "plait.make_jaxpr": "(fun:",
-    "plait.numpy.sin": "(Any) -> Any",
+    "plait.numpy.sin": "(Array | ndarray[",
     "plait.numpy.sum": "(",
-    "plait.lax.scan": "(",
+    "plait.lax.scan": "Overload[(f: (Array, X@scan)",
     "plait.Mesh": "type[Mesh]",
     "plait.checkpoint_policies": "Module(",
     "plait.config": "Config",
@@ -80,8 +84,8 @@ CALLED = {
     "plain.clear_cache()": "None",
     "Model().method(x)": "list[Array]",
     "Model.method.lower(Model(), x)": "Lowered",
-    "plait.vmap(f)": "(x: Array, n: int = 2) -> Any",
-    "plait.vmap(in_axes=1)(f)": "(x: Array, n: int = 2) -> Any",
+    "plait.vmap(f)": "(x: Array, n: int = 2) -> list[Array]",
+    "plait.vmap(in_axes=1)(f)": "(x: Array, n: int = 2) -> list[Array]",
     "plait.grad(f)": "(x: Array, n: int = 2) -> Any",
     "plait.jacrev(f)": "(x: Array, n: int = 2) -> Any",
     "plait.value_and_grad(f)": "(x: Array, n: int = 2) -> tuple[list[Array], Any]",
@@ -120,12 +124,77 @@ def strangers() -> set[str]:
     return {point.name for point in every if point.dist is None or point.dist.name not in OURS}
 
 
-def test_the_stub_declares_the_names_of_the_package_and_no_others():
+def at_run_time() -> set[str]:
+    """The modules of `plait` that have no file, by the first parts of their names."""
+    declared = [point.name for point in entry_points(group="plait.modules")]
+    return {name.partition(".")[0] for name in [*declared, *aliases.TABLE]}
+
+
+@pytest.fixture(scope="module")
+def writer():
+    """docs/stubs.py, as a module."""
+    spec = importlib.util.spec_from_file_location("stubs", ROOT / "docs" / "stubs.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_the_stubs_are_up_to_date(writer):
+    everything_installed()
+    assert writer.written() == writer.stubs(), "python docs/stubs.py --write"
+
+
+def test_the_stub_has_each_member_of_arrays(writer):
+    tree = ast.parse((STUB.parent / "_core" / "array_type.pyi").read_text(encoding="utf-8"))
+    (kind,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    written = {n.name for n in kind.body if isinstance(n, ast.FunctionDef)}
+    x = plait.numpy.ones(3)
+    missing = {n for n in dir(x) if not n.startswith("_")} - written - writer.INTERNAL - {"aval"}
+    assert not missing
+    assert written <= set(dir(x))
+
+
+def test_every_stub_of_a_module_is_imported_at_run_time():
+    everything_installed()
+    found = [path.parent.relative_to(STUB.parent) for path in STUB.parent.rglob("__init__.pyi")]
+    for folder in found:
+        importlib.import_module(".".join(["plait", *folder.parts]))
+    assert len(found) > 20
+
+
+def test_pyright_finds_the_names_of_modules_without_files(tmp_path):
+    everything_installed()
+    if importlib.util.find_spec("pyright") is None:
+        pytest.skip("pyright is not installed: the nox session `types` runs this")
+    folders = [path.parent.relative_to(STUB.parent) for path in STUB.parent.rglob("__init__.pyi")]
+    modules = [".".join(["plait", *folder.parts]) for folder in folders if folder.parts]
+    names = [
+        f"{module}.{name}"
+        for module in modules
+        for found in [importlib.import_module(module)]
+        for name in getattr(found, "__all__", None) or dir(found)
+        if not name.startswith("_")
+    ]
+    lines = [f"import {module}\n" for module in modules] + [f"reveal_type({n})\n" for n in names]
+    (tmp_path / "names.py").write_text("".join(lines))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run([*command, "names.py"], capture_output=True, text=True, cwd=tmp_path)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    assert len(names) > 80
+    assert not [said["message"] for said in found if said["severity"] == "error"]
+
+
+def everything_installed() -> None:
     if missing := OURS - {p.dist.name for p in entry_points(group="plait.api") if p.dist}:
         pytest.skip(f"not all plugins are installed: {', '.join(sorted(missing))}")
+
+
+def test_the_stub_declares_the_names_of_the_package_and_no_others():
+    everything_installed()
     names = declared()
     assert sorted(names) == sorted(set(names))
-    assert set(names) == set(dir(plait)) - strangers()
+    assert set(names) == (set(dir(plait)) | at_run_time()) - strangers()
 
 
 def test_what_the_stub_does_not_declare_is_no_name():
@@ -144,7 +213,7 @@ def said(tmp_path_factory) -> dict[str, list[str]]:
     begin = "import plait\n" + USED
     asked = [*ASKED, *CALLED, "plait.gradient", *REFUSED]
     file.write_text(begin + "".join(f"reveal_type({x})\n" for x in asked))
-    settings = {"include": ["asked.py"], "extraPaths": [str(STUB.parents[1])]}
+    settings = {"include": ["asked.py"]}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run([*command, "-p", str(folder)], capture_output=True, text=True)
@@ -158,6 +227,31 @@ def said(tmp_path_factory) -> dict[str, list[str]]:
             assert at >= 0, said["message"]  # USED has no mistakes
             found[asked[at]].append(said["message"])
     return found
+
+
+MAKERS = {"plait.lax.composite", "plait.numpy.vectorize"}
+"""Functions that return functions."""
+
+
+def test_pyright_finds_the_results_of_all_functions_of_arrays(tmp_path):
+    """A decorator without types would hide those of its function."""
+    if importlib.util.find_spec("pyright") is None:
+        pytest.skip("pyright is not installed: the nox session `types` runs this")
+    names = [name for name, _ in functions(SURFACES)]
+    modules = "".join(f"import {name}\n" for name in SURFACES)
+    file = tmp_path / "every.py"
+    file.write_text(modules + "".join(f"reveal_type({name})\n" for name in names))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run([*command, str(file)], capture_output=True, text=True, cwd=tmp_path)
+    found = {}
+    for said in json.loads(done.stdout)["generalDiagnostics"]:
+        if said["severity"] == "information":
+            kind = said["message"].partition(" is ")[2]
+            name = names[said["range"]["start"]["line"] - len(SURFACES)]
+            found[name] = kind.rpartition(" -> ")[2].rstrip('")]')
+    assert found.keys() == set(names)
+    hidden = {name for name, result in found.items() if result in ("Any", "Unknown", "")}
+    assert hidden <= MAKERS
 
 
 @pytest.mark.parametrize("expression", ASKED)

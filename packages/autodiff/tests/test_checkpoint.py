@@ -139,7 +139,7 @@ def test_other_checkpoint_of_a_gradient():
 
 
 def test_no_more_static_values_are_kept_than_is_said(monkeypatch):
-    monkeypatch.setattr("plait._jit.tracing.MOST", 16)
+    monkeypatch.setattr("plait._jit.caches.MOST", 16)
 
     class Static:
         pass

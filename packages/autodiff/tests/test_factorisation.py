@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import plait
-from plait.ext.ops.linalg import (
+from plait.ext.values import asarray
+from plait_autodiff.taylor.laws import numerically
+from plait_numpy.ext.linalg import (
     cholesky_,
     eig_,
     eigh_,
@@ -24,8 +26,6 @@ from plait.ext.ops.linalg import (
     triangular_solve_,
     tridiagonal_solve_,
 )
-from plait.ext.values import asarray
-from plait_autodiff.taylor.laws import numerically
 
 la, sp = plait.numpy.linalg, plait.scipy.linalg
 RNG = np.random.default_rng(0)
@@ -175,5 +175,5 @@ def test_reflectors():
     check(f, Z[:, :, :2].copy())
     with pytest.raises(TypeError, match="no derivative in the reflectors"):
         plait.grad(lambda x: plait.lax.linalg.ormqr(x, taus, Z).real.sum())(a)
-    with pytest.raises(TypeError, match=r"core\.schur has no derivative"):
+    with pytest.raises(TypeError, match=r"linalg\.schur has no derivative"):
         plait.jacfwd(lambda x: sp.schur(x)[0])(X[0])

@@ -115,6 +115,7 @@ WRITES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", ["set", "add", "subtract", "multiply", "divide", "min", "max"])
 @pytest.mark.parametrize("name", WRITES)
 def test_writing(name, op):

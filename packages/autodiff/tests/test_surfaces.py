@@ -100,6 +100,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_compositions(name):
     check_grads(CASES[name], (X,), order=2)

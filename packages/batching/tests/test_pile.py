@@ -443,7 +443,7 @@ MAPPED = {
         ArgumentError, "spmd_axis_name", lambda: vmap(total, pile_axis, spmd_axis_name="i")(pile())
     ),
     "no rule": (
-        MissingRule, "core.eig has no rule for sizes that differ",
+        MissingRule, "linalg.eig has no rule for sizes that differ",
         lambda: plait.jit(vmap(lambda x: abs(pnp.linalg.eigvals(x[:, None] * x)).sum(), pile_axis))(
             pile()
         ),

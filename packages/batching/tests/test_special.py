@@ -6,8 +6,8 @@ Invariant: an element is worked out in as many turns as it takes, whatever its n
 import numpy as np
 
 import plait
-from plait.ext.ops import special as inc
-from plait.ext.ops import special as sp
+from plait_numpy.ext import special as inc
+from plait_numpy.ext import special as sp
 
 
 def test_nested(mapped):

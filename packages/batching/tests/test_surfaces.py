@@ -154,6 +154,7 @@ def agree(f, xs):
                 np.testing.assert_allclose(np.asarray(g), w, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 @pytest.mark.parametrize("name", NUMBERS)
 def test_of_numbers(name):

@@ -22,7 +22,7 @@ def faults():
 
 f = plait.jit(lambda x: x + 1)
 x = plait.numpy.asarray(np.ones(16 << 20, np.float32))
-for _ in range(30):
+for _ in range(8):
     f(x).block_until_ready()
 before = faults()
 for _ in range(10):

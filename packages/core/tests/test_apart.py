@@ -15,6 +15,22 @@ pnp = plait.numpy
 F16, F32, F64 = np.float16, np.float32, np.float64
 BF16 = ml_dtypes.bfloat16
 
+
+def either(m, v):
+    """Return the values, chosen among themselves."""
+    return m.where(m.isfinite(v), v, v)
+
+
+def twice(m, v):
+    """Return the values, the greater of each and itself."""
+    return m.maximum(v, v)
+
+
+def bounded(m, v):
+    """Return the values, between two numbers."""
+    return m.minimum(m.maximum(v, F32(0)), F32(1)) if m is np else lax.clamp(F32(0), v, F32(1))
+
+
 SAME = {
     "quotient of quotient": (lambda m, x, y, z: x / y / z, F16, (60000, 300, 300)),
     "by a quotient": (lambda m, x, y, z: x / (y / z), F16, (500, 300, 200)),
@@ -35,6 +51,8 @@ SAME = {
     "abs and nan": (lambda m, x: m.where(abs(x) >= 0, F32(1), F32(2)), F32, (np.nan,)),
     "square and nan": (lambda m, x: m.where(x * x >= 0, F32(1), F32(2)), F32, (np.nan,)),
     "greater and nan": (lambda m, x: m.maximum(abs(x), F32(1)) >= 0, F32, (np.nan,)),
+    "at least 1 and nan": (lambda m, x: m.maximum(x, F32(1)) >= 0, F32, (np.nan,)),
+    "bounded and nan": (lambda m, x: bounded(m, x) >= 0, F32, (np.nan,)),
     "root of a square": (lambda m, x: m.sqrt(x * x), F32, (1e30,)),
     "mask of infinity": (lambda m, x: x * (x < 0).astype(F32), F32, (np.inf,)),
     "log of a power": (lambda m, x, y: m.log(m.power(x, y)), F32, (-2, 3)),
@@ -48,7 +66,35 @@ SAME = {
     "sign of a square": (lambda m, x: m.where(x * x < 0, -1, 1), np.int32, (50000,)),
     "half of a square": (lambda m, x: x * x // 2, np.int32, (50000,)),
     "half of the least": (lambda m, x: abs(x) // 2, np.int32, (-(2**31),)),
-}
+    "quotient behind a choice": (
+        lambda m, x, y, z: either(m, x / y) / z, F16, (60000, 300, 300)),
+    "quotient behind an extreme": (
+        lambda m, x, y, z: m.maximum(x / y, x / y) / z, F16, (60000, 300, 300)),
+    "quotient behind 1": (lambda m, x, y, z: x / y * F16(1) / z, F16, (60000, 300, 300)),
+    "negated product": (lambda m, x: -(x * F32(1e30)) * F32(1e-30), F32, (1e20,)),
+    "negated quotient": (lambda m, x, y, z: -(x / y) / z, F16, (60000, 300, 300)),
+    "halved product": (lambda m, x: x * F16(-65504) / F16(2), F16, (2,)),
+    "mask behind an extreme": (
+        lambda m, x: 1 / (twice(m, m.isfinite(x).astype(F32)) * F32(-1e-13)), F32, (np.inf,)),
+    "mask as a whole number": (
+        lambda m, x: x * (x < 0).astype(np.int32).astype(F32), F32, (np.inf,)),
+    "mask by itself": (
+        lambda m, x: (lambda v: v / v)((x > x).astype(F32)), np.int32, (3,)),
+    "chosen mask by a mask": (
+        lambda m, x: (lambda v: m.where(x < x, v, v) / v)((x < x).astype(F16)), np.int32, (3,)),
+    "sum in a function": (
+        lambda m, x: m.arccosh(m.maximum(x, x) + F16(1.001)), F16, (1.2e-4,)),
+    "complex sums of numbers": (
+        lambda m, x: ((x + np.complex64(1e8)) - np.complex64(1e8)).real, np.complex64, (1.4,)),
+    "sum of one sum": (
+        lambda m, x: m.sum((x + F32(12582912)).reshape(3, 1), axis=1) - F32(12582912),
+        F32, (1.4,)),
+    "dot of a product": (
+        lambda m, x: (x * F32(1e30)).reshape(3, 1) @ m.full((1, 2), 1e30, F32) * F32(1e-30),
+        F32, (1e-30,)),
+    "product of a dot": (
+        lambda m, x: (x.reshape(3, 1) @ m.full((1, 1), 1e30, F32)) * F32(1e-30), F32, (1e20,)),
+}  # fmt: skip
 
 
 def compared(f, dtype, values, way):
@@ -147,6 +193,83 @@ def test_elements_beside_a_number_are_not_that_number(move, moved, number, tier)
             a = moved(x, number).astype(F32)
             y = np.arange(2, 2 + a.size, dtype=F32)
             np.testing.assert_array_equal(got(x, y), f(np, a, y))
+
+
+def test_sums_of_equal_complex_numbers_keep_their_parts():
+    """The compiler would multiply by 4 + 0j, where an infinite part makes the other one nan."""
+    x = np.complex64([complex(-1, np.inf), complex(np.inf, 2), 3])
+    got = plait.jit(lambda x: pnp.sum(pnp.broadcast_to(x, (4, 3)), axis=0))(x)
+    np.testing.assert_array_equal(got.real, [-4, np.inf, 12])
+    np.testing.assert_array_equal(got.imag, [np.inf, 8, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint16", "int8"])
+def test_bounds_of_a_clamp_in_the_wrong_order(dtype):
+    x, low, high = (np.full(3, v, dtype) for v in (7, 9, 5))
+    for extreme in (lax.max, lax.min):
+        for a, b, c in ((low, x, high), (low, high, high), (x, high, high), (low, x, x)):
+            f = plait.jit(lambda a, b, c, z, f=extreme: f(lax.clamp(a, b, c), z))
+            for z in (a, b, c):
+                want = getattr(np, f"{extreme.__name__}imum")(np.minimum(np.maximum(a, b), c), z)
+                np.testing.assert_array_equal(f(a, b, c, z), want)
+    same = plait.jit(lambda a, b: lax.max(lax.clamp(a, b, b), a))(low, high)
+    np.testing.assert_array_equal(same, np.maximum(high, low))
+
+
+QUOTIENTS = {
+    "number by rows": lambda m, x: F32(-0.1) / m.broadcast_to(x[:, None], (300, 3)),
+    "numbers by rows": lambda m, x: (
+        m.full((300, 3), F32(3e30)) / m.broadcast_to(x[:, None], (300, 3))),
+    "part of rows by itself": lambda m, x: (
+        (lambda v: v / v)(m.broadcast_to((F32(7) - x)[:, None], (300, 3))[:, 1])),
+    "row by rows": lambda m, x: x[:3] / m.broadcast_to(x[:, None], (300, 3)),
+    "rows by themselves": lambda m, x: (lambda v: v / v)(m.broadcast_to(x[:, None], (300, 3))),
+    "part of rows": lambda m, x: F32(7) / m.broadcast_to(x[:, None], (300, 3))[:, 1],
+    "number by one": lambda m, x: m.full((300,), F32(0.3)) / m.broadcast_to(x[5], (300,)),
+    "one by numbers": lambda m, x: m.broadcast_to(x[5], (300,)) / m.full((300,), F32(0.3)),
+    "columns by a sum": lambda m, x: (
+        m.broadcast_to(x[:3], (300, 3)) / m.broadcast_to(x.max(), (300, 3))),
+    "through float64": lambda m, x: (
+        (x * F32(1e30)).astype(F64).astype(F32) * F32(1e-30)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_are_rounded_once(name):
+    """IEEE 754 rounds each quotient and product to the nearest number, as numpy does."""
+    f, x = QUOTIENTS[name], np.random.RandomState(0).uniform(1, 9, 300).astype(F32)
+    np.testing.assert_array_equal(plait.jit(lambda x: f(pnp, x))(x), f(np, x))
+
+
+AFTER_BROADCASTS = {
+    "abs": lambda m, v: abs(v),
+    "and a number": lambda m, v: v + F32(1e-3),
+    "times a number": lambda m, v: v * F32(1.7),
+    "square": lambda m, v: v * v,
+    "root": lambda m, v: m.sqrt(v),
+    "floor": lambda m, v: m.floor(v),
+    "greater": lambda m, v: m.maximum(v, F32(2)),
+    "sum of one": lambda m, v: m.sum(v.reshape(*v.shape, 1), axis=-1),
+    "chosen": lambda m, v: m.where(v > 3, v, F32(3)),
+    "sum": lambda m, v: m.broadcast_to(v.max(axis=1)[:, None], v.shape) + v,
+}
+
+
+@pytest.mark.parametrize("name", AFTER_BROADCASTS)
+@pytest.mark.parametrize("spread", ["rows", "one"])
+def test_operations_between_a_broadcast_and_a_quotient(name, spread):
+    """The compiler computes them before the broadcast, and so divides by a broadcast."""
+    r = np.random.RandomState(0)
+    x, v = r.uniform(1, 9, (300, 7)).astype(F32), r.uniform(1, 9, 300).astype(F32)
+
+    def quotients(m, x, v):
+        divisor = m.broadcast_to(v[:, None] if spread == "rows" else v[3], (300, 7))
+        divisor = AFTER_BROADCASTS[name](m, divisor)
+        return x / divisor, F32(-0.1) / divisor
+
+    got = plait.jit(lambda x, v: quotients(pnp, x, v))(x, v)
+    for g, w in zip(got, quotients(np, x, v), strict=True):
+        np.testing.assert_array_equal(g, w)
 
 
 def test_what_has_no_pattern_is_left_as_it_is():

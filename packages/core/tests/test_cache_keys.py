@@ -157,7 +157,7 @@ class Held:
 @pytest.mark.parametrize("name", KEEPING)
 def test_no_more_static_values_are_kept_than_is_said(name, monkeypatch):
     """Calls with another static value each time, and calls that come again after them."""
-    monkeypatch.setattr("plait._jit.tracing.MOST", 16)
+    monkeypatch.setattr("plait._jit.caches.MOST", 16)
     monkeypatch.setattr("plait._jit.call_forms._written", call_forms._written.__wrapped__)
     alive, first, x = weakref.WeakSet(), Counted(0, set()), f32(3)
     for n in range(400):  # some more are kept for a while, in tables for all functions

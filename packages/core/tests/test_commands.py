@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 from plait.__main__ import core_names
 from plait._api.commands import main
-from plait._plugins.metadata import PLUGIN_API, core_version
+from plait._plugins.metadata import PLUGIN_API
 
 API = "[plait.plugin_api]\n1.0 = good\n"
 GOOD = """
@@ -53,22 +54,28 @@ core = good
 """
 
 
+def install(
+    folder: Path, name: str, points: str, source: str = "", requires: tuple[str, ...] = ()
+) -> Path:
+    """Install a distribution, version 1.2.3, into a folder; return the folder."""
+    info = folder / f"{name}-1.2.3.dist-info"
+    info.mkdir()
+    needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{needs}"
+    (info / "METADATA").write_text(head)
+    (info / "entry_points.txt").write_text(points)
+    (folder / f"{name}.py").write_text(source)
+    return folder
+
+
 @pytest.fixture
 def plugin(tmp_path):
-    """`plugin(name, entry points, source, requires=())`: install a distribution, version 1.2.3,
-    into a folder; returns the folder."""
+    """`plugin(name, entry points, source, requires=())`: `install` in the folder of the test."""
+    return partial(install, tmp_path)
 
-    def install(name: str, points: str, source: str = "", requires: tuple[str, ...] = ()) -> Path:
-        info = tmp_path / f"{name}-1.2.3.dist-info"
-        info.mkdir()
-        needs = "".join(f"Requires-Dist: {need}\n" for need in requires)
-        head = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{needs}"
-        (info / "METADATA").write_text(head)
-        (info / "entry_points.txt").write_text(points)
-        (tmp_path / f"{name}.py").write_text(source)
-        return tmp_path
 
-    return install
+JUDGED = "good,numpy,testing"
+"""A plugin with what judges it."""
 
 
 def command(line: str, folder: Path | None = None, plugins: str = "off") -> tuple[int, str, str]:
@@ -170,16 +177,36 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_doctor_says_what_is_wrong_and_what_to_type(plugin, case):
-    installed, what, fix = WRONG[case]
-    status, out, err = command("doctor", plugin("good", **installed), "good")
+def named(case: str) -> str:
+    """The name of the distribution that is wrong in this way."""
+    return f"good{list(WRONG).index(case)}"
+
+
+@pytest.fixture(scope="module")
+def of_all_wrong(tmp_path_factory):
+    """What the doctor finds where all wrong distributions are installed."""
+    folder = tmp_path_factory.mktemp("wrong")
+    for case, (installed, _, _) in WRONG.items():
+        parts = {"source": "", "requires": (), **installed}
+        texts = {k: parts[k].replace("good", named(case)) for k in ("points", "source")}
+        install(folder, named(case), requires=parts["requires"], **texts)
+    status, out, err = command("doctor", folder, ",".join(map(named, WRONG)))
     assert (status, err) == (1, "")
-    (told,) = problems(out)
-    first, *typed = told.splitlines()
-    assert what in first
-    assert any(fix in line for line in typed)
     assert "nothing is wrong" not in out
+    return problems(out)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_doctor_says_what_is_wrong_and_what_to_type(of_all_wrong, case):
+    _, what, fix = WRONG[case]
+    (told,) = [t for t in of_all_wrong if re.search(rf"\b{named(case)}\b", t)]
+    first, *typed = told.splitlines()
+    assert what.replace("good", named(case)) in first
+    assert any(fix.replace("good", named(case)) in line for line in typed)
+
+
+def test_doctor_finds_nothing_else(of_all_wrong):
+    assert len(of_all_wrong) == len(WRONG)
 
 
 def test_doctor_finds_what_two_plugins_both_bring(plugin):
@@ -235,7 +262,7 @@ def test_plugins_tells_of_those_left_out(plugin):
 
 
 def test_coverage_of_one_table_is_what_its_rules_say(plugin):
-    status, out, _ = command("coverage colour", plugin("good", GOOD_POINTS, GOOD), "good")
+    status, out, _ = command("coverage colour", plugin("good", GOOD_POINTS, GOOD), JUDGED)
     assert status == 0
     rows, _, summary = out.partition("\n\n")
     cells = dict(re.split(r"  +", row, maxsplit=1) for row in rows.splitlines())
@@ -251,7 +278,7 @@ def test_coverage_of_one_table_is_what_its_rules_say(plugin):
 
 
 def test_coverage_of_all_tables_is_a_matrix(plugin):
-    status, out, _ = command("coverage", plugin("good", GOOD_POINTS, GOOD), "good")
+    status, out, _ = command("coverage", plugin("good", GOOD_POINTS, GOOD), JUDGED)
     assert status == 0
     lines = out.splitlines()
     assert lines[0] == "| primitive | lower | colour |"
@@ -369,11 +396,11 @@ def test_a_skeleton_is_a_distribution(capsys, tmp_path):
         "tests/test_my_shift.py",
     ]
     assert all(f"wrote {p}\n" in told for p in files)
-    assert f"python -m pip install -e '{folder}'" in told
+    assert f"python -m pip install -e '{folder}[test]'" in told
     assert not [p for p in files if "${" in p.read_text()]
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == "my-shift"
-    assert project["dependencies"] == [f"plait-core>={core_version()},<0.3"]
+    assert project["dependencies"] == ["plait-core>=0.3,<0.4"]
     points = project["entry-points"]
     assert points["plait.plugin_api"] == {".".join(map(str, PLUGIN_API)): "my_shift"}
     assert points["plait.api"] == {"my_shift": "my_shift:difference"}

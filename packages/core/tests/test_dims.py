@@ -748,6 +748,7 @@ def random_case(r):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.feature("B59")
 @pytest.mark.parametrize("seed", range(4))
 def test_no_answer_is_wrong(seed, record_property):

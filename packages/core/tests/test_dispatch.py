@@ -68,6 +68,7 @@ CALLS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_of_one_array_a_call_gives_what_the_body_gives(name, wide):

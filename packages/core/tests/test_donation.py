@@ -56,24 +56,24 @@ def test_one_copy_in_a_loop():
 @pytest.mark.feature("C11")
 def test_what_no_result_can_use_is_told_once():
     f = plait.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=(0, 1))
-    text = r"No result can use the memory of what was donated: f32\[2\], i32\[2\]"
+    text = r"No result can use the memory of these donated arguments: f32\[2\], i32\[2\]"
     with pytest.warns(UserWarning, match=text) as caught:
         f(ones(2), ones(2, dtype=np.int32))
     assert [w.filename for w in caught] == [__file__]
     none_of(lambda: f(ones(2), ones(2, dtype=np.int32)))
     g = plait.jit(lambda x, y, z: (x * 1, z.sum()), donate_argnums=(0, 1))
-    with pytest.warns(UserWarning, match=r"what was donated: f32\[2\]\n"):
+    with pytest.warns(UserWarning, match=r"donated arguments: f32\[2\]\n"):
         g(ones(2), ones(2), ones(2))
 
 
 @pytest.mark.feature("S38")
 def test_it_is_deleted_whether_it_was_used_or_not():
     x, y = ones(5), ones(5)
-    with pytest.warns(UserWarning, match="what was donated"):
+    with pytest.warns(UserWarning, match="donated arguments"):
         plait.jit(lambda x: x.sum(), donate_argnums=0)(x)
     assert x.is_deleted()
     f = plait.jit(lambda t: t["a"] * 2, donate_argnames="t")
-    with pytest.warns(UserWarning, match="what was donated"):
+    with pytest.warns(UserWarning, match="donated arguments"):
         f({"a": y, "b": (z := ones(2))})
     assert y.is_deleted() and z.is_deleted()
 

@@ -6,6 +6,7 @@ function's module has.
 
 import doctest
 import inspect
+from importlib.metadata import distribution
 
 import numpy as np
 import pytest
@@ -24,8 +25,11 @@ NEED_A_NAMED_AXIS = {
 }  # fmt: skip
 """Nothing in core binds a name, so they have no example there."""
 
+LATER = [e.name for e in distribution("plait-core").entry_points if e.group == "plait.lax"]
+"""Names that are found at their first use."""
+
 FUNCTIONS = [
-    n for n in lax.__all__
+    n for n in (*lax.__all__, *LATER)
     if callable(getattr(lax, n)) and not isinstance(getattr(lax, n), type)
     and n != "DotDimensionNumbers"
 ]  # fmt: skip

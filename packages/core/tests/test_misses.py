@@ -151,7 +151,11 @@ def test_traces_go_with_their_functions():
         f = plait.jit(lambda x: x + 1)
         g = plait.jit(lambda x: f(f(x)))
         g(X)
-        return weakref.ref(plait._jit.tracing.kept(f.__wrapped__)), weakref.ref(g.__wrapped__), g
+        return (
+            weakref.ref(plait._jit.caches.kept(f.__wrapped__)),
+            weakref.ref(g.__wrapped__),
+            g,
+        )
 
     *gone, g = made()
     assert all(r() is not None for r in gone)

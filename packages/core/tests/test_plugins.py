@@ -225,6 +225,64 @@ def test_rules_are_loaded_before_a_table_answers(install):
     assert table[registered("core_plugins_ns.p")](1) == "core_plugins_ns"
 
 
+def test_rules_for_a_former_namespace_are_found(install):
+    """A plugin that is older than the name of a primitive declares its rule where it was."""
+    table = ext.RuleTable("core_plugins_moved")
+    table.rule(ext.Linear)(lambda prim, x: "trait")
+    new = ext.Primitive(
+        "core_plugins_new.p", lambda x: x, (ext.Linear,), formerly=("core_plugins_old.p",)
+    )
+    code = """
+        from plait import ext
+        from plait.ext.ir import registered
+        from plait._plugins.rules import tables
+        tables()["core_plugins_moved"].rule(registered("core_plugins_old.p"))(lambda x: "own")
+    """
+    install("core-plugins-older", {table.group: {"core_plugins_old": "core_plugins_older"}}, code)
+    assert table[new](1) == "own"
+
+
+def test_a_primitive_is_found_by_its_former_name(install):
+    """The module that defines it now is declared for the namespace that it left, and imported."""
+    module = install(
+        "core-plugins-went",
+        {"plait.former_names": {"core_plugins_before": "core_plugins_went"}},
+        """
+        from plait import ext
+        before = ("core_plugins_before.p",)
+        here = ext.Primitive("core_plugins_after.p", lambda x: x, formerly=before)
+        """,
+    )
+    assert module not in sys.modules and registered("core_plugins_elsewhere.p") is None
+    assert module not in sys.modules
+    read = plait.text.parse("f(%0: f32[]) { %1: f32[] = core_plugins_before.p(%0) return %1 }")
+    assert read.eqns[0].prim is sys.modules[module].here
+    assert "= core_plugins_after.p(%" in str(read)
+    assert registered("core_plugins_before.q") is None
+
+
+def test_a_former_name_is_found_beside_a_broken_plugin(install):
+    """A failure is reported only if no other module has the name; names of today come first."""
+    groups = {"plait.former_names": {"core_plugins_left": "core_plugins_aa_fails"}}
+    install("core-plugins-aa-fails", groups, "1 / 0")
+    code = """
+        from plait import ext
+        here = ext.Primitive({name!r}, lambda x: x, formerly={formerly!r})
+    """
+    names = dict(
+        name="core_plugins_right.p", formerly=("core_plugins_left.p", "core_plugins_today.p")
+    )
+    groups = {"plait.former_names": {"core_plugins_left": "core_plugins_right"}}
+    module = install("core-plugins-right", groups, code.format(**names))
+    names = dict(name="core_plugins_today.p", formerly=())
+    groups = {"plait.primitives": {"core_plugins_today": "core_plugins_today"}}
+    today = install("core-plugins-today", groups, code.format(**names))
+    assert registered("core_plugins_left.p") is sys.modules[module].here
+    with pytest.raises(PluginError, match="core-plugins-aa-fails 1.2"):
+        registered("core_plugins_left.q")
+    assert registered("core_plugins_today.p") is sys.modules[today].here
+
+
 def test_no_trait_answers_for_rules_that_failed(install):
     """Where nobody says whose the primitives are, whoever declares rules must be heard first."""
     table = ext.RuleTable("core_plugins_failed")

@@ -4,16 +4,19 @@ Invariant: types and keys are compared with values that are written here.
 """
 
 import copy
+import importlib
 import pickle
+import pkgutil
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
 import plait
-from plait import ext
+from plait import _ops, ext
 from plait._base.freezing import freeze, freeze_params
 from plait._core.primitive import Primitive, primitives, registered
+from plait._ops import families
 from plait.ext.errors import TypeRule
 from plait.ext.ops.elementwise import mul
 
@@ -179,6 +182,36 @@ def test_a_second_primitive_of_one_name_is_refused():
         ext.Primitive("core_primitive.cell", lambda x: x)
 
 
+def test_a_former_name_is_read_as_the_primitive():
+    """Where a name was another's, or is one, it is refused; the same definition may run twice."""
+
+    def define(name, formerly):
+        def rule(x):
+            return x
+
+        rule.__qualname__ = name
+        return ext.Primitive(f"core_primitive.{name}", rule, formerly=formerly)
+
+    for _ in range(2):
+        made = define("renamed", ("core_primitive.early", "core_past.early"))
+        assert made.formerly == ("core_primitive.early", "core_past.early")
+        assert registered("core_past.early") is made and registered(made.name) is made
+    text = "f(%0: f32[]) { %1: f32[] = core_past.early(%0) return %1 }"
+    assert plait.text.parse(text).eqns[0].prim is made
+    duplicate, wrong = plait.errors.DuplicateRule, plait.errors.RegistrationError
+    with pytest.raises(duplicate, match="two primitives have the former name 'core_past.early'"):
+        define("other", ("core_past.early",))
+    with pytest.raises(duplicate, match="two primitives have the name 'core_primitive.renamed'"):
+        define("other", ("core_primitive.renamed",))
+    with pytest.raises(wrong, match="'early' has no namespace"):
+        define("other", ("early",))
+    with pytest.raises(wrong, match="must be a tuple of names, got the text 'core_past.early'"):
+        define("other", "core_past.early")
+    later = define("early", ())
+    assert registered("core_primitive.early") is later, "a name of today is never a former one"
+    assert registered("core_past.early") is made
+
+
 def _scaled_by(k):
     @ext.primitive("core_primitive.by")
     def by(x):
@@ -201,3 +234,12 @@ def test_a_redefined_primitive_is_never_read_as_the_other():
     with pytest.raises(plait.errors.RegistrationError, match="was defined again"):
         pickle.dumps(old)
     assert copy.copy(old) is old and copy.deepcopy(old) is old
+
+
+def test_every_family_is_known():
+    """A module of `plait._ops` that defines primitives is imported by `families`."""
+    for m in pkgutil.iter_modules(_ops.__path__, "plait._ops."):
+        importlib.import_module(m.name)
+    made_in = {getattr(p.rule, "func", p.rule).__module__ for p in primitives().values()}
+    found = {m.rpartition(".")[2] for m in made_in if m.startswith("plait._ops.")}
+    assert found <= {*families.__all__} and found

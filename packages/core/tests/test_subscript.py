@@ -250,6 +250,7 @@ def _number(i):
     return (type(i) is int) or (isinstance(i, np.ndarray | Array) and i.dtype != bool)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_reading_mixtures(seed):
     for index in mixtures(seed, 25):
@@ -271,6 +272,7 @@ UFUNCS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("op", ["set", *UFUNCS])
 def test_writing_mixtures(op):
     rng = np.random.default_rng(1)

@@ -10,6 +10,7 @@ import pytest
 import plait
 from plait import _control
 from plait._base.jaxlib_api import EXTRA_DTYPES
+from plait._core import primitive
 from plait._core.array import Literal, asarray
 from plait._core.check import check
 from plait._core.ir import Effect, Eqn, Program, Thunk, Var, programs_in
@@ -21,7 +22,7 @@ from plait._types.avals import Aval, float0
 from plait._types.dims import Scope, symbolic_dims
 from plait.errors import ProgramError
 from plait.testing import numpy_evaluate, random_arguments, random_program
-from plait.text import parse, reading, same_program, show
+from plait.text import parse, same_program, show
 
 F3 = Aval((3,), np.float32)
 CELL = Aval((), np.float32)
@@ -531,10 +532,10 @@ def test_the_module_of_a_namespace_is_loaded(monkeypatch):
 
     point = SimpleNamespace(name="later")
     monkeypatch.setattr(
-        reading, "declared", lambda group, name: (point,) if (group, name) == (
+        primitive, "declared", lambda group, name: (point,) if (group, name) == (
             "plait.primitives", "later") else ()
     )  # fmt: skip
-    monkeypatch.setattr(reading, "load", load)
+    monkeypatch.setattr(primitive, "load", load)
     p = parse("f(%0: f32[]) { %1: f32[] = later.neg(%0) return %1 }")
     assert asked == [point] and p.eqns[0].prim.name == "later.neg"
 

@@ -233,6 +233,7 @@ def test_numpy_arguments_are_hosted_by_the_runtime_in_the_end():
     assert len(made) == 1
 
 
+@pytest.mark.full_tier
 def test_the_full_tier_at_once_where_it_is_there():
     f = lambda x: x * 11 + 2  # noqa: E731
     plait.jit(fresh(f))(pnp.asarray(X))
@@ -376,6 +377,7 @@ def test_a_process_ends_while_the_thread_compiles(end, process):
 # ---- saying it -------------------------------------------------------------------------------
 
 
+@pytest.mark.full_tier
 def test_the_setting(process):
     """It is the tier of what does not say its own; changing it compiles anew."""
     f, x = plait.jit(lambda x: x * 17), pnp.asarray(X)

@@ -281,8 +281,22 @@ def test_pipes_are_written_into(tmp_path, key):
 
 
 @pytest.mark.parametrize(("words", "text"), MISTAKES, ids=lambda w: " ".join(w)[:30])
-def test_mistakes_are_one_message(folder, words, text):
-    found = tool(folder, *words)
-    assert found.returncode == 2 and not found.stdout
-    assert text in found.stderr and "Traceback" not in found.stderr, found.stderr
-    assert len(found.stderr.splitlines()) < 8
+def test_mistakes_are_one_message(folder, words, text, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    try:
+        status = main(list(map(str, words)))
+    except SystemExit as e:  # of a command line that can not be parsed
+        status = e.code
+    out, said = capsys.readouterr()
+    assert status == 2 and not out
+    assert text in said and "Traceback" not in said, said
+    assert len(said.splitlines()) < 8
+
+
+def test_a_mistake_ends_the_process(folder):
+    """What `main` returns is its status, and what it prints is all that is said."""
+    for words, text in (MISTAKES[0], MISTAKES[-1]):
+        found = tool(folder, *words)
+        assert found.returncode == 2 and not found.stdout
+        assert text in found.stderr and "Traceback" not in found.stderr, found.stderr
+        assert len(found.stderr.splitlines()) < 8

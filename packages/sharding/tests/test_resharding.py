@@ -64,6 +64,7 @@ def expect_at(x, where):
         np.testing.assert_array_equal(shard.data, A[want[shard.device]])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("i", range(21))
 def test_every_sharding_from_every_other(i, no_host):
     every = list(layouts())

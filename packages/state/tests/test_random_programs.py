@@ -163,9 +163,21 @@ def numbers_of(values):
     return [np.asarray(v).tolist() for v in values]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs)
 def test_programs_do_what_python_does(program):
+    agrees_with_python(program)
+
+
+@pytest.mark.wide
+@settings(max_examples=40, deadline=None)
+@given(programs)
+def test_many_programs_do(program):
+    agrees_with_python(program)
+
+
+def agrees_with_python(program):
+    """Eagerly, under jit that closes over references or is given them, and with its own."""
     want = [np.array(x) for x in starts()]
     run_numpy(program, want, 1)
 

@@ -6,27 +6,30 @@ Invariant: every public name is listed here.
 """
 
 import os as _os
+from typing import TYPE_CHECKING
 
 from plait.ext.errors import hide as _hide
+from plait.ext.rules import later_names as _later_names
 
-from .adable import is_adable, register_adable, unregister_adable
-from .api import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from .custom.conversions import closure_convert, custom_gradient, fwd_and_bwd
-from .custom.jvp import custom_jvp
-from .custom.linear_solve import custom_linear_solve
-from .custom.root import custom_root, implicit_diff
-from .custom.symbolic_zeros import CustomPrimal, SymbolicZero
-from .custom.vjp import custom_vjp
-from .gradient_checking import check_grads
-from .hessian_products import hvp, vhp
-from .inversion.functions import custom_ivjp, invertible
-from .jacobian import hessian, jacfwd, jacrev
-from .rematerialisation.checkpointing import checkpoint
-from .rematerialisation.policies import checkpoint_name
-from .rematerialisation.report import Residual, print_saved_residuals, saved_residuals
-from .rematerialisation.scans import checkpoint_scan
-from .taylor.laplacian import fwd_laplacian
-from .taylor.series import jet
+if TYPE_CHECKING:  # for editors; at run time a module is imported when one of its names is used
+    from .adable import is_adable, register_adable, unregister_adable
+    from .api import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+    from .custom.conversions import closure_convert, custom_gradient, fwd_and_bwd
+    from .custom.jvp import custom_jvp
+    from .custom.linear_solve import custom_linear_solve
+    from .custom.root import custom_root, implicit_diff
+    from .custom.symbolic_zeros import CustomPrimal, SymbolicZero
+    from .custom.vjp import custom_vjp
+    from .gradient_checking import check_grads
+    from .hessian_products import hvp, vhp
+    from .inversion.functions import custom_ivjp, invertible
+    from .jacobian import hessian, jacfwd, jacrev
+    from .rematerialisation.checkpointing import checkpoint
+    from .rematerialisation.policies import checkpoint_name
+    from .rematerialisation.report import Residual, print_saved_residuals, saved_residuals
+    from .rematerialisation.scans import checkpoint_scan
+    from .taylor.laplacian import fwd_laplacian
+    from .taylor.series import jet
 
 __all__ = [
     "CustomPrimal",
@@ -65,5 +68,29 @@ __all__ = [
     "vhp",
     "vjp",
 ]
+
+__getattr__, __dir__ = _later_names(
+    __name__,
+    {
+        "adable": "is_adable register_adable unregister_adable",
+        "api": "grad jvp linear_transpose linearize value_and_grad vjp",
+        "custom.conversions": "closure_convert custom_gradient fwd_and_bwd",
+        "custom.jvp": "custom_jvp",
+        "custom.linear_solve": "custom_linear_solve",
+        "custom.root": "custom_root implicit_diff",
+        "custom.symbolic_zeros": "CustomPrimal SymbolicZero",
+        "custom.vjp": "custom_vjp",
+        "gradient_checking": "check_grads",
+        "hessian_products": "hvp vhp",
+        "inversion.functions": "custom_ivjp invertible",
+        "jacobian": "hessian jacfwd jacrev",
+        "rematerialisation.checkpointing": "checkpoint",
+        "rematerialisation.policies": "checkpoint_name",
+        "rematerialisation.report": "Residual print_saved_residuals saved_residuals",
+        "rematerialisation.scans": "checkpoint_scan",
+        "taylor.laplacian": "fwd_laplacian",
+        "taylor.series": "jet",
+    },
+)
 
 _hide(_os.path.dirname(__file__))

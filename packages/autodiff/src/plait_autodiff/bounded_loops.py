@@ -11,7 +11,7 @@ Invariant: the program has the results of the loop; a skipped step costs a compa
 
 from typing import Any
 
-from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ir import Program, derived, evaluate, registered
 from plait.ext.ops.control_flow import cond as cond_p
 from plait.ext.ops.control_flow import scan
 from plait.ext.ops.elementwise import add, and_, lt
@@ -19,8 +19,6 @@ from plait.ext.ops.shape import convert
 from plait.ext.trace import staged
 from plait.ext.types import INT32, Aval
 from plait.ext.values import Literal
-
-from .rematerialisation.checkpointing import checkpoint_p
 
 _WIDTH = 32
 """The most steps of one scan."""
@@ -87,6 +85,9 @@ def _repeated(
 
     guarded_p = staged(guarded, types, step.name)
     once = {"program": guarded_p, "policy": None, "prevent_cse": False, "again": False}
+    # Found by name: most programs have no bounded loop, and need not load checkpoints.
+    checkpoint_p = registered("autodiff.checkpoint")
+    assert checkpoint_p is not None
     kept = staged(lambda *xs: checkpoint_p.bind(*xs, **once), types, step.name)
     params = {"carry": len(types) - k, "length": length, "reverse": False, "unroll": 1}
     return staged(lambda *xs: scan.bind(*xs, body=kept, consts=k, **params), types, step.name)

@@ -4,6 +4,7 @@ programs into known and unknown halves, reversal, partial evaluation.
 Invariant: nothing is defined here.
 """
 
+from .cotangents import sum_over_devices
 from .custom.jvp import custom_jvp_call
 from .custom.linear_solve import linear_solve
 from .custom.root import dense_solve
@@ -21,7 +22,6 @@ from .transpose import (
     Linear,
     backward,
     is_linear,
-    sum_over_devices,
     transpose_divided,
     transpose_program,
     transpose_rules,

@@ -21,10 +21,10 @@ from plait import jit
 from plait.ext.errors import MissingRule
 from plait.ext.ir import Primitive, evaluate
 from plait.ext.rules import Linear
-from plait.ext.testing import Inapplicable, agree, tolerance
 from plait.ext.trace import as_list, staged
 from plait.ext.types import COMPLEX, FLOATING, category
 from plait.ext.values import from_numpy
+from plait_testing.ext import Inapplicable, agree, tolerance
 
 from .api import jvp, linear_transpose
 from .inversion.recovery import Unknown, inverse_rules

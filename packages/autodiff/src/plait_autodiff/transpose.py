@@ -1,34 +1,25 @@
 """Transposition: reverse a linear program, mapping cotangents of outputs to those of inputs.
 
-In a program that runs on several devices, a type lists the mesh axes along which a value may
-differ (`Aval.vma`).  A value that is the same on all devices may be an operand of an operation
-whose result differs.  It then has a cotangent on each device, and its own cotangent is their sum.
-This module makes the sum, so no rule has to.  Conversely, a cotangent that is the same everywhere
-is made to vary as its value does.
-
-The same holds for the division of values over explicit mesh axes (`Aval.sharding`): rules run on
-values whose types carry no sharding, and their results are moved to the sharding of the value.
+Cotangents vary along the mesh axes of their values, and have their shardings (`cotangents`): rules
+run on values whose types carry no sharding.
 
 Invariant: every equation of a linear program is linear in its linear operands together.  None is
-the zero cotangent.  A cotangent has the type of its value, which is checked when a rule returns
-it.  Equations without linear operands are evaluated on the way.
+the zero cotangent.  Equations without linear operands are evaluated on the way.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import MissingRule, OperandTypeError, PlaitError, TypeRule
+from plait.ext.errors import MissingRule, TypeRule
 from plait.ext.ir import Eqn, Program, Var, derived, evaluate
-from plait.ext.ops.collective import psum_, varied
-from plait.ext.ops.elementwise import add
 from plait.ext.rules import RuleTable, expand_rules
-from plait.ext.trace import apart_from, as_list, current, lie_as, staged, with_lines
-from plait.ext.types import Aval, is_narrow
+from plait.ext.trace import as_list, current, lie_as, staged, with_lines
+from plait.ext.types import Aval
 from plait.ext.values import Literal
 
+from .cotangents import Cotangents
 from .split import part, split_program
-from .sums import rounded, widened
 
 transpose_rules = RuleTable(
     "transpose",
@@ -60,23 +51,43 @@ def solid_ct(ct: Any, aval: Aval) -> Any:
     return Literal(0, aval) if ct is None else ct
 
 
-def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
-    """Return the sum of a cotangent over the devices along these axes of a mesh.
+Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
+"""An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
 
-    Raises PlaitError if some device along them does not take part.
+
+def pull_back(
+    outputs: Sequence[Any],
+    cts: Sequence[Any],
+    steps: Sequence[Step],
+    later: Collection[Any] = (),
+) -> dict[Var, Any]:
+    """Walk equations from the last to the first; return cotangents of values that none computes.
+
+    A rule is called if a result of its equation has a cotangent.  Every reverse pass uses this
+    walk: that of linear programs with transpose rules, that of other programs (`inversion`) with
+    rules that recover the operands they need.
+
+    Args:
+      outputs, cts: the values to start from and their cotangents; None is zero.
+      steps: in the order of evaluation.
+      later: values whose cotangents may be returned before they are summed over devices.
     """
-    if not axes:
-        return ct
-    alone = sorted(apart_from(None) & frozenset(axes))
-    if alone:
-        raise PlaitError(
-            f"a derivative, by a value that all devices along {alone} share, is taken in a branch "
-            "or loop that not all of them are in: the sum over them would wait for ever",
-            fix="pass the value to cond as an operand, or carry it in the loop; or let it vary "
-            f"before: plait.lax.pcast(x, {alone[0] if len(alone) == 1 else tuple(alone)!r}, "
-            "to='varying')",
-        )
-    return psum_.bind(ct, axes=tuple(sorted(axes)))
+    total = Cotangents()
+    for a, ct in zip(outputs, cts, strict=True):
+        if ct is not None and a.__class__ is Var:
+            total.add(a, ct, "the caller")
+    with with_lines() as recorders:
+        for e, ins, rule in reversed(steps):
+            for ct in total.take_results(e, ins, _is_summed_after):
+                for p in recorders:
+                    p.where = e.where
+                try:
+                    for a, x, c in zip(e.inputs, ins, rule(ct, *ins, **e.params), strict=True):
+                        if c is not None and x.__class__ is Linear:
+                            total.add(a, c, e.prim)
+                except (MissingRule, TypeRule) as error:
+                    raise error.about(e.where) from None
+    return total.take_all(later)
 
 
 def _is_summed_after(e: Eqn, ins: Sequence[Any], is_one: bool) -> bool:
@@ -102,129 +113,22 @@ def _is_known(a: Aval) -> bool:
     return all(n.__class__ is int for n in a.shape)
 
 
-def _freed(prim: Any, ct: Any, ins: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """Return cotangents and operands without shardings, which the rule may choose freely."""
-    cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
-    free = [Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins]
-    return cts if prim.many else cts[0], free
+def free_of_shardings(e: Eqn, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a transpose rule for operands with shardings, from a rule that may choose them.
 
-
-Step = tuple[Eqn, Sequence[Any], Callable[..., Sequence[Any]]]
-"""An equation, its operands (`Linear` where a cotangent is wanted), and its transpose rule."""
-
-
-def pull_back(
-    outputs: Sequence[Any],
-    cts: Sequence[Any],
-    steps: Sequence[Step],
-    later: Collection[Any] = (),
-) -> dict[Var, Any]:
-    """Walk equations from the last to the first; return cotangents of values that none computes.
-
-    A rule is called if a result of its equation has a cotangent.  Every reverse pass uses this
-    walk: that of linear programs with transpose rules, that of other programs (`inversion`) with
-    rules that recover the operands they need.
-    Args:
-      outputs, cts: the values to start from and their cotangents; None is zero.
-      steps: in the order of evaluation.
-      later: values whose cotangents may be returned before they are summed over devices.
+    Rules of operations with programs depend on the shardings in these types, and keep them.
     """
-    total: dict[Any, Any] = {}
-    shares: dict[Any, dict[frozenset, Any]] = {}
-    """By value, then by the mesh axes along which only the cotangent varies: partial sums that
-    are still to be summed over the devices along these axes."""
-    often: set[Any] = set()
-    """Values of narrow floats with two cotangents or more; their sums may be in float32."""
+    if e.prim.higher is not None:
+        return rule
 
-    def give(a: Any, ct: Any, by: Any) -> None:
-        # Only `linear_transpose` makes cotangents of integers, and these are integers too.
-        if not ct.aval.same_type(a.aval) and not ct.aval.same_type(a.aval.tangent_type):
-            raise OperandTypeError(
-                f"a cotangent of type {ct.aval!r} was given for a value of type {a.aval!r}, by "
-                f"{by}",
-                fix="a cotangent has the shape and dtype of the value it belongs to",
-            )
-        if ct.aval.sharding is not a.aval.sharding:
-            ct = lie_as(ct, a.aval.sharding)
-        kept, key = total, a
-        if ct.aval.vma is not a.aval.vma and (over := ct.aval.vma - a.aval.vma):
-            kept, key = shares.setdefault(a, {}), over
-        have = kept.get(key)
-        if have is not None:
-            if a in often:
-                have, ct = widened(have), widened(ct)
-            elif is_narrow(ct.aval):
-                often.add(a)
-            ct = add.bind(have, ct)
-        kept[key] = ct
+    def free(ct: Any, *ins: Any, **params: Any) -> Any:
+        cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
+        without = [
+            Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins
+        ]
+        return rule(cts if e.prim.many else cts[0], *without, **params)
 
-    def settled(a: Any, ct: Any) -> Any:
-        """Return a sum of cotangents of `a`, in its dtype."""
-        return ct if ct is None or a not in often else rounded([ct], [a.aval.tangent_type])[0]
-
-    def taken(a: Any) -> Any:
-        """Remove and return the cotangent of `a`, made to vary as `a` does."""
-        ct = settled(a, total.pop(a, None))
-        if shares:
-            for over, share in shares.pop(a, {}).items():
-                whole = sum_over_devices(settled(a, share), over)
-                ct = whole if ct is None else add.bind(ct, whole)
-        return ct if ct is None or ct.aval.vma is a.aval.vma else varied(ct, a.aval.vma)
-
-    for a, ct in zip(outputs, cts, strict=True):
-        if ct is not None and a.__class__ is Var:
-            give(a, ct, "the caller")
-    with with_lines() as recorders:
-        for e, ins, rule in reversed(steps):
-            given: Sequence[Any]
-            if e.prim.many:
-                # The common case, one device and wide floats, needs no settling by `taken`.
-                plain = not shares and not often
-                ct = [
-                    total.pop(o, None) if plain and not o.aval.vma else taken(o) for o in e.outputs
-                ]
-                for c in ct:
-                    if c is not None:
-                        break
-                else:
-                    continue
-                given = (ct,)
-            else:
-                o = e.outputs[0]
-                if o in shares and _is_summed_after(e, ins, o not in total and len(shares[o]) == 1):
-                    found = (*shares.pop(o).values(), total.pop(o, None))
-                    given = [settled(o, c) for c in found]
-                else:
-                    ct = taken(o) if shares or often or o.aval.vma else total.pop(o, None)
-                    if ct is None:
-                        continue
-                    given = (ct,)
-            for p in recorders:
-                p.where = e.where
-            try:
-                for ct in given:
-                    if ct is None:
-                        continue
-                    # Rules of operations with programs depend on the shardings in these types.
-                    if e.prim.higher is None:
-                        for v in (*e.outputs, *ins):
-                            if v.aval.sharding is not None:
-                                ct, ins = _freed(e.prim, ct, ins)
-                                break
-                    got = rule(ct, *ins, **e.params)
-                    for a, x, c in zip(e.inputs, ins, got, strict=True):
-                        if c is not None and x.__class__ is Linear:
-                            give(a, c, e.prim)
-            except (MissingRule, TypeRule) as error:
-                raise error.about(e.where) from None
-    for a, by_axes in [*shares.items()]:
-        if a in later and len(by_axes) == 1 and a not in total:
-            (total[a],) = shares.pop(a).values()
-        else:
-            total[a] = taken(a)
-    for a in often & total.keys():
-        total[a] = settled(a, total[a])
-    return total
+    return free
 
 
 def backward(
@@ -263,7 +167,12 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
             else:
                 env[e.outputs[0]] = out
             continue
-        found.append((e, ins, find(e.prim) or partial(_said_otherwise, e)))
+        rule = find(e.prim) or partial(_said_otherwise, e)
+        for v in (*e.outputs, *ins):
+            if v.aval.sharding is not None:
+                rule = free_of_shardings(e, rule)
+                break
+        found.append((e, ins, rule))
         for o in e.outputs:
             x = of_type.get(o.aval)
             if x is None:

@@ -7,7 +7,7 @@ size.
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, ParamSpec, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 import plait
 from plait.ext.errors import (
@@ -56,11 +56,12 @@ from .recording import can_be_recorded, recorded_map
 from .vmappable import data_leaf, is_vmappable
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @overload
 def vmap(
-    fun: Callable[P, Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
@@ -68,7 +69,7 @@ def vmap(
     spmd_axis_name: Any = None,
     *,
     chunk: int | None = None,
-) -> Callable[P, Any]: ...
+) -> Callable[P, R]: ...
 @overload
 def vmap(
     fun: None = None,
@@ -79,7 +80,7 @@ def vmap(
     spmd_axis_name: Any = None,
     *,
     chunk: int | None = None,
-) -> Callable[[Callable[P, Any]], Callable[P, Any]]: ...
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @border
 def vmap(
     fun: Callable[..., Any] | None = None,

@@ -16,10 +16,10 @@ import numpy as np
 from plait import jit
 from plait.ext.errors import PlaitError
 from plait.ext.ir import Primitive
-from plait.ext.testing import Inapplicable, agree
 from plait.ext.trace import as_list
 from plait.ext.types import COMPLEX, FLOATING, category
 from plait.ext.values import from_numpy
+from plait_testing.ext import Inapplicable, agree
 
 from .api import vmap
 from .piles.padding import padding_rules

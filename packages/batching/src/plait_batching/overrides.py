@@ -9,7 +9,7 @@ the mapped axis in front.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import plait
 from plait import config
@@ -43,6 +43,9 @@ from plait.ext.types import Aval
 from plait.ext.values import as_value
 
 from .interpreter import batching_rules
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Flags = tuple[bool, ...]
 
@@ -178,7 +181,7 @@ def _(batch, args, params):
 # ---- user interface ------------------------------------------------------------------------
 
 
-class custom_vmap(Function):  # noqa: N801  (a decorator)
+class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
     """Function with its own rule for being mapped.
 
     Args:
@@ -197,7 +200,7 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
 
     rule: Callable | None = None
 
-    def __init__(self, fun: Callable):
+    def __init__(self, fun: Callable[P, R]):
         super().__init__(fun)
         self.returns: dict[Any, Any] = {}
         """The tree of the function's results for arguments of some types."""
@@ -215,7 +218,7 @@ class custom_vmap(Function):  # noqa: N801  (a decorator)
         return rule
 
     @border
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         c = self.call(args, kwargs)
         if self.rule is None:
             raise UndefinedRule(

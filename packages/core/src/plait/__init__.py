@@ -46,10 +46,10 @@ from ._control import map_axes
 from ._control.stepping import disable_jit
 from ._jit import eager as _eager
 from ._jit import plans as _plans
-from ._jit.calls import jit
 from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
-from ._jit.programs import make_program
-from ._jit.tracing import ShapeDtypeStruct, eval_shape, typeof
+from ._jit.jitted import jit
+from ._jit.shapes import ShapeDtypeStruct, typeof
+from ._jit.tracing import eval_shape
 from ._ops import operators as _operators
 from ._ops.callbacks import io_callback, pure_callback
 from ._plugins.metadata import core_version as _core_version
@@ -61,24 +61,16 @@ from .typing import Array
 
 _MODULES = frozenset(
     [
-        "numpy",
-        "ops",
         "lax",
-        "random",
-        "checks",
-        "nn",
-        "scipy",
         "tree",
         "tree_util",
         "debug",
         "dtypes",
         "events",
         "ext",
-        "testing",
         "errors",
         "ffi",
         "flatten_util",
-        "image",
         "typing",
         "text",
         "stages",
@@ -88,6 +80,7 @@ _MODULES = frozenset(
 _LATER = {
     "_api.scopes": ("named_call", "named_scope"),
     "_api.program_passes": ("reroll",),
+    "_jit.programs": ("make_jaxpr", "make_program"),
     "_api.default_devices": ("default_device",),
     "_api.blocks": (
         "check_tracer_leaks",
@@ -137,8 +130,6 @@ __all__ = [
     "live_arrays",
     "local_device_count",
     "local_devices",
-    "make_jaxpr",
-    "make_program",
     "map_axes",
     "print_environment_info",
     "process_count",
@@ -152,8 +143,6 @@ __all__ = [
     *sorted(_HOME),
     *sorted(_MODULES),
 ]
-
-make_jaxpr = make_program
 
 
 @_border

@@ -4,7 +4,7 @@ Invariant: a scalar type (`float32`, `bfloat16`, ...) is accepted wherever a dty
 the dtype it stands for.  Calling it makes an array of that dtype.
 """
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -237,7 +237,13 @@ def _aval(x: Any) -> Aval:
     return as_value(x).aval
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype: ...
+@overload
+def result_type(*args: Any, return_weak_type_flag: bool) -> np.dtype | tuple[np.dtype, bool]: ...
+def result_type(
+    *args: Any, return_weak_type_flag: bool = False
+) -> np.dtype | tuple[np.dtype, bool]:
     """Return the dtype that arrays, Python scalars and dtypes are promoted to.
 
     With `return_weak_type_flag`, return (dtype, whether it is weak).  Python scalars, and the
@@ -396,7 +402,7 @@ class finfo:  # noqa: N801
         return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype.name})"
 
 
-def iinfo(int_type: Any) -> Any:
+def iinfo(int_type: Any) -> np.iinfo:
     """Return the limits of an integer dtype, as numpy's: max, min, bits.
 
     >>> import plait
@@ -409,4 +415,4 @@ def iinfo(int_type: Any) -> Any:
             f"iinfo: {short_name(aval.dtype)} is no integer dtype",
             fix="ask finfo for the limits of floats",
         )
-    return ml_dtypes.iinfo(aval.dtype)
+    return ml_dtypes.iinfo(aval.dtype)  # type: ignore[return-value]  # ml_dtypes has a class of its own

@@ -4,6 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from ._jit.communication import Collective
-from ._jit.stages import ArgInfo, Compiled, Format, Jitted, Lowered, Staged
+from ._jit.jitted import Jitted
+from ._jit.stages import ArgInfo, Compiled, Format, Lowered, Staged
 
 __all__ = ["ArgInfo", "Collective", "Compiled", "Format", "Jitted", "Lowered", "Staged"]

@@ -161,17 +161,17 @@ def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
     return treedef.unflatten(leaves)
 
 
-def leaves(tree, is_leaf=None) -> list:
+def leaves(tree, is_leaf: "Callable[..., bool] | None" = None) -> list:
     """Return the leaves in order."""
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree, is_leaf=None) -> "TreeDef":
+def structure(tree, is_leaf: "Callable[..., bool] | None" = None) -> "TreeDef":
     """Return the tree without its leaves: comparable and hashable."""
     return flatten(tree, is_leaf)[1]
 
 
-def map_tree(f: "Callable", tree, *rest, is_leaf=None):
+def map_tree(f: "Callable", tree, *rest, is_leaf: "Callable[..., bool] | None" = None):
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
     Raises TreeMismatch, with the place, if one of `rest` has another structure.
@@ -434,7 +434,9 @@ def difference(want, got, path: str = "") -> str:
     return "" if one == other else f"at {at}: {one} against {other}"
 
 
-def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):
+def flatten_with_path(
+    tree, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+):
     """Return ([(path, leaf) in order], structure).
 
     A path is a tuple of entries, like `DictKey("w")`.  If `is_leaf_takes_path`, `is_leaf` is called
@@ -450,13 +452,21 @@ def flatten_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False):
     return registry.flatten_with_path(tree, stop)
 
 
-def leaves_with_path(tree, is_leaf=None, is_leaf_takes_path: bool = False) -> list:
+def leaves_with_path(
+    tree, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+) -> list:
     """Return (path, leaf) of every leaf, in order."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 @border
-def map_with_path(f: "Callable", tree, *rest, is_leaf=None, is_leaf_takes_path: bool = False):
+def map_with_path(
+    f: "Callable",
+    tree,
+    *rest,
+    is_leaf: "Callable[..., bool] | None" = None,
+    is_leaf_takes_path: bool = False,
+):
     """Apply `f(path, leaf, ...)` to corresponding leaves; see `map`."""
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
@@ -512,7 +522,7 @@ def _shape_of(tree) -> str:
 
 
 @border
-def broadcast(prefix_tree, full_tree, is_leaf=None):
+def broadcast(prefix_tree, full_tree, is_leaf: "Callable[..., bool] | None" = None):
     """Return `full_tree` with every leaf replaced by the leaf of `prefix_tree` there or above.
 
     >>> import plait
@@ -531,7 +541,12 @@ _NOTHING: Any = object()
 
 
 @border
-def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None):
+def reduce(
+    function: "Callable",
+    tree,
+    initializer: Any = _NOTHING,
+    is_leaf: "Callable[..., bool] | None" = None,
+):
     """Combine the leaves from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
     >>> import plait
@@ -549,7 +564,13 @@ def reduce(function: "Callable", tree, initializer: Any = _NOTHING, is_leaf=None
     return out
 
 
-def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING, is_leaf=None):
+def reduce_associative(
+    operation: "Callable",
+    tree,
+    *,
+    identity: Any = _NOTHING,
+    is_leaf: "Callable[..., bool] | None" = None,
+):
     """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
@@ -560,7 +581,7 @@ def reduce_associative(operation: "Callable", tree, *, identity: Any = _NOTHING,
     return xs[0] if xs else identity
 
 
-def all(tree, *, is_leaf=None) -> bool:
+def all(tree, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
     """Return whether every leaf is true, as Python's `all`."""
     return builtins.all(leaves(tree, is_leaf))
 

@@ -22,24 +22,8 @@ from typing import Any
 import numpy as np
 
 import plait
+from plait.ext import ops
 from plait.ext.ir import Primitive
-from plait.ext.ops.linalg import (
-    cholesky_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    householder_product_,
-    lu_,
-    nothing,
-    ormqr_,
-    schur_,
-    svd_,
-    triangular_solve_,
-    tridiagonal_,
-    tridiagonal_solve_,
-)
 from plait.ext.sizes import is_symbolic
 
 from .errors import NotExportable
@@ -422,25 +406,26 @@ def _orthogonal_columns(x: Any) -> tuple[Any, Any, Any]:
 
 # ---- instead of libraries ------------------------------------------------------------------
 
-_FORMS: dict[Primitive, Callable] = {
-    cholesky_: cholesky,
-    eigh_: eigh,
-    geqrf: reflectors,
-    householder_product_: householder_product,
-    lu_: lu,
-    ormqr_: ormqr,
-    svd_: svd,
-    triangular_solve_: triangular_solve,
+_FORMS: dict[str, Callable] = {
+    "linalg.cholesky": cholesky,
+    "linalg.eigh": eigh,
+    "linalg.geqrf": reflectors,
+    "linalg.householder_product": householder_product,
+    "linalg.lu": lu,
+    "linalg.ormqr": ormqr,
+    "linalg.svd": svd,
+    "linalg.triangular_solve": triangular_solve,
 }
-"""A library-free form of each primitive that calls libraries."""
+"""A library-free form of each primitive that calls libraries, by its name, since programs
+without linear algebra do not load these."""
 
-_NOT_PROMISED = (ormqr_,)
+_NOT_PROMISED = ("linalg.ormqr",)
 """Primitives that libraries implement by functions without a promise of stability."""
 
-_LACKING = {"tpu": (svd_,)}
+_LACKING = {"tpu": ("linalg.svd",)}
 """Primitives that a platform's library lacks."""
 
-_EVERYWHERE = (cholesky_, triangular_solve_)
+_EVERYWHERE = ("linalg.cholesky", "linalg.triangular_solve")
 """Primitives with a StableHLO operation, which serves several platforms at once."""
 
 
@@ -449,15 +434,15 @@ def without_libraries(e: Any, platforms: tuple[str, ...]) -> Callable | None:
 
     Raises NotExportable for eigenvalues or singular values of matrices of symbolic sizes.
     """
-    if e.prim not in _FORMS or any(map(nothing, [a.aval for a in e.inputs])):
+    if e.prim.name not in _FORMS or any(map(ops.linalg.nothing, [a.aval for a in e.inputs])):
         return None  # the lowering of matrices without elements calls no library
-    if e.prim in (eigh_, svd_) and is_symbolic(e.inputs[0].aval.shape[-2:]):
+    if e.prim.name in ("linalg.eigh", "linalg.svd") and is_symbolic(e.inputs[0].aval.shape[-2:]):
         raise NotExportable(
             f"{e.prim.name.rpartition('.')[2]} of {e.inputs[0].aval!r} without libraries is for "
             "matrices of known sizes; only how many they are may be symbolic",
             fix="export it for each size of the matrices, or with libraries=True",
         )
-    return _FORMS[e.prim]
+    return _FORMS[e.prim.name]
 
 
 def where_libraries_lack(e: Any, platforms: tuple[str, ...]) -> Callable | None:
@@ -466,16 +451,24 @@ def where_libraries_lack(e: Any, platforms: tuple[str, ...]) -> Callable | None:
     Primitives that a library lacks, or has without a promise of stability, take their library-free
     form.  For several platforms, the function chooses between their libraries.
     """
-    if e.prim not in _FORMS and e.prim not in _OTHERS:
+    name = e.prim.name
+    if name not in _FORMS and name not in _OTHERS:
         return None
-    if e.prim in _NOT_PROMISED or platforms in [(p,) for p, v in _LACKING.items() if e.prim in v]:
+    if name in _NOT_PROMISED or platforms in [(p,) for p, v in _LACKING.items() if name in v]:
         return without_libraries(e, platforms)
-    if len(platforms) > 1 and e.prim not in _EVERYWHERE:
+    if len(platforms) > 1 and name not in _EVERYWHERE:
         return _chosen_by_platform(e.prim, platforms)
     return None
 
 
-_OTHERS = (eig_, geqp3, hessenberg_, schur_, tridiagonal_, tridiagonal_solve_)
+_OTHERS = (
+    "linalg.eig",
+    "linalg.geqp3",
+    "linalg.hessenberg",
+    "linalg.schur",
+    "linalg.tridiagonal",
+    "linalg.tridiagonal_solve",
+)
 """Primitives that call libraries and have no library-free form."""
 
 

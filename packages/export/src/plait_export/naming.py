@@ -15,16 +15,7 @@ from typing import Any
 
 import plait
 from plait.ext.ir import Eqn, Program, freeze_params, programs_in
-from plait.ext.ops import (
-    collective,
-    contraction,
-    convolution,
-    fourier,
-    indexing,
-    linalg,
-    reduction,
-    shape,
-)
+from plait.ext.ops import collective, contraction, convolution, fourier, indexing, reduction, shape
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.callbacks import foreign
 from plait.ext.ops.platforms import platform_index
@@ -45,7 +36,7 @@ PLAIN = frozenset([
     shape.barrier, shape.broadcast_in_dim, shape.concatenate_, shape.convert_, shape.dim_,
     shape.iota_, shape.pad_, shape.reshape_, shape.rev, shape.slice_, shape.squeeze_,
     shape.transpose_,
-    contraction.dot_general, convolution.conv_general, fourier.fft_, linalg.triangular_solve_,
+    contraction.dot_general, convolution.conv_general, fourier.fft_,
     indexing.dynamic_slice_, indexing.dynamic_update_slice_, indexing.gather_, indexing.scatter_,
     indexing.scatter_add_, indexing.scatter_mul_, indexing.scatter_min_, indexing.scatter_max_,
     reduction.reduce_sum, reduction.reduce_prod, reduction.reduce_max, reduction.reduce_min,
@@ -53,6 +44,9 @@ PLAIN = frozenset([
     platform_index, rng_bit_generator, collective.pvary_,
 ])  # fmt: skip
 """Operations that lower to one of StableHLO's, or that the reader recovers from types."""
+
+_PLAIN_BY_NAME = frozenset(["linalg.triangular_solve"])
+"""The same for operations of the array library, whose modules only its users load."""
 
 _OF_COMPLEX = frozenset([
     el.add, el.sub, el.mul, el.neg, el.real, el.imag, el.complex_, el.select, el.eq, el.ne,
@@ -89,7 +83,7 @@ def _is_plain(e: Eqn) -> bool:
     if prim is foreign or any(isinstance(a.dtype, Opaque) for a in avals):
         return True
     turned = Elementwise in prim.traits and any(a.category == COMPLEX for a in avals)
-    return prim in (_OF_COMPLEX if turned else PLAIN)
+    return prim in (_OF_COMPLEX if turned else PLAIN) or prim.name in _PLAIN_BY_NAME
 
 
 def _has_names(x: Any) -> bool:

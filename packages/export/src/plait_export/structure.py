@@ -40,13 +40,15 @@ _by_name: dict[str, Registered] = {}
 
 _RESULTS = ("EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult")
 _HOME = "plait.numpy.linalg."
-"""The home of the named tuples that numpy's functions return; they need not be registered."""
+_MADE_IN = "plait_numpy.numpy.linalg."
+"""The home of the named tuples that numpy's functions return, and where it is defined; they need
+not be registered."""
 
 
 def _named(cls: type) -> Registered | None:
     """Return the registration of a class; None if it has none."""
     held = _by_class.get(cls)
-    if held is None and cls.__name__ in _RESULTS and cls.__module__.startswith(_HOME):
+    if held is None and cls.__name__ in _RESULTS and cls.__module__.startswith(_MADE_IN):
         held = Registered(cls, _HOME + cls.__name__, None, None)
     return held
 

@@ -28,7 +28,7 @@ def ndim(a: Any) -> int:
 
 @functools.wraps(pnp.size)
 def size(a: Any, axis: Any = None) -> Any:
-    return 1 if a is None and axis is None else pnp.size(a, axis)
+    return 1 if a is None and axis is None else pnp.size(a, axis)  # type: ignore[arg-type]
 
 
 class finfo:

@@ -30,6 +30,7 @@ from plait.ext import (
     ops,
 )
 from plait.ext import Primitive as Operation
+from plait.ext.ir import registered
 from plait.ext.rules import Elementwise
 from plait.ext.trace import as_list
 from plait.ext.values import solid
@@ -276,7 +277,7 @@ class Named:
     def operation(self) -> Operation:
         """The primitive of Plait.  Raises MissingName if Plait has none."""
         if self._operation is None:
-            found = _in_core(in_plait(self.name))
+            found = registered(in_plait(self.name))
             if found is None:
                 raise missing(f"{self.name}_p", "no primitive is called so")
             self._operation = found
@@ -377,19 +378,6 @@ def view_of(operation: Operation) -> Any:
             found = _views[operation] = Named(found.name)
             found._operation = operation
     return found
-
-
-def _in_core(name: str) -> Operation | None:
-    """Return the primitive of core with this name."""
-    for family in ops.FAMILIES:
-        for thing in vars(_family(family)).values():
-            if isinstance(thing, Operation) and thing.name == name:
-                return thing
-    return None
-
-
-def _family(name: str) -> Any:
-    return getattr(ops, name)
 
 
 # ---- derivatives -----------------------------------------------------------------------------

@@ -15,10 +15,10 @@ import numpy as np
 
 from plait.ext.ir import Program, derived, evaluate
 from plait.ext.ops.collective import axis_index_, pmin_, psum_, pvary_
-from plait.ext.ops.shape import convert
+from plait.ext.ops.elementwise import select
+from plait.ext.ops.shape import convert, fill
 from plait.ext.rules import checks_rules
 from plait.ext.trace import staged
-from plait.numpy import where
 
 from .manual import shard_map_p
 from .variance import varying
@@ -72,7 +72,7 @@ def _agreed(
     def run(*xs: Any) -> list[Any]:
         outs = evaluate(program, xs)
         code, here = outs[0], _number(over, sizes, typed)
-        first = pmin_.bind(where(code >= 0, here, math.prod(sizes)), axes=over)
+        first = pmin_.bind(select(code >= 0, here, fill(math.prod(sizes), here.aval)), axes=over)
         told = [_of_first(x, here == first, over) for x in (code + 1, *outs[1:w])]
         return [first, told[0] - 1, *told[1:], *outs[w:]]
 
@@ -95,5 +95,5 @@ def _of_first(x: Any, is_first: Any, over: tuple[str, ...]) -> Any:
     # Not every platform can sum narrow types; the sum has one nonzero term, so it is exact.
     if narrow:
         x = convert(x, "float32" if x.aval.inexact else "int32")
-    total = psum_.bind(where(is_first, x, 0), axes=over)
+    total = psum_.bind(select(is_first, x, fill(0, x.aval)), axes=over)
     return convert(total, dtype) if narrow else total

@@ -36,24 +36,6 @@ from plait.ext.ops.indexing import (
     scatter_min_,
     scatter_mul_,
 )
-from plait.ext.ops.linalg import (
-    cholesky_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    householder_product_,
-    lu_,
-    ormqr_,
-    pivots_to_permutation,
-    qr_,
-    schur_,
-    svd_,
-    triangular_solve_,
-    tridiagonal_,
-    tridiagonal_solve_,
-)
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.random import (
     random_bits,
@@ -376,7 +358,7 @@ def _(avals, outs, *, select, window, strides, padding):
 # ---- operations on the last axes -----------------------------------------------------------
 
 
-def _of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int]) -> Any:
+def of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int]) -> Any:
     """Return the entries for an operation on the last axes of each operand, `counts` of them.
 
     These must be whole.  The axes before them are batch axes, which results have in front, too.
@@ -391,36 +373,9 @@ def _of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int])
     return found if prim.many else found[0]
 
 
-def _matrices(prim: Any, *counts: int) -> None:
-    @explicit_rules.rule(prim)
-    def _(avals, outs, **params):
-        return _of_last(prim, avals, outs, counts)
-
-
-for _prim in (
-    cholesky_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    lu_,
-    qr_,
-    schur_,
-    svd_,
-    tridiagonal_,
-):
-    _matrices(_prim, 2)
-_matrices(pivots_to_permutation, 1)
-_matrices(householder_product_, 2, 1)
-_matrices(ormqr_, 2, 1, 2)
-_matrices(tridiagonal_solve_, 1, 1, 1, 2)
-_matrices(triangular_solve_, 2, 2)
-
-
 @explicit_rules.rule(fft_)
 def _(avals, outs, *, kind, lengths):
-    return _of_last(fft_, avals, outs, [len(lengths)])
+    return of_last(fft_, avals, outs, [len(lengths)])
 
 
 # ---- random numbers ------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import numpy as np
 
 from plait.ext.ir import Primitive
 from plait.ext.rules import expand_rules
-from plait.ext.testing import Inapplicable
 from plait.ext.trace import as_list
 from plait.ext.types import Aval
 from plait.ext.values import from_numpy
+from plait_testing.ext import Inapplicable
 
 from .explicit_types import ShardingTypeError, entries_of, explicit_rules
 from .mesh import AbstractMesh, AxisType, PartitionSpec

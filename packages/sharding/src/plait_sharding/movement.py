@@ -4,7 +4,7 @@ Invariant: moving never changes values.  `device_put` returns new memory unless 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from plait.ext.values import Array, as_argument, as_value, wrap
 from .contexts import mesh_here, mesh_inside, push, remove, replace_top
 from .mesh import AbstractMesh, Mesh, PartitionSpec
 from .placement import Sharding, SingleDeviceSharding, constraint, from_host
+
+T = TypeVar("T")
 
 __all__ = [
     "Shard",
@@ -197,8 +199,8 @@ def _is_target(x: Any) -> bool:
 
 
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
-) -> Any:
+    x: T, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> T:
     """Return a copy of every array of a tree, on a device or in pieces on several.
 
     Args:
@@ -278,7 +280,7 @@ def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None
     return y
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: T, shardings: Any) -> T:
     """Return the tree `x` with its arrays laid out by the compiler in these shardings.
 
     Args:

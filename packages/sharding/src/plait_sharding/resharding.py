@@ -200,7 +200,7 @@ def _nearest(copies: Sequence[tuple[int, Any]], device: int, turn: int) -> tuple
     return own[0] if own else copies[turn % len(copies)]
 
 
-def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Array:
+def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Any:
     """Return a part of a device's piece, as an array on that device."""
     aval = x.aval.with_shape([s.stop - s.start for s in source])
     whole = wrap(piece, Placed(aval, SingleDeviceSharding(owner)))
@@ -212,7 +212,7 @@ def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Array:
     )
 
 
-def _joined(parts: dict[tuple, Array], axis: int) -> Array:
+def _joined(parts: dict[tuple, Array], axis: int) -> Any:
     """Return the parts of one box, on one device, joined along this axis and those after it.
 
     `parts` is keyed by their ends; they are all combinations of some divisions of each axis.

@@ -10,7 +10,7 @@ supports them; values never change.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from plait.ext.errors import ArgumentError, AxisError, border
 from plait.ext.trace import Value, arguments, lie_as, wraps
@@ -23,11 +23,13 @@ from .mesh import AxisType, Mesh, PartitionSpec
 from .named_shardings import NamedSharding
 from .placement import Sharding, constraint
 
+T = TypeVar("T")
+
 __all__ = ["auto_axes", "explicit_axes", "reshard"]
 
 
 @border
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard(xs: T, out_shardings: Any) -> T:
     """Return the tree `xs` with its arrays divided over explicit axes by `out_shardings`.
 
     Args:

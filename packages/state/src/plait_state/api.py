@@ -5,8 +5,9 @@ Invariant: an index has the same meaning as for arrays.
 
 from typing import Any
 
-import plait.numpy as pnp
 from plait.ext.errors import ArgumentError, border
+from plait.lax import full
+from plait.typing import Array
 
 from .ref import Ref, closed, made, read_part, write_part
 
@@ -48,7 +49,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
 
 
 @border
-def freeze(ref: Ref) -> Any:
+def freeze(ref: Ref) -> Array:
     """Return the array that a reference holds; the reference cannot be used any more.
 
     Raises ArgumentError if the reference comes from outside of the transformed function, or was
@@ -84,7 +85,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
             f"empty_ref needs the type of an array, not {type(ty).__name__} {ty!r}",
             fix="write plait.ShapeDtypeStruct(shape, dtype)",
         )
-    return new_ref(pnp.zeros(ty.shape, ty.dtype), memory_space=memory_space)
+    return new_ref(full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
 
 @border

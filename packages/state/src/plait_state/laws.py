@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ir import Primitive, Program, evaluate
-from plait.ext.testing import Inapplicable, agree
 from plait.ext.trace import as_list, staged
 from plait.ext.values import from_numpy
+from plait_testing.ext import Inapplicable, agree
 
 from .discharge import discharge_rules
 from .ref import Ref, made

@@ -156,10 +156,10 @@ class Ref(Handle):
             return own.__get__(self)
         return super().__getattr__(name)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> bool:  # type: ignore[override]
         return self is other
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> bool:  # type: ignore[override]
         return self is not other
 
     __hash__ = object.__hash__

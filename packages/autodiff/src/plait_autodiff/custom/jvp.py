@@ -9,7 +9,7 @@ inexact ones.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from plait.ext.errors import ArgumentError, TreeMismatch, border
 from plait.ext.ir import Primitive, Program, Thunk
@@ -34,6 +34,9 @@ from .functions import (
 )
 from .symbolic_zeros import differential, differentials
 from .variants import Present, Variants, as_function, run
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- the operation -------------------------------------------------------------------------
 
@@ -118,7 +121,7 @@ def _count(program: Any, results: list) -> int:
 # ---- the user's interface ------------------------------------------------------------------
 
 
-class custom_jvp(Function):  # noqa: N801  (a decorator)
+class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
     """A function with its own derivative rule for forward mode.
 
     Args:
@@ -179,7 +182,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
                     f"{len(primals)} arguments",
                     fix="give one rule for each argument, None where the derivative is zero",
                 )
-            out = self(*primals)
+            out = self(*primals)  # type: ignore[call-arg]
             outs, tree = flatten(out)
             sums: list = [None] * len(outs)
             for j, t in zip(jvps, tangents):
@@ -191,7 +194,7 @@ class custom_jvp(Function):  # noqa: N801  (a decorator)
         self.jvp, self.symbolic_zeros = jvp, False
 
     @border
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise self.missing("JVP", "custom_jvp", "defjvp")
         c = self.call(args, kwargs)

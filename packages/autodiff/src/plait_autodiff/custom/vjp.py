@@ -9,7 +9,7 @@ and the rule runs only where its residuals are needed.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from plait.ext.errors import ArgumentError, TreeMismatch, border
 from plait.ext.ir import Primitive, Program, Thunk, effects_of, evaluate
@@ -50,6 +50,9 @@ from .functions import (
 from .linear import custom_lin, linear_map
 from .symbolic_zeros import CustomPrimal, differential, differentials
 from .variants import Present, Variants, as_function
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- the operation -------------------------------------------------------------------------
 
@@ -260,7 +263,7 @@ def _as_program(params: dict, xs: Sequence[Any], perturbed: Present | None) -> t
 # ---- the user's interface ------------------------------------------------------------------
 
 
-class custom_vjp(Function):  # noqa: N801  (a decorator)
+class custom_vjp(Function[P, R]):  # noqa: N801  (a decorator)
     """A function with its own pullback, for reverse mode.
 
     Forward mode transposes the pullback if that is linear in cotangents; otherwise it raises an
@@ -307,7 +310,7 @@ class custom_vjp(Function):  # noqa: N801  (a decorator)
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     @border
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise self.missing("VJP", "custom_vjp", "defvjp")
         c = self.call(args, kwargs)

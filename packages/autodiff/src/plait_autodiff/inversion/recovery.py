@@ -33,7 +33,7 @@ from plait.ext.values import Literal
 
 from ..equation_derivative import EquationDerivative, differential
 from ..split import choose, merge, part
-from ..transpose import Linear, Step, backward, pull_back, solid_ct
+from ..transpose import Linear, Step, backward, free_of_shardings, pull_back, solid_ct
 
 __all__ = ["Reverse", "Unknown", "inverse_rules", "reverse"]
 
@@ -356,7 +356,10 @@ class _Recovery:
             if active is not None:
                 ins = [Linear(a.aval) if m else a for a, m in zip(e.inputs, active)]
                 rule = self.whole if plan.as_a_whole(e) else self.alone
-                steps.append((e, ins, partial(rule, e, active)))
+                rule = partial(rule, e, active)
+                if any(a.aval.sharding is not None for a in (*e.outputs, *e.inputs)):
+                    rule = free_of_shardings(e, rule)
+                steps.append((e, ins, rule))
         with with_lines() as self.recorders:
             total = pull_back(program.outputs, cts, steps)
             back = [self.want(v) for v in part(program.inputs, recovered)]

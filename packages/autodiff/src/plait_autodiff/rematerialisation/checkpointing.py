@@ -16,7 +16,7 @@ from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.ir import Primitive, Program, dce
 from plait.ext.lower import Emitter
 from plait.ext.ops.control_flow import call, expect
-from plait.ext.rules import lower_rules
+from plait.ext.rules import lower_rules, reuse_rules
 from plait.ext.trace import Role, Wiring, current, kept, role, trace, without_static, wraps
 from plait.ext.types import INT32, Aval
 
@@ -51,6 +51,12 @@ def _rule(
 
 checkpoint_p = Primitive("autodiff.checkpoint", _rule, many=True, higher=Wiring())
 recompute_rules.rule(checkpoint_p)(divide_call)
+
+
+@reuse_rules.rule(checkpoint_p)
+def _(walk, e, xs):
+    """Allow reuse of keys: the recomputation draws the same numbers again."""
+    return walk.repeatable(e, xs)
 
 
 @lower_rules.rule(checkpoint_p)

@@ -12,7 +12,7 @@ derived for one are found again for the other.  Each has a text form.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from plait.ext.errors import ArgumentError
 from plait.ext.ir import Primitive, primitive
@@ -26,6 +26,8 @@ from plait.ext.values import as_value
 
 from ..forward import jvp_rules
 from ..transpose import transpose_rules
+
+T = TypeVar("T")
 
 __all__ = [
     "Offload",
@@ -72,7 +74,7 @@ def passed_by(prim: Primitive) -> None:
 passed_by(name_)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: T, name: str) -> T:
     """Return `x`, a tree of arrays, under a name that policies of `checkpoint` can refer to.
 
     Use the result, not `x`: the name has effect only for values computed from the result.

@@ -1,14 +1,10 @@
-"""Derivative rules of core primitives, by family.
+"""Derivative rules of the primitives of `core`, by family.
 
 Invariant: importing this package registers rules and does nothing else.
 """
 
-from ..custom import jvp, linear, linear_solve, vjp
-from ..inversion import functions
-from ..rematerialisation import checkpointing
 from . import (
     accuracy,
-    attention,
     callbacks,
     collective,
     contraction,
@@ -18,24 +14,16 @@ from . import (
     cumulative,
     dynamic_slicing,
     elementwise,
-    factorisation,
     foreign_calls,
     fourier,
     indexing,
-    inverse,
     keys,
-    matrix_equations,
-    matrix_inverses,
     opaque,
     reduction,
     rng,
-    sampling,
     scattering,
     shape,
-    solving,
     sorting,
-    special,
-    spectral,
     windows,
 )
 
@@ -50,23 +38,15 @@ __all__ = [
     "cumulative",
     "dynamic_slicing",
     "elementwise",
-    "factorisation",
     "foreign_calls",
     "fourier",
     "indexing",
-    "inverse",
     "keys",
-    "matrix_equations",
-    "matrix_inverses",
     "opaque",
     "reduction",
     "rng",
-    "sampling",
     "scattering",
     "shape",
-    "solving",
     "sorting",
-    "special",
-    "spectral",
     "windows",
 ]

@@ -7,8 +7,8 @@ Invariant: the tangent is linear in the tangents of queries, keys and values; it
 cotangent.
 """
 
-from plait.ext.ops.attention import attention_, attention_cotangent, attention_tangent
 from plait.ext.ops.shape import fill
+from plait_numpy.ext.attention import attention_, attention_cotangent, attention_tangent
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import is_linear, transpose_rules

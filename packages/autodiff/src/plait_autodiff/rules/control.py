@@ -7,8 +7,9 @@ transposed programs.
 
 from typing import Any
 
+from plait.ext import ir
 from plait.ext.errors import MissingRule
-from plait.ext.ir import Program, dce, derived, effects_of, evaluate
+from plait.ext.ir import Program, derived, effects_of, evaluate
 from plait.ext.ops.control_flow import call, cond, scan, while_
 from plait.ext.trace import staged
 from plait.ext.values import Literal
@@ -110,7 +111,7 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
         for i, s in zip(at, same, strict=True)
     ]
     first = choose(h.known, (*(True,) * n, *(q == "new" for q in kinds)))
-    once, reads = dce(h.known, (*(False,) * n, *(q == "once" for q in kinds)))
+    once, reads = ir.dce(h.known, (*(False,) * n, *(q == "once" for q in kinds)))
     groups = [[j for j, q in enumerate(kinds) if q == g] for g in ("const", "once", "row", "new")]
     order = [j for g in groups for j in g]
     m = len(groups[0]) + len(groups[1])

@@ -14,10 +14,8 @@ from plait.ext.ops.random import (
     random_split,
     rng_bit_generator,
 )
-from plait.ext.rules import reuse_rules
 
 from ..forward import ZERO, jvp_rules
-from ..rematerialisation.checkpointing import checkpoint_p
 
 
 def _constant(prim: Any) -> None:
@@ -33,9 +31,3 @@ for _prim in (random_seed, random_split, random_fold_in, random_bits, random_clo
 @jvp_rules.rule(rng_bit_generator)
 def _(xs, ts, **params):
     return rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
-
-
-@reuse_rules.rule(checkpoint_p)
-def _(walk, e, xs):
-    """Allow reuse of keys: the recomputation draws the same numbers again."""
-    return walk.repeatable(e, xs)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plait import lax
+import plait
 from plait.ext.ops.elementwise import add, div, eq, mul, once, select
 from plait.ext.ops.indexing import (
     GatherDimensionNumbers,
@@ -233,7 +233,7 @@ def _in_turn(v: Any, position: Any, side: int) -> Any:
         product = select.bind(eq.bind(p, last), product, one)
         return (mul.bind(product, x), p), product
 
-    return lax.scan(turn, (one, nowhere), (v, position), reverse=side == -1)[1]
+    return plait.lax.scan(turn, (one, nowhere), (v, position), reverse=side == -1)[1]
 
 
 def _moved(v: Any, step: int, side: int, new: int) -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import plait.numpy as pnp
-from plait.checks import FailedCheckError
-from plait.checks.errors import Place
+from plait.checks import FailedCheckError, Place
 from plait.ext.errors import here
 from plait.ext.ops.checks import check_p
 from plait.ext.trace import Tracer

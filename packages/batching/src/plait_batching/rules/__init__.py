@@ -1,4 +1,4 @@
-"""Batching rules of core primitives, by family.
+"""Batching rules of the primitives of `core`, by family.
 
 Invariant: importing this registers rules and does nothing else.
 """
@@ -14,7 +14,6 @@ from . import (
     cumulative,
     dynamic_slicing,
     elementwise,
-    factorisation,
     foreign_calls,
     fourier,
     indexing,
@@ -39,7 +38,6 @@ __all__ = [
     "cumulative",
     "dynamic_slicing",
     "elementwise",
-    "factorisation",
     "foreign_calls",
     "fourier",
     "indexing",

@@ -142,5 +142,6 @@ def _new_transform(asked: argparse.Namespace, core_names: frozenset[str]) -> int
     written = write_transform(asked.name, asked.folder, core_names)
     print("\n".join(f"wrote {path}" for path in written))
     place = shlex.quote(str(asked.folder))
-    print(f"\nnext:  python -m pip install -e {place} pytest && python -m pytest {place}")
+    tested = shlex.quote(f"{asked.folder}[test]")
+    print(f"\nnext:  python -m pip install -e {tested} && python -m pytest {place}")
     return 0

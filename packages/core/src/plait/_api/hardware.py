@@ -7,23 +7,22 @@ import gc
 import sys
 from dataclasses import dataclass
 from platform import platform as system
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._base import jaxlib_api
+from .._base import code_memory, jaxlib_api
 from .._base.errors import PlacementError
 from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
 from .._core.processes import member
 from .._core.topologies import Topology
-from .._jit.found_programs import forget_found
-from .._jit.tracing import kept_traces_cleared
 from .._plugins.metadata import core_version
 from .._types.avals import OPAQUE
-from .._xla.executables import forget_executables
 from ..tree import flatten, map_tree
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,7 +211,7 @@ def default_backend() -> str:
     return buffers.client().platform
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Wait until every array of the tree is computed; return the tree.
 
     Raises the errors of the computations.
@@ -229,7 +228,7 @@ def device_get(x: Any) -> Any:
     return map_tree(lambda v: v.numpy() if number(v) else v, x)
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: T) -> T:
     """Begin to copy the arrays of a tree to the host; return the tree.
 
     Where the device shares its memory with the host, as the CPU does, this does nothing.
@@ -274,7 +273,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def clear_caches() -> None:
-    """Drop cached traces and executables; jitted functions hold theirs until `.clear_cache()`."""
-    kept_traces_cleared()
-    forget_executables()
-    forget_found()
+    """Drop cached traces and executables, also those of operations outside of jit.
+
+    Jitted functions hold theirs until `.clear_cache()`.
+    """
+    code_memory.forget_all()

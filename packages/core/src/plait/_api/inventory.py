@@ -14,6 +14,8 @@ from .._core.primitive import primitives
 from .._plugins.metadata import (
     API_GROUP,
     CORE,
+    EXTENSIONS,
+    FORMER_NAMES,
     PLUGIN_API,
     Declared,
     admitted,
@@ -42,7 +44,16 @@ MODULES = {"plait.api": "plait", "plait.lax": "plait.lax", "plait.debug": "plait
 RULES = "plait.rules."
 """The prefix of groups of rules; the name of the table follows."""
 KNOWN_GROUPS = frozenset(
-    (*MODULES, API_GROUP, "plait.modules", "plait.tables", "plait.primitives", "plait.laws")
+    (
+        *MODULES,
+        API_GROUP,
+        EXTENSIONS,
+        FORMER_NAMES,
+        "plait.modules",
+        "plait.tables",
+        "plait.primitives",
+        "plait.laws",
+    )
 )
 """The other groups of entry points that Plait reads."""
 

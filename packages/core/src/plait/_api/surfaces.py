@@ -6,10 +6,9 @@ single compiled program when it is called on arrays, and its parts while a funct
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
-from .._base.errors import OperandTypeError, ShapeError
 from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
@@ -17,10 +16,14 @@ from .._core.array import Array, Literal, as_value, failure
 from .._core.dispatch import dispatched
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive
-from .._jit.calls import jit
-from .._jit.tracing import make_room
-from .._ops.shape import fit, materialise_at_ground
-from .._types.avals import WEAK, Aval, broadcast_shapes
+from .._jit.caches import make_room
+from .._jit.jitted import jit
+from .._ops.shape import materialise_at_ground
+from .._types.avals import WEAK
+from ..typing import Array as AnyArray
+from ..typing import ArrayLike
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NONE: dict[str, Any] = {}
 
@@ -33,7 +36,7 @@ def _named(f: Callable, name: str, doc: str) -> Callable:
 
 _UNARY = """
 def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value, none):
-    def function({x}: Any{only}) -> Any:
+    def function({x}: ArrayLike{only}) -> Array:
         if {x}.__class__ is A and cur() is ground:
             try:
                 run, handlers, key = compiled[{x}.key]
@@ -62,7 +65,7 @@ def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value
 """
 _BINARY = """
 def make(cur, prim, agree, none):
-    def function({x}: Any, {y}: Any{only}) -> Any:
+    def function({x}: ArrayLike, {y}: ArrayLike{only}) -> Array:
         try:
             return cur().apply(prim, agree(({x}, {y})), none)
         except BaseException as e:
@@ -81,15 +84,34 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     function is compiled for each set of names, once.
     """
     scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
+    scope |= {"Array": AnyArray, "ArrayLike": ArrayLike}
     scope |= {"RuntimeFailure": RuntimeFailure, "failure": failure}
     exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
     return scope["make"]
 
 
+@overload
+def unary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    other: Callable[[Any], Any] | None = ...,
+    strict: bool = ...,
+) -> Callable[[ArrayLike], AnyArray]: ...
+@overload
+def unary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    other: Callable[[Any], Any] | None = ...,
+    strict: bool = ...,
+    *,
+    arg: str,
+) -> Callable[..., AnyArray]: ...
 def unary(
     name: str, prim: Primitive, doc: str, other: Callable[[Any], Any] | None = None,
     strict: bool = False, arg: str = "",
-) -> Callable[[Any], Any]:  # fmt: skip
+) -> Callable[..., AnyArray]:  # fmt: skip
     """Return a function of one array and one primitive; on an array it is a look-up and a run.
 
     `other(value)` is called where the primitive may not suffice: for any value except an array of a
@@ -113,10 +135,26 @@ def unary(
     return _named(function, name, doc)
 
 
+@overload
+def binary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    prepare: Callable[[Any], Any] | None = ...,
+) -> Callable[[ArrayLike, ArrayLike], AnyArray]: ...
+@overload
+def binary(
+    name: str,
+    prim: Primitive,
+    doc: str,
+    prepare: Callable[[Any], Any] | None = ...,
+    *,
+    args: tuple[str, str],
+) -> Callable[..., AnyArray]: ...
 def binary(
     name: str, prim: Primitive, doc: str, prepare: Callable[[Any], Any] | None = None,
     args: tuple[str, str] | None = None,
-) -> Callable[[Any, Any], Any]:  # fmt: skip
+) -> Callable[..., AnyArray]:  # fmt: skip
     """Return a function of two arrays and one primitive, whose operands `prepare` brings to agree.
 
     `args` are the names by which callers may pass them; without any they are positional.
@@ -126,12 +164,16 @@ def binary(
     return _named(make(current, prim, prepare or prim.prepare, _NONE), name, doc)
 
 
-def value(x: Any) -> Any:
+def value(x: Any) -> Value:
     """Return an argument as a value for primitives; see `plait._core.array.as_value`."""
     return x if isinstance(x, Value) else as_value(x)
 
 
-def fused(f: Callable | None = None, *, numbers: tuple[str, ...] = ()) -> Callable:
+@overload
+def fused(f: F, *, numbers: tuple[str, ...] = ...) -> F: ...
+@overload
+def fused(f: None = None, *, numbers: tuple[str, ...] = ...) -> Callable[[F], F]: ...
+def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
     """Decorate a function to run, on arrays, as one compiled program per set of keyword arguments.
 
     Positional arguments are arrays (or None, or trees of them); keyword arguments are static.
@@ -202,81 +244,3 @@ def _solid(out: Any) -> Any:
     if isinstance(out, tuple):
         return tuple([materialise_at_ground(v) for v in out])
     return materialise_at_ground(out)
-
-
-# ---- functions without conversions ---------------------------------------------------------
-
-
-def agree(name: str, args: Sequence[Any]) -> Sequence[Any]:
-    """Bring operands to one type if permitted: strong dtypes must be equal already."""
-    vs = [a if isinstance(a, Value) else as_value(a) for a in args]
-    first = vs[0].aval
-    if all(v.aval is first for v in vs):
-        return vs
-    avals = [v.aval for v in vs]
-    strong = [a for a in avals if not a.weak_type]
-    base = strong[0] if strong else avals[0]
-    for a in avals:
-        fits = a.category <= base.category if a.weak_type and strong else a.dtype == base.dtype
-        if not fits:
-            raise OperandTypeError(
-                f"lax.{name}: operands must have one dtype, not {', '.join(map(repr, avals))}",
-                fix="convert one of them with .astype, or use plait.numpy, which promotes",
-            )
-    ranks = {a.ndim for a in avals} - {0}
-    if len(ranks) > 1:
-        raise ShapeError(
-            f"lax.{name}: the operands have different numbers of axes: "
-            f"{', '.join(map(repr, avals))}",
-            fix="broadcast one of them first, or use plait.numpy, which does",
-        )
-    shape = broadcast_shapes([a.shape for a in avals])
-    aval = Aval(shape, base.dtype, not strong)
-    return [fit(v, aval) for v in vs]
-
-
-_RULES = "one dtype; arrays without axes are broadcast"
-
-
-def example(name: str, says: str) -> str:
-    """Return `arguments -> result` as a runnable example."""
-    given, result = says.split(" -> ")
-    call = f"plait.lax.{name}({given}).item()"
-    near = len(result.rpartition(".")[2]) == 3
-    shown = f"print(f'{{{call}:.3f}}')" if near else call
-    return f">>> import plait\n>>> {shown}\n{result}"
-
-
-_STRICT = """
-def make(cur, prim, agree, Value, name):
-    def function({x}: Any, {y}: Any) -> Any:
-        try:
-            same = {x}.aval is {y}.aval
-        except AttributeError:
-            same = False
-        if same and isinstance({x}, Value):
-            return cur().apply(prim, ({x}, {y}), {{}})
-        return cur().apply(prim, agree(name, ({x}, {y})), {{}})
-    return function
-"""
-
-
-def strict_binary(
-    name: str, prim: Primitive, doc: str, shows: str, names: tuple[str, str] = ("x", "y")
-) -> Callable[..., Any]:
-    """Make a function of two arrays from one primitive; operands must agree."""
-    function = written(_STRICT, x=names[0], y=names[1])(current, prim, agree, Value, name)
-    function.__name__ = function.__qualname__ = name
-    accepted = f"{', '.join(names)}: {_RULES}.\n\nRaises TypeRule for different dtypes."
-    function.__doc__ = f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
-    return function
-
-
-def about(name: str, prim: Primitive, doc: str, shows: str, more: str = "") -> str:
-    accepted = f"x: any shape; the result has it too.{more}\n\nRaises TypeRule where {prim} does."
-    return f"{doc}\n\n{accepted}\n\n{example(name, shows)}"
-
-
-def strict_unary(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
-    """Make a function of one array from one primitive."""
-    return unary(name, prim, about(name, prim, doc, shows), strict=True, arg="x")

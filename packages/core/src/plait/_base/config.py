@@ -321,6 +321,10 @@ class Config:
         precision = values["default_matmul_precision"]
         object.__setattr__(self, "default_matmul_precision", precision)
         show_all(values["traceback"] == "full")
+        self.notify()
+
+    def notify(self) -> None:
+        """Call all watchers, as a change of a setting does: they drop executables."""
         for changed in list(self._watchers):
             changed()
 

@@ -7,14 +7,48 @@ and `plait.text` writes the text of a program.
 Invariant: besides the loader of plugins, this is the only place that imports a module by a name.
 """
 
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
-__all__ = ["later"]
+__all__ = ["later", "later_names"]
 
 
 @cache
 def later(name: str) -> ModuleType:
     """Return the module `plait.<name>`; import it if needed."""
     return import_module(f"plait.{name}")
+
+
+def later_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package that imports its modules at their first use.
+
+    A plugin with many modules so keeps the use of one name from importing all of them.
+
+    Args:
+      package: the package, its `__name__`.
+      homes: {module of the package: its names that the package offers, separated by spaces}.
+
+    Example:
+      >>> get, names = later_names("json", {"decoder": "JSONDecoder JSONDecodeError"})
+      >>> names(), get("JSONDecoder").__module__
+      (['JSONDecodeError', 'JSONDecoder'], 'json.decoder')
+    """
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def __getattr__(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted(home)
+
+    return __getattr__, __dir__

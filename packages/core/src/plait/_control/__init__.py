@@ -6,10 +6,8 @@ long as they live; the values that they close over become operands.
 
 from .branches import cond, switch
 from .loops import fori_loop, map_, map_axes, scan, while_loop
-from .prefixes import associative_scan
 
 __all__ = [
-    "associative_scan",
     "cond",
     "fori_loop",
     "map_",

@@ -5,7 +5,7 @@ and return the same types.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .._base.config import config
 from .._base.errors import ArgumentError, ShapeError, TreeMismatch
@@ -14,7 +14,7 @@ from .._core.array import Literal, as_value
 from .._core.handles import Handle
 from .._core.interpreter import Value, current, opened
 from .._core.staging import Apart
-from .._jit.tracing import kept as traces_of
+from .._jit.caches import kept as traces_of
 from .._jit.tracing import trace
 from .._ops.collective import varied
 from .._ops.control_flow import cond as cond_p
@@ -22,8 +22,11 @@ from .._ops.elementwise import clamp, ne
 from .._ops.shape import convert, materialise_at_ground
 from .._types.avals import BOOL, INT32
 from ..tree import difference, map_tree
+from ..typing import ArrayLike
 from . import stepping
 from .agreement import agreed_type, aligned, passed_on, recast, without_results
+
+Y = TypeVar("Y")
 
 _NONE_GIVEN: Any = object()
 
@@ -42,8 +45,11 @@ def _operands(does: str, operands: tuple, operand: Any) -> tuple:
 
 @border
 def switch(
-    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NONE_GIVEN
-) -> Any:
+    index: ArrayLike,
+    branches: Sequence[Callable[..., Y]],
+    *operands: Any,
+    operand: Any = _NONE_GIVEN,
+) -> Y:
     """Return `branches[index](*operands)`, with the index clamped to the number of branches.
 
     Args:
@@ -86,8 +92,12 @@ def switch(
 
 @border
 def cond(
-    pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any, operand: Any = _NONE_GIVEN
-) -> Any:
+    pred: ArrayLike,
+    true_fun: Callable[..., Y],
+    false_fun: Callable[..., Y],
+    *operands: Any,
+    operand: Any = _NONE_GIVEN,
+) -> Y:
     """Return `true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them runs.
 
     Args:

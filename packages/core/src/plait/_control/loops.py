@@ -5,7 +5,7 @@ Invariant: the carry of a loop keeps its structure and types from turn to turn.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Apart, admitted
+from .._jit.caches import kept as traces_of
 from .._jit.tracing import Traced, trace
-from .._jit.tracing import kept as traces_of
 from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p
 from .._ops.control_flow import while_ as while_p
@@ -38,14 +38,39 @@ from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim
 from ..tree import TreeDef, flatten, key_paths, spread
+from ..typing import Array, ArrayLike
 from . import stepping
 from .agreement import fixed_first, passed_on, same_carry, steady
 
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], Any],
+    body_fun: Callable[[Array], Any],
+    init_val: complex,
+    *,
+    max_steps: int | None = ...,
+) -> Array: ...
+@overload
+def while_loop(
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    *,
+    max_steps: int | None = ...,
+) -> Carry: ...
 @border
 def while_loop(
-    cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
-) -> Any:
+    cond_fun: Callable[[Carry], Any],
+    body_fun: Callable[[Carry], Carry],
+    init_val: Carry,
+    *,
+    max_steps: int | None = None,
+) -> Carry:
     """Apply `body_fun` to the carry while `cond_fun` returns true for it.
 
     Args:
@@ -160,15 +185,33 @@ def _bound(max_steps: Any, what: str) -> Any:
     return n
 
 
+@overload
+def scan(
+    f: Callable[[Array, X], tuple[Any, Y]],
+    init: complex,
+    xs: X | None = ...,
+    length: Any = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X | None = ...,
+    length: Any = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+) -> tuple[Carry, Y]: ...
 @border
 def scan(
-    f: Callable[..., Any],
-    init: Any,
-    xs: Any = None,
+    f: Callable[[Carry, X], tuple[Carry, Y]],
+    init: Carry,
+    xs: X | None = None,
     length: Any = None,
     reverse: bool = False,
     unroll: int | bool = 1,
-) -> tuple[Any, Any]:
+) -> tuple[Carry, Y]:
     """Apply `f(carry, x) -> (carry, y)` along the leading axis of xs.
 
     Args:
@@ -301,16 +344,36 @@ def _floats_between(start: Any, stop: Any) -> int | None:
     return max(math.ceil(high - low), 0) if math.isfinite(high - low) else None
 
 
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Array], Any],
+    init_val: complex,
+    *,
+    unroll: int | bool | None = ...,
+    max_steps: int | None = ...,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Carry], Carry],
+    init_val: Carry,
+    *,
+    unroll: int | bool | None = ...,
+    max_steps: int | None = ...,
+) -> Carry: ...
 @border
 def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable,
-    init_val: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    body_fun: Callable[[Any, Carry], Carry],
+    init_val: Carry,
     *,
-    unroll: Any = None,
+    unroll: int | bool | None = None,
     max_steps: int | None = None,
-) -> Any:
+) -> Carry:
     """Compute `for i in range(lower, upper): x = body_fun(i, x)`, and return the last `x`.
 
     Bounds that are Python integers or symbolic sizes make a `scan`, which can be differentiated
@@ -338,7 +401,7 @@ def fori_loop(
             f"fori_loop: {body_fun!r} is no function", fix="pass what can be called"
         )
     if static:
-        ends = lower, upper
+        ends: tuple[Any, Any] = lower, upper
         lo, hi = (admitted_sizes(b) if b.__class__ is Dim else b.__index__() for b in ends)
         turns = max_dim(hi - lo, 0)
         turns = turns if max_steps is None else min_dim(turns, max_steps)
@@ -375,7 +438,7 @@ def fori_loop(
 
 
 @border
-def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map_(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     """Apply `f` to every row of the tree xs, one after the other, and stack the results.
 
     Args:

@@ -5,7 +5,7 @@ logarithmic.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from .._base.errors import ArgumentError, AxisError, TreeMismatch
 from .._base.tracebacks import border
@@ -25,9 +25,11 @@ from .._types.dims import Dim
 from ..tree import flatten
 from .loops import scan
 
+X = TypeVar("X")
+
 
 @border
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0) -> X:
     """Compute prefix "sums" with an associative `fn`, in logarithmic depth and linear work.
 
     Neighbours are combined in pairs, the sequence of pairs is scanned, and the elements between

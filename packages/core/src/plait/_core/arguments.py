@@ -7,11 +7,14 @@ its `Call`, never in the function.
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from .._base.errors import ArgumentError, UndefinedRule
 from ..tree import flatten
 from .staging import admitted
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Call:
@@ -41,12 +44,12 @@ class Call:
         return [admitted(o) for o in outs]
 
 
-class Function:
+class Function(Generic[P, R]):
     """Base of functions with custom rules: arguments by position, static ones apart."""
 
     def __init__(
         self,
-        fun: Callable,
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] | int = (),
         nondiff_argnames: Sequence[str] | str = (),
     ):
@@ -54,7 +57,7 @@ class Function:
             kind = type(self).__name__
             raise ArgumentError(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
-        self.fun = fun
+        self.fun: Callable[..., Any] = fun
         try:
             self.signature: Any = inspect.signature(fun)
         except (TypeError, ValueError):

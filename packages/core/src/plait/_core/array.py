@@ -8,7 +8,7 @@ its `_buf`, so every use of it falls into a slow path, where the error is raised
 import functools
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Array(Value):
     key: Aval | Placed  # executables are found by it; in the default place it is the aval
     __hash__ = None  # type: ignore[assignment]
 
-    def buffer(self):
+    def buffer(self) -> Any:
         """Return the runtime's buffer, for the layer that runs programs only.
 
         Raises DeletedArrayError if the array was donated or deleted.
@@ -92,7 +92,7 @@ class Array(Value):
             leaving(e)
             raise
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         try:
             x = _elements(self)
             if dtype is not None and x.dtype != dtype:
@@ -115,7 +115,7 @@ class Array(Value):
         """Return the array itself: its elements are known, unlike those of a traced value."""
         return self
 
-    def item(self, *index):
+    def item(self, *index: SupportsIndex) -> Any:
         """Return the only element, or the one at `index`, as a Python scalar.
 
         `index` is one int, which counts all elements, or one for each axis.
@@ -126,7 +126,7 @@ class Array(Value):
         """
         return self.numpy().item(*index)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Return the elements as Python scalars in nested lists; without axes, as a scalar."""
         return self.numpy().tolist()
 
@@ -183,17 +183,17 @@ class Array(Value):
         return self.buffer().unsafe_buffer_pointer()
 
     @property
-    def sharding(self):
+    def sharding(self) -> Any:
         """The sharding: which device holds which piece.  Needs plait-sharding."""
         return resolve("sharding").sharding_of(self)
 
     @property
-    def addressable_shards(self) -> list:
+    def addressable_shards(self) -> list[Any]:
         """The pieces of this process, as a list of Shards.  Each has its device, its `index` in the
         whole array, and its `data`, an array on that device."""
         return resolve("sharding").shards_of(self)
 
-    def devices(self) -> set:
+    def devices(self) -> set[Any]:
         """Return the set of devices that have a piece of the array."""
         return self.sharding.device_set
 
@@ -208,7 +208,7 @@ class Array(Value):
         return self.key.placement is None or self.sharding.is_fully_replicated
 
     @property
-    def global_shards(self) -> list:
+    def global_shards(self) -> list[Any]:
         """The pieces of all processes; those of others have no data.  See `addressable_shards`."""
         return resolve("sharding").shards_of(self, everywhere=True)
 
@@ -234,7 +234,7 @@ class Array(Value):
         return self.key.placement is not None
 
     @property
-    def device_buffers(self) -> list["Array"]:
+    def device_buffers(self) -> list[Any]:
         """The pieces, as a list of arrays on one device each."""
         return [shard.data for shard in self.addressable_shards]
 
@@ -249,7 +249,14 @@ class Array(Value):
             )
         return pieces[0]
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
         """Return a DLPack capsule of the memory, which the consumer may read but not write to.
 
         Other libraries call this in their `from_dlpack(x)`.  With `copy` the capsule has memory of
@@ -378,7 +385,7 @@ class Literal(Value):
             raise no_number("numpy.asarray", self.aval)
         return np.broadcast_to(np.asarray(self.value).astype(self.aval.dtype), self.aval.shape)
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def concrete(self) -> "Literal":
@@ -400,11 +407,11 @@ class Literal(Value):
     def __index__(self) -> int:
         return self.numpy().__index__()
 
-    def item(self, *index: int):
+    def item(self, *index: SupportsIndex) -> Any:
         """Return the only element, or that at `index`, as a Python scalar."""
         return self.numpy().item(*index)
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """Return the elements as Python scalars in nested lists."""
         return self.numpy().tolist()
 

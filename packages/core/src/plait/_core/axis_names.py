@@ -11,7 +11,7 @@ from .._base.errors import AxisError
 from .interpreter import Interpreter, current
 
 
-def axis_size(axis_name: Any) -> Any:
+def axis_size(axis_name: Any) -> int:
     """Return the size of the innermost axis of that name (of a tuple of names: the product).
 
     Raises AxisError if no axis of that name is bound.

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from .._base import code_memory
 from .._base.config import config
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
@@ -201,6 +202,12 @@ def dispatched(
         nonlocal table
         table = tables.setdefault(config.state, {})
 
-    function.changed = changed  # type: ignore[attr-defined]  # the settings hold it weakly
+    def forget() -> None:
+        for one in list(tables.values()):
+            one.clear()
+
+    # They are held weakly, and die with the function.
+    function.changed, function.forget = changed, forget  # type: ignore[attr-defined]
     config.watch(changed)
+    code_memory.emptied_by(forget)
     return functools.update_wrapper(function, f)

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from threading import get_ident
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex
+
+import numpy as np
 
 from .._base.errors import (
     ClosedOver,
@@ -63,7 +65,13 @@ class Operation(Protocol):
     ) -> tuple[Sequence[Any], Params]: ...
 
 
-class Value:
+if TYPE_CHECKING:
+    from .array_type import Array as _Members  # a stub: it declares the members that values receive
+else:
+    _Members = object
+
+
+class Value(_Members):
     """An operand of primitives: an array, a literal, or a traced value.
 
     Its operators and methods apply primitives, which are defined in terms of values: `receive` adds
@@ -75,12 +83,12 @@ class Value:
     aval: Aval
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[int, ...]:
         """The sizes of the axes: a tuple of ints, or of symbolic sizes in exported programs."""
         return self.aval.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         """The dtype of the elements: a numpy dtype."""
         return self.aval.dtype
 
@@ -90,9 +98,9 @@ class Value:
         return self.aval.ndim
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of elements: the product of the sizes of the axes."""
-        return self.aval.size
+        return self.aval.size  # type: ignore[return-value]  # users compute with a Dim as with an int
 
     @property
     def weak_type(self) -> bool:
@@ -209,7 +217,7 @@ class Tracer(Value):
     __slots__ = ("by", "aval", "where", "__weakref__")
     by: Interpreter
     where: Location
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -272,7 +280,7 @@ class Tracer(Value):
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
         return self.plain("numpy.asarray()").__array__(dtype, copy)
 
-    def item(self, *index: int) -> Any:
+    def item(self, *index: SupportsIndex) -> Any:
         """Return the element as a Python scalar if this is `plain`."""
         return self.plain(".item()").numpy().item(*index)
 

@@ -14,11 +14,13 @@ memoised.
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from .._base.errors import DuplicateRule, RegistrationError
+from .._base import code_memory
+from .._base.errors import DuplicateRule, PluginError, RegistrationError
 from .._base.freezing import freeze_params
+from .._plugins.metadata import FORMER_NAMES, declared, load
 from .._plugins.rules import described
 from .._plugins.traits import AnyElement, Indexing, Structural, Trait
 from .._types.avals import OPAQUE, Aval, no_number
@@ -35,13 +37,38 @@ __all__ = ["Ints", "Primitive", "Sizes", "primitive", "registered", "textual_nam
 Ints = tuple[int, ...]
 Sizes = tuple[int | Dim, ...]
 _registered: "dict[str, Primitive]" = {}
+_former: "dict[str, str]" = {}  # the name that a primitive had in an earlier release -> its name
 _LOOSE = re.compile(r"\b(float|complex|Any|object|Callable|callable|tuple(?!\[))\b")
 
 
 def registered(name: str) -> "Primitive | None":
-    """Return the primitive of this name, as it was last defined; None if no module that is imported
-    defines one."""
-    return _registered.get(name)
+    """Return the primitive of this name, as it was last defined; None if there is none.
+
+    A name that no primitive has now may be one that a primitive had in an earlier release.  The
+    modules that installed distributions declare for the name's namespace are imported if needed.
+
+    Raises PluginError if there is none, and one of these modules cannot be imported.
+    """
+    failed: list[PluginError] = []
+    if _brought(name, _registered, "plait.primitives", failed):
+        return _registered[name]
+    if _brought(name, _former, FORMER_NAMES, failed):
+        return _registered[_former[name]]
+    for error in failed:
+        raise error
+    return None
+
+
+def _brought(name: str, held: Container[str], group: str, failed: list[PluginError]) -> bool:
+    """Return whether a table has a name, importing the modules that may add it one by one."""
+    for d in () if name in held else declared(group, name.rpartition(".")[0]):
+        try:
+            load(d)
+        except PluginError as e:
+            failed.append(e)
+        if name in held:
+            break
+    return name in held
 
 
 def textual_name(prim: "Primitive") -> str:
@@ -58,6 +85,13 @@ def primitives() -> "dict[str, Primitive]":
     return dict(_registered)
 
 
+@code_memory.emptied_by
+def _forget_compiled() -> None:
+    """Drop what operations outside of jit have compiled."""
+    for prim in list(_registered.values()):
+        prim.compiled.clear()
+
+
 class Primitive:
     """An operation that interpreters give meaning to.  Calling it applies it to operands.
 
@@ -72,14 +106,17 @@ class Primitive:
        vma: (axes of a mesh along which operands vary, params) -> those along which results vary, if
        these differ.
       effect: params -> its side effect (an Effect), or None.
+      formerly: the names that it had in earlier releases.  Texts and artifacts with one of them are
+       read as this primitive.  Rules that plugins declare for the namespace of one are found.
 
     Raises RegistrationError for a name without a namespace, a rule that is not callable, and an
-    object in `traits` that is not a trait; DuplicateRule if another definition has this name.
+    object in `traits` that is not a trait; DuplicateRule if another definition has this name, or
+    one of the former names.
     """
 
     __slots__ = (
         "name", "namespace", "rule", "traits", "many", "prepare", "higher", "ambient", "effect",
-        "vma", "memo", "compiled", "loose", "doc", "opaque", "__weakref__",
+        "vma", "memo", "compiled", "loose", "doc", "opaque", "formerly", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -93,8 +130,10 @@ class Primitive:
         ambient: Callable[[dict[str, Any]], Any] | None = None,
         effect: Callable[[dict[str, Any]], Effect | None] | None = None,
         vma: Callable[[varying.Vma, dict[str, Any]], varying.Vma] | None = None,
+        formerly: Sequence[str] = (),
     ):
         _claim(name, rule)
+        self.formerly = _claim_former(name, rule, formerly)
         self.name, self.namespace = name, name.rpartition(".")[0]
         self.rule, self.traits, self.many = rule, tuple(traits), many
         for trait in self.traits:
@@ -110,6 +149,7 @@ class Primitive:
         self.doc = inspect.cleandoc(rule.__doc__ or "")
         self.opaque = not {Structural, Indexing, AnyElement}.isdisjoint(self.traits)
         _registered[name] = self
+        _former.update(dict.fromkeys(self.formerly, name))
 
     def __repr__(self) -> str:
         return self.name
@@ -128,7 +168,7 @@ class Primitive:
             )
         return registered, (self.name,)
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, *args: Any, **params: Any) -> Value:
         """Apply it to operands as users give them; return its result or results."""
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
@@ -182,6 +222,41 @@ def _claim(name: str, rule: Any) -> None:
     Running the *same* definition again replaces the primitive: notebooks run cells twice, and
     modules are reloaded.
     """
+    _expect_name(name)
+    if not callable(rule):
+        raise RegistrationError(
+            f"the type rule of {name} must be callable, got {rule!r}",
+            fix="give a function from the types of operands to the type of the result",
+        )
+    _refuse_second(_registered.get(name), name, rule, "name")
+
+
+def _claim_former(name: str, rule: Any, formerly: Sequence[str]) -> tuple[str, ...]:
+    """Return the former names of a primitive; raise RegistrationError unless it may have them."""
+    if isinstance(formerly, str):
+        raise RegistrationError(
+            f"formerly= of {name} must be a tuple of names, got the text {formerly!r}",
+            fix=f"write formerly=({formerly!r},)",
+        )
+    for former in formerly:
+        _expect_name(former)
+        _refuse_second(_registered.get(former), former, rule, "name")
+        _refuse_second(_registered.get(_former.get(former, "")), former, rule, "former name")
+    return tuple(formerly)
+
+
+def _refuse_second(held: Primitive | None, name: str, rule: Any, what: str) -> None:
+    """Raise DuplicateRule if a primitive of another definition has this name."""
+    if held is not None and not _same_definition(held.rule, rule):
+        first, second = _owner(held.rule), _owner(rule)
+        raise DuplicateRule(
+            f"two primitives have the {what} {name!r}: one of {first}, one of {second}",
+            fix="give one of them another name, or another namespace",
+        )
+
+
+def _expect_name(name: Any) -> None:
+    """Raise RegistrationError unless `name` is a namespace and a verb."""
     if not (name.__class__ is str and all(p.isidentifier() for p in name.split("."))):
         raise RegistrationError(
             f"{name!r} is not a name of a primitive", fix="write one like 'mine.verb'"
@@ -189,18 +264,6 @@ def _claim(name: str, rule: Any) -> None:
     if "." not in name:
         raise RegistrationError(
             f"the primitive {name!r} has no namespace", fix=f"name it 'mine.{name}', say"
-        )
-    if not callable(rule):
-        raise RegistrationError(
-            f"the type rule of {name} must be callable, got {rule!r}",
-            fix="give a function from the types of operands to the type of the result",
-        )
-    held = _registered.get(name)
-    if held is not None and not _same_definition(held.rule, rule):
-        first, second = _owner(held.rule), _owner(rule)
-        raise DuplicateRule(
-            f"two primitives have the name {name!r}: one of {first}, one of {second}",
-            fix="give one of them another name, or another namespace",
         )
 
 

@@ -1,239 +1,209 @@
-"""jit: stage a function once per argument types, and look up later calls in a dictionary.
+"""The calls of a jitted function: one pass through the stages from its arguments to its results.
 
-Invariant: the compiled path is taken only when every operand is an Array (or was converted to one)
-outside of transformations.  Its key is the form of the call, the dispatch keys of its arrays and
-the values of its static arguments, and nothing else.
+Each stage is a module, which hands on one type:
+
+    roles        (args, kwargs)          -> DividedCall: static arguments set apart
+    versions     DividedCall             -> Version: the function of the other arguments
+    placements   their leaves            -> the same leaves, where they must lie
+    signatures   their leaves            -> Signature: values and types
+    tracing      Version, Signature      -> Traced: a Program
+    compiling    Traced, Signature       -> CompiledCall: a function of buffers
+    fast_paths   PerformedCall           -> the path of the next call like it
+
+Invariant: a stage imports only stages above it.  The compiled path is taken only when every operand
+is an Array (or was converted to one) outside of transformations.
 """
 
 # pyright: reportPrivateUsage=false
-# (arrays are unpacked and assembled here without a call: see `plait._core.array`)
+# (arrays are unpacked here without a call: see `plait._core.array`)
 
-import functools
-import inspect
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from types import FunctionType
-from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+from numpy import ndarray
 
 from .._base.config import config
-from .._base.errors import ArgumentError
-from .._base.jaxlib_api import RuntimeFailure
-from .._base.source import where_defined
 from .._base.surroundings import Surroundings, around, last_asked
-from .._base.tracebacks import border, leaving
-from .._base.wrapping import OFFERED, wraps
-from .._core.array import Array, failure, run_on, wrap
-from .._core.buffers import expect_platform
+from .._base.tracebacks import border
+from .._core.array import Array, Literal, as_value, is_tracer
+from .._core.axis_names import named_axes
+from .._core.carrier import Lifted
+from .._core.handles import handle_among
 from .._core.interpreter import GROUND, current
-from .._core.same_parts import alike, parts_that_may_be_one
-from .._plugins.metadata import resolve
-from .._xla.operands import as_argument
-from .._xla.tiers import Options, expect_tier
-from ..tree import TreeDef, exact_key, flatten
-from .call_forms import Args, CallForm, Kwargs, Way, looked_up, taker
+from .._core.ir import Var, evaluate
+from .._core.same_parts import alike, as_one
+from .._ops.control_flow import call as call_
+from .._ops.shape import materialise_at_ground
+from .._types.avals import Key
+from .._xla.tiers import Options
+from ..tree import LEAF, TreeDef, flatten
+from .caches import make_room
+from .call_forms import Args, Kwargs, Way
+from .compiling import CompiledCall, compiled, run
+from .fast_paths import FastPaths, PerformedCall, by_surroundings, form_of, moved, with_static
 from .jittable import jittables
-from .roles import (
-    Role,
+from .placements import (
     bring,
-    check_count,
     destinations,
-    donated_leaves,
     is_chosen_by_compiler,
-    placed,
-    role,
-    with_places,
+    places_of_results,
     without_chosen,
-    without_static,
 )
-from .stages import Jitted, Lowered, Staged
-from .tracing import is_full, make_room, shapes_only, shared, traced_shapes
-from .versions import Done, Version, done, forget_donated, hosted
+from .roles import NO_ROLE, Roles
+from .shapes import shapes_only
+from .signatures import Signature, call_key, concrete, of_arrays
+from .stages import Lowered, Staged
+from .tracing import Traced, trace, trace_signature, traced_shapes
+from .versions import Version, Versions
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Function = Callable[..., Any]
-"""A function as its user wrote it, or the jitted function."""
-Table = dict[Any, Any]
-"""The calls of one form: entries by the keys of `call_forms.looked_up`."""
-Parted = tuple[Version, Args, Kwargs]
-"""A version, and the arguments that are not static."""
+_VALUES = frozenset((Array, Literal, Var, Lifted))
 
 
-class JitOptions(TypedDict, total=False):
-    """The options of `jit`, for its two signatures."""
-
-    static_argnums: int | Sequence[int] | None
-    static_argnames: str | Sequence[str] | None
-    donate_argnums: int | Sequence[int] | None
-    donate_argnames: str | Sequence[str] | None
-    in_shardings: Any
-    out_shardings: Any
-    keep_unused: bool
-    device: Any
-    backend: str | None
-    inline: bool
-    compiler_options: dict[str, Any] | None
-    tier: Literal["full", "fast", "both"] | None
+# ---- one call of a version ---------------------------------------------------------------------
 
 
-@overload
-def jit(fun: Callable[P, R], **options: Unpack[JitOptions]) -> Jitted[P, R]: ...
-@overload
-def jit(
-    fun: None = None, **options: Unpack[JitOptions]
-) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-@border
-def jit(
-    fun: Callable[..., Any] | None = None,
-    *,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    keep_unused: bool = False,
-    device: Any = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, Any] | None = None,
-    tier: Literal["full", "fast", "both"] | None = None,
-) -> Any:
-    """Compile `fun`: its Python runs once per argument types and static values.
+def staged(version: Version, args: Args, kwargs: Kwargs) -> Any:
+    """Apply the function as one operation of the current interpreter; return its results."""
+    if not config.jit:
+        leaves, tree = flatten((args, kwargs))
+        # Functions could write into numpy arrays, which is unintended where values are traced.
+        leaves = [as_value(x) if isinstance(x, ndarray) else x for x in leaves]
+        args, kwargs = tree.unflatten(leaves)
+        return version.f(*args, **kwargs)
+    # Traces depend on the named axes around them, which `version.calls.staged` is not keyed on.
+    alone = not kwargs and not version.inline and not named_axes()
+    if alone:
+        try:  # flat values, whose trace captured nothing, need only the call itself
+            params, tree = version.calls.staged[
+                tuple([x.aval if x.__class__ in _VALUES else x for x in args])
+            ]
+        except (KeyError, TypeError):
+            pass
+        else:
+            outs = current().apply(call_, args, params)
+            return outs[0] if tree is None else tree.unflatten(outs)
+    traced = trace(version.f, args, kwargs, "jit", version.traces)
+    version.depends = version.depends or traced.asked
+    operands = [*traced.captured, *traced.values]
+    one = alike(traced.tree, traced.program.outputs)
+    if version.inline and handle_among(operands) is None:
+        outs = evaluate(traced.program, operands)
+    else:
+        outs = call_.bind(*operands, program=traced.program)
+        alone = alone and not traced.asked and len(operands) == len(args) and not one
+        if alone and all(x.__class__ in _VALUES for x in args):
+            tree = None if traced.tree == LEAF else traced.tree
+            make_room(version.calls.staged)
+            version.calls.staged[tuple([x.aval for x in args])] = {"program": traced.program}, tree
+    outs = as_one(traced.tree, one, [materialise_at_ground(o) for o in outs])
+    return traced.tree.unflatten(outs)
 
-    Args:
-      fun: takes and returns trees of arrays; without it, a decorator is returned.
-      static_argnums, static_argnames: arguments that are not arrays: hashable values, for each of
-        which `fun` is compiled anew.  One is derived from the other by the signature.
-      donate_argnums, donate_argnames: arguments whose memory results may take; they are deleted.
-      in_shardings, out_shardings: placements of arguments and of results, or tree prefixes of
-        them; None leaves the choice open.  Arguments are moved there, but an argument that was
-        placed on purpose must already have that placement.
-      keep_unused: has no effect: arguments that `fun` does not use are always kept.
-      device: the device to which arguments are moved; the same as `in_shardings`.
-      backend: the platform; this process has one.
-      inline: staged calls become the operations of `fun` instead of one call.
-      compiler_options: names and values of XLA's flags, for this program alone; they are ignored
-        where another jitted function calls `fun`.
-      tier: "fast" cuts compile time to a third; the program may run up to three times slower, with
-        results that are equal up to rounding.  "both" runs the fast program until a thread has
-        compiled the full one.  None: `plait.config.tier`, which is "full".
 
-    Returns:
-      A function with `fun`'s signature, and the methods of `plait.stages.Jitted`: `.trace(...)`,
-      `.lower(...)`, `.eval_shape(...)`, `.clear_cache()`.
+def compiled_call(
+    version: Version, signature: Signature, key: tuple[Any, ...]
+) -> CompiledCall | None:
+    """Trace and compile a version for arrays; keep its compiled call by `key`, and return it.
 
-    Raises:
-      TypeRule: an argument is not an array and not static, or a static one is not hashable.
-      ArgumentError: an argument has two roles, or the compiler refuses one of its options.
-      PlacementError: this process has no such backend, or an argument was placed elsewhere.
-      UnexpectedTracerError, ConcretizationError: see their documentation.
-
-    >>> import plait
-    >>> plait.jit(lambda x: x * 2 + 1)(3.0)
-    Array(7., dtype=float32, weak_type=True)
+    The result is None if the function closes over values of a transformation under way, which only
+    its interpreter can use.
     """
-    if fun is None:
-        given = {k: v for k, v in locals().items() if k != "fun"}
-        return functools.partial(jit, **given)
-    _expect_function(fun)
-    static = role(fun, static_argnums, static_argnames, "static")
-    donate = role(fun, donate_argnums, donate_argnames, "donate")
-    if static.nums & donate.nums or static.names & donate.names:
-        raise ArgumentError(
-            "no argument can be both static and donated: "
-            f"{sorted(static.nums & donate.nums) or sorted(static.names & donate.names)}",
-            fix="an argument is static, or donated, or neither",
-        )
-    if backend is not None:
-        expect_platform(backend)
-    options = Options(flags(compiler_options), expect_tier(tier))
-    if device is not None:
-        if in_shardings is not None:
-            raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
-        in_shardings = resolve("SingleDeviceSharding")(device)
-    f = fun if out_shardings is None else placed(fun, out_shardings)
-    if static or donate or in_shardings is not None:
-        return _with_roles(f, static, donate, in_shardings, inline, options)
-    return _without(f, inline, options)
+    traced = trace_signature(version.f, signature, "jit", version.traces)
+    version.depends = version.depends or traced.asked
+    if any(map(is_tracer, traced.captured)):
+        return None
+    keys = tuple([x.key for x in signature.values])
+    made = compiled(traced, keys, version.donated, version.options)
+    if version.is_apart or not traced.asked:
+        version.calls.keep(key, made)
+    return made
 
 
-_RETURNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+def perform(
+    version: Version, tree: TreeDef, values: Sequence[Array], keys: tuple[Key, ...]
+) -> tuple[Any, CompiledCall | None]:
+    """Perform a call with arrays of these dispatch keys; return its results and its compiled call,
+    or None if it was staged."""
+    key = call_key(tree, values, keys)
+    found = version.calls.every.get(key)
+    if found is None:
+        found = compiled_call(version, of_arrays(tree, values), key)
+    if found is None:
+        args, kwargs = tree.unflatten(values)
+        return staged(version, args, kwargs), None
+    return run(found, [x._buf for x in values]), found
 
 
-def _expect_function(fun: Any) -> None:
-    """Raise ArgumentError for an object that cannot be staged by calling it once."""
-    if fun.__class__ in (staticmethod, classmethod):
-        kind = fun.__class__.__name__
-        raise ArgumentError(
-            f"jit was given a {kind}, {fun.__func__.__qualname__}",
-            fix=f"write @{kind} above @jit, not below it",
-        )
-    if not callable(fun):
-        raise ArgumentError(
-            f"jit needs a function, not {fun!r}", fix="write jit(f), without calling f"
-        )
-    if fun.__class__ is FunctionType and not fun.__code__.co_flags & _RETURNS_LATER:
-        return
-    of_itself = fun.__class__ in (FunctionType, functools.partial)
-    called: Any = fun if of_itself else fun.__class__.__call__
-    for is_kind, kind in (
-        (inspect.isgeneratorfunction, "a generator"),
-        (inspect.iscoroutinefunction, "a coroutine"),
-        (inspect.isasyncgenfunction, "an asynchronous generator"),
-    ):
-        if is_kind(called):
-            raise ArgumentError(
-                f"jit needs a function that returns arrays, and {where_defined(fun)} returns "
-                f"{kind}",
-                fix="return a tuple or a list of what it yields, or jit what it calls",
-            )
+def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, PerformedCall | None]:
+    """Perform a call in the general way; return its results, and its description unless it was
+    staged.
+
+    Arguments are checked, and misses compiled, in this function only.
+    """
+    leaves, tree = flatten((args, kwargs))
+    if not config.jit or any(map(is_tracer, leaves)):
+        handle = handle_among([leaves[i] for i in version.donated])
+        if handle is not None:
+            raise handle.refused("jit's donate_argnums")
+        return staged(version, args, kwargs), None
+    values = concrete(leaves, args, kwargs, version.donated)
+    keys = tuple([x.key for x in values])
+    results, found = perform(version, tree, values, keys)
+    if found is None:
+        return results, None
+    form = form_of(tree, leaves, values, version.donated, found)
+    forget_donated(values, form.leaves)
+    return results, PerformedCall(form, keys, found, version)
 
 
-def flags(compiler_options: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    """Return compiler flags as a hashable key; raise ArgumentError if they are not a dict."""
-    if compiler_options is None:
-        return ()
-    if not isinstance(compiler_options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(
-            f"compiler_options must be a dict, not {compiler_options!r}",
-            fix="give names and values of XLA's flags, like {'xla_cpu_enable_fast_math': True}",
-        )
-    return tuple(sorted(compiler_options.items()))
+def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
+    """Remove the buffers of arrays that were donated.
 
-
-class _Known(NamedTuple):
-    """The fast path of one form of calls, and the table that it uses."""
-
-    table: Table
-    way: Way | None
+    An Array without `_buf` falls out of every fast path, so the error needs no check there.  An
+    array may be among the leaves twice.
+    """
+    for x, kind in zip(leaves, kinds):
+        if kind == "d" and x.__class__ is Array and hasattr(x, "_buf"):
+            del x._buf
 
 
 # ---- the state of a jitted function ------------------------------------------------------------
 
 
-class _State(ABC):
+BoundCall = tuple[Version, Args, Kwargs]
+"""A version, and the arguments of a call that are not static."""
+
+
+class JittedState:
     """The state of a jitted function, which closes over it and nothing else.
 
     So the function is pickled by its contents (by cloudpickle): the function that was jitted, and
     its options.  It is freed as soon as its last reference is gone, so no object that the state
     holds may hold the state: fast paths call `again`, which finds it by a weak reference.
+
+    Attributes:
+      way: the fast path of the last call's form.  For another form it calls `slow`, which replaces
+        it.  None: flat arrays are looked up in `one` and `flat`.
+      one, flat: the compiled calls with flat arrays, by their keys, without roles.
+      staged: performs calls under a transformation.
     """
 
-    __slots__ = ("f", "inline", "options", "way", "ways", "apart", "again", "__weakref__")
+    __slots__ = (
+        "versions", "roles", "depends", "paths", "choices", "way", "one", "flat", "staged", "again",
+        "__weakref__",
+    )  # fmt: skip
 
     way: Way | None
-    """The fast path of the last call's form.  For another form it calls `slow`, which replaces
-    it."""
-    apart: "dict[Surroundings, _Apart]"
-    """Calls of a function that depends on its surroundings, by surroundings."""
+    staged: Way
 
-    def __init__(self, f: Function, inline: bool, options: Options):
-        self.f, self.inline, self.options = f, inline, options
-        self.way = None
-        self.ways: dict[CallForm, _Known] = {}
-        self.apart = {}
+    def __init__(self, f: Callable[..., Any], roles: Roles | None, inline: bool, options: Options):
+        self.versions = Versions(f, inline, options, is_plain=roles is None)
+        self.roles, self.depends, self.way = roles, False, None
+        self.paths: dict[Surroundings | None, FastPaths] = {}
+        """By surroundings, for a function that depends on them; else by None."""
+        self.choices: dict[Hashable, list[Any]] = {}
+        """The placements that the compiler chose, by program and destinations."""
         found = weakref.ref(self)
 
         def again(args: Args, kwargs: Kwargs) -> Any:
@@ -242,29 +212,120 @@ class _State(ABC):
             return state.slow(args, kwargs)
 
         self.again: Way = again
+        plain = self.versions.plain
+        self.one: dict[Any, Any] = {} if plain is None else plain.calls.one
+        self.flat: dict[Any, Any] = {} if plain is None else plain.calls.flat
+        self.staged = again if plain is None else partial(staged, plain)
 
-    @abstractmethod
+    def __reduce__(self) -> Any:
+        of = self.versions
+        return JittedState, (of.f, self.roles, of.inline, of.options)
+
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         """Perform a call in the general way, and prepare the fast path for the next one like it."""
-        ...
+        version, given, rest = self.bind(args, kwargs)
+        there, places = given, self.destinations(given, args, kwargs)
+        if places is not None:
+            there = bring(given, places)
+        if current() is not GROUND:
+            return staged(version, there, rest)
+        results, call = done(version, there, rest)
+        self.depends = self.depends or version.depends
+        if call is None:
+            return results
+        brought = {} if places is None else _brought(given, there, places)
+        if brought and (version.donated or self.choices):
+            # Copies were donated, so the original arrays are deleted too.
+            forget_donated(flatten((given, rest))[0], call.form.leaves)
+        else:
+            # The keys of arrays include their placement.  So a call with the same keys needs no
+            # check, and the fast path moves only the arguments that were moved now.
+            if brought:
+                call = call._replace(form=moved(call.form, brought))
+            self.prepare(args, kwargs, version, call, [*brought.values()])
+        return results
 
-    @abstractmethod
-    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
-        """Return the version of a call, and its dynamic arguments, moved to their places."""
-        ...
+    def prepare(
+        self,
+        args: Args,
+        kwargs: Kwargs,
+        version: Version,
+        call: PerformedCall,
+        there: Sequence[Callable[[Any], Any]],
+    ) -> None:
+        """Prepare the fast path for calls like this one, whose moved leaves `there` moves."""
+        if version.depends and not version.is_apart:
+            return  # the next such call finds a version that is apart
+        if version is self.versions.plain and not self.depends and _is_flat(args, kwargs, call):
+            version.calls.keep_flat(call.keys, call.compiled)
+            self.way = None  # it would be tried before the look-up of flat arrays
+            return
+        static = NO_ROLE if self.roles is None else self.roles.static
+        whole = with_static(args, kwargs, static, call)
+        if whole is None:
+            return
+        here = around() if self.depends else None
+        paths = self.paths.get(here)
+        if paths is None:
+            make_room(self.paths)
+            paths = self.paths[here] = FastPaths()
+        paths.install(*whole, call, perform, self.again, there)
+        self.way = by_surroundings(self.paths, self.again) if self.depends else paths.way
 
-    @abstractmethod
-    def clear_cache(self) -> None:
-        """Drop all traces and executables of this function."""
-        ...
+    def bind(self, args: Args, kwargs: Kwargs) -> BoundCall:
+        """Return the version of a call, and its arguments that are not static."""
+        if self.roles is None:
+            return self.versions.find(None), *jittables.opened((args, kwargs))
+        divided = self.roles.divide(self.versions.f, args, kwargs)
+        version = self.versions.find(divided)
+        return version, *jittables.opened((divided.call.args, divided.call.kwargs))
+
+    def destinations(self, given: Args, args: Args, kwargs: Kwargs) -> list[Any] | None:
+        """Return the placement to which each leaf of a call's dynamic arguments is moved; None if
+        jit was given none.
+
+        Where the compiler chooses, the function is compiled once for each set of types to find out.
+        """
+        if self.roles is None or self.roles.in_shardings is None:
+            return None
+        before = last_asked()
+        found = destinations(given, self.roles.in_shardings)
+        self.depends = self.depends or last_asked() is not before
+        if current() is not GROUND or not any(map(is_chosen_by_compiler, found)):
+            return found
+        staged = self.trace(*args, **kwargs)
+        key = staged.program, tuple(found)
+        chosen = self.choices.get(key)
+        if chosen is None:
+            make_room(self.choices)
+            chosen = self.choices[key] = staged.lower().compile().placements
+        return [c if is_chosen_by_compiler(p) else p for p, c in zip(found, chosen)]
+
+    # ---- ahead of a call ----
+
+    def bind_shapes(self, args: Args, kwargs: Kwargs) -> BoundCall:
+        """Return the version of a call, and the shapes of its arguments that are not static, moved
+        to their places."""
+        version, given, kwargs = self.bind(args, kwargs)
+        if self.roles is not None and self.roles.in_shardings is not None:
+            shapes = shapes_only(given)
+            there = destinations(shapes, self.roles.in_shardings)
+            given = bring(*without_chosen(shapes, there))
+        return version, given, kwargs
+
+    def with_places(self, traced: Traced) -> Traced:
+        """Return a trace with the placements of its results that `jit` was given."""
+        places = places_of_results(self.versions.f, traced.tree, traced.program.out_avals)
+        return traced._replace(places=places) if places else traced
 
     @border
     def trace(self, *args: Any, **kwargs: Any) -> Staged:
         """Stage the function for the types of these arguments, and return its program."""
-        version, dynamic, rest = self.parted(args, kwargs)
-        traced = with_places(self.f, version.trace(shapes_only(dynamic), shapes_only(rest)))
-        in_tree = flatten((dynamic, rest))[1]
-        return Staged(traced, version.donated, in_tree, version.options)
+        version, given, rest = self.bind_shapes(args, kwargs)
+        traced = trace(version.f, shapes_only(given), shapes_only(rest), "jit", version.traces)
+        version.depends = version.depends or traced.asked
+        in_tree = flatten((given, rest))[1]
+        return Staged(self.with_places(traced), version.donated, in_tree, version.options)
 
     @border
     def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
@@ -277,440 +338,28 @@ class _State(ABC):
     @border
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
-        version, dynamic, rest = self.parted(args, kwargs)
-        return with_places(self.f, traced_shapes(version.f, dynamic, rest)).shapes()
+        version, given, rest = self.bind_shapes(args, kwargs)
+        return self.with_places(traced_shapes(version.f, given, rest)).shapes()
 
-
-class _Apart:
-    """The fast paths of a function's calls in the same surroundings.
-
-    `way` is that of the last call's form.  The tables are used where a state has one for all of its
-    versions.
-    """
-
-    __slots__ = ("way", "ways", "tables")
-
-    def __init__(self) -> None:
-        self.way: Way | None = None
-        self.ways: dict[CallForm, _Known] = {}
-        self.tables: dict[CallForm, Table] = {}
-
-
-def _by_surroundings(apart: "dict[Surroundings, _Apart]", slow: Way) -> Way:
-    """Return the path of a function that depends on its surroundings, which it looks up."""
-
-    def call(args: Args, kwargs: Kwargs) -> Any:
-        here = apart.get(around())
-        way = slow if here is None or here.way is None else here.way
-        return way(args, kwargs)
-
-    return call
-
-
-_OFFERED = ("trace", "lower", "eval_shape", "clear_cache")
-
-
-def _dressed(jitted: Any, state: _State) -> Function:
-    """Give a jitted function its methods and the name of the original one, and return it."""
-    wraps(state.f)(jitted)
-    setattr(jitted, OFFERED, _OFFERED)
-    jitted.trace, jitted.lower = state.trace, state.lower
-    jitted.eval_shape, jitted.clear_cache = state.eval_shape, state.clear_cache
-    return jitted
-
-
-# ---- all arguments are alike -----------------------------------------------------------------
-
-
-class _PlainState(_State):
-    """The state of a jitted function without static, donated or placed arguments."""
-
-    __slots__ = ("version", "versions", "one", "flat", "staged")
-
-    def __init__(self, f: Function, inline: bool, options: Options):
-        super().__init__(f, inline, options)
-        # Kept on `f` itself, so that writing `jit(f)` again in a loop compiles nothing again.
-        known = shared(f)
-        version = known.get((inline, options))
-        if version is None:
-            version = Version(f, (), inline, options, is_shared=f.__class__ is FunctionType)
-            known[inline, options] = version
-        self.version: Version = version
-        self.versions: dict[Surroundings, Version] = {}
-        self.one, self.flat, self.staged = version.one, version.flat, version.staged
-
-    def __reduce__(self) -> Any:
-        return _PlainState, (self.f, self.inline, self.options)
-
-    def slow(self, args: Args, kwargs: Kwargs) -> Any:
-        version = self.version
-        if version.asks:
-            return self.slow_apart(args, kwargs)
-        results, call = done(version, args, kwargs)
-        if call is not None and not version.asks:  # else the next call takes `slow_apart`
-            if not kwargs and call.form.leaves == "a" * len(args) and _all_arrays(args):
-                self.flat[call.keys] = call.entry[:4]
-                if len(args) == 1:
-                    self.one[call.keys[0]] = call.entry[:4]
-                # A path for another form would be tried before the look-up of flat arrays.
-                self.way = None
-            else:
-                self.way = _way(
-                    self.ways, version.tables, call.form, call.keys, version, call, self.again
-                )
-            version.forget_with(call.entry)
-        return results
-
-    def slow_apart(self, args: Args, kwargs: Kwargs) -> Any:
-        """Perform a call of a function that depends on its surroundings.
-
-        Its traces and executables are kept for these surroundings only.
-        """
-        here = around()
-        version = self.versions.get(here)
-        if version is None:
-            version = Version(self.f, (), self.inline, self.options, is_apart=True)
-            self.versions[here] = version
-        results, call = done(version, args, kwargs)
-        if call is not None:
-            own = self.apart.setdefault(here, _Apart())
-            own.way = _way(
-                own.ways, version.tables, call.form, call.keys, version, call, self.again
-            )
-            self.way = _by_surroundings(self.apart, self.again)
-            version.forget_with(call.entry)
-        return results
-
-    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
-        return self.version, *jittables.opened((args, kwargs))
-
+    @border
     def clear_cache(self) -> None:
         """Drop all traces and executables of this function."""
-        self.version.clear()
-        for version in self.versions.values():
-            version.clear()
-
-
-def _without(f: Function, inline: bool, options: Options) -> Function:
-    """Return the jitted function of `f`, without static, donated or placed arguments.
-
-    It looks up a call with flat arrays itself.  A call of the form of the last one is performed by
-    the function generated for that form; any other call is performed by `slow`.
-    """
-    state = _PlainState(f, inline, options)
-
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if current() is not GROUND:
-                return state.staged(args, kwargs)
-            way = state.way
-            if way is not None:
-                return way(args, kwargs)
-            if kwargs:
-                return state.slow(args, kwargs)
-            try:
-                if len(args) == 1:
-                    (x,) = args
-                    bufs = [x._buf]
-                    run, handlers, key, build = state.one[x.key]
-                else:
-                    bufs = [x._buf for x in args]
-                    run, handlers, key, build = state.flat[tuple([x.key for x in args])]
-            except (KeyError, AttributeError):
-                return state.slow(args, kwargs)
-            try:
-                outs = run(bufs).consume_with_handlers(handlers)
-            except RuntimeFailure as e:
-                raise failure(e, bufs) from None
-            if build is None:
-                r = Array()
-                r._buf = outs[0]
-                r.aval = key.aval
-                r.key = key
-                return r
-            return build(outs)
-        except BaseException as e:
-            leaving(e)
-            raise
-
-    return _dressed(jitted, state)
-
-
-def _all_arrays(args: Args) -> bool:
-    return all(x.__class__ is Array for x in args)
-
-
-# ---- static, donated and placed arguments ------------------------------------------------------
-
-
-class _Static:
-    """A leaf in place of a static argument in the tree of a call."""
-
-    def __init__(self, value: object):
-        self.value = value
-
-
-_TELLING = frozenset({int, bool, str, type(None), type, type(len), type(lambda: None)})
-"""Classes of static values that are equal only if they are the same value.
-
-A table of calls is a plain dictionary, keyed on class and value.  Floats (0.0 == -0.0) and tuples
-(`(1,) == (1.0,)`) would find entries of different values.  So calls with such values take the
-general path, whose keys are frozen."""
-
-
-class _RoleState(_State):
-    """The state of a jitted function with static, donated or placed arguments: one version for
-    each set of static values."""
-
-    __slots__ = (
-        "static",
-        "donate",
-        "in_shardings",
-        "versions",
-        "tables",
-        "asks",
-        "forget",
-        "choices",
-    )
-
-    def __init__(
-        self,
-        f: Function,
-        static: Role,
-        donate: Role,
-        in_shardings: Any,
-        inline: bool,
-        options: Options,
-    ):
-        super().__init__(f, inline, options)
-        self.static, self.donate, self.in_shardings = static, donate, in_shardings
-        self.versions: dict[Hashable, Version] = {}
-        self.tables: dict[CallForm, Table] = {}
-        self.asks = False
-        self.choices: dict[Hashable, list[Any]] = {}
-        found = weakref.ref(self)
-
-        def forget() -> None:
-            state = found()
-            if state is not None:
-                state.way = None
-                state.tables.clear()
-                state.ways.clear()
-                state.apart.clear()
-                state.choices.clear()
-
-        # The settings hold `forget` weakly, and this state holds it: it dies with the state.
-        self.forget = forget
-        config.watch(forget)
-
-    def __reduce__(self) -> Any:
-        given = self.f, self.static, self.donate, self.in_shardings, self.inline, self.options
-        return _RoleState, given
-
-    def version_for(self, args: Args, kwargs: Kwargs) -> Parted:
-        """Return the version for a call's static values, and the other arguments."""
-        static, donate = self.static, self.donate
-        name = getattr(self.f, "__name__", "f")
-        check_count(name, len(args), static, donate)
-        call = without_static(args, kwargs, static)
-        donated = donated_leaves(args, kwargs, static, donate) if donate else ()
-        key = *call.key(len(args), name), donated, around() if self.asks else None
-        version = self.versions.get(key)
-        if version is None:
-            if make_room(self.versions):
-                self.forget()
-            f = call.bind(self.f, len(args))
-            version = self.versions[key] = Version(
-                f, donated, self.inline, self.options, is_apart=self.asks
-            )
-        return version, *jittables.opened((call.args, call.kwargs))
-
-    def slow(self, args: Args, kwargs: Kwargs) -> Any:
-        before, apart = last_asked(), self.asks
-        version, dynamic, rest = self.version_for(args, kwargs)
-        there, placed = dynamic, []
-        if self.in_shardings is not None:
-            placed = self.destinations(dynamic, args, kwargs)
-            there = bring(dynamic, placed)
-        if current() is not GROUND:
-            return version.staged(there, rest)
-        results, call = done(version, there, rest)
-        self.asks = self.asks or last_asked() is not before
-        if call is None:
-            return results
-        brought = _brought(dynamic, there, placed)
-        if brought and (version.donated or self.choices):
-            # Copies were donated, so the original arrays are deleted too.
-            forget_donated(flatten((dynamic, rest))[0], call.form.leaves)
-        else:
-            # The keys of arrays include their placement.  So a call with the same keys needs no
-            # check, and the fast path moves only the arguments that were moved now.
-            leaves = [*call.form.leaves]
-            for i in brought:
-                leaves[i] = "p"
-            call = call._replace(form=CallForm(call.form.key, "".join(leaves)))
-            form, keys = _whole(args, kwargs, self.static, call)
-            if form is not None and self.asks == apart:  # else the next call handles it
-                own: Any = self.apart.setdefault(around(), _Apart()) if apart else self
-                own.way = _way(
-                    own.ways, own.tables, form, keys, version, call, self.again, brought.values()
-                )
-                if apart:
-                    self.way = _by_surroundings(self.apart, self.again)
-                if call.entry.swap is not None:
-                    call.entry.swap.tell(self.forget)
-        return results
-
-    def parted(self, args: Args, kwargs: Kwargs) -> Parted:
-        version, dynamic, rest = self.version_for(args, kwargs)
-        if self.in_shardings is not None:
-            shapes = shapes_only(dynamic)
-            dynamic = bring(*without_chosen(shapes, destinations(shapes, self.in_shardings)))
-        return version, dynamic, rest
-
-    def destinations(self, dynamic: Args, args: Args, kwargs: Kwargs) -> list[Any]:
-        """Return the placement to which each leaf of a call's dynamic arguments is moved.
-
-        Where the compiler chooses, the function is compiled once for each set of types to find out.
-        """
-        found = destinations(dynamic, self.in_shardings)
-        if current() is not GROUND or not any(map(is_chosen_by_compiler, found)):
-            return found
-        staged = self.trace(*args, **kwargs)
-        key = staged.program, tuple(found)
-        chosen = self.choices.get(key)
-        if chosen is None:
-            chosen = self.choices[key] = staged.lower().compile().placements
-        return [c if is_chosen_by_compiler(p) else p for p, c in zip(found, chosen)]
-
-    def clear_cache(self) -> None:
-        """Drop all traces and executables of this function."""
-        self.forget()
+        for paths in self.paths.values():
+            paths.forget()
+        self.choices.clear()
         self.versions.clear()
 
 
-def _with_roles(
-    f: Function, static: Role, donate: Role, in_shardings: Any, inline: bool, options: Options
-) -> Function:
-    """Return the jitted function of `f`, which has static, donated or placed arguments."""
-    state = _RoleState(f, static, donate, in_shardings, inline, options)
-
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        try:
-            way = state.way
-            if way is not None and current() is GROUND:
-                return way(args, kwargs)
-            return state.slow(args, kwargs)
-        except BaseException as e:
-            leaving(e)
-            raise
-
-    return _dressed(jitted, state)
+def _is_flat(args: Args, kwargs: Kwargs, call: PerformedCall) -> bool:
+    """Return whether all arguments are arrays, given by position."""
+    return (
+        not kwargs
+        and call.form.leaves == "a" * len(args)
+        and all(x.__class__ is Array for x in args)
+    )
 
 
 def _brought(args: Args, there: Args, placed: Sequence[Any]) -> dict[int, Callable[[Any], Any]]:
     """Return the functions that move the leaves that had to be moved, by their numbers."""
-    if args is there:
-        return {}
     pairs = enumerate(zip(flatten(args)[0], flatten(there)[0], placed, strict=True))
     return {i: p.accept for i, (x, y, p) in pairs if x is not y}
-
-
-def _whole(
-    args: Args, kwargs: Kwargs, static: Role, call: Done
-) -> tuple[CallForm | None, tuple[Hashable, ...]]:
-    """Return the form of a call with its static arguments, and the keys of all leaves.
-
-    The form is None if a static value is of a class whose equality ignores differences (see
-    `_TELLING`).
-    """
-    form, keys = call.form, call.keys
-    if not static:
-        return form, keys
-    stood = (
-        tuple([_Static(a) if i in static.nums else a for i, a in enumerate(args)]),
-        {k: _Static(a) if k in static.names else a for k, a in kwargs.items()},
-    )
-    leaves, tree = flatten(jittables.opened(stood))
-    letters, known = iter(form.leaves), iter(keys)
-    kinds: list[str] = []
-    found: list[Hashable] = []
-    for x in leaves:
-        if x.__class__ is not _Static:
-            kinds.append(next(letters))
-            found.append(next(known))
-        elif x.value.__class__ in _TELLING:
-            kinds.append("s")
-            found += [x.value.__class__, x.value]
-        else:
-            return None, ()
-    return CallForm(exact_key(tree), "".join(kinds)), tuple(found)
-
-
-# ---- the path of the next call -----------------------------------------------------------------
-
-
-def _way(
-    ways: dict[CallForm, _Known],
-    tables: dict[CallForm, Table],
-    form: CallForm,
-    keys: tuple[Hashable, ...],
-    version: Version,
-    call: Done,
-    slow: Way,
-    there: Iterable[Callable[[Any], Any]] = (),
-) -> Way | None:
-    """Install and return the fast path for calls of this form, with this call in its table.
-
-    `there` moves the leaves that must be moved.
-    """
-    if is_full(tables):
-        for table in tables.values():  # fast paths may hold them, and `forget` no longer finds them
-            table.clear()
-        tables.clear()
-        ways.clear()
-    table = tables.setdefault(form, {})
-    key = looked_up(form, keys)
-    if "n" not in form.leaves:
-        table[key] = call.entry[:4]
-    elif key not in table:
-        table[key] = hosted(version, call.form, call.keys)
-    if form not in ways or ways[form].table is not table:
-        way = taker(form, table, slow, [*there])
-        if way is None and not {*"sdop"} & {*form.leaves}:
-            way = _flattening(version, "v" in form.leaves, slow, call.form.tree)
-        ways[form] = _Known(table, way)
-    return ways[form].way
-
-
-def _flattening(version: Version, mixed: bool, slow: Way, tree: TreeDef) -> Way:
-    """Return the path for structures without a generated function: it flattens each call.
-
-    Args:
-      version: the version that holds the entries.
-      mixed: whether some leaves are not arrays yet.
-      slow: performs other calls.
-      tree: the structure of the call.  Only if some of its parts may be one object (`same_parts`)
-        are parts compared; entries of structures without such parts serve all calls.
-    """
-    entries, A = version.entries, Array
-    is_keyed = exact_key(tree) is not tree
-    has_parts = len(parts_that_may_be_one(tree)) > 1
-
-    def call(args: Args, kwargs: Kwargs) -> Any:
-        try:
-            leaves, tree = flatten(jittables.opened((args, kwargs)))
-            if mixed:
-                leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
-            bufs = [x._buf for x in leaves]
-            kind = exact_key(tree) if is_keyed else tree
-            found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
-            if has_parts:
-                found = *found, *alike(tree, leaves)
-            run, handlers, key, build, _, _ = entries[found]
-        except (KeyError, AttributeError, TypeError, ValueError):
-            return slow(args, kwargs)
-        outs = run_on(run, bufs, handlers)
-        return wrap(outs[0], key) if build is None else build(outs)
-
-    return call

@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from .._base import code_memory
 from .._base.config import config
 from .._core.ir import Eqn
 
@@ -105,6 +106,7 @@ def found(
     return out
 
 
+@code_memory.emptied_by
 def forget_found() -> None:
     """Drop the programs and the counts."""
     for table in (_compiled, _sights, _done, _vain):

@@ -12,9 +12,10 @@ from .._base.wrapping import wraps
 from .._core.interpreter import Interpreter, current, open_under, opened
 from .._core.ir import Program
 from .roles import role, without_static
-from .tracing import Traced, shapes_only, trace
+from .shapes import shapes_only
+from .tracing import Traced, trace
 
-__all__ = ["make_program"]
+__all__ = ["make_jaxpr", "make_program"]
 
 
 @border
@@ -90,3 +91,6 @@ class _Axes(Interpreter):
     def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         assert self.parent is not None
         return self.parent.apply(prim, args, params)
+
+
+make_jaxpr = make_program

@@ -25,8 +25,8 @@ from .._core.ir import Program, Var, evaluate, programs_in
 from .._core.staging import Stage, staged
 from .._core.structures import structure
 from .._ops.shape import materialise_at_ground
-from .calls import jit
 from .found_programs import found, note
+from .jitted import jit
 
 __all__ = ["Recording", "as_operand", "is_unplaced"]
 

@@ -4,22 +4,15 @@ Invariant: positions and names of a role agree by the signature; an argument has
 """
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from .._base.errors import ArgumentError, OperandTypeError, TreeMismatch
+from .._base.errors import ArgumentError, OperandTypeError
 from .._base.freezing import freeze
-from .._base.source import warn
 from .._base.wrapping import wraps
-from .._core.array import Array, as_value, is_tracer
-from .._core.ir import Program
 from .._core.same_parts import parts_that_may_be_one
-from .._core.topologies import topology_of
-from .._types.avals import OPAQUE, Aval, Placement
-from ..tree import each_leaf, flatten, spread
+from ..tree import flatten
 from .jittable import jittables
-from .tracing import Shape, Traced
 
 
 class Role(NamedTuple):
@@ -187,140 +180,62 @@ def donated_leaves(
     return tuple(out)
 
 
-def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
-    """Warn, at the user's line, of donated arguments whose memory no result can take.
+class DividedCall(NamedTuple):
+    """A call whose arguments are divided by all roles of a jitted function.
 
-    They are deleted all the same; for opaque elements (keys) that may be the purpose.
+    Attributes:
+      call: the call, with its static arguments set apart.
+      positional: the number of its positional arguments.
+      donated: the numbers of its donated leaves, among those that are not static.
+      key: a key of the static values and of `donated`.
     """
-    left = Counter([(a.shape, a.dtype) for a in program.out_avals])
-    unusable: list[Aval] = []
-    for i in donated:
-        aval = program.in_avals[i]
-        if left[aval.shape, aval.dtype] > 0:
-            left[aval.shape, aval.dtype] -= 1
-        elif aval.category != OPAQUE:
-            unusable.append(aval)
-    if unusable:
-        warn(
-            f"No result can use the memory of what was donated: {', '.join(map(repr, unusable))}\n"
-            "  a result of the same shape and dtype is needed; donate no more than there are"
+
+    call: SplitCall
+    positional: int
+    donated: tuple[int, ...]
+    key: tuple[Hashable, ...]
+
+    def bind(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `f` as a function of the arguments that are not static."""
+        return self.call.bind(f, self.positional)
+
+
+class Roles(NamedTuple):
+    """All roles of a jitted function: static arguments, donated ones, and placements.
+
+    A function without any has None instead.  `in_shardings` are placements of the arguments that
+    are not static, or a tree prefix of them.
+    """
+
+    static: Role
+    donate: Role
+    in_shardings: Any
+
+    def divide(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> DividedCall:
+        """Divide a call of `f`; raise ArgumentError or OperandTypeError if that is impossible."""
+        n, static, donate = len(args), self.static, self.donate
+        name = getattr(f, "__name__", "f")
+        check_count(name, n, static, donate)
+        call = without_static(args, kwargs, static)
+        donated = donated_leaves(args, kwargs, static, donate) if donate else ()
+        return DividedCall(call, n, donated, (*call.key(n, name), donated))
+
+
+def roles_of(static: Role, donate: Role, in_shardings: Any) -> Roles | None:
+    """Return these roles together, or None if no argument has one.
+
+    Raises ArgumentError if an argument has two of them.
+    """
+    if static is NO_ROLE and donate is NO_ROLE and in_shardings is None:  # the usual case
+        return None
+    if not (static or donate or in_shardings is not None):
+        return None
+    both = sorted(static.nums & donate.nums) or sorted(static.names & donate.names)
+    if both:
+        raise ArgumentError(
+            f"no argument can be both static and donated: {both}",
+            fix="an argument is static, or donated, or neither",
         )
-
-
-# ---- placements ----------------------------------------------------------------------------
-
-
-class Destination(Placement, Protocol):
-    """A placement from the user; plait-sharding defines such classes."""
-
-    def accept(self, x: Any) -> Array:
-        """Move an argument there."""
-        ...
-
-    def constrain(self, x: Any) -> Any:
-        """Return a result constrained to lie there."""
-        ...
-
-
-def destinations(args: tuple[Any, ...], placements: object) -> list[Destination | None]:
-    """Return the destination of each leaf of the arguments, from placements that are a tree prefix
-    of them; None leaves the choice open."""
-    return _each(placements, args, "in_shardings")
-
-
-def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
-    """Return the destination of each leaf of a tree, from placements that are a prefix of it."""
-    for p in flatten(placements, _is_placement)[0]:
-        if not _is_placement(p):
-            raise TreeMismatch(
-                f"{what} leaf specifications are expected to be PartitionSpec instances or None, "
-                f"but got {p}",
-                fix=f"give {_ENTRY}, or a tree prefix of them",
-            )
-    return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY)]
-
-
-def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[Any, ...]:
-    """Return the arguments, moved to the destinations of their leaves."""
-    leaves, tree = flatten(args)
-    brought = (x if p is None else _brought(x, p) for x, p in zip(leaves, there))
-    return tree.unflatten(each_leaf(brought, args, "in_shardings: args"))
-
-
-def without_chosen(
-    args: tuple[Any, ...], there: Sequence[Destination | None]
-) -> tuple[tuple[Any, ...], list[Destination | None]]:
-    """Return the arguments with some leaves replaced by shapes, and the other destinations.
-
-    Leaves that the compiler places become shapes, and so do leaves on devices of a topology, to
-    which nothing can be moved.
-    """
-    leaves, tree = flatten(args)
-    rest = [None if is_chosen_by_compiler(p) or _is_elsewhere(p) else p for p in there]
-    return tree.unflatten([_to_be_placed(x, p) for x, p in zip(leaves, there)]), rest
-
-
-def _to_be_placed(x: Any, placement: Any) -> Any:
-    traced = is_tracer(x) and x.__class__ is not Shape  # the compiler places traced values anyway
-    if _is_elsewhere(placement):
-        aval = as_value(x).aval
-        placement.check(aval)
-        return placement.constrain(x) if traced else Shape(aval, placement)
-    if traced or not is_chosen_by_compiler(placement):
-        return x
-    return Shape(as_value(x).aval, placement)
-
-
-def _is_elsewhere(placement: Any) -> bool:
-    """Return whether a destination is on devices of a topology."""
-    return topology_of(getattr(placement, "place", None)) is not None
-
-
-def is_chosen_by_compiler(placement: Any) -> bool:
-    """Return whether the compiler chooses a destination."""
-    return getattr(placement, "is_chosen", False)
-
-
-def _settled(placement: Any) -> Any:
-    """Return a placement that depends on the mesh in context as it is in this context."""
-    return placement.here() if hasattr(placement, "here") else placement
-
-
-def _brought(x: Any, placement: Destination) -> Any:
-    return Shape(x.aval, placement) if x.__class__ is Shape else placement.accept(x)
-
-
-def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
-    """Return `f` with its results constrained to the placements (a tree prefix of them)."""
-
-    @wraps(f)
-    def constrained(*args: Any, **kwargs: Any) -> Any:
-        out = jittables.opened(f(*args, **kwargs))
-        leaves, tree = flatten(out)
-        there = _each(placements, out, "out_shardings")
-        made = (x if p is None else p.constrain(x) for x, p in zip(leaves, there))
-        return tree.unflatten(each_leaf(made, out, "out_shardings: the result"))
-
-    setattr(constrained, _PLACED, placements)
-    return constrained
-
-
-_PLACED = "__plait_placed__"
-"""The attribute with the placements of a function that `placed` made."""
-
-
-def with_places(f: Callable[..., Any], traced: Traced) -> Traced:
-    """Return a trace of `f` with the placements of its results, if `placed` made it."""
-    placements = getattr(f, _PLACED, None)
-    if placements is None:
-        return traced
-    like = traced.tree.unflatten(traced.program.out_avals)
-    there = _each(placements, like, "out_shardings")
-    return traced._replace(places=[None if is_chosen_by_compiler(p) else p for p in there])
-
-
-_ENTRY = "a sharding (plait.NamedSharding, for instance), a PartitionSpec or None"
-
-
-def _is_placement(x: object) -> bool:
-    return x is None or hasattr(x, "constrain")
+    return Roles(static, donate, in_shardings)

@@ -4,9 +4,9 @@ Invariant: an executable refuses arguments that differ from the types it was com
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal
 
 from .. import events
 from .._base import jaxlib_api
@@ -562,60 +562,3 @@ class Staged(_Stage):
             )
         platforms = known_platforms(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)
-
-
-P = ParamSpec("P")
-Q = ParamSpec("Q")
-R_co = TypeVar("R_co", covariant=True)
-
-
-class Jitted(Protocol[P, R_co]):
-    """The type of jitted functions, for annotations.
-
-    It has the parameters and the result of the original function, and methods to inspect it without
-    running it.
-
-    Arguments of `trace`, `lower` and `eval_shape` may be ShapeDtypeStructs instead of arrays.
-
-    >>> import plait
-    >>> f = plait.jit(lambda x: x * 2)
-    >>> f.eval_shape(plait.ShapeDtypeStruct((3,), "float32"))
-    ShapeDtypeStruct(shape=(3,), dtype=float32)
-    """
-
-    __name__: str
-
-    @property
-    def __wrapped__(self) -> Callable[P, R_co]:
-        """The function that was jitted."""
-        ...
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Run the function, which is compiled at the first call for each set of types."""
-        ...
-
-    @overload
-    def __get__(self, instance: None, owner: Any = None, /) -> "Jitted[P, R_co]": ...
-    @overload
-    def __get__(
-        self: "Jitted[Concatenate[Any, Q], R_co]", instance: object, owner: Any = None, /
-    ) -> Callable[Q, R_co]: ...
-
-    def trace(self, *args: Any, **kwargs: Any) -> Staged:
-        """Stage the function for the types of these arguments, and return its program."""
-        ...
-
-    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
-        """Stage the function for the types of these arguments, and return it as StableHLO.
-
-        The platform is that of this process, or those in `lowering_platforms`.
-        """
-        ...
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
-        ...
-
-    def clear_cache(self) -> None:
-        """Drop all traces and executables of this function."""
-        ...

@@ -21,7 +21,7 @@ from .control_flow import cond
 from .reduction import reduce_and
 from .shape import convert
 
-__all__ = ["check_p"]
+__all__ = ["CHECK", "check_p"]
 
 CHECK = Effect("check", repeatable=True)
 

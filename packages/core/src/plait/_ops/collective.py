@@ -9,7 +9,8 @@ transformation by its rules, an operation with programs by the lowerings that it
 Program holds the names that its operations use (`Program.axes`).
 """
 
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from .._types.avals import INT32, Aval
 from .._types.dims import product
 from .._xla.lower import lower_rules
 from ..tree import map_tree
+from ..typing import Array
 from .dynamic_slicing import dynamic_index_in_dim
 from .elementwise import eq, select, true_divide
 from .shape import convert, expand_dims, fill, moveaxis, normal_axis, reshape
@@ -32,6 +34,10 @@ __all__ = [
     "all_gather_", "all_to_all_", "axis_index_", "pmax_", "pmin_", "ppermute_", "psum_",
     "psum_scatter_", "pvary_", "varied",
 ]  # fmt: skip
+
+
+T = TypeVar("T")
+"""A tree of arrays."""
 
 _many = dict(ambient=lambda p: p["axes"])
 _one = dict(ambient=lambda p: p["name"] if p["name"].__class__ is tuple else (p["name"],))
@@ -226,10 +232,27 @@ _TREE = """  x: a tree of arrays.
 Raises AxisError for a name that nobody binds, and groups that do not divide the axis."""
 
 
-def _reduction(prim: Any):
+class _Reduction(Protocol):
+    """A reduction over named axes."""
+
+    def __call__(
+        self,
+        x: T,
+        axis_name: Hashable,
+        *,
+        axis_index_groups: Sequence[Sequence[int]] | None = None,
+    ) -> T: ...
+
+
+def _reduction(prim: Any) -> _Reduction:
     name = prim.name.rpartition(".")[2]
 
-    def reduce(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    def reduce(
+        x: T,
+        axis_name: Hashable,
+        *,
+        axis_index_groups: Sequence[Sequence[int]] | None = None,
+    ) -> T:
         names = _names(axis_name)
         how = _groups(name, axis_name, axis_index_groups)
         sizes = {len(g) for g in how["groups"]} if how else {axis_size(names)}
@@ -251,14 +274,17 @@ def _reduction(prim: Any):
 psum, pmax, pmin = (_reduction(prim) for prim in (psum_, pmax_, pmin_))
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(
+    x: T, axis_name: Hashable, *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+) -> T:  # fmt: skip
     """Return the mean over named axes, for all; arguments as of `psum`."""
     add = lambda v: psum(v, axis_name, axis_index_groups=axis_index_groups)  # noqa: E731
     n = add(1)
     return map_tree(lambda v: true_divide(add(v), n), x)
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: Hashable) -> Array:
     """Return the index of this position along the named axis: an i32, from 0.
 
     For a tuple of names it is the joint index, in which the first varies slowest.
@@ -275,9 +301,10 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False,
+    x: T, axis_name: Hashable, *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None, axis: int = 0, tiled: bool = False,
     to: str = "varying",
-) -> Any:  # fmt: skip
+) -> T:  # fmt: skip
     """Stack the `x` of all positions along a new axis (or, if `tiled`, join along an old one).
 
     Args:
@@ -307,9 +334,9 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
-    tiled: bool = False,
-) -> Any:  # fmt: skip
+    x: T, axis_name: Hashable, *, scatter_dimension: int = 0,
+    axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False,
+) -> T:  # fmt: skip
     """Return this position's piece of the sum.
 
     The divided axis has the size of the named one and is removed; if `tiled`, it stays, divided.
@@ -346,7 +373,7 @@ def psum_scatter(
     return map_tree(one, x)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: T, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T:
     """Send along `perm`, pairs (from, to); positions that receive nothing get zeros.
 
     Args:
@@ -417,7 +444,7 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
     return fill(0, as_value(x).aval) if out is None else out
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+def pshuffle(x: T, axis_name: Hashable, perm: Sequence[int]) -> T:
     """Permute along an axis: position i gets the value of position `perm[i]`."""
     size = axis_size(axis_name)
     perm = fixed_each("pshuffle", "perm", perm)
@@ -429,7 +456,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: T, axis_name: Hashable, source: int) -> T:
     """Return the value of position `source` of the named axis, for all; `x` is a tree of arrays.
 
     Raises AxisError for an unbound name, and for a position out of range.
@@ -445,7 +472,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return map_tree(one, x)
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: T, axis_name: Hashable, *, to: str) -> T:
     """Return the tree typed as varying along named axes.
 
     In reverse mode, each device has its own cotangent of the result, and the cotangent of `x` is
@@ -469,9 +496,9 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
-    tiled: bool = False,
-) -> Any:  # fmt: skip
+    x: T, axis_name: Hashable, split_axis: int, concat_axis: int, *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False,
+) -> T:  # fmt: skip
     """Send pieces along `split_axis` to each position, and join them along `concat_axis`.
 
     If not `tiled`, the split axis has the size of the named one and is removed, and the results are
@@ -507,7 +534,10 @@ def all_to_all(
     return map_tree(one, x)
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(
+    x: T, axis_name: Hashable, axis: int, *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+) -> T:  # fmt: skip
     """Swap an axis of the tree's arrays with the named axis, which has the same size.
 
     Arguments and errors are those of `all_to_all`.

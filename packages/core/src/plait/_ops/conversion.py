@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.errors import ShapeError
 from .._core.array import Literal, as_value
+from .._core.interpreter import Value
 from .._core.primitive import primitive
 from .._core.staging import staged
 from .._types.avals import BOOL, COMPLEX, Aval, category, dtype_of
@@ -18,7 +19,7 @@ from .elementwise import and_, mul, shift_left, shift_right_logical
 from .reduction import reduce_or
 from .shape import broadcast_in_dim, convert, iota
 
-__all__ = ["bitcast", "bitcast_"]
+__all__ = ["bitcast", "bitcast_", "bits_of"]
 
 _BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
@@ -83,7 +84,7 @@ def _by_shifts(x: Any, dtype: np.dtype) -> Any:
     return bitcast(convert(parts, narrow), dtype)
 
 
-def bitcast(x: Any, dtype: Any) -> Any:
+def bitcast(x: Any, dtype: Any) -> Value:
     """Read the bits of `x` as elements of `dtype`, as jax.lax.bitcast_convert_type.
 
     Args:

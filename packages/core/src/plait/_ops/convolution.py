@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._base.errors import ArgumentError, AxisError, ShapeError, TypeRule
+from .._base.lazy import later
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
+from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, precision_config, product_operands
 from .divided_convolution import by_products, lowered_by_products, whole_axes
@@ -145,6 +149,12 @@ def conv_general(
             )
         shape[o] = windows(extent, dilated(y.shape[b], dr), stride)
     return Aval(shape, out_dtype, x.weak_type and y.weak_type and out_dtype == x.dtype)
+
+
+@lower_rules.rule(conv_general)
+def _(e: Any, xs: Any, ins: Any, outs: Any, **params: Any) -> Any:
+    # The lowering binds convolutions of other forms and branches, which lie above this module.
+    return later("_ops.sliding").lowered(e, xs, ins, outs, **params)
 
 
 @cache
@@ -367,19 +377,12 @@ def _each(value: Any, count: int, what: str) -> Ints:
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    feature_group_count: int = 1,
-    batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    feature_group_count: int = 1, batch_group_count: int = 1, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Convolve (cross-correlate) over any number of axes.
 
     Args:
@@ -428,13 +431,10 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convolve an input NCHW with a kernel OIHW (any number of spatial axes).
 
     >>> import numpy as np
@@ -448,15 +448,11 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Convolve as `conv`, with dilations and pairs of padding; arguments as `conv_general_dilated`.
 
     >>> import numpy as np
@@ -475,17 +471,11 @@ _LAST = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "N
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
-    strides: Any,
-    padding: Any,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    use_consistent_padding: bool = False,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, use_consistent_padding: bool = False,
+) -> Array:  # fmt: skip
     """Apply a transposed ("fractionally strided") convolution, which inverts the shapes of one.
 
     Args:

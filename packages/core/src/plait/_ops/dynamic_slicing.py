@@ -5,7 +5,7 @@ positions from the front; the functions that users call also count negative ones
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from .._types.avals import INT32, INTEGER, Aval
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
+from ..typing import Array, ArrayLike, Shape
 from .empty_axes import make_room, take_back, with_room
 from .index_plans import is_inside, unknown_position
 from .shape import (
@@ -204,8 +205,9 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
 
 
 def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Any, *, allow_negative_indices: Any = True
-) -> Any:
+    operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], slice_sizes: Shape, *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:  # fmt: skip
     """Read the box of `slice_sizes` whose corner is at `start_indices`.
 
     Args:
@@ -228,8 +230,9 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:  # fmt: skip
     """Return `operand` with the box `update`, of the same rank, written at `start_indices`.
 
     Positions and `allow_negative_indices` are as in `dynamic_slice`.  Raises TypeRule if the box
@@ -246,9 +249,9 @@ def dynamic_update_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: Any, axis: int = 0, *,
+    operand: ArrayLike, start_index: ArrayLike, slice_size: SupportsIndex | Dim, axis: int = 0, *,
     allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Read `slice_size` elements from `start_index` along one axis; positions as `dynamic_slice`.
 
     Raises AxisError for an axis out of range, TypeRule for sizes that do not fit.
@@ -259,15 +262,16 @@ def dynamic_slice_in_dim(
     """
     x = as_value(operand)
     at = normal_axis(axis, x.aval.ndim)
-    starts, sizes = [0] * x.aval.ndim, list(x.aval.shape)
+    starts: list[Any] = [0] * x.aval.ndim
+    sizes = list(x.aval.shape)
     starts[at], sizes[at] = start_index, slice_size
     return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
     allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Read the element at `index` along one axis, which is kept with size 1, or dropped.
 
     Positions are as in `dynamic_slice`.  Raises AxisError for an axis out of range.
@@ -285,7 +289,7 @@ def _without(x: Any, axis: int) -> Any:
     return reshape(x, (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]))
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Read the element at a fixed `index` along one axis, which is kept with size 1, or dropped.
 
     Raises SubscriptError (an IndexError) for an index out of range, AxisError for such an axis.
@@ -323,8 +327,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
+    allow_negative_indices: bool = True,
+) -> Array:  # fmt: skip
     """Return `operand` with the box `update` written from `start_index` along one axis.
 
     Positions are as in `dynamic_slice`.  Raises AxisError for an axis out of range, TypeRule if the
@@ -342,8 +347,9 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
+    allow_negative_indices: bool = True,
+) -> Array:  # fmt: skip
     """Return `operand` with the element at `index` along one axis replaced by `update`.
 
     `update` has that axis with size 1, or lacks it.  Positions are as in `dynamic_slice`.  Raises

@@ -41,16 +41,18 @@ from .._types.avals import (
 )
 from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
+from ..typing import Array as AnyArray
+from ..typing import ArrayLike
 from . import hyperbolic
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
 from .shape import convert, fit
 
 __all__ = [
-    "abs_", "acos", "acosh", "add", "and_", "asin", "asinh", "atan", "atan2", "atanh",
+    "abs_", "acos", "acosh", "add", "agreed", "and_", "asin", "asinh", "atan", "atan2", "atanh",
     "cbrt", "ceil", "clamp", "clz", "COMPARISONS", "complex_", "conj", "copied", "cos", "cosh",
-    "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "expm1", "floating", "floor",
-    "floor_divide", "fmod", "ge", "greater", "greater_equal", "gt", "imag", "INEXACT",
+    "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "expm1", "FLOAT", "floating", "floor",
+    "floor_divide", "fmod", "ge", "greater", "greater_equal", "gt", "imag", "IMAGINARY", "INEXACT",
     "integer_pow", "is_finite", "le", "less", "less_equal", "lgamma", "log", "log1p", "LOGIC",
     "logistic", "lt", "maximum", "minimum", "modulo", "mul", "ne", "neg", "nextafter", "not_",
     "NUMBER", "once", "or_", "population_count", "pow_", "power", "promoted", "real",
@@ -62,7 +64,7 @@ __all__ = [
 # ---- operands ------------------------------------------------------------------------------
 
 
-def promoted(args: Sequence[Any]) -> Sequence[Any]:
+def promoted(args: Sequence[Any]) -> Sequence[Value]:
     """Bring operands to one shape and dtype: numpy's promotion, with weak Python scalars."""
     if len(args) == 1:
         return args if isinstance(args[0], Value) else [as_value(args[0])]
@@ -87,7 +89,7 @@ def comparable(args: Sequence[Any]) -> Sequence[Any]:
         return promoted([convert(v, wide) for v in vs])
 
 
-def floating(args: Sequence[Any]) -> Sequence[Any]:
+def floating(args: Sequence[Any]) -> Sequence[Value]:
     """Promote operands, and convert integers and booleans to floats."""
     if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
         return args
@@ -620,7 +622,7 @@ def square(x: Any) -> Any:
     return integer_pow(x, exponent=2)
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
     """Return x ** y as in Python and numpy.
 
     Fixed integer powers are repeated multiplication, and integer powers of integers stay integers.
@@ -634,11 +636,11 @@ def power(x: Any, y: Any) -> Any:
     8
     """
     if y.__class__ is int or (isinstance(y, np.integer) and not isinstance(x, np.ndarray)):
-        x, y = as_value(x), int(y)
-        if x.aval.dtype == BOOL:
-            x = convert(x, default_dtype(INTEGER))
-        if x.aval.inexact or y >= 0:
-            return integer_pow(x, exponent=y)
+        v, y = as_value(x), int(y)  # type: ignore[arg-type]
+        if v.aval.dtype == BOOL:
+            v = convert(v, default_dtype(INTEGER))
+        if v.aval.inexact or y >= 0:
+            return integer_pow(v, exponent=y)
         raise OperandTypeError(
             f"integers can not be raised to the negative power {y}",
             fix="convert to a floating dtype first",
@@ -690,7 +692,7 @@ def true_divide(x: Any, y: Any) -> Any:
     return div.bind(*floating((x, y)))
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: ArrayLike, y: ArrayLike) -> AnyArray:
     """Return the greatest integer not above x / y; 0 for integers by zero.
 
     x, y: real; shapes broadcast, dtypes are promoted.

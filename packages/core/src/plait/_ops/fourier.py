@@ -14,12 +14,14 @@ import numpy as np
 
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from .._core.array import as_value
+from .._core.interpreter import Value
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Linear
 from .._types.avals import COMPLEX, FLOATING, Aval, default_dtype
 from .._types.dims import Dim, decide_ge, is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
+from ..typing import Array, ArrayLike, Shape
 from .shape import convert, normal_shape
 
 __all__ = ["fft_", "spectral"]
@@ -113,7 +115,7 @@ def _gathered(e: Any, x: Any, aval: Aval) -> Any:
 # ---- functions for users -------------------------------------------------------------------
 
 
-def spectral(x: Any, real: bool = False) -> Any:
+def spectral(x: Any, real: bool = False) -> Value:
     """Convert `x` for a transform: to complex, or to real if `real`.
 
     Half precision becomes float32 first, and integers the default float.
@@ -132,7 +134,7 @@ def spectral(x: Any, real: bool = False) -> Any:
     return convert(x, x.aval.dtype)
 
 
-def fft(x: Any, fft_type: Any, fft_lengths: Any) -> Any:
+def fft(x: ArrayLike, fft_type: Any, fft_lengths: Shape) -> Array:
     """Return the discrete Fourier transform over the last axes.
 
     Args:

@@ -227,7 +227,7 @@ def _index(
             v = _run(v, plan.entries[a])
             at = where[a]
         if v.__class__ is Literal:
-            columns.append(Literal(v.value, cell))
+            columns.append(Literal(v.value, cell))  # type: ignore[attr-defined]
         else:
             dims = tuple(range(at, at + v.aval.ndim))
             columns.append(broadcast_in_dim.bind(v, shape=cell.shape, dims=dims))

@@ -8,6 +8,7 @@ Batching axes are axes of the operation and not part of an index.
 """
 
 import enum
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +22,13 @@ from .._types.avals import BOOL, INT32, INTEGER, Aval, category
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean, i64s
+from ..typing import Array, ArrayLike
 from .empty_axes import make_room, take_back, together, with_room
 from .shape import materialise_at_ground, normal_shape, reshape
 from .sizes import integers
 from .static_arguments import flag, record
 
-__all__ = ["CLIP", "FILL", "gather_", "GatherDimensionNumbers", "taken"]
+__all__ = ["CLIP", "FILL", "gather_", "GatherDimensionNumbers", "PROMISE", "taken"]
 
 CLIP, FILL, PROMISE = "clip", "fill", "promise_in_bounds"
 _MODES = {None: FILL, "fill": FILL, "drop": FILL, "clip": CLIP, "promise_in_bounds": PROMISE}
@@ -249,16 +251,10 @@ def taken(x: Any, positions: Any, axis: int) -> Any:
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
-    *,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    mode: Any = None,
-    fill_value: Any = None,
-) -> Any:
+    operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False,
+    mode: Any = None, fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Read the window of `slice_sizes` at each of `start_indices`.
 
     Args:

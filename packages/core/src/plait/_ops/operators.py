@@ -5,14 +5,17 @@ skip promotion for a Python scalar that is not wider than the array.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.typing import Array, ArrayLike, Axis, DTypeLike, Shape
+
+from .._base.errors import ArgumentError, AxisError, MissingPlugin, OperandTypeError, ShapeError
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
-from .._core.array import Array, Literal
+from .._core.array import Array as ConcreteArray
+from .._core.array import Literal
 from .._core.buffers import first
 from .._core.dispatch import dispatched
 from .._core.interpreter import Value, admitted_sizes, current
@@ -30,7 +33,7 @@ from .._types.avals import (
     default_dtype,
 )
 from .._types.dims import Dim
-from . import contraction, conversion, reduction, shape, sizes, subscript
+from . import argreduction, contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
 from .layout import free, placed
 
@@ -71,7 +74,7 @@ def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) ->
     integers first, and `<` compares complex numbers by parts).
     """
 
-    def op(self: Any, other: Any) -> Any:
+    def op(self: Any, other: ArrayLike) -> Array:
         try:
             a = self.aval
             if kinds is None or a.category in kinds:
@@ -83,7 +86,7 @@ def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) ->
                         or (
                             c == INTEGER
                             and k is int
-                            and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))
+                            and (0 <= other < 8 or (a.dtype is INT32 and -(2**31) <= other < 2**31))  # pyright: ignore[reportOperatorIssue]
                         )
                         # The primitive refuses these, with its name in the error.
                         or (c == OPAQUE and prim is not el.eq and prim is not el.ne)
@@ -103,7 +106,7 @@ def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) ->
 def _reflected(general: Callable) -> Callable:
     """Return `general` as the operator of its right operand."""
 
-    def op(self: Any, other: Any) -> Any:
+    def op(self: Any, other: ArrayLike) -> Array:
         try:
             return general(other, self) if _operand(other) else NotImplemented
         except BaseException as e:
@@ -116,7 +119,7 @@ def _reflected(general: Callable) -> Callable:
 def _plain(general: Callable) -> Callable:
     """Return `general` as the operator of its left operand."""
 
-    def op(self: Any, other: Any) -> Any:
+    def op(self: Any, other: ArrayLike) -> Array:
         try:
             return general(self, other) if _operand(other) else NotImplemented
         except BaseException as e:
@@ -126,8 +129,29 @@ def _plain(general: Callable) -> Callable:
     return op
 
 
+def _divmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
+    try:
+        return _both(self, other) if _operand(other) else NotImplemented
+    except BaseException as e:
+        leaving(e)
+        raise
+
+
+def _rdivmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
+    try:
+        return _both(other, self) if _operand(other) else NotImplemented
+    except BaseException as e:
+        leaving(e)
+        raise
+
+
+def _both(x: Any, y: Any) -> tuple[Array, Array]:
+    """Return the rounded quotients and the remainders."""
+    return el.floor_divide(x, y), el.modulo(x, y)
+
+
 def _one(general: Callable) -> Callable:
-    def op(self: Any) -> Any:
+    def op(self: Any) -> Array:
         try:
             return general(self)
         except BaseException as e:
@@ -137,7 +161,7 @@ def _one(general: Callable) -> Callable:
     return op
 
 
-def _getitem(self: Any, index: Any) -> Any:
+def _getitem(self: Any, index: Any) -> Array:
     try:
         return subscript.getitem(self, index)
     except BaseException as e:
@@ -169,11 +193,11 @@ def _arithmetic() -> dict[str, Any]:
         "lshift": el.shift_left,
         "rshift": _shift_right,
         "matmul": contraction.matmul,
-        "divmod": lambda x, y: (el.floor_divide(x, y), el.modulo(x, y)),
     }
     for name, f in general.items():
         members[f"__{name}__"] = _plain(f)
         members[f"__r{name}__"] = _reflected(f)
+    members["__divmod__"], members["__rdivmod__"] = _divmod, _rdivmod
     for prim in (el.eq, el.ne):
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
     orderings = {el.lt: el.less, el.le: el.less_equal, el.gt: el.greater, el.ge: el.greater_equal}
@@ -182,14 +206,14 @@ def _arithmetic() -> dict[str, Any]:
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, ordering, real)
     return members | {
         "__neg__": _one(el.neg),
-        "__pos__": lambda self: self,
+        "__pos__": _itself,
         "__abs__": _one(el.abs_),
         "__invert__": _one(el.not_),
-        "__round__": lambda self, ndigits=None: _round(self, ndigits),
+        "__round__": _round,
     }
 
 
-def _round(x: Any, ndigits: int | None) -> Any:
+def _round(x: Any, ndigits: int | None = None) -> Array:
     """Round as Python does: without `ndigits`, floats become integers."""
     if ndigits is not None or x.aval.category == COMPLEX:
         return _numpy().round(x, ndigits or 0)
@@ -198,14 +222,30 @@ def _round(x: Any, ndigits: int | None) -> Any:
     return shape.convert(el.round_even(x), default_dtype(INTEGER))
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _itself(self: Any) -> Array:
+    return self
+
+
+def _contains(self: Any, item: ArrayLike) -> bool:
+    return bool(reduction.any_(el.eq(self, item)))
+
+
+def _iterate(self: Any) -> Iterator[Array]:
     if not self.aval.ndim:
         raise TypeError("an array without axes can not be iterated over")
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
+def _iter(self: Any) -> Iterator[Array]:
+    try:
+        return _iterate(self)
+    except BaseException as e:
+        leaving(e)
+        raise
+
+
 @dispatched
-def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
+def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False) -> Array:
     """Convert the elements to another dtype, and return them as an array of the same shape.
 
     bool, int, float and complex stand for the default dtypes of their kind, None for the default
@@ -219,7 +259,9 @@ def _astype(self: Any, dtype: Any, copy: bool = False) -> Any:
 
 
 @dispatched
-def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def _reshape(
+    self: Any, *sizes: SupportsIndex | Dim | Shape, order: str = "C", out_sharding: Any = None
+) -> Array:
     """Arrange the same elements in another shape, and return that array.
 
     `sizes` are ints or one tuple.  One of them may be -1: it is inferred from the number of
@@ -236,7 +278,7 @@ def _reshape(self: Any, *sizes: Any, order: str = "C", out_sharding: Any = None)
     return placed(out, out_sharding)
 
 
-def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """Return all elements as a vector, the last axis fastest ("F": the first one).
 
     As numpy.ndarray.ravel and flatten, which are the same here.
@@ -245,7 +287,7 @@ def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
 
 @dispatched
-def _transpose(self: Any, *axes: Any) -> Any:
+def _transpose(self: Any, *axes: Axis | None) -> Array:
     """Put the axes in another order, by default the reversed one, and return that array.
 
     `axes` are the present numbers of the new axes: ints or one tuple.  As numpy.ndarray.transpose.
@@ -260,7 +302,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
 
 
 @dispatched
-def _swapped(self: Any) -> Any:
+def _swapped(self: Any) -> Array:
     """Transpose the matrices in the last two axes; AxisError if there are fewer axes."""
     n = self.aval.ndim
     if n < 2:
@@ -271,18 +313,20 @@ def _swapped(self: Any) -> Any:
     return shape.transpose(self, (*range(n - 2), n - 1, n - 2))
 
 
-def _real(self: Any) -> Any:
+def _real(self: Any) -> Array:
     """Return the real part of each element; a real array is returned itself."""
     return el.real(self) if self.aval.dtype.kind == "c" else self
 
 
-def _imag(self: Any) -> Any:
+def _imag(self: Any) -> Array:
     """Return the imaginary part of each element; zeros for a real array."""
     return el.imag(self) if self.aval.dtype.kind == "c" else el.mul(self, 0)
 
 
 @border
-def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> Any:
+def _compress(
+    self: Any, condition: ArrayLike, axis: SupportsIndex | None = None, **options: Any
+) -> Array:
     """Return the slices along an axis where a condition holds; of elements, without an axis.
 
     `condition` is a vector of booleans.  As numpy.ndarray.compress; `plait.numpy.compress` names
@@ -292,7 +336,7 @@ def _compress(self: Any, condition: Any, axis: Any = None, **options: Any) -> An
 
 
 @border
-def _view(self: Any, dtype: Any = None) -> Any:
+def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
     """Read the same bits as elements of another dtype, and return that array.
 
     The last axis becomes longer or shorter if the dtypes have different sizes.  Raises ShapeError
@@ -339,7 +383,7 @@ def _view_parts(x: Any, want: Any) -> Any:
     return el.complex_(x[..., ::2], x[..., 1::2])
 
 
-def _byteswap(self: Any, inplace: bool = False) -> Any:
+def _byteswap(self: Any, inplace: bool = False) -> Array:
     """Return every number with its bytes in the opposite order, complex ones part by part.
 
     Raises ArgumentError if `inplace`.  As numpy.ndarray.byteswap.
@@ -362,7 +406,7 @@ class _OfNumpy:
         self.name = name
 
     def __get__(self, x: Any, cls: Any = None) -> Any:
-        f = getattr(_numpy(), self.name)
+        f = _function(self.name)
         Value.receive({self.name: f})  # Later look-ups find the function directly.
         return f if x is None else f.__get__(x)
 
@@ -375,9 +419,27 @@ _OF_NUMPY = [
 ]  # fmt: skip
 
 
+_OF_CORE = {
+    "all": reduction.all_, "any": reduction.any_, "argmax": argreduction.argmax,
+    "argmin": argreduction.argmin, "max": reduction.max_, "mean": reduction.mean,
+    "min": reduction.min_, "prod": reduction.prod, "sum": reduction.sum_,
+}  # fmt: skip
+"""Methods that core has without the array library, whose functions accept more arguments."""
+
+
+def _function(name: str) -> Any:
+    """Return the function that a method calls."""
+    try:
+        return getattr(_numpy(), name)
+    except MissingPlugin:
+        if name in _OF_CORE:
+            return _OF_CORE[name]
+        raise
+
+
 def _numpy() -> Any:
-    """Return `plait.numpy`, which core imports at its first use only."""
-    return later("numpy")
+    """Return `plait.numpy`, which is imported at its first use only."""
+    return resolve("numpy")
 
 
 def _namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -397,7 +459,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 def _device(self: Any) -> Any:
     """Return the device of the array, or its sharding on several; None for a traced value."""
-    if not isinstance(self, Array):
+    if not isinstance(self, ConcreteArray):
         return None
     placement = self.key.placement
     there = (first(),) if placement is None else placement.place.devices
@@ -405,7 +467,7 @@ def _device(self: Any) -> Any:
 
 
 @border
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Array:
     """Move the array to another device, or lay it out by a sharding, and return it.
 
     If it is there already, it is returned itself.  `stream` has no effect.  plait-sharding must be
@@ -414,7 +476,7 @@ def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     return self if device == _device(self) else resolve("device_put")(self, device)
 
 
-def _at(self: Any) -> Any:
+def _at(self: Any) -> subscript.At:
     """Return an object that updates elements of a copy: `x.at[index].set(v)`, and `add`,
     `multiply`, `min`, `max`, `get`, ... instead of `set`.
 
@@ -426,12 +488,12 @@ def _at(self: Any) -> Any:
 
 
 @dispatched
-def _reversed_axes(self: Any) -> Any:
+def _reversed_axes(self: Any) -> Array:
     """Return the array with its axes in reversed order."""
     return shape.transpose(self)
 
 
-def _nbytes(self: Any) -> Any:
+def _nbytes(self: Any) -> int:
     """Return the number of bytes of all elements: `size * itemsize`."""
     return self.size * self.aval.dtype.itemsize
 
@@ -441,7 +503,7 @@ def _itemsize(self: Any) -> int:
     return self.aval.dtype.itemsize
 
 
-def _flat(self: Any) -> Any:
+def _flat(self: Any) -> Array:
     """Return all elements as a vector, the last axis fastest."""
     return _reshape(self, -1)
 
@@ -459,8 +521,8 @@ def _methods() -> dict[str, Any]:
     return {
         "__getitem__": _getitem,
         "__setitem__": _no_item,
-        "__iter__": _one(_iterate),
-        "__contains__": lambda self, item: bool(reduction.any_(el.eq(self, item))),
+        "__iter__": _iter,
+        "__contains__": _contains,
         "__array_namespace__": _namespace,
         "device": property(_device),
         "to_device": _to_device,

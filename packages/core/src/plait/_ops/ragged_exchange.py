@@ -4,6 +4,7 @@ Invariant: a row of the result is a row sent there if sender and receiver both c
 of `output` otherwise.  Contradictory sizes never move anything else.
 """
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
 from .._types.avals import INT32
+from ..typing import Array, ArrayLike
 from . import elementwise as el
 from .collective import all_gather, axis_index, members
 from .dynamic_slicing import dynamic_index_in_dim
@@ -21,16 +23,10 @@ from .taking import take
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
-) -> Any:
+    operand: ArrayLike, output: ArrayLike, input_offsets: ArrayLike, send_sizes: ArrayLike,
+    output_offsets: ArrayLike, recv_sizes: ArrayLike, *, axis_name: Hashable,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+) -> Array:  # fmt: skip
     """Send slices of `operand`, of any sizes, to each position, and write received ones into
     `output`.
 

@@ -31,6 +31,7 @@ from .._types.avals import (
 from .._types.dims import product
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
+from ..typing import Array, ArrayLike, Axis
 from .elementwise import ANY, LOGIC, NUMBER, add, agreed, div, extreme, maximum, minimum, mul, ne
 from .elementwise import select as choose
 from .shape import broadcast_to, convert, expand_dims, materialise_at_ground, normal_axes
@@ -327,7 +328,10 @@ def _truth(x: Any) -> Any:
     return x if x.aval.dtype == BOOL else ne(x, Literal(0, x.aval))
 
 
-def any_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
+def any_(
+    x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return True if any element over axes is not zero (nan is not zero), as numpy's.
 
     Args:
@@ -343,7 +347,10 @@ def any_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None)
     return _over(reduce_or, _truth(x), axis, keepdims, where, lambda d: False)
 
 
-def all_(x: Any, axis: Any = None, *, keepdims: bool = False, where: Any = None) -> Any:
+def all_(
+    x: ArrayLike, axis: Axis | None = None, *, keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
     """Return True if no element over axes is zero, as numpy's; arguments are those of `any_`.
 
     >>> import numpy as np

@@ -6,7 +6,7 @@ Many updates of floats narrower than float32 are added and multiplied in float32
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
@@ -16,6 +16,7 @@ from .._types.avals import BOOL, FLOAT32, OPAQUE, Aval, is_narrow, no_number
 from .._types.dims import is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
+from ..typing import Array, ArrayLike
 from .elementwise import neg
 from .empty_axes import make_room, take_back, together, with_room
 from .indexing import (
@@ -230,19 +231,35 @@ def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
 # ---- functions for users -------------------------------------------------------------------
 
 
-def _scattering(prim: Primitive, what: str, shows: str) -> Any:
-    name = prim.name.rpartition(".")[2]
+class _Scatter(Protocol):
+    """An operation that writes updates at indices."""
 
-    def scatter_with(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+    def __call__(
+        self,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Any = None,
-    ) -> Any:
+    ) -> Array: ...
+
+
+def _scattering(prim: Primitive, what: str, shows: str) -> _Scatter:
+    name = prim.name.rpartition(".")[2]
+
+    def scatter_with(
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+    ) -> Array:
         x = materialise_at_ground(as_value(operand))
         return prim.bind(
             x,
@@ -294,15 +311,10 @@ scatter_max = _scattering(
 
 
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-) -> Any:
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+    unique_indices: bool = False, mode: Any = None,
+) -> Array:  # fmt: skip
     """Return `operand` with updates subtracted from windows; arguments as of `scatter_add`.
 
     >>> import numpy as np, plait

@@ -38,6 +38,7 @@ from .._types.avals import (
 from .._types.dims import Dim, decide_eq, divide_exact, is_symbolic, max_dim, product
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.mlir import i64, i64s
+from ..typing import Array, ArrayLike, Axis
 from .empty_axes import make_room, with_room
 
 __all__ = [
@@ -406,7 +407,7 @@ def _(e, xs, ins, outs, dtype, weak):
     return e.op("stablehlo.convert", [x], outs[0])
 
 
-def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+def convert(x: Any, dtype: Any, weak: bool = False) -> Value:
     """Return `x` as an array of `dtype`; `x` itself if it is one."""
     dtype = dtype_of(dtype)
     if x.__class__ is int and _exact(x, dtype):  # The int need not fit in the default dtype.
@@ -436,7 +437,7 @@ def _as(value: Any, dtype: np.dtype) -> Any:
     return fits(value, dtype) if value.__class__ is int else value
 
 
-def convert_together(vs: Sequence[Any], strict: bool = True) -> list[Any]:
+def convert_together(vs: Sequence[Any], strict: bool = True) -> list[Value]:
     """Convert values to their promoted dtype, each in its own shape; `strict` as of `promote`."""
     from_types = [v.aval for v in vs]
     dtype, weak = promote(from_types, strict)
@@ -458,7 +459,7 @@ def fit(v: Any, aval: Aval) -> Any:
 # ---- functions for users -------------------------------------------------------------------
 
 
-def fill(value: Any, aval: Aval) -> Any:
+def fill(value: Any, aval: Aval) -> Value:
     """Return an array of this type filled with a Python scalar; a literal while tracing."""
     if value and aval.category == OPAQUE:
         raise no_number("fill", aval)
@@ -476,7 +477,7 @@ def materialise(x: Any) -> Any:
     return broadcast_in_dim.bind(cell, shape=x.aval.shape, dims=())
 
 
-def broadcast_to(x: Any, shape: Any) -> Any:
+def broadcast_to(x: Any, shape: Any) -> Value:
     """Broadcast as numpy's broadcast_to; raises TypeRule if sizes are neither equal nor 1."""
     x = as_value(x)
     shape = normal_shape(shape)
@@ -492,7 +493,7 @@ def broadcast_to(x: Any, shape: Any) -> Any:
     return broadcast_in_dim.bind(x, shape=shape, dims=dims)
 
 
-def reshape(x: Any, shape: Any) -> Any:
+def reshape(x: Any, shape: Any) -> Value:
     """Return the same elements in another shape; one size may be -1."""
     x = as_value(x)
     shape = normal_shape(shape)
@@ -518,7 +519,7 @@ def reshape(x: Any, shape: Any) -> Any:
     return reshape_.bind(x, shape=shape)
 
 
-def transpose(x: Any, perm: Any = None) -> Any:
+def transpose(x: Any, perm: Any = None) -> Value:
     """Put axes in another order, reversed by default."""
     x = as_value(x)
     n = x.aval.ndim
@@ -526,20 +527,20 @@ def transpose(x: Any, perm: Any = None) -> Any:
     return x if order == tuple(range(n)) else transpose_.bind(x, perm=order)
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+def moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Array:
     """Move some axes; the others keep their order."""
-    x = as_value(x)
-    n = x.aval.ndim
+    v = as_value(x)
+    n = v.aval.ndim
     a, b = normal_axes(source, n, "source"), normal_axes(destination, n, "destination")
     if len(a) != len(b):
         raise AxisError(f"{len(a)} axes can not move to {len(b)} positions", fix="name as many")
     perm = [i for i in range(n) if i not in a]
     for to, frm in sorted(zip(b, a)):
         perm.insert(to, frm)
-    return transpose(x, perm)
+    return transpose(v, perm)
 
 
-def expand_dims(x: Any, axis: Any) -> Any:
+def expand_dims(x: Any, axis: Any) -> Value:
     """Add axes of size 1, at positions of the result."""
     x = as_value(x)
     count = len(axis) if isinstance(axis, tuple | list | range) else 1
@@ -553,7 +554,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
     return broadcast_in_dim.bind(x, shape=shape, dims=dims)
 
 
-def squeeze(x: Any, axis: Any = None) -> Any:
+def squeeze(x: Any, axis: Any = None) -> Value:
     """Remove axes of size 1 (all of them by default; UndecidedDim if a symbolic size decides)."""
     x = as_value(x)
     if axis is None:
@@ -574,7 +575,7 @@ def _is_1(d: "Dim | int", axis: int) -> bool:
     return known
 
 
-def concatenate(xs: Sequence[Any], axis: int = 0) -> Any:
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Value:
     """Join arrays along `axis`, in their promoted dtype."""
     vs = [as_value(x) for x in xs]
     if not vs:
@@ -590,7 +591,7 @@ def materialise_at_ground(x: Any) -> Any:
     return materialise(x) if x.__class__ is Literal and current().at_once else x
 
 
-def stack(xs: Sequence[Any], axis: int = 0) -> Any:
+def stack(xs: Sequence[Any], axis: int = 0) -> Value:
     """Join arrays along a new axis."""
     vs = [x if isinstance(x, Value) else as_value(x) for x in xs]
     if not vs:
@@ -620,7 +621,7 @@ def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
     return pad_(x, value, low=tuple(low), high=tuple(high), interior=tuple(interior))
 
 
-def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0) -> Value:
     """Return the part of one axis from `start` to `limit`."""
     x = as_value(x)
     at = normal_axis(axis, x.aval.ndim)

@@ -17,7 +17,7 @@ import numpy as np
 from .._core.array import Literal
 from .._core.staging import staged
 from .._types.avals import FLOAT32, FLOATING, INT32, Aval
-from .._xla.lower import Emitter, lower_rules
+from .._xla.lower import Emitter
 from . import elementwise as el
 from .contraction import normal_precision, product_operands
 from .control_flow import cond
@@ -53,8 +53,8 @@ def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any =
     return reshape(out, out.aval.shape[2:])
 
 
-@lower_rules.rule(conv_general)
-def _(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: Any) -> Any:
+def lowered(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: Any) -> Any:
+    """Lower `conv_general`; a rule of the table `lower`."""
     cpu = e.unit.platforms == ("cpu",)
     way = _better_groups(ins, params) if cpu and not e.is_divided else None
     if way is not None:

@@ -24,6 +24,8 @@ from .._types.dims import product
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
 from .._xla.tiers import of_operation
+from ..typing import Array as AnyArray
+from ..typing import ArrayLike
 from . import elementwise as el
 from .index_access import INT64, PLAIN, Spec, masked, read, shape_of_positions, write
 from .index_plans import LOOSE, NEW, POINT, ROWS, IndexPlan, concrete_mask, parse
@@ -152,7 +154,7 @@ def _read_now(x: Array, index: Any) -> Any:
     return _array(found, [x.buffer(), *bufs])
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any) -> AnyArray:
     """Return `x[index]`, as in numpy.
 
     Args:
@@ -244,7 +246,7 @@ class Positions:
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
         out_sharding: Any = None,
-    ) -> Any:
+    ) -> AnyArray:
         """Read the elements.
 
         With mode "fill", `fill_value` is read outside; it is nan by default, or the least (signed)
@@ -287,7 +289,7 @@ class Positions:
         found = _program(kind, f, [x.key, *_types_of(positions)])
         return _array(found, [x.buffer(), *_buffers(positions)])
 
-    def set(self, values: Any, **how: Any) -> Any:
+    def set(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array with `values` there; of several for one position any one may remain.
 
         >>> import plait
@@ -311,44 +313,44 @@ class Positions:
             raise
 
     @border
-    def add(self, values: Any, **how: Any) -> Any:
+    def add(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array with `values` added there, as often as a position occurs."""
         return self._write("add", values, **how)
 
     @border
-    def subtract(self, values: Any, **how: Any) -> Any:
+    def subtract(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array with `values` subtracted there, as often as a position occurs."""
         return self._write("subtract", values, **how)
 
     @border
-    def multiply(self, values: Any, **how: Any) -> Any:
+    def multiply(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array multiplied by `values` there, as often as a position occurs."""
         return self._write("multiply", values, **how)
 
     mul = multiply
 
     @border
-    def divide(self, values: Any, **how: Any) -> Any:
+    def divide(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array divided by `values` there, as often as a position occurs."""
         return self._write("divide", values, **how)
 
     @border
-    def power(self, values: Any, **how: Any) -> Any:
+    def power(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array raised to `values` there, as often as a position occurs."""
         return self._write("power", values, **how)
 
     @border
-    def min(self, values: Any, **how: Any) -> Any:
+    def min(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array with the least of its elements and `values` there."""
         return self._write("min", values, **how)
 
     @border
-    def max(self, values: Any, **how: Any) -> Any:
+    def max(self, values: ArrayLike, **how: Any) -> AnyArray:
         """Return the array with the greatest of its elements and `values` there."""
         return self._write("max", values, **how)
 
     @border
-    def apply(self, func: Callable[[Any], Any], **how: Any) -> Any:
+    def apply(self, func: Callable[[Any], Any], **how: Any) -> AnyArray:
         """Return the array with `func` applied to elements there, as often as a position occurs.
 
         `func` is elementwise.  Each application takes the result of the one before, in the array's

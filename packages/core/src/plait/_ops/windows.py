@@ -16,6 +16,7 @@ from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .._xla.mlir import i64s, matrix
+from ..typing import Array, ArrayLike
 from .convolution import explicit_padding, windows
 from .elementwise import and_, eq, gt, lt, ne, or_, select
 from .reduction import highest, lowest
@@ -128,9 +129,9 @@ def chosen_from(
 
 
 def select_and_scatter_add(
-    source: Any, operand: Any, select: str, window_dimensions: Any, window_strides: Any,
-    padding: Any = "VALID",
-) -> Any:  # fmt: skip
+    source: ArrayLike, operand: ArrayLike, select: str, window_dimensions: Sequence[int],
+    window_strides: Sequence[int], padding: str | Sequence[tuple[int, int]] = "VALID",
+) -> Array:  # fmt: skip
     """Add every element of `source` at the extreme of its window of `operand`.
 
     Args:

@@ -10,6 +10,7 @@ broken plugin is reported when it is used, and breaks nothing else.
 import re
 from collections.abc import Callable
 from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base.config import config
@@ -42,6 +43,13 @@ DISTRIBUTION_OF = {
     ),
     "plait-export": "export",
     "plait-state": "new_ref Ref freeze empty_ref free_ref",
+    "plait-numpy": (
+        "numpy scipy random nn image ops linalg ragged_dot ragged_dot_general "
+        "RaggedDotDimensionNumbers bessel_i0e bessel_i1e betainc igamma igamma_grad_a igammac "
+        "polygamma random_gamma_grad regularized_incomplete_beta zeta"
+    ),
+    "plait-checks": "checks",
+    "plait-testing": "testing",
 }
 """The distributions that offer each public name, for install hints only."""
 TABLES = {
@@ -71,6 +79,11 @@ MODULES = {
     "experimental.shard_map": "plait-sharding",
     "experimental.topologies": "plait-sharding",
     "ref": "plait-state",
+    "ext.ops.attention": "plait-numpy",
+    "ext.ops.linalg": "plait-numpy",
+    "ext.ops.special": "plait-numpy",
+    "ext.testing": "plait-testing",
+    "lax.linalg": "plait-numpy",
 }
 """The distributions that offer each module of names, for install hints only."""
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
@@ -78,9 +91,20 @@ HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names
 
 SURFACES = ("plait.api", "plait.lax", "plait.debug")
 """Groups of names that plugins add to `plait`, and to some of its modules."""
+EXTENSIONS = "plait.ext"
+"""The group of modules that plugins add to `plait.ext`."""
+loading = RLock()
+"""Held while plugins are imported; re-entrant, since an imported module may import others.
+
+A thread that looks for rules holds it, and then takes Python's locks of modules.  A thread that
+imports a plugin therefore takes it first, too: its modules look for rules while they are imported.
+"""
 API_GROUP = "plait.plugin_api"
 """The group of entry points that declare the PLUGIN_API that a distribution was built for.  An
 entry point's name is that version ("1.0"), its value the import package."""
+FORMER_NAMES = "plait.former_names"
+"""The group of entry points that declare where primitives of a namespace have gone: the name is the
+namespace that they left, the value a module that defines them with `formerly=`."""
 
 
 class Declared(NamedTuple):
@@ -229,7 +253,8 @@ def load(d: Declared):
     if wrong is not None:
         raise wrong
     try:
-        return d.point.load()
+        with loading:
+            return d.point.load()
     except PluginError:
         raise
     except Exception as e:
@@ -253,7 +278,13 @@ def resolve(name: str, group: str = "plait.api"):
             fix="uninstall one of them, or name the others in PLAIT_PLUGINS",
         )
     if found:
-        return load(found[0])
+        try:
+            return load(found[0])
+        except PluginError as e:
+            if not isinstance(e.__context__, MissingPlugin):
+                raise
+            what = f"{module}.{name} of {found[0]} needs more than is installed: {e.what}"
+            raise MissingPlugin(what, fix=_with_extra(found[0].distribution, e.fix or "")) from None
     dist = HINTS.get(name) or MODULES.get(name)
     if dist is None or any(declared(g, name) for g in SURFACES):
         raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
@@ -262,6 +293,19 @@ def resolve(name: str, group: str = "plait.api"):
         f"{module}.{name} belongs to {dist}, which is not installed",
         fix=f"python -m pip install {dist}{hidden}",
     )
+
+
+def _with_extra(distribution: str, fix: str) -> str:
+    """Return the command that installs a missing distribution: by the extra that requires it, if
+    one does, which brings the others that are needed with it."""
+    from importlib.metadata import requires
+
+    head, _, missing = fix.rpartition(" ")
+    for row in requires(distribution) or ():
+        found = re.match(rf"{missing}\b.*; *extra *== *['\"](\w+)['\"]", row)
+        if found:
+            return f'{head} "{distribution}[{found[1]}]"'
+    return fix
 
 
 def public_names(group: str = "plait.api") -> list[str]:

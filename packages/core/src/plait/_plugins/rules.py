@@ -13,7 +13,6 @@ look rules up while they are imported.
 import sys
 from collections.abc import Callable
 from functools import partial
-from threading import RLock
 from types import CodeType, TracebackType
 from typing import Any, Protocol
 
@@ -36,11 +35,11 @@ from .metadata import (
     installed,
     left_out,
     load,
+    loading,
     owns,
 )
 from .traits import Trait
 
-_import_lock = RLock()
 _loading: "set[tuple[str, str]]" = set()  # (table, namespace) whose modules are being imported
 _tables: "dict[str, RuleTable]" = {}
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # flags of a code object that takes *args, **kwargs
@@ -275,13 +274,14 @@ class RuleTable:
             return self._found[prim]
         except KeyError:
             pass
-        self._load(prim.namespace)
+        self._load_all(prim)
         rule = self._unique(prim)
         if rule is None:
             # A trait's rule would be a guess while the owner's rules are unknown.  A function that
             # is linear except for its derivative at one point, say, must not get slope 1 there.
-            if prim.namespace in self._unheard:
-                raise self._unheard[prim.namespace]
+            for namespace in _namespaces(prim):
+                if namespace in self._unheard:
+                    raise self._unheard[namespace]
             rule = self._of_traits(prim)
         if rule is None and self.base is not None:
             rule = self.base.find(prim)
@@ -301,7 +301,7 @@ class RuleTable:
 
     def own(self, key: Keyed | Trait) -> Rule | None:
         """Return the rule registered for this key itself, without traits."""
-        self._load(key.namespace)
+        self._load_all(key)
         return self._unique(key)
 
     def _unique(self, key: Keyed | Trait) -> Rule | None:
@@ -316,10 +316,18 @@ class RuleTable:
             raise self.missing(prim)
         return rule
 
+    def _load_all(self, key: Keyed | Trait) -> None:
+        """Import the rules for the namespaces of a primitive or trait, also for former ones.
+
+        A plugin may be older than a primitive's name, and declare its rule for the former one.
+        """
+        for namespace in _namespaces(key):
+            self._load(namespace)
+
     def _load(self, namespace: str) -> None:
         if namespace in self._loaded:
             return
-        with _import_lock:  # re-entrant, since an imported module may import others that load
+        with loading:
             if (self.name, namespace) in _loading or namespace in self._loaded:
                 return
             _loading.add((self.name, namespace))
@@ -356,7 +364,7 @@ class RuleTable:
 
     def _report_failures(self, prim: Keyed) -> None:
         """Raise the error of a plugin that failed, if it may have brought the missing rule."""
-        for namespace in {prim.namespace, *(t.namespace for t in prim.traits)}:
+        for namespace in {*_namespaces(prim), *(t.namespace for t in prim.traits)}:
             for error in self._failed.get(namespace, ()):
                 raise error
 
@@ -377,6 +385,12 @@ class RuleTable:
             where=where,
             fix=fix,
         )
+
+
+def _namespaces(key: Keyed | Trait) -> tuple[str, ...]:
+    """Return the namespace of a primitive or trait, then those of its former names."""
+    former = [name.rpartition(".")[0] for name in getattr(key, "formerly", ())]
+    return tuple(dict.fromkeys((key.namespace, *former)))
 
 
 def again(held: Rule, fn: Rule) -> bool:

@@ -18,39 +18,16 @@ specification; it has the same functions, arguments and results.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from .._base import jaxlib_api
-from . import mlir
+from . import mlir, origins
+from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 2
+VERSION = 3
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
-
-class Mark(NamedTuple):
-    """The origin of a value.
-
-    Attributes:
-      kind: the operation that made it.
-      number: the constant operation that it is, or was made with.
-      spread: whether one element may stand in many places.
-    """
-
-    kind: str
-    number: Any = None
-    spread: bool = False
-
-
-class Kind(NamedTuple):
-    """The category of an element type ("f", "c", "i" of signed integers, "b", else ""), and its
-    number of bits if it is an integer."""
-
-    category: str
-    bits: int
-
-
-UNKNOWN, PRODUCT, QUOTIENT, CHOSEN = (Mark(k) for k in ("unknown", "product", "divide", "chosen"))
 
 _ENTERED = {
     "stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation",
@@ -63,10 +40,12 @@ _MOVING = {
     "stablehlo." + n
     for n in (
         *("broadcast_in_dim", "dynamic_broadcast_in_dim", "reshape", "dynamic_reshape", "pad"),
-        *("transpose", "reverse", "slice", "dynamic_slice", "concatenate"),
+        *("transpose", "reverse", "slice", "dynamic_slice", "concatenate", "gather"),
+        *("dynamic_update_slice", "real", "imag", "complex"),
     )
 }
-_OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None}
+_OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None, "stablehlo.complex": 2,
+                   "stablehlo.dynamic_update_slice": 2}  # fmt: skip
 """Count of the operands whose elements are moved, if not only the first; None stands for all."""
 
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
@@ -77,7 +56,7 @@ _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
-    *(b"abs", b"sqrt", b"log", b"power", b"tan", b"chlo"),
+    *(b"abs", b"sqrt", b"log", b"power", b"tan", b"clamp", b"chlo"),
 )
 
 
@@ -102,6 +81,8 @@ class _Walk:
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
         self.changed = False
+        self.spread = False
+        """True if the compiler may compute this operation before its operands are broadcast."""
 
     # -- where to look -------------------------------------------------------------------------
 
@@ -121,6 +102,8 @@ class _Walk:
             op = o.operation
             name = op.name
             rule = _RULES.get(name)
+            marks = [self.mark(x) for x in op.operands]
+            self.spread = any(m.spread for m in marks) and all(m.spread or m.written for m in marks)
             if rule is not None:
                 rule(self, op)
             elif name.startswith("chlo."):
@@ -133,6 +116,8 @@ class _Walk:
                             self.block(inner, inner.arguments)
                 for x in op.results:
                     self.marks[x] = UNKNOWN
+            if self.spread and len(op.results) == 1 and op.result not in self.marks:
+                self.marks[op.result] = Mark(frozenset(), None, True)
 
     def kind(self, value: Any) -> Kind:
         """Return the kind of the elements of a value."""
@@ -156,9 +141,9 @@ class _Walk:
         """Return whether a value has elements that are rounded."""
         return self.kind(value).category in ("f", "c")
 
-    def mark(self, value: Any) -> Mark | None:
-        """Return the origin of a value, or None if no rule depends on it."""
-        return self.marks.get(value)
+    def mark(self, value: Any) -> Mark:
+        """Return the origin of a value."""
+        return self.marks.get(value, NOTHING)
 
     # -- inserted operations -------------------------------------------------------------------
 
@@ -180,7 +165,10 @@ class _Walk:
         part = self.m.ir.RankedTensorType.get(
             t.shape, t.element_type.element_type, t.encoding, self.m.unknown
         )
-        return [self.made(op, f"stablehlo.{n}", part, [x]) for n in ("real", "imag")]
+        made = [self.made(op, f"stablehlo.{n}", part, [x]) for n in ("real", "imag")]
+        for p in made:
+            self.moved(p.owner.operation)
+        return made
 
     def nans(self, op: Any, x: Any) -> Any:
         """Return where numbers are nan; for complex numbers, where both parts are."""
@@ -211,61 +199,148 @@ class _Walk:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
+        self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
     # -- rules ---------------------------------------------------------------------------------
 
+    def leave(self, x: Any, kinds: Iterable[str], number: Any = None, spread: bool = False) -> None:
+        """Give a value its mark, unless there is nothing to say of it."""
+        found, spread = frozenset(kinds), spread or self.spread
+        if found or spread:
+            self.marks[x] = Mark(found, number, spread)
+
     def constant(self, op: Any) -> None:
-        self.marks[op.result] = Mark("number", op)
+        self.marks[op.result] = Mark(origins.NUMBER, op)
+
+    def positions(self, op: Any) -> None:
+        self.leave(op.result, (), None, len(op.result.type.shape) > 1)
+
+    def folded(self, op: Any) -> None:
+        """Mark a result as a constant to be, if the compiler may find that all operands are."""
+        operands = list(op.operands)
+        marks = [self.mark(x) for x in operands]
+        kind = self.kind(op.result).category
+        if kind in ("f", "c"):
+            constant = bool(marks) and all(m.kinds & origins.CONSTANT for m in marks)
+        elif op.name in _ANNIHILATED:
+            constant = any(m.kinds & origins.CONSTANT for m in marks) or len(set(operands)) == 1
+        else:
+            constant = all(m.kinds & origins.CONSTANT for m in marks) or (
+                len(operands) > 1 and len(set(operands)) == 1
+            )
+        if constant:
+            m = self.mark(op.result)
+            if not m.kinds & origins.CONSTANT:
+                self.marks[op.result] = Mark(m.kinds | origins.LATE, m.number, m.spread)
+
+    def any_of(self, op: Any, marks: Sequence[Mark], spread: bool = False) -> None:
+        """Mark a result that may turn out to be any of some values, or to hold elements of each."""
+        if all(m.written for m in marks):
+            self.leave(op.result, origins.NUMBER)
+            return
+        kinds = {k for m in marks for k in m.kinds}
+        if "number" in kinds:
+            kinds = kinds - origins.NUMBER | origins.LATE
+        numbers = {m.number for m in marks if m.kinds}
+        number = numbers.pop() if len(numbers) == 1 else None
+        self.leave(op.result, kinds, number, spread or any(m.spread for m in marks))
+
+    def one_of(self, op: Any) -> None:
+        """Mark a result that may turn out to be any of the operands, not counting a condition."""
+        operands = list(op.operands)
+        marks = [self.mark(x) for x in operands[op.name == "stablehlo.select" :]]
+        self.any_of(op, [*marks, Mark(frozenset(["chosen"]))])
+        self.folded(op)
 
     def moved(self, op: Any) -> None:
-        """Copy the mark of the elements that an operation moves.
-
-        Operands that hold positions are left out, and elements beside which a constant is filled in
-        do not take the mark of that constant.
-        """
-        many = _OPERANDS_MOVED.get(op.name, 1)
-        marks = [self.marks.get(x) for x in list(op.operands)[:many]]
-        if len(marks) > 1 and all(map(_written, marks)):
-            found: Mark | None = Mark("number")
-        elif len(marks) > 1:
-            found = next((m for m in marks if m is not None and not _written(m)), None)
+        """Copy the marks of the elements that an operation moves, not those of positions."""
+        marks = [self.mark(x) for x in list(op.operands)[: _OPERANDS_MOVED.get(op.name, 1)]]
+        spread = "broadcast" in op.name
+        if len(marks) == 1 and not spread:
+            if marks[0] != NOTHING:
+                self.marks[op.result] = marks[0]
+        elif len(marks) == 1:
+            m = marks[0]
+            self.leave(op.result, m.kinds, m.number, True)
         else:
-            found = marks[0]
-        if "broadcast" in op.name and (found is None or not found.spread):
-            found = Mark("other", None, True) if found is None else found._replace(spread=True)
-        if found is not None:
-            self.marks[op.result] = found
+            self.any_of(op, marks)
+
+    def negated(self, op: Any) -> None:
+        m = self.mark(op.operands[0])
+        self.leave(op.result, m.kinds, None, m.spread)
+
+    def passed(self, op: Any) -> None:
+        for x, y in zip(op.operands, op.results, strict=True):
+            if x in self.marks:
+                self.marks[y] = self.marks[x]
 
     def converted(self, op: Any) -> None:
         x = op.operands[0]
-        if self.kind(x).category == "b":
-            self.marks[op.result] = Mark("mask")
-        elif (m := self.marks.get(x)) is not None and (m.kind == "number" or m.spread):
-            self.marks[op.result] = m if m.kind == "number" else Mark("other", None, True)
+        m = self.mark(x)
+        kinds = m.kinds if self.inexact(x) else m.kinds & origins.CONVERTED
+        if self.kind(x).category == "b" and not m.written:
+            kinds |= origins.MASK
+        self.leave(op.result, kinds, m.number if m.written else None, m.spread)
 
     def divide(self, op: Any) -> None:
         if not self.inexact(op.result):
+            self.folded(op)
             return
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
-        known = mx is not None and mx.kind == "number"
-        if mx is not None and mx.kind in _DIVIDED:
+        beside = my.spread or my.kinds & {"late", "unknown"} or (
+            my.written and not self.inverts(y, my)
+        )  # fmt: skip
+        if mx.kinds & origins.DIVIDED or (
+            my.kinds & origins.CONSTANT and mx.kinds & origins.SCALED
+        ):
             self.rounded(op, 0)
-        if my is not None:
-            written = my.kind == "number"
-            if not written and my.kind in _DIVISORS:
-                self.rounded(op, 1)
-            beside = my.spread or my.kind == "unknown" or (written and not self.inverts(y, my))
-            if beside and not known:
-                # If x is nan, the quotient is nan for any divisor, so x may replace the divisor.
-                by = op.operands[1]
-                nan = self.nans(op, x)
-                op.operands[1] = self.made(op, "stablehlo.select", y.type, [nan, x, by])
-        self.marks[op.result] = QUOTIENT
+        if my.kinds & origins.DIVISORS:
+            self.rounded(op, 1)
+        if beside and not (mx.written and my.written):
+            op.operands[1] = self.divisor(op, x, op.operands[1])
+        kinds = origins.QUOTIENT | (origins.SCALED if my.kinds & origins.CONSTANT else frozenset())
+        self.leave(op.result, kinds | self.beside(mx, y, my, 1))
+
+    def divisor(self, op: Any, x: Any, y: Any) -> Any:
+        """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
+
+        If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
+        That hides nothing if x may be a broadcast itself.
+        """
+        m = self.mark(x)
+        if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
+            return self.hidden(op, y)
+        return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+
+    def hidden(self, op: Any, x: Any) -> Any:
+        """Return a value as one that the compiler takes for no broadcast.
+
+        It is a selection by booleans that differ from element to element as far as the compiler can
+        see: whether the position of an element is nan.
+        """
+        t = x.type
+        places = self.m.ir.RankedTensorType.get(
+            [math.prod(t.shape)], self.m.ir.F32Type.get(self.m.context), None, self.m.unknown
+        )
+        of_all = self.m.ir.RankedTensorType.get(
+            t.shape, places.element_type, t.encoding, self.m.unknown
+        )
+        place = self.made(op, "stablehlo.iota", places, [], iota_dimension=mlir.attr("0 : i64"))
+        place = self.made(op, "stablehlo.reshape", of_all, [place])
+        never = self.flags(op, place, place, "NE")
+        minus = self.made(op, "stablehlo.negate", t, [x])
+        return self.made(op, "stablehlo.select", t, [never, minus, x])
+
+    def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
+        """Return the kinds of a value that an operation returns if `y` is neutral in it."""
+        if not my.kinds & origins.CONSTANT or (my.written and value_of(my) not in (None, neutral)):
+            return frozenset()
+        return m.kinds - origins.NUMBER | origins.LATE if m.written else m.kinds
 
     def inverts(self, x: Any, m: Mark) -> bool:
         """Return whether multiplying by its reciprocal equals dividing by a number in all bits."""
-        value = _value(m)
+        value = value_of(m)
         if value is None or self.kind(x).category == "c" or not math.isfinite(value):
             return False
         return abs(math.frexp(value)[0]) == 0.5 and 2.0**-6 <= abs(value) <= 2.0**6
@@ -274,20 +349,38 @@ class _Walk:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         category = self.kind(op.result).category
-        if category == "i" and not (_written(mx) or _written(my)):
-            self.replaced(op, lambda after: self.clamped(after, op.result))
-            return
         if category not in ("f", "c"):
+            self.folded(op)
+            if category == "i" and not (mx.written or my.written):
+                self.replaced(op, lambda after: self.clamped(after, op.result))
             return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            if a is None or a.kind not in _FACTORS:
-                continue
-            if a.kind == "mask" or (b is not None and (b.spread or b.kind in _BESIDE_FACTORS)):
+            if a.kinds & origins.MASK or (
+                a.kinds & origins.FACTORS and (b.spread or b.kinds & origins.BESIDE_FACTORS)
+            ):
                 self.rounded(op, i)
-        scale = next(
-            (m for m in (mx, my) if m is not None and m.kind in ("number", "unknown")), None
-        )
-        self.marks[op.result] = PRODUCT if scale is None else Mark("scaled", scale.number)
+        kinds = self.beside(mx, y, my, 1) | self.beside(my, x, mx, 1)
+        scales = [m for m in (mx, my) if m.kinds & origins.CONSTANT]
+        if not scales:
+            self.leave(op.result, origins.PRODUCT | kinds)
+        else:
+            self.leave(op.result, origins.SCALED | kinds, scales[0].number)
+
+    def dot(self, op: Any) -> None:
+        """Protect factors as those of a multiplication, which a small dot becomes."""
+        if self.inexact(op.result):
+            self.multiply(op)
+
+    def reduced(self, op: Any) -> None:
+        """Mark results whose reduced axes have one element, or equal ones: x + x is 2 x."""
+        for i, (x, y) in enumerate(zip(list(op.operands), op.results, strict=False)):
+            m = self.mark(x)
+            if m.spread and self.kind(x).category == "c" and _has_places(x.type):
+                op.operands[i] = self.hidden(op, x)  # infinity times 2 + 0j is nan + infinity j
+            if m.spread:
+                self.leave(y, m.kinds | origins.SCALED, None, True)
+            elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
+                self.marks[y] = m
 
     def clamped(self, after: Any, x: Any) -> Any:
         """Return integers clamped to the range of their type, which changes none."""
@@ -303,42 +396,41 @@ class _Walk:
 
     def add(self, op: Any) -> None:
         if not self.inexact(op.result):
+            self.folded(op)
             return
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         minus = op.name == "stablehlo.subtract"
-        if self.kind(x).category == "c" and any(
-            m is not None and m.kind in _SUMS for m in (mx, my)
-        ):
+        if self.kind(x).category == "c" and (mx.kinds | my.kinds) & origins.SUMS:
             self.by_parts(op)
             return
         for z, m, other in ((y, my, x), (x, mx, y)):
-            if (
-                m is not None
-                and _written(m)
-                and not (minus and other is y or _written(self.mark(other)))
-            ):
-                value = _value(m)
+            if m.written and not (minus and other is y or self.mark(other).written):
+                value = value_of(m)
                 if value == 0 and (math.copysign(1, value) < 0) is minus:
                     self.cleared(op, other, z, minus)
                     return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            if a is not None and (
-                (a.kind in _TERMS and b is not None and b.kind in _KNOWN_LATER)
-                or (i == 0 and _same_scale(a, b))
+            if (a.kinds & origins.TERMS and b.kinds & origins.CONSTANT) or (
+                i == 0 and same_scale(a, b)
             ):
                 self.rounded(op, i)
-        if any(m is not None and m.kind in _KNOWN_LATER for m in (mx, my)):
-            self.marks[op.result] = Mark("shifted")
+        kinds = self.beside(mx, y, my, 0) | self.beside(my, x, mx, 0)
+        if (mx.kinds | my.kinds) & origins.CONSTANT:
+            kinds |= origins.SHIFTED
         elif self.kind(x).category == "c":
-            self.marks[op.result] = Mark("sum")
+            kinds |= origins.SUM
+        self.leave(op.result, kinds)
 
     def by_parts(self, op: Any) -> None:
         """Add complex numbers part by part: the CPU compiler turns a - b + b into a."""
         xs, ys = (self.parts(op, x) for x in op.operands)
         sums = [self.made(op, op.name, a.type, [a, b]) for a, b in zip(xs, ys, strict=True)]
-        t = op.result.type
-        op.result.replace_all_uses_with(self.made(op, "stablehlo.complex", t, sums))
+        whole = self.made(op, "stablehlo.complex", op.result.type, sums)
+        op.result.replace_all_uses_with(whole)
+        for part in sums:
+            self.add(part.owner.operation)
+        self.moved(whole.owner.operation)
 
     def cleared(self, op: Any, x: Any, zero: Any, minus: bool) -> None:
         """Write x + 0 as a selection: the zero where x equals 0, and x elsewhere.
@@ -350,24 +442,36 @@ class _Walk:
         if minus:
             zero = self.made(op, "stablehlo.negate", zero.type, [zero])
         equal = self.flags(op, x, zero, "EQ")
-        op.result.replace_all_uses_with(self.made(op, "stablehlo.select", x.type, [equal, zero, x]))
+        new = self.made(op, "stablehlo.select", x.type, [equal, zero, x])
+        op.result.replace_all_uses_with(new)
+        self.leave(new, (self.mark(x).kinds & origins.CONSTANT) - origins.NUMBER)
 
     def compare(self, op: Any) -> None:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
-        if mx is None or my is None or self.kind(x).category != "f":
+        self.folded(op)
+        if self.kind(x).category != "f":
             return
         for i, a, b in ((0, mx, my), (1, my, mx)):
-            zero = b.kind == "unknown" or (b.kind == "number" and _value(b) in (0, None))
-            if zero and a.kind in _NEVER_NEGATIVE:
+            zero = b.kinds & {"late", "unknown"} or (b.written and value_of(b) in (0, None))
+            if zero and a.kinds & origins.NEVER_NEGATIVE:
                 self.rounded(op, i)
 
     def of_one(self, op: Any) -> None:
         """Protect functions that undo others: the root of a square, the logarithm of a power."""
-        m = self.mark(op.operands[0])
-        if m is not None and m.kind in _UNDONE and self.inexact(op.result):
+        x = op.operands[0]
+        m = self.mark(x)
+        if not self.inexact(op.result):
+            return
+        if m.kinds & origins.UNDONE:
             self.rounded(op, 0)
-        self.marks[op.result] = Mark(op.name.removeprefix("stablehlo."))
+        name = op.name.removeprefix("stablehlo.")
+        if name == "power":
+            y = op.operands[1]
+            self.leave(op.result, origins.POWERS | self.beside(m, y, self.mark(y), 1))
+        else:
+            self.leave(op.result, (name,))
+        self.folded(op)
 
     def function_of_one(self, op: Any) -> None:
         """Select nan beside a function of x where x is nan.
@@ -376,8 +480,8 @@ class _Walk:
         registers that were never written.
         """
         x = op.operands[0]
+        self.composed(op)
         if self.kind(x).category != "f" or op.result.type != x.type:
-            self.composed(op)
             return
 
         def chosen(after: Any) -> Any:
@@ -388,35 +492,70 @@ class _Walk:
 
     def absolute(self, op: Any) -> None:
         (x,) = op.operands
+        m = self.mark(x)
+        self.leave(op.result, {"abs"} | (m.kinds - origins.NUMBER))
+        self.folded(op)
         if self.kind(x).category == "i":  # the compiler takes abs(x) >= 0, false for the least x
             negated = self.made(op, "stablehlo.negate", x.type, [x])
-            op.result.replace_all_uses_with(
-                self.made(op, "stablehlo.maximum", x.type, [x, negated])
-            )
-        else:
-            self.marks[op.result] = Mark("abs")
+            new = self.made(op, "stablehlo.maximum", x.type, [x, negated])
+            op.result.replace_all_uses_with(new)
+            self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
-    def chosen(self, op: Any) -> None:
-        self.marks[op.result] = CHOSEN
+    def bounded(self, op: Any) -> None:
+        """Write a clamp as a minimum of a maximum, unless its bounds are known to be in order.
+
+        The compiler takes a clamp for no less than its lower bound.
+        """
+        low, x, high = op.operands
+        least, most = (value_of(self.mark(b)) for b in (low, high))
+        if least is None or most is None or not least <= most:
+            low, high = (
+                b if b.type == x.type else self.made(
+                    op, "stablehlo.broadcast_in_dim", x.type, [b],
+                    broadcast_dimensions=mlir.attr("array<i64>"))
+                for b in (low, high)
+            )  # fmt: skip
+            above = self.made(op, "stablehlo.maximum", x.type, [low, x])
+            new = self.made(op, "stablehlo.minimum", x.type, [above, high])
+            op.result.replace_all_uses_with(new)
+            self.one_of(above.owner.operation)
+            self.one_of(new.owner.operation)
+        else:
+            self.one_of(op)
 
     def composed(self, op: Any) -> None:
-        if len(op.results) == 1:
-            self.marks[op.result] = Mark("composed")
+        """Protect the operands of an operation that the compiler expands: its parts may make a
+        pattern with the operations that made them."""
+        if len(op.results) != 1:
+            return
+        for i, x in enumerate(list(op.operands)):
+            if self.inexact(x) and self.mark(x).kinds - origins.NUMBER:
+                self.rounded(op, i)
+        self.leave(op.result, ("composed",))
+        self.folded(op)
 
 
-_KNOWN_LATER = {"number", "unknown"}
-_DIVIDED = {"divide", "composed", "unknown"}
-_DIVISORS = {"divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
-_FACTORS = {"scaled", "sqrt", "rsqrt", "mask", "composed", "unknown"}
-_BESIDE_FACTORS = {"number", *_FACTORS}
-_SUMS = {"sum", "shifted", "unknown"}
-_TERMS = {"shifted", "unknown"}
-_NEVER_NEGATIVE = {"product", "scaled", "abs", "chosen", "power", "sqrt", "rsqrt", "composed",
-                   "unknown"}  # fmt: skip
-_UNDONE = {"product", "scaled", "divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
+_FOLDED = {
+    "stablehlo." + n
+    for n in (
+        *("and", "or", "xor", "not", "remainder", "sign", "floor", "ceil", "round_nearest_even"),
+        *("shift_left", "shift_right_logical", "shift_right_arithmetic", "popcnt", "is_finite"),
+        *("count_leading_zeros", "sine", "cosine", "atan2", "cbrt", "tanh"),
+    )
+}
+"""Other operations that the compiler computes itself if their operands are constants."""
+_ANNIHILATED = {
+    "stablehlo." + n
+    for n in (
+        *("multiply", "and", "or", "divide", "remainder", "minimum", "maximum", "compare"),
+        *("shift_left", "shift_right_logical", "shift_right_arithmetic", "clamp", "select"),
+    )
+}
+"""Operations on whole numbers that are constant if one operand is a certain constant."""
 
 _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.constant": _Walk.constant,
+    "stablehlo.iota": _Walk.positions,
     "stablehlo.convert": _Walk.converted,
     "stablehlo.divide": _Walk.divide,
     "stablehlo.multiply": _Walk.multiply,
@@ -428,36 +567,23 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.log": _Walk.of_one,
     "stablehlo.power": _Walk.of_one,
     "stablehlo.abs": _Walk.absolute,
-    "stablehlo.maximum": _Walk.chosen,
-    "stablehlo.minimum": _Walk.chosen,
-    "stablehlo.select": _Walk.chosen,
+    "stablehlo.negate": _Walk.negated,
+    "stablehlo.maximum": _Walk.one_of,
+    "stablehlo.minimum": _Walk.one_of,
+    "stablehlo.select": _Walk.one_of,
+    "stablehlo.clamp": _Walk.bounded,
+    "stablehlo.optimization_barrier": _Walk.passed,
+    "stablehlo.sort": _Walk.passed,
+    "stablehlo.reduce": _Walk.reduced,
+    "stablehlo.dot_general": _Walk.dot,
+    "stablehlo.convolution": _Walk.dot,
     **dict.fromkeys(_MOVING, _Walk.moved),
     **dict.fromkeys(_FUNCTIONS, _Walk.function_of_one),
     **dict.fromkeys(_COMPOSED, _Walk.composed),
+    **dict.fromkeys(_FOLDED, _Walk.folded),
 }
 
 
-def _written(m: Mark | None) -> bool:
-    return m is not None and m.kind == "number"
-
-
-def _value(m: Mark) -> float | None:
-    """Return the number that fills a constant; None if there are several or it is complex."""
-    if m.number is None:
-        return None
-    try:  # the bindings have no attribute for some types of elements
-        value = m.number.attributes["value"]
-        return float(value.get_splat_value().value) if value.is_splat else None
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        return None
-
-
-def _same_scale(a: Mark, b: Mark | None) -> bool:
-    """Return whether the compiler might turn x c + y c into (x + y) c, which may be infinite; it
-    does so for powers of 2."""
-    if b is None or a.kind != "scaled" or b.kind != "scaled":
-        return False
-    if a.number is None or b.number is None:
-        return True
-    value = _value(a)
-    return value is None or (value == _value(b) and abs(math.frexp(value)[0]) == 0.5)
+def _has_places(t: Any) -> bool:
+    """Return whether a type has several elements, and how many is known."""
+    return t.has_static_shape and math.prod(t.shape) > 1

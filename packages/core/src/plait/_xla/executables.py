@@ -17,7 +17,7 @@ from threading import Lock, RLock
 from typing import Any, NamedTuple
 
 from .. import events
-from .._base import jaxlib_api
+from .._base import code_memory, jaxlib_api
 from .._base.errors import ArgumentError, PlacementError, PlaitError, RuntimeFailure
 from .._core.array import failure
 from .._core.buffers import (
@@ -257,6 +257,7 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
             disk_cache.keep(path, made.serialize)
     else:
         events.happened("load", module)
+    code_memory.watch.compiled()
     shardings = jaxlib_api.output_shardings(made) if len(ids) > 1 else None
     tiles = None if shardings is None else [jaxlib_api.tiles(s) for s in shardings]
     meets = len(ids) > 1 and jaxlib_api.meets(made)
@@ -355,7 +356,8 @@ def settled(module: Module, loaded: Loaded, keys: Sequence[Any]) -> list[Any]:
     ]
 
 
-def forget_executables() -> None:
+@code_memory.emptied_by
+def _forget_executables() -> None:
     """Drop the cache of executables."""
     with jaxlib_api.lock:
         _loaded.clear()

@@ -23,6 +23,7 @@ import numpy as np
 from .._base.config import config
 from .._base.errors import KeyReuseError, PlaitError
 from .._base.freezing import freeze_params
+from .._base.lazy import later
 from .._base.source import here, user_line
 from .._core.array import Array, Literal, from_numpy
 from .._core.buffers import get
@@ -309,11 +310,13 @@ def guarded(run: Any, program: Program) -> Any:
     if not speaks(program):
         return run
     if config.debug_key_reuse:
+        later("_ops.key_reuse")  # the rules, of primitives older than their table
         Walk().program(program, [_unseen(a) for a in program.in_avals])
 
     def spending(bufs: list) -> Any:
         if not config.debug_key_reuse:
             return run(bufs)
+        later("_ops.key_reuse")
         walk, args = Walk(at=here()), [_seen(b, v.aval) for b, v in zip(bufs, program.inputs)]
         outs = walk.program(program, args)
         for b, v in zip(bufs, program.inputs):  # words that the program uses as keys

@@ -18,11 +18,11 @@ The names that an author needs first are here; the modules below have the rest:
     ext.surface   tools for libraries of array functions
     ext.errors    errors in three parts, and the user's lines that they name
     ext.tree      trees of values
+    ext.plugins   declarations of installed plugins
     ext.sizes     sizes known by name
     ext.types     types of values and of their elements
     ext.devices   devices, placements, memory
     ext.processes  several processes that compute together
-    ext.testing   tools for writing laws
 
 A plugin imports only these modules, `plait` itself and its public surfaces from core; Plait's own
 plugins do the same.  Plugins offer names to each other in modules of the same name:
@@ -44,6 +44,8 @@ from types import ModuleType
 from .._base.lazy import later
 from .._core.ir import Effect, Program, evaluate, programs_in
 from .._core.primitive import Primitive, primitive
+from .._plugins.metadata import MODULES as OFFERED_BY
+from .._plugins.metadata import names, resolve
 from .errors import MissingRule, PlaitError
 from .ops.shape import materialise_at_ground
 from .rules import (
@@ -84,8 +86,8 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "control", "devices", "errors", "ir", "lower", "ops", "processes", "rules", "sizes", "surface",
-    "testing", "trace", "tree", "types", "values",
+    "control", "devices", "errors", "ir", "lower", "ops", "plugins", "processes", "rules", "sizes",
+    "surface", "trace", "tree", "types", "values",
 )  # fmt: skip
 
 __all__ = [
@@ -137,10 +139,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in MODULES:
+    if name in MODULES or (not name.startswith("_") and name in names("plait.ext")):
         return later(f"ext.{name}")
+    if f"ext.{name}" in OFFERED_BY:  # by a plugin that is not installed
+        return resolve(f"ext.{name}")
     raise AttributeError(f"plait.ext has no {name!r}; dir(plait.ext) lists what there is")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *MODULES])
+    return sorted([*__all__, *MODULES, *[n for n in names("plait.ext") if "." not in n]])

@@ -3,6 +3,6 @@
 Invariant: nothing is defined here.
 """
 
-from .._control import cond, fori_loop, scan, while_loop
+from .._control import cond, fori_loop, scan, switch, while_loop
 
-__all__ = ["cond", "fori_loop", "scan", "while_loop"]
+__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]

@@ -1,9 +1,13 @@
 """Programs, primitives, and functions that inspect or make them.
 
-Invariant: nothing is defined here.
+Invariant: no function of Programs is defined here.  Those that make Programs smaller are imported
+at their first use, since a first derivative or mapping needs none of their modules.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .._base.freezing import freeze_params
+from .._base.lazy import later
 from .._core.ir import (
     Effect,
     Eqn,
@@ -20,8 +24,7 @@ from .._core.ir import (
     programs_in,
     speaks_of,
 )
-from .._core.primitive import Primitive, primitive
-from .._simplify import dce, inline_calls
+from .._core.primitive import Primitive, primitive, primitives, registered
 
 __all__ = [
     "Effect",
@@ -41,6 +44,17 @@ __all__ = [
     "live_equations",
     "ordered",
     "primitive",
+    "primitives",
     "programs_in",
+    "registered",
     "speaks_of",
 ]
+
+if TYPE_CHECKING:
+    from .._simplify import dce, inline_calls
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("dce", "inline_calls"):
+        return getattr(later("_simplify"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

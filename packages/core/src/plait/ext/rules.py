@@ -3,11 +3,12 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.lazy import later_names
 from .._core.carrier import expand_rules
 from .._ops.checks import checks_rules
 from .._ops.mapping import parallel_rules
 from .._plugins.metadata import PLUGIN_API, core_version, resolve
-from .._plugins.rules import RuleTable
+from .._plugins.rules import RuleTable, tables
 from .._plugins.traits import (
     AnyElement,
     Collective,
@@ -45,9 +46,11 @@ __all__ = [
     "core_version",
     "eager_rules",
     "expand_rules",
+    "later_names",
     "lower_rules",
     "parallel_rules",
     "physical_rules",
     "resolve",
     "reuse_rules",
+    "tables",
 ]

@@ -16,7 +16,8 @@ Invariant: nothing is defined here.
 """
 
 from .._api.default_devices import placed_by_default
-from .._api.surfaces import agree, binary, fused, strict_binary, strict_unary, unary, value
+from .._api.strict_functions import agree, strict_binary, strict_unary
+from .._api.surfaces import binary, fused, unary, value
 from .._base.source import hidden
 from .._base.tracebacks import leaving
 from .._core.dispatch import dispatched

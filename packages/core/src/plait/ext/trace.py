@@ -34,10 +34,13 @@ from .._core.lending import Lending
 from .._core.lift_higher_order import lift_rule, rebuilt, solve
 from .._core.staging import Stage, admitted, apart_from, collector_paused, stage, staged
 from .._core.varying import varying_inputs
+from .._jit.caches import kept
 from .._jit.found_programs import is_recorded
 from .._jit.recording import Recording, as_operand, is_unplaced
 from .._jit.roles import Role, role, without_static
-from .._jit.tracing import arguments, kept, result, shapes_only, trace
+from .._jit.shapes import shapes_only
+from .._jit.signatures import arguments
+from .._jit.tracing import result, trace
 
 __all__ = [
     "Call",

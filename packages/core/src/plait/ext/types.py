@@ -3,8 +3,8 @@
 Invariant: nothing is defined here.
 """
 
-from .._base.jaxlib_api import EXTRA_DTYPES
-from .._jit.tracing import ShapeDtypeStruct
+from .._base.jaxlib_api import EXTRA_DTYPES, ml_dtypes
+from .._jit.shapes import ShapeDtypeStruct
 from .._types.avals import (
     BOOL,
     BOOLEAN,
@@ -45,6 +45,7 @@ __all__ = [
     "category",
     "float0",
     "is_narrow",
+    "ml_dtypes",
     "short_name",
     "BOOLEAN",
     "OPAQUE",

@@ -3,12 +3,16 @@
 Names and arguments are those of JAX's `lax`.  Unlike `plait.numpy`, functions here neither promote
 nor broadcast: operands have one dtype and equal shapes, and axes are named.
 
+Linear algebra, special functions and ragged products are found at their first use, like the names
+of plugins.
+
 Invariant: functions here apply primitives and `plait._control` only; importing it imports no
-compiler and no plugin.
+compiler, no plugin, and no primitive of another namespace than `core`.
 """
 
-from .._control import associative_scan, cond, fori_loop, scan, switch, while_loop
+from .._control import cond, fori_loop, scan, switch, while_loop
 from .._control import map_ as map
+from .._control.prefixes import associative_scan
 from .._core.axis_names import axis_size
 from .._ops.collective import (
     all_gather,
@@ -56,7 +60,6 @@ from .._ops.scattering import (
 )
 from .._ops.windows import select_and_scatter_add
 from .._plugins.metadata import additions as _additions
-from . import linalg
 from .composites import composite
 from .contractions import (
     DotAlgorithm,
@@ -153,7 +156,6 @@ from .gathering import index_take, scatter_apply
 from .generator import RandomAlgorithm, rng_bit_generator
 from .operands import AccuracyMode, Tolerance
 from .platforms import platform_dependent
-from .ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general
 from .reductions import (
     argmax,
     argmin,
@@ -174,18 +176,6 @@ from .reductions import (
 from .selection import clamp, select, select_n, stop_gradient
 from .slices import concatenate, pad, slice, slice_in_dim, split, stack, unstack
 from .sorting import approx_max_k, approx_min_k, sort, sort_key_val, top_k
-from .special import (
-    bessel_i0e,
-    bessel_i1e,
-    betainc,
-    igamma,
-    igamma_grad_a,
-    igammac,
-    polygamma,
-    random_gamma_grad,
-    regularized_incomplete_beta,
-    zeta,
-)
 from .structure import (
     bitcast_convert_type,
     broadcast,
@@ -220,7 +210,6 @@ __all__ = [
     "GatherScatterMode",
     "Precision",
     "PrecisionLike",
-    "RaggedDotDimensionNumbers",
     "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
@@ -244,9 +233,6 @@ __all__ = [
     "axis_index",
     "axis_size",
     "batch_matmul",
-    "bessel_i0e",
-    "bessel_i1e",
-    "betainc",
     "bitcast_convert_type",
     "bitwise_and",
     "bitwise_not",
@@ -316,9 +302,6 @@ __all__ = [
     "gather",
     "ge",
     "gt",
-    "igamma",
-    "igamma_grad_a",
-    "igammac",
     "imag",
     "index_in_dim",
     "index_take",
@@ -327,7 +310,6 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
-    "linalg",
     "log",
     "log1p",
     "logistic",
@@ -349,7 +331,6 @@ __all__ = [
     "pmax",
     "pmean",
     "pmin",
-    "polygamma",
     "population_count",
     "pow",
     "ppermute",
@@ -358,9 +339,6 @@ __all__ = [
     "psum_scatter",
     "pswapaxes",
     "ragged_all_to_all",
-    "ragged_dot",
-    "ragged_dot_general",
-    "random_gamma_grad",
     "real",
     "reciprocal",
     "reduce",
@@ -374,7 +352,6 @@ __all__ = [
     "reduce_window",
     "reduce_window_shape_tuple",
     "reduce_xor",
-    "regularized_incomplete_beta",
     "rem",
     "reshape",
     "rev",
@@ -420,7 +397,6 @@ __all__ = [
     "transpose",
     "unstack",
     "while_loop",
-    "zeta",
 ]
 
 __getattr__, __dir__ = _additions(globals(), "plait.lax")

@@ -12,7 +12,7 @@ from .._ops.composite import attribute
 from .._ops.composite import composite as composite_p
 
 
-def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
+def composite(decomposition: Callable, name: str, version: int = 0) -> Callable[..., Any]:
     """Make `decomposition` one named operation, which a compiler may implement in its own way.
 
     Args:

@@ -7,6 +7,8 @@ right one's.
 import enum
 from typing import Any, NamedTuple
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, ShapeError
 from .._base.jaxlib_api import ml_dtypes
@@ -79,9 +81,9 @@ DotDimensionNumbers = tuple[
 
 
 def dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
-    preferred_element_type: Any = None, *, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, *, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return products of elements, summed over axes.
 
     Args:
@@ -119,9 +121,9 @@ def dot_general(
 
 
 def dot(
-    lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
-    preferred_element_type: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: Any = None, precision: Any = None,
+    preferred_element_type: DTypeLike | None = None, out_sharding: Any = None,
+) -> Array:  # fmt: skip
     """Multiply vectors and matrices; with `dimension_numbers`, apply `dot_general`.
 
     Other arguments are those of `dot_general`.
@@ -144,7 +146,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
     """Multiply stacks of matrices: all but the last two axes are shared.
 
     lhs: (..., m, k); rhs: (..., k, n); the result is (..., m, n).  precision: as in `dot_general`.
@@ -165,14 +167,10 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
-    *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None, dimension_numbers: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return (lhs * lhs_scale) times (rhs * rhs_scale), for narrow operands such as float8.
 
     Args:

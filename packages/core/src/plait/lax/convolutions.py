@@ -6,6 +6,8 @@ Invariant: spatial axes are in the order of the kernel's.
 from collections.abc import Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike, DTypeLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal
@@ -40,16 +42,10 @@ def _each(what: str, name: str, given: Any, count: int) -> tuple:
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
-    filter_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Any,
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+    lhs_dilation: Any = None, rhs_dilation: Any = None, dimension_numbers: Any = None,
+    precision: Any = None, preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
     """Return the input elements in each window of a convolution.
 
     Args:
@@ -111,16 +107,10 @@ def _patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
-    window_strides: Sequence[int],
-    padding: Any,
-    filter_shape: Sequence[int],
-    lhs_dilation: Any = None,
-    rhs_dilation: Any = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Any,
+    filter_shape: Sequence[int], lhs_dilation: Any = None, rhs_dilation: Any = None,
+    dimension_numbers: Any = None, precision: Any = None,
+) -> Array:  # fmt: skip
     """Convolve with a different kernel at each position: a locally connected layer.
 
     Args:
@@ -207,7 +197,7 @@ def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
 
 def conv_general_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
-) -> tuple:
+) -> tuple[int, ...]:
     """Return the shape of `conv_general_dilated`, without dilations and groups.
 
     >>> import plait
@@ -225,7 +215,7 @@ def conv_general_shape_tuple(
 
 def conv_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
-) -> tuple:
+) -> tuple[int, ...]:
     """Return the shape of `conv`: batch and features come first.
 
     >>> import plait
@@ -242,7 +232,7 @@ def conv_shape_tuple(
 
 def conv_transpose_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
-) -> tuple:
+) -> tuple[int, ...]:
     """Return the shape of `conv_transpose`.
 
     >>> import plait

@@ -3,7 +3,9 @@
 Invariant: the dtype is the one requested, or that of the value.
 """
 
-from typing import Any
+from typing import Any, SupportsIndex
+
+from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError
@@ -16,7 +18,7 @@ from .._types.avals import INT32, INTEGER, Aval, asked_dtype, dtype_of
 from .slices import stack
 
 
-def iota(dtype: Any, size: Any) -> Any:
+def iota(dtype: DTypeLike, size: Any) -> Array:
     """Return 0, 1, 2, ...: a vector of this dtype and size.  Raises TypeRule for a negative size.
 
     >>> import plait
@@ -26,7 +28,9 @@ def iota(dtype: Any, size: Any) -> Any:
     return sh.iota(asked_dtype(dtype, INTEGER), (size,))
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Any = None
+) -> Array:
     """Return 0, 1, 2, ... along one axis of an array of this shape.
 
     out_sharding: sharding of the result.  Raises AxisError for an axis out of range.
@@ -41,7 +45,10 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     return placed(out, out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: SupportsIndex | Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
+    sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return `fill_value`, a number without axes, everywhere; in its own dtype if none is given.
 
     sharding: sharding of the array.  Raises TypeRule for a value with axes.
@@ -50,7 +57,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> plait.lax.full((2,), 7).tolist()
     [7, 7]
     """
-    v = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
+    v: Any = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
     v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
     if v.aval.ndim:
         raise ArgumentError(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
@@ -58,8 +65,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
-) -> Any:
+    x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None,
+    sharding: Any = None,
+) -> Array:  # fmt: skip
     """Return `fill_value` everywhere, in the shape and dtype of `x` unless others are given.
 
     sharding: sharding of the array; by default that of `x`, if the shapes are equal.  Raises
@@ -69,7 +77,7 @@ def full_like(
     >>> plait.lax.full_like(plait.numpy.zeros(2), 7).tolist()
     [7.0, 7.0]
     """
-    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
+    like: Any = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
     weak = dtype is None and getattr(like, "weak_type", False)
     kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
     v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
@@ -80,7 +88,7 @@ def full_like(
     return beside(out, x) if sharding is None else placed(out, sharding)
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
     """Return zeros: arrays always have defined contents.
 
     out_sharding: sharding of the result.
@@ -92,7 +100,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     return placed(sh.fill(0, Aval(normal_shape(shape), canonical(dtype_of(dtype)))), out_sharding)
 
 
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: Shape) -> Array:
     """Return a shape, which may have symbolic sizes, as a vector of i32.
 
     >>> import plait

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._api.surfaces import agree, strict_binary, strict_unary, value
+from plait.typing import Array, ArrayLike, DTypeLike
+
+from .._api.strict_functions import agree, strict_binary, strict_unary
+from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal, canonical
 from .._core.interpreter import Value, current
@@ -80,7 +83,7 @@ population_count = strict_unary(
 clz = strict_unary("clz", el.clz, "Leading bits that are not set, of integers.", "1 -> 31")
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """Return x * x, of numbers of any shape.  Raises TypeRule for booleans.
 
     >>> import plait
@@ -90,7 +93,7 @@ def square(x: Any) -> Any:
     return integer_pow(x, 2)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
     """Return 2 ** x, of floats and complex numbers of any shape.
 
     accuracy: as in `exp`.  Raises TypeRule for integers and booleans.
@@ -109,7 +112,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     return exp(el.mul.bind(x, Literal(math.log(2.0), x.aval)), accuracy=accuracy)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """Return 1 / x, of floats and complex numbers of any shape.  Raises TypeRule for integers.
 
     >>> import plait
@@ -119,7 +122,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """Return the complex conjugate; floats become complex numbers.
 
     x: floats or complex numbers of any shape.  Raises TypeRule for integers and booleans.
@@ -139,7 +142,7 @@ def conj(x: Any) -> Any:
     return el.conj.bind(x)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Return x ** y for a fixed integer, by repeated multiplication: numbers of any shape.
 
     Raises TypeRule for negative powers of integers, and if `y` is not an integer.
@@ -151,7 +154,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return el.integer_pow.bind(value(x), exponent=fixed("integer_pow", "y", y))
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Return the nearest whole number, of floats of any shape.
 
     rounding_method: treatment of ties, a `RoundingMethod`.  Raises TypeRule for integers.
@@ -171,7 +174,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return (el.round_away if away else el.round_even).bind(value(x))
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round floats to fewer exponent and mantissa bits, keeping shape and dtype.
 
     Raises TypeRule for other dtypes, and for numbers of bits that are not integers in range.
@@ -248,7 +251,7 @@ ge = strict_binary("ge", el.ge, "x >= y, as booleans.", "2, 3 -> False")
 _mul = strict_binary("mul", el.mul, "x * y; `and` of booleans.", "2, 3 -> 6")
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Return x * y; `and` for booleans.
 
     Args:
@@ -263,7 +266,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """
     if out_dtype is None:
         try:
-            if x.aval is y.aval and isinstance(x, Value):
+            if isinstance(x, Value) and isinstance(y, Value) and x.aval is y.aval:
                 return current().apply(el.mul, (x, y), {})
         except AttributeError:
             pass
@@ -273,7 +276,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return el.mul.bind(convert(x, kind), convert(y, kind))
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return the upper half of the product's bits.
 
     x, y: integers of one dtype; arrays without axes are broadcast.  Returns their dtype.  Raises
@@ -308,7 +311,7 @@ def _upper(x: Any, y: Any) -> Any:
     return a * c + (middle >> 32) + (rest >> 32)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x ** y, of floats and complex numbers; `y` may be an integer, or an array of integers.
 
     Raises TypeRule for different dtypes, and for integers as bases.
@@ -320,7 +323,7 @@ def pow(x: Any, y: Any) -> Any:
     if y.__class__ is int:
         a = value(x)
         if a.aval.inexact:
-            return integer_pow(a, y)
+            return integer_pow(a, int(y))  # type: ignore[arg-type]
     a, b = value(x), value(y)
     if a.aval.inexact and b.aval.category == INTEGER:
         b = convert(b, a.aval.dtype, a.aval.weak_type)

@@ -6,6 +6,8 @@ Invariant: positions outside are clamped, dropped or filled according to `mode`.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import OperandTypeError, ShapeError
 from .._control import fori_loop
@@ -20,7 +22,7 @@ from .._types.avals import INT32, Aval
 from .structure import stage
 
 
-def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """Return the elements of `src` at positions along several axes, merged into one leading axis.
 
     Args:
@@ -56,16 +58,10 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
-    func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    update_shape: Any = (),
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-) -> Any:
+    operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
+    dimension_numbers: ScatterDimensionNumbers, *, update_shape: Any = (),
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:  # fmt: skip
     """Apply `func` to the elements of `operand` in windows, once for each window an element is in.
 
     Args:

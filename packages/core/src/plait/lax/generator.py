@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.typing import ArrayLike, DTypeLike, Shape
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError
 from .._core.array import canonical
@@ -35,11 +37,9 @@ def _algorithm(algorithm: Any) -> str:
 
 
 def rng_bit_generator(
-    key: Any,
-    shape: Any,
-    dtype: Any = np.uint32,
+    key: ArrayLike, shape: Shape, dtype: DTypeLike = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any]:  # fmt: skip
     """Return random bits of a state, and the next state; most programs should use `plait.random`.
 
     Args:

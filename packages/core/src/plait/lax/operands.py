@@ -5,13 +5,23 @@ Mistakes that numpy's promotion would hide are errors here.
 """
 
 import enum
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from .._api.surfaces import about, unary, value
+from plait.typing import Array, ArrayLike
+
+from .._api.strict_functions import about
+from .._api.surfaces import unary, value
 from .._base.errors import ArgumentError
 from .._core.primitive import Primitive
 from .._ops.accuracy import PLAIN, accurate
+
+
+class Accurate(Protocol):
+    """A function of one array with a choice of accuracy."""
+
+    def __call__(
+        self, x: ArrayLike, *, accuracy: "AccuracyMode | Tolerance | None" = None
+    ) -> Array: ...
 
 
 class AccuracyMode(enum.Enum):
@@ -33,11 +43,11 @@ class Tolerance(NamedTuple):
 _ACCURACY = "\n\naccuracy: an `AccuracyMode` or a `Tolerance`, for platforms that have a choice."
 
 
-def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Callable[..., Any]:
+def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Accurate:
     """Make a function of one array with an argument `accuracy`."""
     plain = unary(name, prim, doc, strict=True)
 
-    def function(x: Any, *, accuracy: Any = None) -> Any:
+    def function(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
         return plain(x) if accuracy is None else _asked(name, value(x), accuracy)
 
     function.__name__ = function.__qualname__ = name

@@ -5,7 +5,8 @@ loading.  Python that runs directly chooses at once.
 """
 
 from collections.abc import Callable
-from typing import Any
+
+from plait.typing import Array, ArrayLike
 
 from .._base.errors import ArgumentError
 from .._control.branches import branched
@@ -15,8 +16,8 @@ from .._ops.platforms import index_of, platform_index
 
 
 def platform_dependent(
-    *args: Any, default: Callable | None = None, **per_platform: Callable
-) -> Any:
+    *args: ArrayLike, default: Callable | None = None, **per_platform: Callable
+) -> Array:
     """Call the function for the platform that the program runs on.
 
     Args:

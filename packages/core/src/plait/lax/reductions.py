@@ -5,7 +5,9 @@ must be associative and elementwise; if one equals a known primitive, that is ap
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
@@ -32,13 +34,21 @@ from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
 from ..tree import difference, flatten
 
+T = TypeVar("T")
+
 # ---- over axes -----------------------------------------------------------------------------
 
 
-def _over(prim: Primitive, shows: str) -> Callable[..., Any]:
+class _Over(Protocol):
+    """A reduction over axes."""
+
+    def __call__(self, operand: ArrayLike, axes: Axis, *, out_sharding: Any = None) -> Array: ...
+
+
+def _over(prim: Primitive, shows: str) -> _Over:
     name = prim.name.rpartition(".")[2]
 
-    def reduce(operand: Any, axes: Any, *, out_sharding: Any = None) -> Any:
+    def reduce(operand: ArrayLike, axes: Axis, *, out_sharding: Any = None) -> Array:
         x = free(value(operand), out_sharding)
         at = normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
         if not at:
@@ -65,7 +75,7 @@ reduce_or = _over(reduction.reduce_or, "[True, False] -> True")
 reduce_xor = _over(reduction.reduce_xor, "[True, True] -> False")
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the position of the (first) greatest element along an axis; nan is greatest.
 
     operand: numbers or booleans; the axis is removed.  index_dtype: integer dtype of the result.
@@ -80,7 +90,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return argreduction.argmax_.bind(x, axis=at, index_dtype=asked_dtype(index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the position of the least element along an axis; arguments and errors as in `argmax`.
 
     >>> import plait
@@ -143,9 +153,9 @@ def _monoid(program: Program) -> Any:
 
 
 def reduce(
-    operands: Any, init_values: Any, computation: Callable, dimensions: Any,
+    operands: T, init_values: Any, computation: Callable, dimensions: Axis,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> T:  # fmt: skip
     """Combine elements along axes by a function.
 
     Args:
@@ -247,10 +257,16 @@ def _folded(combine: Callable, xs: list, start: list) -> list:
 # ---- running -------------------------------------------------------------------------------
 
 
-def _running(prim: Primitive, shows: str) -> Callable:
+class _Running(Protocol):
+    """A running reduction along an axis."""
+
+    def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
+
+
+def _running(prim: Primitive, shows: str) -> _Running:
     name = prim.name.rpartition(".")[2]
 
-    def cumulate(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def cumulate(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x = value(operand)
         back = flag(name, "reverse", reverse)
         return prim.bind(x, axis=normal_axis(axis, x.aval.ndim), reverse=back)

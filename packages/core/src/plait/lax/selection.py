@@ -5,7 +5,10 @@ Invariant: as in `elementwise`: operands have one dtype, and only arrays without
 
 from typing import Any
 
-from .._api.surfaces import agree, value
+from plait.typing import Array, ArrayLike
+
+from .._api.strict_functions import agree
+from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._ops import elementwise as el
 from .._ops.shape import fit, materialise_at_ground
@@ -13,7 +16,7 @@ from .._types.avals import BOOL, INTEGER, Aval
 from ..tree import map_tree
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Return `on_true` where `pred`, else `on_false`.
 
     Args:
@@ -41,7 +44,7 @@ def _predicate(pred: Any, shape: tuple) -> Any:
     return fit(p, Aval(shape, BOOL))
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: Any) -> Array:
     """Return `cases[which]`, element by element.
 
     Args:
@@ -77,7 +80,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return out
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Clamp `x` to [min, max]; the bounds may be without axes.
 
     Raises TypeRule for different dtypes, and bounds of other shapes.
@@ -95,7 +98,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A002
     return el.clamp.bind(*agree("clamp", (low, v, high)))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: ArrayLike) -> Array:
     """Return the tree `x` with derivative zero.
 
     >>> import plait

@@ -6,6 +6,8 @@ Invariant: arguments are explicit: sizes and axes are checked, and nothing is pr
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plait.typing import Array, ArrayLike
+
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
 from .._ops import shape as sh
@@ -14,7 +16,7 @@ from .._ops.static_arguments import fixed_each
 from .._types.dims import Dim
 
 
-def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
+def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
     """Return the box from `start_indices` to `limit_indices`, every `strides`-th element.
 
     Each has one integer for each axis.  Raises TypeRule for positions outside, and limits before
@@ -46,8 +48,8 @@ def slice(operand: Any, start_indices: Any, limit_indices: Any, strides: Any = N
 
 
 def slice_in_dim(
-    operand: Any, start_index: Any, limit_index: Any, stride: int = 1, axis: int = 0
-) -> Any:
+    operand: ArrayLike, start_index: ArrayLike, limit_index: Any, stride: int = 1, axis: int = 0
+) -> Array:
     """Return the part of one axis from `start_index` to `limit_index`, every `stride`-th element.
 
     None is the beginning or the end; negative positions count from the end.  Raises AxisError for
@@ -68,7 +70,7 @@ def slice_in_dim(
     return slice(x, starts, limits, strides)
 
 
-def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
+def split(operand: ArrayLike, sizes: Sequence[Any], axis: int = 0) -> list[Array]:
     """Split an array along an axis into parts of these sizes, in a list.
 
     Raises TypeRule if they do not add up, AxisError for an axis that the operand lacks.
@@ -93,7 +95,7 @@ def split(operand: Any, sizes: Sequence[Any], axis: int = 0) -> list:
     return [slice_in_dim(x, a, b, axis=at) for a, b in zip(positions, positions[1:])]
 
 
-def unstack(x: Any, axis: int = 0) -> tuple:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Split an array along an axis, dropping it.  Raises AxisError for an axis that `x` lacks.
 
     >>> import plait
@@ -120,7 +122,7 @@ def _one_dtype(name: str, operands: Any) -> list:
     return xs
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Join a sequence of arrays of one dtype along an axis.
 
     Raises TypeRule for different dtypes and shapes, AxisError for an axis that they lack.
@@ -132,7 +134,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return sh.concatenate(_one_dtype("concatenate", operands), dimension)
 
 
-def stack(operands: Any, axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Join a sequence of arrays of one shape and dtype along a new axis.
 
     Raises TypeRule for different ones, AxisError for a position that the result does not have.
@@ -144,7 +146,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
     return sh.stack(_one_dtype("stack", operands), axis)
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Any) -> Any:
+def pad(operand: ArrayLike, padding_value: Any, padding_config: Any) -> Array:
     """Put `padding_value` around and between elements.
 
     Args:

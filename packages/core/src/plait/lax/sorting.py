@@ -3,7 +3,10 @@
 Invariant: nans are last, whatever their sign; a stable sort keeps the order of equal elements.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
+
+from plait.typing import Array, ArrayLike
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError
@@ -14,7 +17,23 @@ from .._ops.static_arguments import fixed, flag
 from .._types.avals import FLOATING
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> Array: ...
+@overload
+def sort(
+    operand: tuple[ArrayLike, ...] | list[Any],
+    dimension: int = ...,
+    is_stable: bool = ...,
+    num_keys: int = ...,
+) -> tuple[Array, ...]: ...
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Array | tuple[Array, ...]:
     """Sort along an axis, nans last; several arrays are sorted by the first `num_keys`.
 
     Args:
@@ -44,7 +63,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
     """Return (keys sorted along an axis, values in their order): arrays of one shape.
 
@@ -59,7 +78,7 @@ def sort_key_val(
     return k, v
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """Return [the k greatest elements along an axis, their indices as i32], the greatest first.
 
     Raises TypeRule if `k` exceeds the size, AxisError for an axis that the operand lacks.
@@ -72,13 +91,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list:
 
 
 def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> list:
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> list[Array]:  # fmt: skip
     """Return [the k greatest elements along an axis, their indices as i32], the greatest first.
 
     Args:
@@ -101,13 +116,9 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> list:
+    operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> list[Array]:  # fmt: skip
     """Return [the k least elements along an axis, their indices as i32], the least first; arguments
     and errors as in `approx_max_k`.
 

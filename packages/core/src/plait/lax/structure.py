@@ -5,9 +5,11 @@ Invariant: arguments are explicit: sizes and axes are checked, and nothing is pr
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+from plait.typing import Array, ArrayLike, Axis, DTypeLike, Shape
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
@@ -23,10 +25,12 @@ from .._types.dims import product
 from ..dtypes import canonicalize_dtype
 from ..tree import flatten
 
+T = TypeVar("T")
+
 # ---- dtypes --------------------------------------------------------------------------------
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike) -> np.dtype:
     """Return the dtype of an array or scalar, or the one that a name or a class stands for.
 
     >>> import plait
@@ -36,7 +40,7 @@ def dtype(x: Any) -> np.dtype:
     return canonicalize_dtype(x, allow_extended_dtype=True)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
     The shape stays.  The classes bool, int, float and complex stand for the default dtypes.  Raises
@@ -47,12 +51,16 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     [1, -1]
     """
     weak = isinstance(new_dtype, type) and new_dtype in WEAK
-    kind = WEAK[new_dtype].dtype if weak else canonical(dtype_of(new_dtype))
+    kind = (
+        WEAK[new_dtype].dtype
+        if isinstance(new_dtype, type) and weak
+        else canonical(dtype_of(new_dtype))
+    )
     x = operand if operand.__class__ is int else value(operand)
     return materialise_at_ground(sh.convert(x, kind))
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Reinterpret the bits as elements of another dtype.
 
     A narrower one adds a last axis; a wider one absorbs the last axis.  Raises TypeRule for
@@ -65,7 +73,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return materialise_at_ground(bitcast(operand, asked_dtype(new_dtype)))
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """Return an array or number of any shape as a value of the function being traced; outside of
     traced functions, as an array.
 
@@ -80,9 +88,9 @@ def stage(x: Any, /) -> Any:
 
 
 def reshape(
-    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *,
+    operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *,
     out_sharding: Any = None,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the same elements in another shape; with `dimensions`, transpose first.
 
     out_sharding: sharding of the result.  Raises TypeRule if the number of elements differs.
@@ -96,7 +104,7 @@ def reshape(
     return placed(materialise_at_ground(sh.reshape(x, new_sizes)), out_sharding)
 
 
-def transpose(operand: Any, permutation: Any) -> Any:
+def transpose(operand: ArrayLike, permutation: Any) -> Array:
     """Permute axes: axis i of the result is axis `permutation[i]`.
 
     Raises AxisError unless `permutation` is a permutation of all axes.
@@ -109,7 +117,7 @@ def transpose(operand: Any, permutation: Any) -> Any:
     return materialise_at_ground(sh.transpose(operand, order))
 
 
-def squeeze(array: Any, dimensions: Any) -> Any:
+def squeeze(array: ArrayLike, dimensions: Axis) -> Array:
     """Remove these axes, which have size 1.
 
     Raises TypeRule for other sizes, AxisError for axes that the array lacks.
@@ -121,7 +129,7 @@ def squeeze(array: Any, dimensions: Any) -> Any:
     return materialise_at_ground(sh.squeeze(array, fixed_each("squeeze", "dimensions", dimensions)))
 
 
-def expand_dims(array: Any, dimensions: Any) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Axis) -> Array:
     """Insert axes of size 1, at these positions of the result.
 
     Raises AxisError for positions that the result does not have.
@@ -135,7 +143,7 @@ def expand_dims(array: Any, dimensions: Any) -> Any:
     )
 
 
-def rev(operand: Any, dimensions: Any) -> Any:
+def rev(operand: ArrayLike, dimensions: Axis) -> Array:
     """Reverse the order along axes.  Raises AxisError for axes that the operand lacks.
 
     >>> import plait
@@ -148,7 +156,7 @@ def rev(operand: Any, dimensions: Any) -> Any:
     return sh.rev.bind(x, axes=axes) if axes else x
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merge the axes from `start_dimension` up to `stop_dimension` (the last, if None) into one.
 
     Raises AxisError if they are not in order.
@@ -169,7 +177,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return reshape(x, (*s[:first], product(s[first:last]), *s[last:]))
 
 
-def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
     """Add leading axes of these sizes, along which the elements repeat.
 
     out_sharding: sharding of the result.
@@ -184,8 +192,8 @@ def broadcast(operand: Any, sizes: Any, *, out_sharding: Any = None) -> Any:
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Any, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike, shape: Shape, broadcast_dimensions: Any, *, out_sharding: Any = None
+) -> Array:
     """Make axis i axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
 
     out_sharding: sharding of the result.  Raises TypeRule if sizes are neither equal nor 1,
@@ -204,7 +212,7 @@ def broadcast_in_dim(
     return placed(sh.broadcast_in_dim.bind(x, shape=shape, dims=at), out_sharding)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Add leading axes of size 1, up to `rank` axes; return the array itself if it has them.
 
     >>> import plait
@@ -217,7 +225,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return reshape(x, (1,) * (n - x.aval.ndim) + x.aval.shape)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Broadcast to the shape of another array.  Raises TypeRule if sizes are neither equal nor 1.
 
     >>> import plait
@@ -237,7 +245,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     return _broadcast_shapes([normal_shape(s) for s in shapes])
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat the whole array: `reps[i]` times along axis i.
 
     Raises TypeRule unless there is a number for each axis.
@@ -261,7 +269,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 # ---- directives for the compiler -------------------------------------------------------------
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """Return the tree itself; the compiler may not move work across this position.
 
     >>> import plait
@@ -274,7 +282,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree.unflatten(sh.barrier.bind(*[materialise_at_ground(value(x)) for x in leaves]))
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: ArrayLike, *, prevent_mlir_dce: bool = False) -> None:
     """Use the tree `val`, and return nothing.
 
     A program keeps equations with unused results, so nothing else is needed.  The compiler may

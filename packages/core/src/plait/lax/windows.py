@@ -5,7 +5,7 @@ of their sizes.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .._base.errors import ShapeError
 from .._ops.convolution import dilated, explicit_padding, windows
@@ -13,17 +13,15 @@ from .._ops.shape import broadcast_to, materialise_at_ground, normal_shape, pad,
 from .._ops.static_arguments import fixed_each
 from .reductions import combining, elementwise, together
 
+T = TypeVar("T")
+
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
-    computation: Callable,
-    window_dimensions: Any,
-    window_strides: Any = None,
-    padding: Any = "VALID",
-    base_dilation: Any = None,
-    window_dilation: Any = None,
-) -> Any:
+    operand: T, init_value: Any, computation: Callable, window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None,
+) -> T:  # fmt: skip
     """Combine the elements of every window by a function: pooling.
 
     Args:
@@ -77,7 +75,9 @@ def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
     return found
 
 
-def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: Any) -> list:
+def padtype_to_pads(
+    in_shape: Any, window_shape: Any, window_strides: Any, padding: Any
+) -> list[tuple[int, int]]:
     """Return pairs (before, after) for a padding given by name: "VALID", "SAME" or "SAME_LOWER".
 
     Each argument has one size for each axis.  Raises TypeRule for another name.
@@ -98,13 +98,9 @@ def _extents(shape: Sequence[Any], sizes: tuple, base: tuple, spread: tuple) -> 
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any = None,
-    window_dilation: Any = None,
-) -> tuple:
+    operand_shape: Any, window_dimensions: Any, window_strides: Any, padding: Any,
+    base_dilation: Any = None, window_dilation: Any = None,
+) -> tuple[int, ...]:  # fmt: skip
     """Return the shape of `reduce_window` for an operand of this shape.
 
     >>> import plait

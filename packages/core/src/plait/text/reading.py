@@ -210,10 +210,6 @@ class _Reader(Scanner):
         name = self.take(_DOTTED, "a primitive").group()
         prim = registered(name)
         if prim is None:
-            for d in declared("plait.primitives", name.rpartition(".")[0]):
-                load(d)
-            prim = registered(name)
-        if prim is None:
             raise self.error(
                 f"there is no primitive {name!r}", at, fix="import the module that defines it"
             )

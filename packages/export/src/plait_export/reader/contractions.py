@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 import plait
-from plait.ext.ops import fourier, linalg
+from plait.ext import ops
+from plait.ext.ops import fourier
 from plait.ext.ops import shape as shapes
 from plait.ext.ops.convolution import ConvDims
 
@@ -117,15 +118,15 @@ def _(walk, op, xs):
     """Read a factorisation that ignores the other triangle."""
     x = xs[0]
     if op.attributes.get("lower", False):
-        return linalg.cholesky_.bind(x)
-    return linalg.adjoint(linalg.cholesky_.bind(linalg.adjoint(x)))
+        return ops.linalg.cholesky_.bind(x)
+    return ops.linalg.adjoint(ops.linalg.cholesky_.bind(ops.linalg.adjoint(x)))
 
 
 @reads("stablehlo.triangular_solve")
 def _(walk, op, xs):
     at = op.attributes
     how = enum(at["transpose_a"])
-    return linalg.triangular_solve_.bind(
+    return ops.linalg.triangular_solve_.bind(
         *xs, left_side=at["left_side"], lower=at["lower"], unit_diagonal=at["unit_diagonal"],
         transpose_a=how in ("TRANSPOSE", "ADJOINT"), conjugate_a=how == "ADJOINT",
     )  # fmt: skip

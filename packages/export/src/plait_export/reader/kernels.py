@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import plait
+from plait.ext import ops
 from plait.ext.errors import DimMismatch, UndecidedDim
 from plait.ext.lower import ASKED, STABLE, read
 from plait.ext.ops import elementwise as el
-from plait.ext.ops import linalg
 from plait.ext.ops.platforms import platform_index
 from plait.ext.ops.random import DYNAMIC_GENERATOR
 
@@ -103,54 +103,54 @@ def _potrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
     """Factorise, and keep the other triangle of the operand as the kernel does."""
     x = xs[0]
     if _lower(told):
-        factor = linalg.cholesky_.bind(x)
-        return [linalg.triangle(factor) + linalg.triangle(x, False, 1), _codes(x)]
-    factor = linalg.adjoint(linalg.cholesky_.bind(linalg.adjoint(x)))
-    return [linalg.triangle(factor, False) + linalg.triangle(x, True, -1), _codes(x)]
+        factor = ops.linalg.cholesky_.bind(x)
+        return [ops.linalg.triangle(factor) + ops.linalg.triangle(x, False, 1), _codes(x)]
+    factor = ops.linalg.adjoint(ops.linalg.cholesky_.bind(ops.linalg.adjoint(x)))
+    return [ops.linalg.triangle(factor, False) + ops.linalg.triangle(x, True, -1), _codes(x)]
 
 
 def _getrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
     """Return a pivoted LU factorisation, with pivots counted from 1 as in LAPACK."""
-    both, pivots = linalg.lu_.bind(xs[0])
+    both, pivots = ops.linalg.lu_.bind(xs[0])
     return [both, pivots + np.int32(1), _codes(xs[0])]
 
 
 def _geqrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    return list(linalg.geqrf.bind(xs[0]))
+    return list(ops.linalg.geqrf.bind(xs[0]))
 
 
 def _orgqr(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    return [linalg.householder_product_.bind(*xs)]
+    return [ops.linalg.householder_product_.bind(*xs)]
 
 
 def _syevd(op: Op, xs: Any, told: dict[str, Any]) -> list:
     x = xs[0]
     vectors = "mode" not in told or _letter(told, "mode") == "V"
-    found = linalg.eigh_.bind(x, lower=_lower(told), vectors=vectors)
+    found = ops.linalg.eigh_.bind(x, lower=_lower(told), vectors=vectors)
     return [found[1] if vectors else x, found[0], _codes(x)]
 
 
 def _gesdd(op: Op, xs: Any, told: dict[str, Any]) -> list:
     x, mode = xs[0], _letter(told, "mode")
     if mode == "N":
-        (s,) = linalg.svd_.bind(x, full_matrices=True, compute_uv=False)
+        (s,) = ops.linalg.svd_.bind(x, full_matrices=True, compute_uv=False)
         *lead, m, n = x.aval.shape
         u, v = (plait.lax.full((*lead, k, k), 0, x.aval.dtype) for k in (m, n))
         return [x, s, u, v, _codes(x)]
-    s, u, v = linalg.svd_.bind(x, full_matrices=mode == "A", compute_uv=True)
+    s, u, v = ops.linalg.svd_.bind(x, full_matrices=mode == "A", compute_uv=True)
     return [x, s, u, v, _codes(x)]
 
 
 def _gesvdj(op: Op, xs: Any, told: dict[str, Any]) -> list:
     """Return a singular value decomposition with V, not its adjoint."""
     x, full = xs[0], bool(told["full_matrices"])
-    s, u, v = linalg.svd_.bind(x, full_matrices=full, compute_uv=True)
-    return [x, s, u, linalg.adjoint(v), _codes(x)]
+    s, u, v = ops.linalg.svd_.bind(x, full_matrices=full, compute_uv=True)
+    return [x, s, u, ops.linalg.adjoint(v), _codes(x)]
 
 
 def _geev(op: Op, xs: Any, told: dict[str, Any]) -> list:
     left, right = (_letter(told, f"compute_{side}") == "V" for side in ("left", "right"))
-    w, *vectors = linalg.eig_.bind(xs[0], left=left, right=right)
+    w, *vectors = ops.linalg.eig_.bind(xs[0], left=left, right=right)
     empty = plait.lax.full(xs[0].aval.shape, 0, op.types[-2].dtype)
     rest = iter(vectors)
     both = [next(rest) if wanted else empty for wanted in (left, right)]
@@ -160,7 +160,7 @@ def _geev(op: Op, xs: Any, told: dict[str, Any]) -> list:
 
 def _trsm(op: Op, xs: Any, told: dict[str, Any]) -> list:
     how = _letter(told, "trans_x")
-    return [linalg.triangular_solve_.bind(
+    return [ops.linalg.triangular_solve_.bind(
         *xs, left_side=_letter(told, "side") == "L", lower=_lower(told),
         transpose_a=how != "N", conjugate_a=how == "C",
         unit_diagonal=_letter(told, "diag") == "U",
@@ -170,11 +170,11 @@ def _trsm(op: Op, xs: Any, told: dict[str, Any]) -> list:
 def _gehrd(op: Op, xs: Any, told: dict[str, Any]) -> list:
     if told["low"] != 1 or told["high"] != xs[0].aval.shape[-1]:
         raise NotReadable("a Hessenberg form of a part of a matrix")
-    return [*linalg.hessenberg_.bind(xs[0]), _codes(xs[0])]
+    return [*ops.linalg.hessenberg_.bind(xs[0]), _codes(xs[0])]
 
 
 def _sytrd(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    return [*linalg.tridiagonal_.bind(xs[0], lower=_lower(told)), _codes(xs[0])]
+    return [*ops.linalg.tridiagonal_.bind(xs[0], lower=_lower(told)), _codes(xs[0])]
 
 
 def _gees(op: Op, xs: Any, told: dict[str, Any]) -> list:
@@ -184,8 +184,8 @@ def _gees(op: Op, xs: Any, told: dict[str, Any]) -> list:
     these equal diagonals, so the imaginary part is sqrt(-b * c) of the off-diagonal elements.
     """
     vectors = _letter(told, "mode") == "V"
-    t, *z = linalg.schur_.bind(xs[0], vectors=vectors)
-    on = linalg.diagonal(t)
+    t, *z = ops.linalg.schur_.bind(xs[0], vectors=vectors)
+    on = ops.linalg.diagonal(t)
     values = [on]
     if len(op.types) == 6:
         above, below = (plait.numpy.diagonal(t, k, -2, -1) for k in (1, -1))
@@ -198,14 +198,14 @@ def _gees(op: Op, xs: Any, told: dict[str, Any]) -> list:
 
 
 def _gtsv(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    x = linalg.tridiagonal_solve_.bind(*xs)
+    x = ops.linalg.tridiagonal_solve_.bind(*xs)
     codes = [_codes(x)] if len(op.types) == 5 else []
     return [*xs[:3], x, *codes] if len(op.types) > 1 else [x]
 
 
 def _lu_decomposition(op: Op, xs: Any, told: dict[str, Any]) -> list:
-    both, pivots = linalg.lu_.bind(xs[0])
-    order = linalg.pivots_to_permutation.bind(pivots, size=xs[0].aval.shape[-2])
+    both, pivots = ops.linalg.lu_.bind(xs[0])
+    order = ops.linalg.pivots_to_permutation.bind(pivots, size=xs[0].aval.shape[-2])
     return [both, pivots, order]
 
 

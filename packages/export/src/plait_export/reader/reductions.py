@@ -78,7 +78,7 @@ def _(walk, op, xs):
     found = plait.lax.reduce_window(
         tuple(xs[:half]), tuple(xs[half:]), _combining(walk, op.regions[0]),
         at["window_dimensions"], at.get("window_strides"),
-        ((0, 0),) * n if pairs is None else [tuple(map(int, p)) for p in pairs],
+        ((0, 0),) * n if pairs is None else [(int(lo), int(hi)) for lo, hi in pairs],
         at.get("base_dilations"), at.get("window_dilations"),
     )  # fmt: skip
     return list(found)

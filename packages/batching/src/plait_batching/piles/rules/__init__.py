@@ -1,10 +1,9 @@
-"""Rules of piles for the primitives of core, by family.
+"""Rules of piles for the primitives of `core`, by family.
 
 Invariant: importing this package registers all of them.
 """
 
 from . import (
-    attention,
     callbacks,
     collective,
     contraction,
@@ -14,7 +13,6 @@ from . import (
     elementwise,
     fourier,
     indexing,
-    linalg,
     moving,
     nested,
     overrides,
@@ -24,7 +22,6 @@ from . import (
 )
 
 __all__ = [
-    "attention",
     "callbacks",
     "collective",
     "contraction",
@@ -34,7 +31,6 @@ __all__ = [
     "elementwise",
     "fourier",
     "indexing",
-    "linalg",
     "moving",
     "nested",
     "overrides",

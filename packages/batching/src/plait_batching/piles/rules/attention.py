@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+import plait
 import plait.numpy as pnp
-from plait import lax
-from plait.ext.ops.attention import attention_, attention_cotangent
 from plait.ext.ops.shape import convert
+from plait_numpy.ext.attention import attention_, attention_cotangent
 
 from ..carrier import pile_rules
 from ..layouts import from_tiles, to_tiles
@@ -128,7 +128,7 @@ class _Run:
         shape = self.q.shape[:-1]
         least, none = pnp.full(shape, -np.inf, self.dtype), pnp.zeros(shape, self.dtype)
         start = least, none, pnp.zeros((*shape, self.v.shape[-1]), self.dtype)
-        (most, total, values), _ = lax.scan(turn, start, self.pairs)
+        (most, total, values), _ = plait.lax.scan(turn, start, self.pairs)
         return _finite(most), total, values
 
     def backward(self) -> Any:
@@ -152,7 +152,7 @@ class _Run:
             return (cq, ck, cv), None
 
         start = [pnp.zeros_like(x) for x in (self.q, self.k, self.v)]
-        (cq, ck, cv), _ = lax.scan(turn, tuple(start), self.pairs)
+        (cq, ck, cv), _ = plait.lax.scan(turn, tuple(start), self.pairs)
         return cq * self.how["scale"], ck, cv
 
 

@@ -6,8 +6,8 @@ values computed for it meanwhile reach neither results nor derivatives.
 
 from typing import Any
 
+import plait
 import plait.numpy as pnp
-from plait import lax
 from plait.ext.errors import MissingRule
 from plait.ext.ir import dims_of, effects_of, evaluate
 from plait.ext.ops.control_flow import cond, map_axes, scan, while_
@@ -112,7 +112,7 @@ def _(r, args, params):
         return s[0] + 1, _kept(r, going(s), new, s[1], avals)
 
     first = pnp.zeros((), I32), [_usual(r, x) for x in init]
-    _, ends = lax.while_loop(lambda s: going(s).any(), turn, first)
+    _, ends = plait.lax.while_loop(lambda s: going(s).any(), turn, first)
     return [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
 
 
@@ -168,7 +168,7 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
         return (i - 1 if reverse else i + 1, new), got[c:]
 
     start = pnp.asarray(t.longest - 1 if reverse else 0, I32)
-    (_, ends), stacks = lax.scan(turn, (start, carry), xs, length=t.longest, reverse=reverse)
+    (_, ends), stacks = plait.lax.scan(turn, (start, carry), xs, length=t.longest, reverse=reverse)
     outs = [a.with_shape((n, *a.shape)) for a in ys]
     results = [r.lift(a, f, (x,)) for a, f, x in zip(avals, moving, ends)]
     return results + [
@@ -239,4 +239,4 @@ class _Phase:
             ys = [put(y, to, g) for y, g in zip(ys, got[c:])]
             return i + 1, new, ys
 
-        return lax.while_loop(lambda s: s[0] < until, turn, (i, carry, ys))
+        return plait.lax.while_loop(lambda s: s[0] < until, turn, (i, carry, ys))

@@ -10,7 +10,8 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
-from plait.ext.ops.linalg import (
+from plait.ext.trace import use
+from plait_numpy.ext.linalg import (
     cholesky_,
     eigh_,
     geqp3,
@@ -22,7 +23,6 @@ from plait.ext.ops.linalg import (
     svd_,
     triangular_solve_,
 )
-from plait.ext.trace import use
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules

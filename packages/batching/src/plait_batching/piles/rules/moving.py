@@ -164,7 +164,8 @@ def _(r, args, out, *, low, high, interior):
     y = moved(r, x, out, {a: _unpadded(lo, step) for a, (lo, step, _, _) in padded.items()})
     if not padded:
         return y
-    how, there = r.how(y) or PADDED, None
+    how = r.how(y) or PADDED
+    there: Any = None
     for a, (lo, step, n, m) in padded.items():
         flags = where(r, m, how, a, out.ndim, _was(lo, step, n))
         there = flags if there is None else pnp.logical_and(there, flags)

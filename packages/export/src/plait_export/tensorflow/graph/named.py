@@ -42,11 +42,14 @@ _PLAIN = frozenset(
     [f"core.{n}" for n in (
         "stop", "relu", "integer_pow", "conj", "argsort", "sort", "top_k", "argmax", "argmin",
         "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "select_and_scatter_add",
-        "reduce_precision", "pow", "threefry2x32", "cbrt", "atan2", "cholesky", "triangular_solve",
+        "reduce_precision", "pow", "threefry2x32", "cbrt", "atan2",
         "gather", "broadcast_in_dim", "div", "rem",
     )]
-) | frozenset(_KNOWN)  # fmt: skip
-"""Operations whose derivative TensorFlow finds by differentiating their expansion."""
+) | frozenset(_KNOWN) | frozenset([
+    f"{space}.{n}" for space in ("linalg", "core") for n in ("cholesky", "triangular_solve")
+])  # fmt: skip
+"""Operations whose derivative TensorFlow finds by differentiating their expansion, also under the
+names that they have in artifacts of earlier releases."""
 
 
 def name_of(f: Function) -> str | None:

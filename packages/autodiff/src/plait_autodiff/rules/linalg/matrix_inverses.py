@@ -1,0 +1,206 @@
+"""Derivatives of determinants, pseudo-inverses and least squares.
+
+Sources: Jacobi's formula for determinants; Golub and Pereyra 1973, "The differentiation of
+pseudo-inverses and nonlinear least squares problems whose variables separate".
+
+Invariant: factors are computed from the primals; the linear part is products with them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.ext.ops.elementwise import add, eq, imag, mul, select, sub
+from plait.ext.ops.reduction import reduce_sum
+from plait.ext.ops.shape import (
+    broadcast_in_dim,
+    concatenate_,
+    convert,
+    iota,
+    size_value,
+    slice_in_dim,
+)
+from plait.ext.types import COMPLEX
+from plait.ext.values import Literal
+from plait_numpy.ext.linalg import (
+    adjoint,
+    as_rows,
+    columns_in_order,
+    det_,
+    diagonal,
+    inverse,
+    lstsq_,
+    nothing,
+    on_diagonal,
+    order_back,
+    pinv_,
+    qr_,
+    real_part,
+    rows_in_order,
+    scaled_product,
+    slogdet_,
+    svd_,
+    times,
+    transposed,
+    triangular,
+)
+
+from ...forward import ZERO, jvp_rules
+
+# ---- determinants --------------------------------------------------------------------------
+
+
+def traced(a: Any, t: Any) -> Any:
+    """Return the trace of a @ t."""
+    n = t.aval.ndim
+    return reduce_sum.bind(mul.bind(transposed(a), t), axes=(n - 2, n - 1))
+
+
+@jvp_rules.rule(det_)
+def _(xs, ts):
+    """Return the trace of the adjugate times dx; it exists for singular matrices, too."""
+    (x,), (t,) = xs, ts
+    out = det_.bind(x)
+    return out, ZERO if nothing(x.aval) else traced(adjugate(x), t)
+
+
+def adjugate(x: Any) -> Any:
+    """Return the transposed matrix of cofactors, which is det(x) x^-1 if x is regular.
+
+    For small matrices it is written out, so that all of its derivatives exist.  For others, let
+    x P = Q R, with columns pivoted so that negligible rows of R come last.  It is then
+    det(Q P^T) P adj(R) Q^H, whose derivatives need a regular x.
+    """
+    if x.aval.shape[-1] in (1, 2, 3):
+        return transposed(_cofactors(x))
+    q, r, order = qr_.bind(x, full_matrices=False, pivoting=True)
+    back = order_back(order)
+    turn = det_.bind(columns_in_order(q, back))
+    out = rows_in_order(times(_triangular_adjugate(r), adjoint(q)), back)
+    dims = tuple(range(turn.aval.ndim))
+    return mul.bind(out, broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
+
+
+def _cofactors(x: Any) -> Any:
+    """Return the cofactors of matrices of one to three rows, from cyclic shifts of the matrix."""
+    n = x.aval.shape[-1]
+    if n == 1:
+        return Literal(1, x.aval)
+    if n == 2:
+        return mul.bind(_turned(x, 1, 1), _signs(x.aval))
+    product = lambda i, j, k, m: mul.bind(_turned(x, i, j), _turned(x, k, m))  # noqa: E731
+    return sub.bind(product(1, 1, 2, 2), product(1, 2, 2, 1))
+
+
+def _turned(x: Any, rows: int, columns: int) -> Any:
+    """Return the matrix with element (i + rows, j + columns) at (i, j), cyclically."""
+    for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
+        parts = slice_in_dim(x, k, x.aval.shape[-1], axis=axis), slice_in_dim(x, 0, k, axis=axis)
+        x = concatenate_.bind(*parts, axis=axis)
+    return x
+
+
+def _signs(aval: Any) -> Any:
+    """Return 1 on the diagonal, -1 beside it."""
+    i, j = (iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
+    return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
+
+
+def _triangular_adjugate(r: Any) -> Any:
+    """Return the adjugate of an upper triangular matrix.
+
+    It does not divide by the last element of the diagonal.  Any other zero on the diagonal makes
+    the product of all elements but the last vanish.
+    """
+    aval = r.aval
+    on = diagonal(r)
+    vector, n = on.aval, on.aval.ndim - 1
+    zero, one = Literal(0, vector), Literal(1, vector)
+    positions = iota(np.int32, vector.shape, n)
+    end = size_value(vector.shape[-1], np.dtype(np.int32))
+    end = broadcast_in_dim.bind(end, shape=vector.shape, dims=())
+    last = eq.bind(add.bind(positions, Literal(1, positions.aval)), end)
+    most = select.bind(last, one, on)
+    rest = scaled_product(most)
+    final = reduce_sum.bind(select.bind(last, on, zero), axes=(n,))
+    lead = tuple(range(n))
+    safe = select.bind(eq.bind(most, zero), one, most)
+    right = select.bind(last, one, broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
+    right = mul.bind(right, broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
+    matrix = on_diagonal(r, safe)
+    # The columns are scaled after solving.  With right sides scaled by a determinant, intermediate
+    # values of the solve could be infinite where the solution is not.
+    columns = triangular(matrix, on_diagonal(Literal(0, aval), one), lower=False)
+    return mul.bind(columns, as_rows(right, aval))
+
+
+@jvp_rules.rule(slogdet_)
+def _(xs, ts):
+    """Use d log det = trace(x^-1 dx).
+
+    Its real part is the tangent of log |det|.  Its imaginary part times i and the phase is the
+    tangent of the phase.
+    """
+    (x,), (t,) = xs, ts
+    phase, size = slogdet_.bind(x)
+    if nothing(x.aval):
+        return [phase, size], [ZERO, ZERO]
+    moved = traced(inverse(x), t)
+    turn = ZERO
+    if x.aval.category == COMPLEX:
+        i = Literal(1j, phase.aval)
+        turn = mul.bind(mul.bind(phase, i), convert(imag.bind(moved), phase.aval.dtype))
+    return [phase, size], [turn, real_part(moved)]
+
+
+# ---- pseudo-inverses -----------------------------------------------------------------------
+
+
+def _outside(x: Any, y: Any, z: Any) -> Any:
+    """Return (I - x @ y) @ z."""
+    return sub.bind(z, times(x, times(y, z)))
+
+
+@jvp_rules.rule(pinv_)
+def _(xs, ts):
+    """Return -P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P; the tolerance is constant."""
+    (x, rtol), (t, _) = xs, ts
+    p = pinv_.bind(x, rtol)
+    if nothing(x.aval) or t is ZERO:
+        return p, ZERO
+    back, turned = adjoint(t), adjoint(p)
+    inner = times(p, turned, back)
+    right = sub.bind(inner, times(inner, x, p))
+    left = _outside(p, x, times(back, turned, p))
+    return p, sub.bind(add.bind(right, left), times(p, t, p))
+
+
+@jvp_rules.rule(lstsq_)
+def _(xs, ts):
+    """Apply the derivative of the pseudo-inverse P to b.
+
+    The result is P (db - da x) + P P^H da^H (b - a x) + (I - P a) da^H P^H x.
+    """
+    (a, b, rtol), (da, db, _) = xs, ts
+    x, rank, s = lstsq_.bind(a, b, rtol)
+    if nothing(a.aval) or (da is ZERO and db is ZERO):
+        return [x, rank, s], [ZERO, ZERO, ZERO]
+    p = pinv_.bind(a, rtol)
+    dx: Any = ZERO if db is ZERO else times(p, db)
+    ds: Any = ZERO
+    if da is not ZERO:
+        back, turned = adjoint(da), adjoint(p)
+        rest = sub.bind(b, times(a, x))
+        by_a = add.bind(
+            times(p, times(turned, times(back, rest))),
+            _outside(p, a, times(back, times(turned, x))),
+        )
+        by_a = sub.bind(by_a, times(p, times(da, x)))
+        dx = by_a if dx is ZERO else add.bind(dx, by_a)
+        ds = _singular_moves(a, da)
+    return [x, rank, s], [dx, ZERO, ds]
+
+
+def _singular_moves(a: Any, da: Any) -> Any:
+    _, u, vh = svd_.bind(a, full_matrices=False, compute_uv=True)
+    return real_part(diagonal(times(adjoint(u), da, adjoint(vh))))

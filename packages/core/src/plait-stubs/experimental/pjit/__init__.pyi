@@ -1,0 +1,4 @@
+# Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
+
+from plait import jit as _pjit
+pjit = _pjit

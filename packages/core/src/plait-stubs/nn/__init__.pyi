@@ -1,0 +1,4 @@
+# Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
+
+from plait.nn import initializers as initializers
+from plait_numpy.nn import *

@@ -1,0 +1,135 @@
+"""Compiling: a traced program becomes a compiled call, for the placements of its arguments.
+
+Invariant: executables and the builders of their results are kept on the program, and die with it.
+The key holds the donated arguments, the dispatch keys of all arguments, and the options.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._base import jaxlib_api
+from .._base.source import warn
+from .._core.array import run_on, wrap
+from .._core.ir import Program, derived
+from .._core.same_parts import alike
+from .._types.avals import OPAQUE, Aval, Key
+from .._xla.executables import Executable, compile_in_tiers
+from .._xla.tiers import Options, Swap
+from ..tree import LEAF, KeyedTree, TreeDef, exact_key
+from .call_forms import builder
+from .tracing import Traced
+
+
+class CompiledCall(NamedTuple):
+    """A compiled call: a function of buffers, and how its results are made from theirs.
+
+    Attributes:
+      run: the executable, a function of buffers.
+      handlers: convert its results.
+      key: the dispatch key of the result, where that is one array.
+      build: makes the tree of results from their buffers, where it is not.
+      direct: (jaxlib's executable, keys of its results) if its run has no wrappers, so that jaxlib
+        may run it by itself; else None.
+      swap: the wait for a better tier, if this executable is temporary; else None.
+    """
+
+    run: Callable[[list[Any]], Any]
+    handlers: list[Any]
+    key: Any
+    build: Callable[[list[Any]], Any] | None
+    direct: tuple[Any, list[Key]] | None
+    swap: Swap | None
+
+
+def run(call: CompiledCall, bufs: list[Any]) -> Any:
+    """Run a compiled call; return the tree of its results."""
+    outs = run_on(call.run, bufs, call.handlers)
+    return wrap(outs[0], call.key) if call.build is None else call.build(outs)
+
+
+class _Compiled:
+    """A compiled program, and the builders of its result trees.
+
+    Attributes:
+      made: the executable, in the best tier that is ready.
+      builds: builders by the structure of the results; they serve every tier.
+      swap: the wait for a better tier that is being compiled; else None.
+    """
+
+    __slots__ = ("made", "builds", "swap")
+
+    made: Executable
+
+    def __init__(
+        self, program: Program, donated: tuple[int, ...], keys: tuple[Key, ...], options: Options
+    ):
+        self.builds: dict[TreeDef | KeyedTree, Callable[[list[Any]], Any]] = {}
+        self.swap: Swap | None = None
+
+        def take(made: Executable, last: bool) -> None:
+            waiting = self.swap
+            self.made = made
+            self.swap = None if last else Swap()
+            if waiting is not None:
+                waiting.finish()
+
+        compile_in_tiers(program, donated, keys, options, take)
+
+
+def compiled(
+    traced: Traced, keys: tuple[Key, ...], donated: tuple[int, ...], options: Options
+) -> CompiledCall:
+    """Return the compiled call of a trace, for arguments with these dispatch keys.
+
+    Args:
+      traced: the trace; the values that it captured are arrays.
+      keys: the dispatch keys of the flat arguments.
+      donated: the numbers of the donated ones.
+      options: flags and tier of the compiler.
+    """
+    program, captured = traced.program, traced.captured
+    k = len(captured)
+    all_keys = (*[c.key for c in captured], *keys)
+    shifted = tuple([i + k for i in donated])
+    options = options.resolved()
+
+    def make() -> _Compiled:
+        warn_of_unusable(program, shifted)
+        return _Compiled(program, shifted, all_keys, options)
+
+    # Kept on the program, not here: equal traces of other versions share it, and it dies with them.
+    kept = derived(program, ("executable", shifted, all_keys, options), make)
+    swap = kept.swap  # read before `made`: if it is None, `made` is the last tier
+    made, builds = kept.made, kept.builds
+    itself = jaxlib_api.executable_of(made.run)
+    direct = None if itself is None else (itself, made.keys)
+    if traced.tree == LEAF:
+        return CompiledCall(made.run, made.handlers, made.keys[0], None, direct, swap)
+    tree = exact_key(traced.tree)
+    build = builds.get(tree)
+    if build is None:
+        one = alike(traced.tree, program.outputs)
+        build = builds[tree] = builder(traced.tree, made.keys, one)
+    return CompiledCall(made.run, made.handlers, None, build, direct, swap)
+
+
+def warn_of_unusable(program: Program, donated: Sequence[int]) -> None:
+    """Warn, at the user's line, of donated arguments whose memory no result can take.
+
+    They are deleted all the same; for opaque elements (keys) that may be the purpose.
+    """
+    left = Counter([(a.shape, a.dtype) for a in program.out_avals])
+    unusable: list[Aval] = []
+    for i in donated:
+        aval = program.in_avals[i]
+        if left[aval.shape, aval.dtype] > 0:
+            left[aval.shape, aval.dtype] -= 1
+        elif aval.category != OPAQUE:
+            unusable.append(aval)
+    if unusable:
+        warn(
+            "No result can use the memory of these donated arguments: "
+            f"{', '.join(map(repr, unusable))}\n"
+            "  a result of the same shape and dtype is needed; donate no more than there are"
+        )

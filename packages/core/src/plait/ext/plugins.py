@@ -1,0 +1,11 @@
+"""Declarations of installed plugins: entry points, by their groups and names.
+
+    for d in declared("plait.laws", "jvp"):
+        law = load(d)
+
+Invariant: nothing is defined here.
+"""
+
+from .._plugins.metadata import declared, load, names
+
+__all__ = ["declared", "load", "names"]

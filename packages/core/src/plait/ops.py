@@ -1,8 +1,0 @@
-"""Reductions over segments, under JAX's module name.
-
-Invariant: nothing is defined here.
-"""
-
-from ._ops.segments import segment_max, segment_min, segment_prod, segment_sum
-
-__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

@@ -1,0 +1,100 @@
+"""Normalisation along axes, and one-hot encoding.
+
+Invariant: the variance in the denominator is never negative.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.errors import ArgumentError
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
+from plait.ext.surface import fused, value
+from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
+from plait.ext.values import canonical
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
+
+
+def _axes(axis: Any, x: Any) -> tuple[int, ...]:
+    return tuple(sorted(normal_axes(axis, x.aval.ndim)))
+
+
+@fused(numbers=("epsilon",))
+def _standardize(
+    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
+) -> Any:
+    (x,) = el.floating((x,))
+    # Squares of narrow floats overflow, or their differences are mere rounding errors.
+    as_given = el.promoted([x, *[v for v in (mean, variance) if v is not None]])[0]
+    x = single(x)
+    axes = _axes(axis, x)
+    if mean is None:
+        mean = reduction.mean(x, axes, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "fast":  # rounding may make the one-pass variance negative
+            squares = reduction.mean(el.square(x), axes, keepdims=True, where=where)
+            variance = el.maximum(el.sub(squares, el.square(mean)), 0)
+        else:
+            rest = el.square(el.sub(x, mean))
+            variance = reduction.mean(rest, axes, keepdims=True, where=where)
+    out = el.mul(el.sub(x, mean), el.rsqrt(el.add(variance, epsilon)))
+    return rounded(out, as_given)
+
+
+def standardize(
+    x: ArrayLike, axis: Axis = -1, mean: Any = None, variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
+) -> Array:  # fmt: skip
+    """Return (x - mean) / sqrt(variance + epsilon), along axes.
+
+    Args:
+      x: real, any shape; integers become the default float.
+      axis: an int, a tuple of ints, or None (all).
+      mean, variance: along the axes, which are kept; computed if they are not given.
+      epsilon: keeps the root from zero.
+      where: mask of the elements that count for mean and variance.
+      algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
+        squared differences.
+
+    >>> import numpy as np, plait
+    >>> plait.nn.standardize(np.array([1.0, 3.0]), epsilon=0.0).tolist()
+    [-1.0, 1.0]
+    """
+    if algorithm not in ("fast", "stable"):
+        raise ArgumentError(
+            f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"'
+        )
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
+
+
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
+    """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
+
+    Args:
+      x: labels, any shape.
+      num_classes: the size of the new axis.
+      dtype: dtype of the result; the default float if not given.
+      axis: position of the new axis.
+
+    >>> import plait
+    >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    x = value(x)
+    kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
+    at = normal_axis(axis, x.aval.ndim + 1)
+    return _one_hot(x, classes=num_classes, dtype=kind, axis=at)
+
+
+@fused
+def _one_hot(x: Any, *, classes: Any, dtype: Any, axis: int) -> Any:
+    x = expand_dims(x, axis)
+    shape = [classes if i == axis else 1 for i in range(x.aval.ndim)]
+    kind = x.aval.dtype if x.aval.category == INTEGER else np.dtype(np.int32)
+    return convert(el.eq(x, iota(kind, shape, axis)), dtype)

@@ -1,0 +1,751 @@
+"""Sums, products, extremes, logic, means and running sums over axes, and variants that skip nans.
+
+Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that the array lacks
+raises.  So does an extreme of no elements without `initial`.
+"""
+
+from typing import Any, overload
+from typing import Literal as Exactly
+
+import numpy as np
+
+from plait.errors import ArgumentError, ShapeError
+from plait.ext import Literal
+from plait.ext.ops import cumulative, reduction
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction as argreduction
+from plait.ext.ops.elementwise import rounded, single
+from plait.ext.ops.reduction import highest, lowest
+from plait.ext.ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
+from plait.ext.surface import dispatched, fused, value
+from plait.ext.types import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    asked_dtype,
+    category,
+    default_dtype,
+    dtype_of,
+    inexact_dtype,
+)
+from plait.typing import Array, ArrayLike, Axis, DTypeLike
+
+from .logic import isnan, truth
+from .masking import unwritten
+
+
+@dispatched
+def sum(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:  # fmt: skip
+    """Sum the elements over axes.
+
+    Args:
+      a: any shape and dtype.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: dtype of the sum; by default booleans and narrow integers become the default integer.
+      out: must be None.
+      keepdims: whether to keep the axes, with size 1.
+      initial: first summand.
+      where: mask of the elements that count; broadcasts with `a`.
+      promote_integers: False: narrow integers stay narrow.
+
+    Raises AxisError for an axis that `a` lacks.  As numpy.sum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.sum(np.array([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    unwritten(out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    if dtype == BOOL:
+        return _logic(reduction.any_, el.or_, a, axis, keepdims, initial, where)
+    return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
+    if dtype is not None:
+        return asked_dtype(dtype)
+    if promote:
+        return None
+    have = value(a).aval.dtype
+    return None if have == BOOL else have
+
+
+def _logic(
+    reduce: Any, join: Any, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """Reduce booleans to a boolean: a sum is whether any is True, a product whether all are."""
+    out = reduce(a, axis, keepdims=keepdims, where=where)
+    return out if initial is None else join(out, truth(initial))
+
+
+@dispatched
+def prod(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:  # fmt: skip
+    """Multiply the elements over axes; arguments are those of `sum`.  As numpy.prod.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.prod(np.array([2, 3, 4])))
+    24
+    """
+    unwritten(out)
+    dtype = _sum_dtype(a, dtype, promote_integers)
+    if dtype == BOOL:
+        return _logic(reduction.all_, el.and_, a, axis, keepdims, initial, where)
+    return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@dispatched
+def max(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the greatest of the elements over axes; nan if there is one.
+
+    Args:
+      a: any shape and dtype.
+      axis: None (all), an int, or a tuple of ints.
+      out: must be None.
+      keepdims: whether to keep the axes, with size 1.
+      initial: a further element.
+      where: mask of the elements that count; needs `initial`.
+
+    Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.max.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.max(np.array([3, 9, 4])))
+    9
+    """
+    unwritten(out)
+    return reduction.max_(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+
+@dispatched
+def min(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the least of the elements over axes; arguments are those of `max`.  As numpy.min.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.min(np.array([3, 9, 4])))
+    3
+    """
+    unwritten(out)
+    return reduction.min_(a, axis, keepdims=keepdims, initial=initial, where=where)
+
+
+amax, amin = max, min
+
+
+@dispatched
+def any(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return whether any element over axes is not zero; arguments are those of `sum`.  As
+    numpy.any.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.any(np.array([[True, False], [False, False]]), axis=1).tolist()
+    [True, False]
+    """
+    unwritten(out)
+    return reduction.any_(a, axis, keepdims=keepdims, where=where)
+
+
+@dispatched
+def all(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
+
+    >>> import numpy as np, plait
+    >>> bool(plait.numpy.all(np.array([True, False])))
+    False
+    """
+    unwritten(out)
+    return reduction.all_(a, axis, keepdims=keepdims, where=where)
+
+
+@dispatched
+def count_nonzero(a: ArrayLike, axis: Axis | None = None, keepdims: bool = False) -> Array:
+    """Count the elements over axes that are not zero, as the default integer.
+
+    As numpy.count_nonzero.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.count_nonzero(np.array([0, 7, 8])))
+    2
+    """
+    x = value(a)
+    there = x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
+    return reduction.sum_(there, axis, keepdims=keepdims)
+
+
+@dispatched
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the greatest element: the first if there are several; nan is greatest.
+
+    Args:
+      a: real, any shape.
+      axis: axis to search; None searches the flattened array.
+      out: must be None.
+      keepdims: whether to keep the axis, with size 1.
+
+    Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.argmax.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.argmax(np.array([3, 9, 4])))
+    1
+    """
+    unwritten(out)
+    return argreduction.argmax(a, axis, keepdims=bool(keepdims))
+
+
+@dispatched
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the least element; arguments are those of `argmax`.  As numpy.argmin.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.argmin(np.array([3, 9, 4])))
+    0
+    """
+    unwritten(out)
+    return argreduction.argmin(a, axis, keepdims=bool(keepdims))
+
+
+@dispatched
+def ptp(a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False) -> Array:
+    """Return the greatest less the least element over axes.  As numpy.ptp.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.ptp(np.array([3, 9, 4])))
+    6
+    """
+    return el.sub(max(a, axis, out, keepdims), min(a, axis, out, keepdims))
+
+
+# ---- means ---------------------------------------------------------------------------------
+
+
+@fused
+def _mean(a: Any, where: Any, /, **how: Any) -> Any:
+    return reduction.mean(a, where=where, **how)
+
+
+def _static_axis(axis: Any) -> Any:
+    """Return the axis as a hashable value; invalid axes are refused where axes are counted."""
+    if isinstance(axis, list | tuple):
+        return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
+    if getattr(axis, "ndim", 0):
+        raise ShapeError(f"axis must be an integer, not {axis!r}", fix="write axis=0")
+    return axis
+
+
+@dispatched
+def mean(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, *, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the arithmetic mean over axes; nan of no elements.
+
+    Args:
+      a: any shape; integers and booleans become the default float.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: dtype of the result.
+      out: must be None.
+      keepdims: whether to keep the axes, with size 1.
+      where: mask of the elements that count; broadcasts with `a`.
+
+    Raises AxisError for an axis that `a` lacks.  As numpy.mean.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
+    [2.0, 4.0]
+    """
+    unwritten(out)
+    dtype = None if dtype is None else asked_dtype(dtype)
+    return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
+
+
+def _less(ddof: Any, correction: Any) -> Any:
+    """Return the number to subtract from the number of elements, given by either of its names."""
+    if correction is None:
+        return ddof
+    if ddof.__class__ is not int or ddof != 0:
+        raise ArgumentError(
+            f"ddof={ddof!r} and correction={correction!r} are two names of one thing",
+            fix="give one of them",
+        )
+    return correction
+
+
+def _float_dtype(x: Any, dtype: Any) -> np.dtype:
+    """Return the dtype to compute a mean in: single precision at least."""
+    have = dtype_of(dtype) if dtype is not None else x.aval.dtype
+    if category(have) not in (FLOATING, COMPLEX):
+        return default_dtype(FLOATING)
+    return np.dtype(np.float32) if have.itemsize < 4 else have
+
+
+@fused(numbers=("correction",))
+def _var(
+    a: Any, where: Any, mean: Any, correction: Any, *, axis: Any, dtype: Any, keepdims: bool
+) -> Any:
+    x = value(a)
+    wide = _float_dtype(x, dtype)
+    result = dtype or (x.aval.dtype if x.aval.inexact else wide)
+    x = convert(x, wide if x.aval.category != COMPLEX else x.aval.dtype)
+    if mean is None:
+        mean = reduction.mean(x, axis, keepdims=True, where=where)
+    rest = el.sub(x, mean)
+    # Elements outside of the mask must have no derivative, even if it were nan.
+    if where is not None:
+        rest = el.select(where, rest, 0)
+    squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
+    total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
+    ones = Literal(1, squares.aval)
+    count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
+    out = el.div(total, el.maximum(el.sub(count, correction), 0))
+    real = out.aval.dtype if category(result) == COMPLEX else result
+    return convert(out, real)
+
+
+@dispatched
+def var(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+    mean: Any = None, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the variance over axes: the mean of |a - mean| ** 2.
+
+    Args:
+      a: any shape; integers and booleans become the default float.
+      axis: None (all), an int, or a tuple of ints.
+      dtype: dtype of the result; floats narrower than float32 are still computed in float32.
+      out: must be None.
+      ddof: subtracted from the number of elements; `correction` is another name for it.
+      keepdims: whether to keep the axes, with size 1.
+      where: mask of the elements that count; broadcasts with `a`.
+      mean: the mean with the axes kept, if already computed.
+
+    Raises AxisError for an axis that `a` lacks, TypeRule if both `ddof` and `correction` are given.
+    As numpy.var.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.var(np.array([8.0, 4.0])))
+    4.0
+    """
+    unwritten(out)
+    correction = _less(ddof, correction)
+    dtype = None if dtype is None else asked_dtype(dtype)
+    axis = _static_axis(axis)
+    return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
+
+
+@dispatched
+def std(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
+    mean: Any = None, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the standard deviation over axes: the root of `var`, whose arguments it takes.
+
+    As numpy.std.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.std(np.array([8.0, 4.0])))
+    2.0
+    """
+    how: Any = dict(where=where, mean=mean, correction=correction)
+    result = asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
+    if category(result) != FLOATING or result.itemsize >= 4:
+        return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
+    # The deviation may fit in a float16 where its square does not.
+    return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
+
+
+@overload
+def average(
+    a: ArrayLike, axis: Axis | None = ..., weights: ArrayLike | None = ...,
+    returned: Exactly[False] = ..., keepdims: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def average(
+    a: ArrayLike, axis: Axis | None = ..., weights: ArrayLike | None = ..., returned: bool = ...,
+    keepdims: bool = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
+def average(
+    a: ArrayLike, axis: Axis | None = None, weights: ArrayLike | None = None,
+    returned: bool = False, keepdims: bool = False,
+) -> Array | tuple[Array, Array]:  # fmt: skip
+    """Return the weighted mean over axes.
+
+    Args:
+      a: any shape.
+      axis: None (all), an int, or a tuple of ints.
+      weights: of `a`'s shape, or of the sizes of the axes, in their order; None gives the plain
+        mean.
+      returned: whether to return (mean, sum of weights).
+      keepdims: whether to keep the axes, with size 1.
+
+    Raises TypeRule for weights of another shape.  As numpy.average.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
+    2.0
+    """
+    return _average(
+        a, weights, axis=_static_axis(axis), returned=bool(returned), keepdims=bool(keepdims)
+    )
+
+
+@fused
+def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
+    x = value(a)
+    if weights is None:
+        out = reduction.mean(x, axis, keepdims=keepdims)
+        count = reduction.sum_(Literal(1, x.aval.strong()), axis, keepdims=keepdims)
+        return (out, convert(count, out.aval.dtype)) if returned else out
+    w = value(weights)
+    if w.aval.shape != x.aval.shape and w.aval.ndim:
+        if axis is None:
+            raise ShapeError(
+                f"average of {x.aval!r} with weights {w.aval!r}",
+                fix="give weights of the same shape, or the axes that they are for",
+            )
+        at = normal_axes(axis, x.aval.ndim)
+        if w.aval.shape != tuple([x.aval.shape[i] for i in at]):
+            raise ShapeError(
+                f"{w.aval!r} are not weights for the axes {at} of {x.aval!r}",
+                fix="give one for each position along these axes, in their order",
+            )
+        w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
+        w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
+    given, w = el.floating((x, w))
+    x, w = single(given), single(w)
+    total = reduction.sum_(w, axis, keepdims=keepdims)
+    out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
+    out, total = rounded(out, given), rounded(total, given)
+    return (out, total) if returned else out
+
+
+# ---- skipping nans ---------------------------------------------------------------------------
+
+
+def _instead(a: Any, number: Any) -> Any:
+    """Replace nans by `number(dtype)`."""
+    x = value(a)
+    if not x.aval.inexact:
+        return x
+    return el.select(isnan(x), convert(number(x.aval.dtype), x.aval.dtype), x)
+
+
+def _numbers(x: Any) -> Any:
+    return el.not_(isnan(x))
+
+
+@dispatched
+def nansum(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `sum`, counting nans as zero.  As numpy.nansum.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
+    13.0
+    """
+    return sum(_instead(a, lambda d: 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `prod`, counting nans as one.  As numpy.nanprod.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
+    36.0
+    """
+    return prod(_instead(a, lambda d: 1), axis, dtype, out, keepdims, initial, where)
+
+
+def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
+    x = value(a)
+    out = f(_instead(x, neutral), **how)
+    if not x.aval.inexact or how["initial"] is not None:
+        return out
+    nothing = reduction.all_(isnan(x), how["axis"], keepdims=how["keepdims"], where=how["where"])
+    return el.select(nothing, np.nan, out)
+
+
+@dispatched
+def nanmax(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `max` without nans; nan if all are nan.  As numpy.nanmax.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
+    9.0
+    """
+    unwritten(out)
+    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return _nan_extreme(a, reduction.max_, lowest, how)
+
+
+@dispatched
+def nanmin(
+    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `min` without nans; nan if all are nan.  As numpy.nanmin.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
+    4.0
+    """
+    unwritten(out)
+    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
+    return _nan_extreme(a, reduction.min_, highest, how)
+
+
+def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
+    x = value(a)
+    position = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
+    if not x.aval.inexact:
+        return position
+    # Nans are replaced by infinities, so a real infinity must win over these.
+    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is argreduction.argmax
+             else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
+             keepdims=bool(keepdims))  # fmt: skip
+    extreme = (reduction.max_ if f is argreduction.argmax else reduction.min_)(
+        _instead(x, neutral), axis, keepdims=bool(keepdims)
+    )
+    position = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, position)
+    nothing = reduction.all_(isnan(x), axis, keepdims=bool(keepdims))
+    return el.select(nothing, Literal(-1, position.aval), position)
+
+
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the greatest element that is not nan; -1 if all are nan.
+
+    As numpy.nanargmax, which raises if all are nan.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
+    1
+    """
+    unwritten(out)
+    return _nan_place(a, argreduction.argmax, lowest, axis, keepdims)
+
+
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """Return the position of the least element that is not nan; -1 if all are nan.
+
+    As numpy.nanargmin, which raises if all are nan.
+
+    >>> import numpy as np, plait
+    >>> int(plait.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
+    2
+    """
+    unwritten(out)
+    return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
+
+
+def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
+    """Refuse a dtype without nan, which is the result where no number remains."""
+    if dtype is not None and x.aval.inexact:
+        inexact_dtype(name, dtype)
+
+
+def _also(where: Any, x: Any) -> Any:
+    there = _numbers(x)
+    return there if where is None else el.and_(there, where)
+
+
+@dispatched
+def nanmean(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    keepdims: bool = False, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `mean` without nans.  As numpy.nanmean.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
+    6.0
+    """
+    x = value(a)
+    _keeps_nan("nanmean", x, dtype)
+    return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
+
+
+def nanvar(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
+    *, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
+    4.0
+    """
+    x = value(a)
+    _keeps_nan("nanvar", x, dtype)
+    where = _also(where, x)
+    correction = _less(ddof, correction)
+    out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
+               correction=correction)  # fmt: skip
+    each = Literal(1, x.aval.with_dtype(default_dtype(INTEGER)))
+    count = reduction.sum_(each, axis, keepdims=keepdims, where=where)
+    return el.select(el.le(count, correction), np.nan, out_)
+
+
+def nanstd(
+    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
+    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
+    *, correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the root of `nanvar`.  As numpy.nanstd.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
+    2.0
+    """
+    return el.sqrt(
+        nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    )
+
+
+# ---- running -------------------------------------------------------------------------------
+
+
+@dispatched
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return running sums along an axis; None flattens the array first.
+
+    Args:
+      a: any shape and dtype.
+      axis: an int, or None.
+      dtype: dtype of the result; by default booleans and narrow integers become the default
+        integer.
+      out: must be None.
+
+    As numpy.cumsum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumsum(np.array([1, 2, 3])).tolist()
+    [1, 3, 6]
+    """
+    unwritten(out)
+    return _running(cumulative.cumsum, a, axis, dtype)
+
+
+@dispatched
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return running products; arguments are those of `cumsum`.  As numpy.cumprod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumprod(np.array([1, 2, 3])).tolist()
+    [1, 2, 6]
+    """
+    unwritten(out)
+    return _running(cumulative.cumprod, a, axis, dtype)
+
+
+def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
+    dtype = None if dtype is None else asked_dtype(dtype)
+    if dtype == BOOL:  # running `any` for sums, `all` for products
+        return truth(cumulate(truth(a), axis, np.int32))
+    return cumulate(a, axis, dtype)
+
+
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return `cumsum`, counting nans as zero.  As numpy.nancumsum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 5.0]
+    """
+    return cumsum(_instead(a, lambda d: 0), axis, dtype, out)
+
+
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return `cumprod`, counting nans as one.  As numpy.nancumprod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 6.0]
+    """
+    return cumprod(_instead(a, lambda d: 1), axis, dtype, out)
+
+
+def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bool) -> Any:
+    x = value(x)
+    if axis is None and x.aval.ndim != 1:
+        raise ShapeError(f"an axis is needed for {x.aval!r}", fix="give axis=")
+    at = normal_axis(0 if axis is None else axis, x.aval.ndim)
+    out = f(x, at, dtype)
+    if not include:
+        return out
+    one = [1 if i == at else d for i, d in enumerate(out.aval.shape)]
+    return concatenate([Literal(first, out.aval.with_shape(one)), out], at)
+
+
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
+    """Return running sums along an axis, from 0 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_sum.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
+    [0, 2, 5]
+    """
+    return _with_initial(cumsum, x, axis, dtype, 0, include_initial)
+
+
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:  # fmt: skip
+    """Return running products along an axis, from 1 if `include_initial`.
+
+    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_prod.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()
+    [1, 2, 6]
+    """
+    return _with_initial(cumprod, x, axis, dtype, 1, include_initial)

@@ -1,0 +1,94 @@
+"""Conversion of exceptions of Python and numpy about arguments into errors of Plait.
+
+As in numpy, functions here rely on Python to refuse values that are not integers, sequences or
+arrays of numbers.  At the package's border such an exception gets the user's line and the call's
+signature.
+
+Invariant: exceptions of the user's own functions pass unchanged; the error raised is also an
+instance of the original exception's class.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plait.errors import OutOfBounds, SubscriptError, TypeRule
+from plait.ext import PlaitError
+from plait.ext.surface import OUT_SHARDING, all_free, hidden, leaving, offering, placed
+from plait.ext.types import ml_dtypes
+
+_SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
+_LIBRARIES = (*np.__path__, *ml_dtypes.__path__)
+
+
+def _of_user(error: BaseException) -> bool:
+    """Return whether a function of the user was running."""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not hidden(file) and not file.startswith(_LIBRARIES):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _told(f: Callable, error: Exception) -> PlaitError:
+    kinds = {OverflowError: OutOfBounds, IndexError: SubscriptError}
+    kind = next((k for c, k in kinds.items() if isinstance(error, c)), TypeRule)
+    parameters = [p.replace(annotation=inspect.Parameter.empty)
+                  for p in inspect.signature(f).parameters.values()]  # fmt: skip
+    how = f"{f.__name__}{inspect.Signature(parameters)}"
+    text = str(error)
+    said = text if text.startswith(f.__name__) else f"{f.__name__}: {text}"
+    return kind(said, fix=f"it is called as {how}")
+
+
+def explained(f: Callable) -> Callable:
+    """Rewrite exceptions of Python and numpy about arguments in three parts (a decorator)."""
+
+    lies = f.__name__ in _LAID_OUT
+
+    @functools.wraps(f)
+    def function(*args: Any, **options: Any) -> Any:
+        try:
+            try:
+                if lies and "out_sharding" in options:
+                    sharding = options.pop("out_sharding")
+                    return placed(f(*all_free(args, sharding), **options), sharding)
+                return f(*args, **options)
+            except PlaitError:
+                raise
+            except _SAID as error:
+                if _of_user(error):
+                    raise
+                told = _told(f, error)
+            # Raised outside of the handler, the error does not carry the original as its context.
+            raise told
+        except BaseException as error:
+            leaving(error)
+            raise
+
+    return offering(function, f, OUT_SHARDING) if lies else function
+
+
+_LAID_OUT = frozenset(
+    ("bincount", "broadcast_to", "dot", "einsum", "matmul", "ravel", "repeat", "reshape")
+) | {"tensordot"}
+"""Functions that have `out_sharding`, besides those that make arrays."""
+_THIN = ("plait._api.surfaces", "plait_numpy.numpy.masking")
+"""Modules of functions of one primitive, which refuse by themselves operands that are not
+arrays."""
+
+
+def explain(namespace: dict[str, Any]) -> None:
+    """Decorate the public functions of a module (its `globals()`); aliases stay one function."""
+    made: dict[Callable, Callable] = {}
+    for name in namespace["__all__"]:
+        f = namespace[name]
+        own = inspect.isfunction(f) and f.__module__.startswith("plait")
+        if own and f.__module__ not in _THIN:
+            namespace[name] = made[f] = made.get(f) or explained(f)
+            made[f].__module__ = namespace["__name__"]

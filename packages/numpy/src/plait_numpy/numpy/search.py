@@ -1,0 +1,250 @@
+"""Positions in sorted arrays, and interpolation between them.
+
+Invariant: nans come after all numbers, as `sort` puts them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, Tracer
+from plait.ext.control import fori_loop
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import dtype_for_indices, sum_
+from plait.ext.ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    convert_together,
+    expand_dims,
+    fill,
+    normal_axis,
+    rev,
+)
+from plait.ext.ops.sorting import argsort, sort
+from plait.ext.ops.taking import take
+from plait.ext.sizes import max_dim
+from plait.ext.surface import fused, value
+from plait.typing import Array, ArrayLike
+
+from .logic import isnan
+
+_FEW = 32
+"""Up to this size, counting all lesser elements costs no more than halving."""
+
+
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "default"
+) -> Array:
+    """Return the positions at which to insert elements into a sorted vector to keep it sorted.
+
+    Args:
+      a: a sorted vector.
+      v: elements to insert, any shape.
+      side: "left", before equal elements, or "right", after them.
+      sorter: indices that sort `a`, if it is not sorted.
+      method: "compare_all" counts all lesser elements; "scan" halves; by default the cheaper one.
+
+    Returns integers of v's shape.  Raises TypeRule for another `side` or `method`, and if `a` is
+    not a vector.  As numpy.searchsorted.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.searchsorted(np.array([1, 2, 2, 3]), 2).item()
+    1
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f'side must be "left" or "right", not {side!r}', fix='use side="left"')
+    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
+        raise ArgumentError(
+            f"searchsorted has no method {method!r}", fix='use "scan" or "compare_all"'
+        )
+    x = value(a)
+    if x.aval.ndim != 1:
+        raise ShapeError(
+            f"searchsorted in {x.aval!r}: a vector is needed", fix="see take_along_axis"
+        )
+    if sorter is not None:
+        x = take(x, sorter)
+    return _places(x, v, right=side == "right", method=method)
+
+
+@fused
+def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
+    shape = value(v).aval.shape
+    a, v = convert_together([value(a), value(v)])
+    n = a.aval.shape[0]
+    index = dtype_for_indices(n)
+    if n.__class__ is int and n == 0:
+        return fill(0, Aval(shape, index))
+    if n.__class__ is not int or (method == "default" and n <= _FEW) or method == "compare_all":
+        rows = broadcast_to(a, (*shape, n))
+        column = broadcast_to(expand_dims(v, v.aval.ndim), (*shape, n))
+        return sum_(convert(_before(rows, column, right), index), -1)
+    low, high = (Literal(k, Aval(shape, index)) for k in (0, n))
+
+    def halve(_: Any, ends: Any) -> Any:
+        low, high = ends
+        middle = el.shift_right_logical(el.add(low, high), 1)
+        further = _before(take(a, middle, mode="clip"), v, right)
+        going = el.lt(low, high)
+        up = el.select(el.and_(going, further), el.add(middle, 1), low)
+        return up, el.select(el.and_(going, el.not_(further)), middle, high)
+
+    return fori_loop(0, n.bit_length(), halve, (low, high))[0]
+
+
+def _before(a: Any, v: Any, right: bool) -> Any:
+    """Return whether elements of `a` come before the position of `v`."""
+    before = (el.le if right else el.lt)(a, v)
+    if not a.aval.inexact:
+        return before
+    number = el.not_(isnan(a))
+    other = isnan(v)
+    return el.or_(before, other if right else el.and_(number, other))
+
+
+@fused
+def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
+    n = bins.aval.shape[0]
+    if n == 0:
+        return convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
+    side = "left" if right else "right"
+    up = searchsorted(bins, x, side)
+    down = el.sub(n, searchsorted(rev.bind(bins, axes=(0,)), x, side))
+    return el.select(el.ge(bins[-1], bins[0]), up, down)
+
+
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
+    """Return the number of the bin of each element; 0 is before the first edge.
+
+    Args:
+      x: real, any shape.
+      bins: edges, ascending or descending.
+      right: whether a bin holds its right edge instead of its left one.
+      method: accepted for compatibility.
+
+    Raises TypeRule unless `bins` is a vector; known edges must ascend or descend.  As
+    numpy.digitize.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
+    [1, 3]
+    """
+    b = value(bins)
+    if b.aval.ndim != 1:
+        raise ShapeError(
+            f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()"
+        )
+    if not isinstance(b, Tracer):
+        steps = np.diff(np.asarray(b).astype(float))
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            raise ArgumentError("digitize: the edges go up and down", fix="sort them")
+    return _digitized(value(x), b, right=bool(right))
+
+
+@fused(numbers=("left", "right", "period"))
+def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    x, xp = [el.floating((v,))[0] for v in convert_together([value(x), xp])]
+    (fp,) = el.floating((fp,))
+    kind = xp.aval.dtype
+    if period is not None:
+        x, xp, fp = _periodic(x, xp, fp, convert(el.abs_(period), kind))
+    n = xp.aval.shape[0]
+    i = el.clamp(1, searchsorted(xp, x, "right"), max_dim(n - 1, 1))
+    x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
+    width = el.sub(x1, x0)
+    # Equal positions would divide by zero, also in derivatives.
+    flat = el.eq(width, 0)
+    part = el.div(el.sub(x, x0), el.select(flat, 1, width))
+    out = el.select(flat, f0, el.add(f0, el.mul(part, el.sub(f1, f0))))
+    if period is not None:
+        return out
+    out = el.select(el.lt(x, xp[0]), fp[0] if left is None else left, out)
+    return el.select(el.gt(x, xp[-1]), fp[-1] if right is None else right, out)
+
+
+def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
+    """Return the points of one period, in order, with a neighbour at each end."""
+    x, xp = el.modulo(x, period), el.modulo(xp, period)
+    order = argsort(xp)
+    xp, fp = take(xp, order), take(fp, order)
+    xp = concatenate([el.sub(xp[-1:], period), xp, el.add(xp[:1], period)])
+    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+
+
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
+    right: ArrayLike | None = None, period: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Interpolate linearly between points.
+
+    Args:
+      x: positions to evaluate at, any shape.
+      xp: positions of the data, ascending.
+      fp: values at `xp`, real or complex.
+      left, right: results before and after all positions; by default the data at the ends.
+      period: period of the positions; they need not ascend then, and `left` and `right` are
+        ignored.
+
+    Raises TypeRule unless `xp` and `fp` are vectors of one size, at least 1.  As numpy.interp.
+
+    >>> import numpy as np, plait
+    >>> float(plait.numpy.interp(1.5, np.array([1.0, 2.0]), np.array([10.0, 20.0])))
+    15.0
+    """
+    a, b = value(xp), value(fp)
+    if a.aval.ndim != 1 or a.aval.shape != b.aval.shape:
+        raise ArgumentError(
+            f"interp: positions {a.aval!r} and data {b.aval!r}", fix="give equal vectors"
+        )
+    if a.aval.shape[0] == 0:
+        raise ArgumentError("interp between no points", fix="give one at least")
+    return _interpolated(x, a, b, left, right, period)
+
+
+# ---- partial order -------------------------------------------------------------------------
+
+
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Put the element at `kth` at its sorted position, lesser ones before, greater ones after.
+
+    Args:
+      a: one axis at least.
+      kth: a position, or several; all elements are sorted, which is right for every position.
+      axis: axis to partition along; None partitions the flattened array.
+
+    Raises AxisError for a position out of range.  As numpy.partition.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.partition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 3]
+    """
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return sort(x, axis)
+
+
+def _check_kth(kth: Any, x: Any, axis: Any) -> None:
+    n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
+    if getattr(kth, "ndim", 0) > 1:
+        raise ShapeError(f"kth has {kth.ndim} axes", fix="give a position, or a vector of them")
+    for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():
+        if not hasattr(k, "__index__") or isinstance(k, bool):
+            raise OperandTypeError(f"kth must be an integer, not {k!r}", fix="write kth=0")
+        if n.__class__ is int and not -n <= k.__index__() < max(n, 1):
+            raise AxisError(f"kth={k} is out of range for {n} elements", fix="give a position")
+
+
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Return the indices that make a `partition`, whose arguments it takes.  As numpy.argpartition.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.argpartition(np.array([3, 1, 2]), 1).tolist()
+    [1, 2, 0]
+    """
+    x = value(a)
+    _check_kth(kth, x, axis)
+    return argsort(x, axis)

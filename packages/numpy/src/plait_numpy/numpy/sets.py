@@ -1,0 +1,376 @@
+"""Arrays as sets: distinct elements, membership, unions, differences.
+
+Invariant: the number of distinct elements depends on values, so it is computed from known arrays or
+given as `size`.  Then `fill_value` fills up to `size`, by default the least element, or 0 for
+intersections and differences; further elements are left out.
+"""
+
+from typing import Any, NamedTuple, overload
+from typing import Literal as Exactly
+
+import numpy as np
+
+from plait.errors import ArgumentError, ConcretizationError
+from plait.ext import Aval, Tracer
+from plait.ext.ops import elementwise as el
+from plait.ext.ops.reduction import any_, dtype_for_indices, sum_
+from plait.ext.ops.shape import (
+    broadcast_to,
+    concatenate,
+    convert,
+    convert_together,
+    fill,
+    iota,
+    moveaxis,
+    normal_axis,
+    reshape,
+    size_value,
+)
+from plait.ext.ops.sorting import argsort, sort, sort_together
+from plait.ext.ops.taking import take
+from plait.ext.sizes import decide_ge, max_dim, min_dim
+from plait.ext.surface import fused, size_given, value
+from plait.ext.types import BOOL
+from plait.typing import Array, ArrayLike
+
+from .logic import isnan
+from .search import searchsorted
+
+
+class UniqueAll(NamedTuple):
+    """The result of `unique_all`."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """The result of `unique_counts`."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """The result of `unique_inverse`."""
+
+    values: Array
+    inverse_indices: Array
+
+
+# ---- distinct elements ---------------------------------------------------------------------
+
+
+@fused
+def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
+    """Return (order that sorts rows, whether a sorted row differs from the one before it)."""
+    n = x.aval.shape[0]
+    columns = [x[:, i] for i in range(x.aval.shape[1])]
+    positions = iota(dtype_for_indices(n), (n,))
+    *rows, order = sort_together([*columns, positions], 0, num_keys=max(len(columns), 1))
+    new: Any = fill(False, Aval((max_dim(n - 1, 0),), BOOL))
+    for c in rows:
+        differs = el.ne(c[1:], c[:-1])
+        if equal_nan and c.aval.inexact:
+            differs = el.and_(differs, el.not_(el.and_(isnan(c[1:]), isnan(c[:-1]))))
+        new = el.or_(new, differs)
+    first = fill(True, Aval((min_dim(n, 1),), BOOL))
+    return order, concatenate([first, new], 0)
+
+
+@fused(numbers=("fill_value",))
+def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tuple:
+    """Return (rows, their first positions, number of each row, how often each occurs)."""
+    n, kind = x.aval.shape[0], order.aval.dtype
+    number = el.sub(convert(new, kind).cumsum(), 1)
+    zero = fill(0, Aval((size,), kind))
+    first = zero.at[el.select(new, number, size_value(size, kind))].set(order, mode="drop")
+    inverse = fill(0, Aval((n,), kind)).at[order].set(number)
+    counts = zero.at[number].add(fill(1, Aval((n,), kind)), mode="drop")
+    if n == 0:
+        return broadcast_to(convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
+            zero, inverse, counts
+        )  # fmt: skip
+    if n.__class__ is int:
+        there = el.lt(iota(kind, (size,)), number[-1:] + 1)
+    else:
+        there = el.lt(iota(kind, (size,)), sum_(convert(new, kind)))
+    first = el.select(there, first, order[0])
+    rows = take(x, first, 0, mode="clip")
+    if fill_value is not None:
+        rows = el.select(reshape(there, (size, 1)), rows, convert(fill_value, x.aval.dtype))
+    return rows, first, inverse, counts
+
+
+@overload
+def unique(
+    ar: ArrayLike, return_index: Exactly[False] = ..., return_inverse: Exactly[False] = ...,
+    return_counts: Exactly[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
+    axis: int | None = ..., *, equal_nan: bool = ..., size: int | None = ...,
+    fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array | tuple[Array, ...]: ...  # fmt: skip
+def unique(
+    ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
+    size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,
+) -> Array | tuple[Array, ...]:  # fmt: skip
+    """Return the distinct elements, in order.
+
+    Args:
+      ar: an array; complex numbers are ordered by real part first.
+      return_index: whether to return the first position of each, too.
+      return_inverse: whether to return the number of each element among the distinct ones, too.
+      return_counts: whether to return how often each occurs, too.
+      axis: axis whose parts are compared; None compares elements of the flattened array.
+      equal_nan: whether all nans are one element.
+      size: number of distinct elements; needed if `ar` is traced.
+      fill_value: fills up to `size`; the least element by default.
+      sorted: accepted for compatibility; the result is always sorted.
+
+    Returns an array, or a tuple beginning with it.  Raises ConcretizationError if `ar` is traced
+    and `size` is not given.  As numpy.unique.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unique(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    x = value(ar)
+    shape = x.aval.shape
+    at = None if axis is None else normal_axis(axis, x.aval.ndim)
+    flat = reshape(x, (x.aval.size, 1)) if at is None else moveaxis(x, at, 0)
+    rest = flat.aval.shape[1:]
+    if at is not None:
+        width = int(np.prod(rest))
+        flat = reshape(flat, (shape[at], width))
+    order, new = _sorted_rows(flat, equal_nan=bool(equal_nan))
+    if size is None:
+        if isinstance(new, Tracer):
+            raise ConcretizationError(
+                f"the size of unique({x!r}) depends on values that are not known while it is "
+                "traced",
+                fix="give size, and perhaps fill_value",
+            )
+        size = int(np.count_nonzero(np.asarray(new)))
+    fill_value = 0 if fill_value is None and x.aval.size == 0 else fill_value
+    rows, first, inverse, counts = _distinct(flat, order, new, fill_value, size=size_given(size))
+    out = reshape(rows, (size,)) if at is None else moveaxis(reshape(rows, (size, *rest)), 0, at)
+    inverse = reshape(inverse, shape) if at is None else inverse
+    extra = [v for v, asked in ((first, return_index), (inverse, return_inverse),
+                                (counts, return_counts)) if asked]  # fmt: skip
+    return (out, *extra) if extra else out
+
+
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the distinct elements, nans being distinct; see `unique`.  As numpy.unique_values.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unique_values(np.array([2, 1, 2])).tolist()
+    [1, 2]
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
+    """Return (values, counts); see `unique`.  As numpy.unique_counts.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unique_counts(np.array([2, 1, 2])).counts.tolist()
+    [1, 2]
+    """
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCounts(*found)
+
+
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
+    """Return (values, inverse_indices); see `unique`.  As numpy.unique_inverse.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unique_inverse(np.array([2, 1, 2])).inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverse(*found)
+
+
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
+    """Return (values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.unique_all(np.array([2, 1, 2])).counts.tolist()
+    [1, 2]
+    """
+    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAll(*found)
+
+
+# ---- membership ----------------------------------------------------------------------------
+
+
+@fused
+def _is_in(x: Any, among: Any, *, invert: bool) -> Any:
+    x, among = convert_together([value(x), value(among)])
+    n = among.aval.size
+    among = reshape(among, (n,))
+    if n == 0:
+        found = fill(False, Aval(x.aval.shape, BOOL))
+    elif decide_ge(32, n) or x.aval.dtype.kind == "c":
+        column = broadcast_to(reshape(x, (*x.aval.shape, 1)), (*x.aval.shape, n))
+        found = any_(el.eq(column, broadcast_to(among, column.aval.shape)), -1)
+    else:
+        among = sort(among)
+        found = el.eq(take(among, searchsorted(among, x), mode="clip"), x)
+        if not decide_ge(n, 1):
+            found = el.and_(found, el.gt(n, 0))
+    return el.not_(found) if invert else found
+
+
+def isin(
+    element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False,
+    *, method: str = "auto",
+) -> Array:  # fmt: skip
+    """Return whether elements occur in another array (or, if `invert`, do not).
+
+    Args:
+      element: any shape and dtype.
+      test_elements: elements to compare with.
+      assume_unique, method: accepted for compatibility.
+
+    Returns booleans of the shape of `element`.  As numpy.isin.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.isin(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [False, True, True]
+    """
+    return _is_in(element, test_elements, invert=bool(invert))
+
+
+def _flat(x: Any) -> Any:
+    x = value(x)
+    return reshape(x, (x.aval.size,))
+
+
+def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> Any:
+    """Return the distinct elements for which `keep` holds."""
+    if size is None:
+        if isinstance(x, Tracer) or isinstance(keep, Tracer):
+            raise ConcretizationError(
+                f"the size of {what}(...) depends on values that are not known while it is traced",
+                fix="give size, and perhaps fill_value",
+            )
+        return unique(np.asarray(x)[np.asarray(keep)])
+    return _packed(x, keep, 0 if fill_value is None else fill_value, size=size.__index__())
+
+
+@fused(numbers=("fill_value",))
+def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
+    """Sort elements, with those kept first and once each."""
+    dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
+    n = rows.aval.shape[0]
+    same = el.eq(rows[1:], rows[:-1])
+    again = concatenate([fill(False, Aval((min_dim(n, 1),), BOOL)), same], 0)
+    here = el.not_(el.or_(dropped, again))
+    target = el.select(here, el.sub(convert(here, np.int32).cumsum(), 1), size)
+    start = broadcast_to(convert(fill_value, x.aval.dtype), (size,))
+    return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
+
+
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the distinct elements of both, in order; see `unique`.  As numpy.union1d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.union1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1, 2, 3, 7]
+    """
+    return unique(concatenate([_flat(ar1), _flat(ar2)], 0), size=size, fill_value=fill_value)
+
+
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: Exactly[False] = ...,
+    *, size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: bool = ..., *,
+    size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+    size: int | None = None, fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
+    """Return the distinct elements of the intersection, in order.
+
+    Args:
+      ar1, ar2: arrays, which are flattened.
+      assume_unique: accepted for compatibility.
+      return_indices: whether to return their first positions in each, too; only without `size`.
+      size, fill_value: see `unique`; missing elements are 0 by default.
+
+    Raises ConcretizationError if operands are traced and `size` is not given, TypeRule if
+    `return_indices` and `size` are given.  As numpy.intersect1d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [2, 3]
+    """
+    x, y = convert_together([_flat(ar1), _flat(ar2)])
+    out = _chosen(x, isin(x, y), size, fill_value, "intersect1d")
+    if not return_indices:
+        return out
+    if size is not None:
+        raise ArgumentError("intersect1d: return_indices needs known values", fix="leave size out")
+    positions = []
+    for v in (x, y):
+        order = argsort(v)
+        positions.append(take(order, searchsorted(take(v, order), out)))
+    return out, *positions
+
+
+def setdiff1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the distinct elements of the first that the second lacks, in order; see `intersect1d`.
+
+    The result has the dtype of the first.  As numpy.setdiff1d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.setdiff1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1]
+    """
+    x = _flat(ar1)
+    return _chosen(x, isin(x, _flat(ar2), invert=True), size, fill_value, "setdiff1d")
+
+
+def setxor1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the distinct elements that occur in only one of both, in order; see `intersect1d`.
+
+    As numpy.setxor1d.
+
+    >>> import numpy as np, plait
+    >>> plait.numpy.setxor1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
+    [1, 7]
+    """
+    x, y = convert_together([_flat(ar1), _flat(ar2)])
+    alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)
+    return _chosen(concatenate([x, y], 0), alone, size, fill_value, "setxor1d")

@@ -1,0 +1,8 @@
+"""Reductions over segments, under JAX's module name.
+
+Invariant: nothing is defined here.
+"""
+
+from .primitives.segments import segment_max, segment_min, segment_prod, segment_sum
+
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

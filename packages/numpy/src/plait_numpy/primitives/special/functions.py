@@ -1,0 +1,409 @@
+"""Special functions of one or two floats: zeta, polygamma, Bessel, beta, normal quantiles.
+
+Each is elementwise.  Functions that the compiler lacks are composed of other primitives, in
+float32 for narrower floats.
+
+Invariant: finite values are within a few units in the last place of the true ones, except close to
+roots and where a function's documentation differs.  Poles are infinite, and values outside a
+function's domain are nan.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.errors import ArgumentError
+from plait.ext import (
+    Aval,
+    Elementwise,
+    Increasing,
+    Literal,
+    Primitive,
+    expand_rules,
+    lower_rules,
+    staged,
+)
+from plait.ext.lower import simple
+from plait.ext.ops.control_flow import while_
+from plait.ext.ops.elementwise import (
+    FLOAT,
+    abs_,
+    agreed,
+    and_,
+    digamma,
+    eq,
+    erf_inv,
+    erfc,
+    exp,
+    floating,
+    floor,
+    gt,
+    le,
+    lgamma,
+    log,
+    log1p,
+    lt,
+    maximum,
+    minimum,
+    ne,
+    neg,
+    or_,
+    pow_,
+    rsqrt,
+    select,
+    sqrt,
+)
+from plait.ext.ops.reduction import reduce_or
+from plait.ext.ops.shape import convert
+
+# ---- definitions ---------------------------------------------------------------------------
+
+
+_ONCE_OF_CORE = frozenset(
+    [
+        "bessel_i0e",
+        "bessel_i1e",
+        "dawsn",
+        "erfcx",
+        "expi",
+        "expn",
+        "fresnel",
+        "hyp1f1",
+        "hyp2f1",
+        "igamma",
+        "igamma_grad_a",
+        "igammac",
+        "lbeta",
+        "log_ndtr",
+        "ndtri",
+        "owens_t",
+        "polygamma",
+        "random_gamma_grad",
+        "regularized_incomplete_beta",
+        "sici",
+        "spence",
+        "zeta",
+    ]
+)
+"""Primitives that releases up to 0.2 named `core.zeta` and its like.  Later ones are not added."""
+
+
+def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> Primitive:
+    """Define a primitive of `count` floats of one shape and dtype.
+
+    Its result has their type; if `results` is given, it returns a list of so many.
+    """
+
+    def rule(*xs: Aval) -> Any:
+        if len(xs) != count:
+            raise ArgumentError(
+                f"{name} takes {count} operands, and {len(xs)} were given",
+                fix=f"give {count} arrays of floats",
+            )
+        out = agreed(name, FLOAT, *xs)
+        return [out] * results if results else out
+
+    rule.__doc__ = doc
+    return Primitive(
+        f"special.{name}",
+        rule,
+        (*traits, Elementwise),
+        prepare=floating,
+        many=bool(results),
+        formerly=(f"core.{name}",) if name in _ONCE_OF_CORE else (),
+    )
+
+
+def said(prim: Primitive) -> Callable[[Callable], Callable]:
+    """Decorate the definition of a special function, for floats of at least 32 bits."""
+
+    def register(f: Callable[..., Any]) -> Callable[..., Any]:
+        @expand_rules.rule(prim)
+        def _(*xs):
+            dtype, weak = xs[0].aval.dtype, all(x.aval.weak_type for x in xs)
+            if dtype.itemsize < 4:
+                xs = [convert(x, np.float32) for x in xs]
+            out = f(*xs)
+            if isinstance(out, tuple):
+                return [convert(o, dtype, weak) for o in out]
+            return convert(out, dtype, weak)
+
+        return f
+
+    return register
+
+
+def epsilon(x: Any) -> float:
+    """Return the distance between 1 and the next float."""
+    return float(np.finfo(x.aval.dtype).eps)
+
+
+def const(value: float, like: Any) -> Literal:
+    """Return a scalar that stands for an array like another."""
+    return Literal(value, like.aval.strong())
+
+
+def series(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return c[0] + c[1] x + c[2] x^2 + ..."""
+    total: Any = const(coefficients[-1], x)
+    for c in reversed(coefficients[:-1]):
+        total = total * x + c
+    return total
+
+
+MOST_TURNS = 10_000
+"""The most turns of a loop that iterates until convergence."""
+
+
+def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) -> Sequence[Any]:
+    """Repeat `active, *state = turn(number, active, *state)` while an element is active.
+
+    `number` is 1, 2, ... as a float.  Return the last state.
+    """
+    number = Literal(1.0, Aval((), state[0].aval.dtype))
+    avals = [v.aval.strong() for v in (number, active, *state)]
+
+    def going(k: Any, on: Any, *_: Any) -> list[Any]:
+        some = reduce_or.bind(on, axes=tuple(range(on.aval.ndim))) if on.aval.ndim else on
+        return [and_(some, lt(k, float(MOST_TURNS)))]
+
+    body = staged(lambda k, on, *vs: [k + 1.0, *turn(k, on, *vs)], avals, "turn")
+    cond = staged(going, avals, "going")
+    outs = while_.bind(number, active, *state, cond=cond, body=body, cond_consts=0, body_consts=0)
+    return outs[2:]
+
+
+# ---- the gamma function's relatives ----------------------------------------------------------
+
+zeta = define("zeta", 2, "Hurwitz's zeta function: the sum of (q + k) ** -s over k >= 0; of\n"
+               "negative q only for whole s.")  # fmt: skip
+
+_right = simple("chlo.zeta")
+
+
+def _shifted(s: Any, q: Any) -> list[Any]:
+    """Return [sum of the terms with q + k < 0, the next q + k, *its first term].
+
+    The compiler's zeta covers the terms from there on.  At q + k = 0 there is a pole.
+    """
+
+    def turn(k, on, total, s, q):
+        total = select(on, total + pow_(q, neg(s)), total)
+        q = select(on, q + 1.0, q)
+        return lt(q, 0.0), total, s, q
+
+    total, _, q = until_settled(turn, lt(q, 0.0), const(0.0, q), s, q)
+    pole = and_(eq(q, 0.0), gt(s, 1.0))
+    q = select(lt(q, 0.0), math.nan, select(pole, 1.0, q))
+    return [select(pole, math.inf, total), q, *_first_term(s, q)]
+
+
+def _first_term(s: Any, q: Any) -> list[Any]:
+    """Return (whether the first term suffices, the first term); the compiler's zeta is nan there.
+
+    It suffices if s is so large that the second term changes no digit, or that the integral over
+    all others is 0.
+    """
+    term = pow_(q, neg(s))
+    second = exp(neg(s * log1p(1.0 / q)))
+    rest = and_(eq(term, 0.0), eq(pow_(q, 1.0 - s), 0.0))
+    return [and_(gt(s, 1.0), or_(lt(second, 0.1 * epsilon(s)), rest)), term]
+
+
+@lower_rules.rule(zeta)
+def _(e, xs, ins, outs):
+    aval = outs[0]
+    if aval.dtype.itemsize < 4:
+        wide = Aval(aval.shape, np.float32)
+        xs = [e.op("stablehlo.convert", [x], wide) for x in xs]
+        out = e.program(staged(lambda *vs: [zeta.bind(*vs)], [wide, wide], "zeta"), xs)[0]
+        return e.op("stablehlo.convert", [out], aval)
+    total, q, one, term = e.program(staged(_shifted, ins, "shifted"), xs)
+    rest = e.op("stablehlo.select", [one, term, _right(e, [xs[0], q], ins, outs)], aval)
+    return e.op("stablehlo.add", [total, rest], aval)
+
+
+polygamma = define("polygamma", 2, "The n-th derivative of digamma, for whole n >= 0.")
+
+
+@said(polygamma)
+def _polygamma(n, x):
+    """Return (-1)^(n+1) n! zeta(n + 1, x): DLMF 5.15.1 and 25.11.12."""
+    s = n + 1.0
+    odd = eq(s, 2.0 * floor(s * 0.5))
+    size = exp(lgamma(s)) * zeta(s, x)
+    out = select(eq(n, 0.0), digamma(x), select(odd, size, neg(size)))
+    return select(and_(eq(n, floor(n)), n >= 0.0), out, math.nan)
+
+
+_STIRLING = (
+    1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
+    43867 / 244188,
+)  # fmt: skip
+
+
+def stirling(x: Any) -> Any:
+    """Return lgamma(x) less its main part (x - 1/2) log x - x + log(2 pi) / 2, for x >= 8.
+
+    Source: DLMF 5.11.1.
+    """
+    r = 1.0 / x
+    return r * series(r * r, _STIRLING)
+
+
+def log1p_less(x: Any) -> Any:
+    """Return log(1 + x) - x, exact for small x: with r = x / (2 + x) it is 2 artanh(r) - x."""
+    near = le(abs_(x), 0.5)
+    r = select(near, x, 0.0)
+    r = r / (2.0 + r)
+    odd = [1 / (2 * k + 3) for k in range(16)]
+    small = r * (2.0 * r * r * series(r * r, odd) - x)
+    return select(near, small, log1p(x) - x)
+
+
+lbeta = define("lbeta", 2, "log |B(a, b)|, of the beta function.")
+
+
+@said(lbeta)
+def _lbeta(a, b):
+    """Use differences of lgamma, or of its asymptotic series where these would cancel."""
+    p, q = minimum(a, b), maximum(a, b)
+    some, large = q >= 8.0, p >= 8.0
+    p8, q8 = select(large, p, 8.0), select(some, q, 8.0)
+    sum8 = q8 + select(some, p, 0.0)
+    ratio = p / q8
+    # This is lgamma(q) - lgamma(p + q), by the asymptotic series.
+    tail = stirling(q8) - stirling(sum8) + p - p * log(sum8) - (q8 - 0.5) * log1p(ratio)
+    plain = lgamma(p) + lgamma(q) - lgamma(p + q)
+    both = (
+        0.5 * math.log(2 * math.pi) - 0.5 * log(q8) + stirling(p8) + stirling(q8) - stirling(sum8)
+        + (p8 - 0.5) * log(p8 / sum8) - q8 * log1p(ratio)
+    )  # fmt: skip
+    out = select(large, both, select(some, lgamma(p) + tail, plain))
+    out = select(eq(q, math.inf), -math.inf, out)
+    out = select(eq(p, 0.0), math.inf, out)
+    out = select(lt(p, 0.0), plain, out)
+    return select(or_(ne(a, a), ne(b, b)), math.nan, out)
+
+
+# ---- Bessel functions ------------------------------------------------------------------------
+
+bessel_i0e = define("bessel_i0e", 1, "e ** -|x| times the modified Bessel function of order 0.")
+bessel_i1e = define("bessel_i1e", 1, "e ** -|x| times the modified Bessel function of order 1.")
+_i1e = simple("chlo.bessel_i1e")
+
+# Chebyshev coefficients of the function on |x| <= 8, in |x| / 4 - 1, and of it times sqrt(|x|)
+# beyond, in 16 / |x| - 1.  They are the cosine transform of values to 40 digits.
+_NEAR = (
+    0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764,
+    0.04930528423967071, -0.02373741480589947, 0.010546460394594998, -0.004324309995050576,
+    0.0016394756169413357, -0.0005763755745385824, 0.00018850288509584165,
+    -5.754195010082104e-05, 1.6448448070728896e-05, -4.4167383584587505e-06,
+    1.1173875391201037e-06, -2.670793853940612e-07, 6.046995022541919e-08,
+    -1.300025009986248e-08, 2.6598237246823866e-09, -5.189795601635263e-10,
+    9.675809035373237e-11, -1.726826291441556e-11, 2.95505266312964e-12, -4.856446783111929e-13,
+    7.676185498604936e-14, -1.1685332877993451e-14, 1.715391285555133e-15, -2.431279846547955e-16,
+    3.3307945188222384e-17,
+)  # fmt: skip
+_FAR = (
+    0.4022452055070544, 0.0033691164782556943, 6.889758346916825e-05, 2.8913705208347567e-06,
+    2.0489185894690638e-07, 2.266668990498178e-08, 3.3962320257083865e-09, 4.94060238822497e-10,
+    1.1889147107846439e-11, -3.1499165279632416e-11, -1.3215811840447713e-11,
+    -1.7941785315068062e-12, 7.180124451383666e-13, 3.8527783827421426e-13, 1.54008621752141e-14,
+    -4.150569347287222e-14, -9.554846698828307e-15, 3.8116806693526224e-15, 1.7725601330565263e-15,
+    -3.425485619677219e-16, -2.8276239805165836e-16, 3.461222867697461e-17, 4.46562142029676e-17,
+)  # fmt: skip
+
+
+def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return the sum of c[k] T_k(x), by Clenshaw's recurrence; negligible terms are left out."""
+    least = 0.01 * epsilon(x) * max(map(abs, coefficients))
+    coefficients = [c for c in coefficients if abs(c) > least]
+    twice = x + x
+    ahead: Any = const(coefficients[-1], x)
+    total = twice * coefficients[-1] + coefficients[-2]
+    for c in reversed(coefficients[1:-2]):
+        ahead, total = total, twice * total + (c - ahead)
+    return x * total + (coefficients[0] - ahead)
+
+
+@said(bessel_i0e)
+def _i0e(x):
+    x = abs_(x)
+    inside = chebyshev(minimum(x, 8.0) * 0.25 - 1.0, _NEAR)
+    outside = maximum(x, 8.0)
+    return select(le(x, 8.0), inside, chebyshev(16.0 / outside - 1.0, _FAR) * rsqrt(outside))
+
+
+@lower_rules.rule(bessel_i1e)
+def _(e, xs, ins, outs):
+    return _i1e(e, xs, ins, outs)
+
+
+# ---- the normal distribution -------------------------------------------------------------------
+
+
+def far_left(x: Any) -> float:
+    """Return the greatest x for which the series in 1 / x ** 2 is exact."""
+    return -20.0 if x.aval.dtype == np.float64 else -10.0
+
+
+log_ndtr = define("log_ndtr", 1, "Logarithm of the normal distribution function.", Increasing)
+
+
+@said(log_ndtr)
+def _log_ndtr(x):
+    """Use erfc; far on the left use the asymptotic series of Mills's ratio, DLMF 7.12.1."""
+    far = far_left(x)
+    tail = 0.5 * erfc(abs_(maximum(x, far)) * math.sqrt(0.5))
+    middle = select(gt(x, 0.0), log1p(neg(tail)), log(tail))
+    z = minimum(x, far)
+    left = -0.5 * z * z - log(neg(z)) - 0.5 * math.log(2 * math.pi) + log(mills(z))
+    return select(lt(x, far), left, middle)
+
+
+def mills(z: Any) -> Any:
+    """Return -z times the distribution function at z over the density, for z far on the left."""
+    terms = [1.0]
+    for k in range(10):
+        terms.append(-terms[-1] * (2 * k + 1))
+    return series(1.0 / (z * z), terms)
+
+
+ndtri = define("ndtri", 1, "Quantiles of the normal distribution: the inverse of its "
+                "distribution\nfunction.", Increasing)  # fmt: skip
+
+
+@said(ndtri)
+def _ndtri(p):
+    """Use erf_inv; in the tails use a rational approximation (Abramowitz and Stegun 26.2.23),
+    refined twice with Halley's method on the logarithm of the tail."""
+    middle = erf_inv(2.0 * p - 1.0) * math.sqrt(2.0)
+    tail = minimum(p, 1.0 - p)
+    inside = and_(gt(tail, 0.0), lt(tail, 0.1))
+    goal = log(select(inside, tail, 0.05))
+    t = sqrt(-2.0 * goal)
+    top, bottom = series(t, (2.515517, 0.802853, 0.010328)), series(t, (1.0, 1.432788, 0.189269,
+                                                                        0.001308))  # fmt: skip
+    x = top / bottom - t
+    for _ in range(2):
+        now = _log_ndtr(x)
+        slope = exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - now)
+        step = (now - goal) / slope
+        x = x - step / (1.0 + 0.5 * step * (x + slope))
+    x = select(lt(p, 0.5), x, neg(x))
+    edge = select(eq(p, 0.0), -math.inf, select(eq(p, 1.0), math.inf, middle))
+    return select(inside, x, edge)
+
+
+__all__ = [
+    "bessel_i0e",
+    "bessel_i1e",
+    "lbeta",
+    "log_ndtr",
+    "ndtri",
+    "polygamma",
+    "zeta",
+]

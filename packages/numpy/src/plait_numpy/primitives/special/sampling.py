@@ -1,0 +1,176 @@
+"""Gamma samples: by rejection, each element from a stream of random bits of its own.
+
+A stream is a key of Threefry-2x32 in two words; its children are the keys that splitting it makes.
+
+Invariant: an element depends on its stream and its shape parameter only, however many turns its
+neighbours take.  A sample is therefore a function of the parameter, and has a derivative in it.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plait.errors import ShapeError
+from plait.ext import Aval, Elementwise, Literal, Primitive, expand_rules
+from plait.ext.ops.elementwise import (
+    FLOAT,
+    add,
+    agreed,
+    and_,
+    bitcast_,
+    erf_inv,
+    exp,
+    log,
+    log1p,
+    lt,
+    maximum,
+    neg,
+    not_,
+    or_,
+    rsqrt,
+    select,
+    shift_left,
+    shift_right_logical,
+    sub,
+    xor,
+)
+from plait.ext.ops.random import threefry2x32
+from plait.ext.ops.shape import broadcast_to, concatenate, convert, expand_dims, reshape, slice_
+from plait.ext.types import UINT32
+
+from .functions import until_settled
+
+Stream = tuple[Any, Any]
+
+# ---- streams -------------------------------------------------------------------------------
+
+
+def _along(xs: Sequence[Any]) -> Any:
+    return concatenate([expand_dims(x, 0) for x in xs], 0)
+
+
+def _row(x: Any, i: int) -> Any:
+    shape = x.aval.shape
+    rest = (0,) * (len(shape) - 1)
+    cut = slice_.bind(x, starts=(i, *rest), limits=(i + 1, *shape[1:]), strides=(1,) * len(shape))
+    return reshape(cut, shape[1:])
+
+
+def _hashed(streams: Sequence[Stream], counts: Sequence[int]) -> list[Stream]:
+    """Hash one count with each stream, all in one call, and return the words."""
+    first, second = (_along([s[i] for s in streams]) for i in (0, 1))
+    shape = first.aval.shape
+    numbers = [Literal(c, Aval((1, *shape[1:]), UINT32)) for c in counts]
+    at = broadcast_to(concatenate(numbers, 0), shape)
+    a, b = threefry2x32.bind(first, second, Literal(0, Aval(shape, UINT32)), at)
+    return [(_row(a, i), _row(b, i)) for i in range(len(counts))]
+
+
+def children(stream: Stream, count: int) -> list[Stream]:
+    """Return the streams that splitting makes."""
+    return _hashed([stream] * count, range(count))
+
+
+def units(streams: Sequence[Stream], dtype: np.dtype) -> list[Any]:
+    """Return a float in [0, 1) from each stream, float32 or float64."""
+    return [_unit(a, b, dtype) for a, b in _hashed(streams, [0] * len(streams))]
+
+
+def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
+    """Return numbers in [1, 2) with random mantissas, less 1."""
+    if dtype == np.float32:
+        bits, drop, one = xor.bind(a, b), 9, 0x3F800000
+    else:
+        high = convert(a, np.uint64)
+        bits = or_.bind(shift_left.bind(high, Literal(32, high.aval)), convert(b, np.uint64))
+        drop, one = 12, 0x3FF0000000000000
+    bits = shift_right_logical.bind(bits, Literal(drop, bits.aval))
+    x = bitcast_.bind(or_.bind(bits, Literal(one, bits.aval)), dtype=dtype)
+    return sub.bind(x, Literal(1, x.aval))
+
+
+def _normal(u: Any) -> Any:
+    """Convert a number in [0, 1) to a normal number."""
+    least = -1 + 2.0 ** -(24 if u.aval.dtype == np.float32 else 53)
+    spread = maximum(add(u * (1.0 - least), least), least)
+    return math.sqrt(2) * erf_inv(spread)
+
+
+# ---- gamma ---------------------------------------------------------------------------------
+
+
+def _random_gamma(k1: Aval, k2: Aval, a: Aval, *, log: bool) -> Aval:
+    """Draw samples of the gamma distribution of shape `a`, or their logarithms, from streams."""
+    for k in (k1, k2):
+        if k.dtype != UINT32 or k.shape != a.shape:
+            raise ShapeError(
+                f"random_gamma: streams must be uint32 of the shape of {a!r}, not {k!r}",
+                fix="broadcast them together, or use plait.random.gamma",
+            )
+    return agreed("random_gamma", FLOAT, a)
+
+
+random_gamma = Primitive(
+    "special.random_gamma", _random_gamma, (Elementwise,), formerly=("core.random_gamma",)
+)
+
+
+@expand_rules.rule(random_gamma)
+def _(k1, k2, a, *, log):
+    dtype, weak = a.aval.dtype, a.aval.weak_type
+    wide = convert(a, np.float32) if dtype.itemsize < 4 else a
+    return convert(_sample(k1, k2, wide, log), dtype, weak)
+
+
+def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
+    """Use G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000.
+
+    Samples of shapes below 1 are samples of shape a + 1 times U ** (1 / a).
+    """
+    rest, extra = children((k1, k2), 2)
+    small = lt(a, 1.0)
+    shape = select(small, a + 1.0, a)
+    good = a >= 0.0
+    d = select(good, shape, 1.0) - 1 / 3
+    c = (1 / 3) * rsqrt(d)
+    one = Literal(1.0, a.aval.strong())
+    volume = until_settled(_attempt, good, one, d, c, *rest)[0]
+    (u,) = units([extra], a.aval.dtype)
+    logs = log1p(neg(u))
+    if logarithm:
+        boost = select(small, logs / select(small, a, 1.0), 0.0)
+        out = log(d) + log(volume) + boost
+        return select(good, out, math.nan)
+    boost = select(small, exp(logs / select(small, a, 1.0)), 1.0)
+    return select(good, d * volume * boost, math.nan)
+
+
+def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
+    """Make one proposal for each element that has no accepted one."""
+    dtype = volume.aval.dtype
+    rest, source, judge = children((k1, k2), 3)
+    one = Literal(1.0, volume.aval.strong())
+    x, v = until_settled(_positive, on, Literal(0.0, one.aval), one, c, *source)[:2]
+    (u,) = units([judge], dtype)
+    cube, square = v * v * v, x * x
+    quick = lt(u, 1.0 - 0.0331 * (square * square))
+    slow = lt(log(u), 0.5 * square + d * (1.0 - cube + log(cube)))
+    done = or_(quick, slow)
+    volume = select(on, cube, volume)
+    k1, k2 = (select(on, new, old) for new, old in zip(rest, (k1, k2)))
+    return [and_(on, not_(done)), volume, d, c, k1, k2]
+
+
+def _positive(k: Any, on: Any, x: Any, v: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
+    """Draw a normal number x with 1 + c x > 0."""
+    rest, now = children((k1, k2), 2)
+    (u,) = units([now], x.aval.dtype)
+    drawn = _normal(u)
+    x = select(on, drawn, x)
+    v = select(on, 1.0 + c * drawn, v)
+    return [and_(on, v <= 0.0), x, v, c, *rest]
+
+
+__all__ = ["random_gamma"]

@@ -1,0 +1,245 @@
+"""Random keys: creation from seeds, splitting, folding, conversion.
+
+Invariant: a key is not a number but an element of its own dtype, `key<fry>` by default.  Arrays of
+keys are ordinary arrays; only the functions here convert between keys and words.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from plait import config
+from plait.errors import OperandTypeError, ShapeError
+from plait.ext import Aval, Literal, Opaque, Value, as_value
+from plait.ext.ops.opaque import unwrap_, wrap_
+from plait.ext.ops.random import (
+    FRY,
+    GENERATORS,
+    generator_named,
+    random_clone,
+    random_fold_in,
+    random_seed,
+    random_split,
+)
+from plait.ext.ops.shape import convert, normal_shape
+from plait.ext.surface import placed_by_default
+from plait.ext.types import INTEGER, OPAQUE, UINT32
+from plait.ext.values import asarray, scalar_buffer, seeded, standing_for, wrap
+from plait.typing import Array, ArrayLike, DTypeLike
+
+# ---- keys and words --------------------------------------------------------------------------
+
+
+def is_key(x: Any) -> bool:
+    """Return whether `x` is an array of keys."""
+    return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in GENERATORS
+
+
+def keys_of(k: Any) -> Array:
+    """Return an array of keys; keys of the default generator may be given as words."""
+    if is_key(k):
+        return k
+    if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
+        return wrap_.bind(as_value(k), dtype=FRY)
+    raise OperandTypeError(
+        f"{type(k).__name__} {k!r} is no key", fix="make one: key = plait.random.key(0)"
+    )
+
+
+def one_key(k: Any, what: str) -> Array:
+    """Return a single key."""
+    key = keys_of(k)
+    if key.aval.ndim:
+        raise ShapeError(
+            f"{what} takes one key, not an array of keys of shape {key.aval.shape}",
+            fix=f"map plait.random.{what} over them",
+        )
+    return key
+
+
+def like(k: Any, keys: Any) -> Any:
+    """Return keys in the form that the user gave: keys, or words."""
+    return keys if is_key(k) else unwrap_.bind(keys)
+
+
+# ---- public functions ------------------------------------------------------------------------
+
+
+def key_dtype(impl_spec: Any = None) -> Opaque:
+    """Return the dtype of the keys of a generator, given by name; by default that of `key`.
+
+    Raises TypeRule for an unknown generator.
+
+    >>> import plait
+    >>> plait.random.key_dtype("rbg")
+    key<rbg>
+    """
+    return generator_named(config.default_prng_impl if impl_spec is None else impl_spec)
+
+
+def _wanted(impl: Any, dtype: Any) -> Opaque:
+    """Return the dtype of keys given as `impl` or as `dtype`."""
+    if impl is not None and dtype is not None:
+        raise OperandTypeError(
+            f"impl={impl!r} and dtype={dtype!r} say the same thing", fix="give one"
+        )
+    return key_dtype(impl if dtype is None else dtype)
+
+
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
+    """Make a key from an integer.
+
+    Args:
+      seed: an integer, or an integer array without axes.  64-bit seeds count in full.
+      impl: the generator.  "threefry2x32" (the default) gives the same bits everywhere.  "rbg" is
+        the device's generator, which is fast and may give other bits on other devices.
+        "unsafe_rbg" also splits and folds by the device's generator: fast, with keys of unknown
+        quality.
+      dtype: the generator, given by the dtype of its keys (`key_dtype`).
+
+    Raises TypeRule if the seed is not an integer, or the generator is unknown.
+
+    >>> import plait
+    >>> plait.random.key(7)
+    Array((), dtype=key<fry>) over [0 7]
+    """
+    kind = _wanted(impl, dtype)
+    s: Any = seed
+    if seed.__class__ is not int:
+        s = as_value(seed)
+        if s.aval.ndim or s.aval.category != INTEGER:
+            raise ShapeError(
+                f"a seed is an integer without axes, not {s.aval!r}",
+                fix="map over the seeds to make many keys",
+            )
+        if s.__class__ is not Literal:
+            return random_seed.bind(s, dtype=kind)
+        s = int(s.value)
+    high = 0 if -(2**31) <= s < 2**32 else s >> 32
+    words = np.array([high & 0xFFFFFFFF, s & 0xFFFFFFFF], np.uint32)
+    made = placed_by_default(standing_for(asarray(np.resize(words, kind.shape)), Aval((), kind)))
+    seeded(made)
+    return made
+
+
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
+    """Return the words of `key(seed)`, a uint32[2]; every function here accepts them as a key.
+
+    >>> import plait
+    >>> plait.random.PRNGKey(7).tolist()
+    [0, 7]
+    """
+    return unwrap_.bind(key(seed, impl=impl))
+
+
+def split(key: ArrayLike, num: Any = 2) -> Array:
+    """Split a key into new ones, practically independent of it and of each other.
+
+    Args:
+      key: a key.
+      num: number of new keys, or the shape of an array of them.
+
+    >>> import plait
+    >>> key, other = plait.random.split(plait.random.key(0))
+    """
+    return like(key, random_split.bind(one_key(key, "split"), shape=normal_shape(num)))
+
+
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
+    """Make a key from a key and an integer, such as the number of a step, a layer, a device.
+
+    Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> plait.random.key_data(plait.random.fold_in(key, 1)).shape
+    (2,)
+    """
+    x = number(data & 0xFFFFFFFF, UINT32) if isinstance(data, int) else as_value(data)
+    if x.aval.ndim or x.aval.category != INTEGER:
+        raise ShapeError(
+            f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
+        )
+    return like(key, random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
+
+
+def key_data(keys: ArrayLike) -> Array:
+    """Return the words of keys, uint32 with a last axis.
+
+    Raises TypeRule unless `keys` are keys.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> plait.random.key_data(key).tolist()
+    [0, 0]
+    """
+    return unwrap_.bind(keys_of(keys))
+
+
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None
+) -> Array:
+    """Make keys from words: the inverse of `key_data`.
+
+    Args:
+      key_bits_array: uint32; the last axis has the words of a key.
+      impl, dtype: the generator, as in `key`.
+
+    Raises TypeRule for other words.
+
+    >>> import numpy as np, plait
+    >>> plait.random.wrap_key_data(np.zeros((3, 2), np.uint32)).shape
+    (3,)
+    """
+    x, wanted = as_value(key_bits_array), _wanted(impl, dtype)
+    if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != wanted.shape:
+        raise OperandTypeError(
+            f"{x.aval!r} are no words of keys",
+            fix=f"give uint32 with a last axis of size {wanted.shape[0]}",
+        )
+    return wrap_.bind(x, dtype=wanted)
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """Return the name of the generator of keys.
+
+    Raises TypeRule unless `keys` are keys.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> plait.random.key_impl(key)
+    'threefry2x32'
+    """
+    return GENERATORS[keys_of(keys).aval.dtype].name
+
+
+def clone(key: ArrayLike) -> Array:
+    """Return the same key, for intended reuse.
+
+    It exempts the result from the check of the setting `debug_key_reuse`, and has no other effect.
+
+    Raises TypeRule unless `key` is a key.
+
+    >>> import plait
+    >>> key = plait.random.key(0)
+    >>> bool(plait.random.clone(key) == key)
+    True
+    """
+    return like(key, random_clone.bind(keys_of(key)))
+
+
+# ---- Python numbers --------------------------------------------------------------------------
+
+RANGES = {
+    np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+    for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+}
+
+
+def number(v: Any, dtype: np.dtype) -> Array:
+    """Return a Python number as a cached array without axes; integers are clipped."""
+    if dtype in RANGES:
+        least, most = RANGES[dtype]
+        v = min(max(v, least), most)
+    aval = Aval((), dtype)
+    return wrap(scalar_buffer(Literal(v, aval)), aval)
