@@ -125,9 +125,10 @@ def scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
     index: dict[tuple[str, str], list[Declared]] = {}
     seen: set[str] = set()
     for dist in distributions():
-        points = [p for p in dist.entry_points if p.group.startswith("plait.")]
-        if not points:
+        # Parsing the declarations of every distribution would take most of the first operation.
+        if "[plait." not in (dist.read_text("entry_points.txt") or ""):
             continue
+        points = [p for p in dist.entry_points if p.group.startswith("plait.")]
         name = re.sub(r"[-_.]+", "-", dist.metadata["Name"]).lower()
         if name in seen:  # an earlier folder of sys.path wins, as it does for imports
             continue
