@@ -18,6 +18,7 @@ specification; it has the same functions, arguments and results.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from .._base import jaxlib_api
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 3
+VERSION = 4
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -367,8 +368,11 @@ class _Walk:
             self.leave(op.result, origins.SCALED | kinds, scales[0].number)
 
     def dot(self, op: Any) -> None:
-        """Protect factors as those of a multiplication, which a small dot becomes."""
-        if self.inexact(op.result):
+        """Protect factors as those of a multiplication, which products with vectors become.
+
+        Products of two matrices stay calls of the compiler's kernels, and keep their factors.
+        """
+        if self.inexact(op.result) and _is_with_a_vector(op):
             self.multiply(op)
 
     def reduced(self, op: Any) -> None:
@@ -582,6 +586,22 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     **dict.fromkeys(_COMPOSED, _Walk.composed),
     **dict.fromkeys(_FOLDED, _Walk.folded),
 }
+
+
+def _is_with_a_vector(op: Any) -> bool:
+    """Return whether a product has one factor, or an operand without other axes than summed ones.
+
+    True, too, where the sizes are unknown.
+    """
+    x, y = [v.type for v in op.operands]
+    if not (x.has_static_shape and y.has_static_shape and op.result.type.has_static_shape):
+        return True
+    found = re.search(r"contracting_dims = \[([\d, ]*)\] x", str(op))
+    if found is None:  # a convolution, or an outer product
+        return op.name != "stablehlo.convolution"
+    summed = math.prod(x.shape[int(a)] for a in found[1].split(",") if a.strip())
+    whole = math.prod(op.result.type.shape) * summed
+    return summed == 1 or whole in (math.prod(x.shape), math.prod(y.shape))
 
 
 def _has_places(t: Any) -> bool:
