@@ -346,7 +346,7 @@ PUBLIC = {
 
 @pytest.mark.parametrize("name", sorted(n for n in modules() if top(n) in SIBLINGS))
 def test_modules_of_siblings_are_declared(name):
-    """Whoever imports `plait.numpy` has its package among its dependencies, if only in an extra."""
+    """A module that imports `plait.numpy` has plait-numpy as a dependency, if only in an extra."""
     project = declarations(package_of(name))["project"]
     declared = [
         *project["dependencies"],

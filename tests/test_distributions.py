@@ -34,7 +34,7 @@ PLUGINS = (
 OPTIONAL = tuple([p for p in PLUGINS if p != "numpy"])
 """The packages that are extras of the meta-distribution, which brings the array library itself."""
 ON_NUMPY = {"checks", "testing", "jax"}
-"""What is written with the array library, and requires it."""
+"""Packages that are written with the array library, and require it."""
 BUILT_ON_CORE = (*PLUGINS, "jax")
 PACKAGES = ("core", *BUILT_ON_CORE)
 

@@ -31,7 +31,7 @@ FOLDER = Path(calls.__file__).parent
 
 
 def holds(x: object, f: object, depth: int = 5) -> bool:
-    """Whether an object is `f`, or an object of the stages that holds it."""
+    """Return whether an object is `f`, or an object of the stages that holds it."""
     if x is f or depth == 0:
         return x is f
     if isinstance(x, types.FunctionType):

@@ -60,7 +60,7 @@ def main(names: list[str]) -> dict:
 
 
 def described(plait, names: list[str]) -> dict:
-    """What the public names of plugins are: listed, there, modules."""
+    """The public names of plugins are listed, exist, and are modules where declared so."""
     owners = {name: f"plait.{name}".rpartition(".")[0] for name in names}
     leaves = {name: name.rpartition(".")[2] for name in names}
     modules = {name: import_module(owner) for name, owner in owners.items()}
@@ -76,7 +76,7 @@ def described(plait, names: list[str]) -> dict:
 
 
 def taken(owner: str, leaf: str) -> bool:
-    """Whether `from owner import leaf` works."""
+    """Return whether `from owner import leaf` works."""
     exec(f"from {owner} import {leaf}", {})
     return True
 
@@ -106,7 +106,7 @@ def counted(plait) -> float:
 
 
 def checked(plait) -> bool:
-    """Whether an error of a compiled function is found."""
+    """Return whether an error of a compiled function is found."""
     error, _ = plait.jit(plait.checks.checkify(lambda x: plait.checks.check(x > 0, "no")))(0.0)
     return "no" in error.get()
 

@@ -26,7 +26,7 @@ print(sorted(found), answer)
 
 
 def told(value: str | None) -> str:
-    """What a Python says that has plait-jax and what it requires, with PLAIT_JAX of this value."""
+    """Return the output of a Python with plait-jax and its requirements, and PLAIT_JAX set so."""
     folders = [str(Path(SITE or "") / package) for package in ("core", "numpy", "jax")]
     code = "import site\n" + "".join(f"site.addsitedir({f!r})\n" for f in folders) + ASK
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PLAIT_JAX")}

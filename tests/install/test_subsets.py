@@ -99,7 +99,7 @@ def subset(request):
 
 
 def is_there(name: str, subset: tuple[str, ...]) -> bool:
-    """Whether a name, and what it needs, is installed."""
+    """Return whether a name, and all that it needs, is installed."""
     return {offers()[name], *NEEDS.get(name, ())} <= {*subset}
 
 

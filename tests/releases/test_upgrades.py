@@ -23,7 +23,7 @@ PROBE = ROOT / "tests" / "install" / "probe.py"
 PLUGINS = ("autodiff", "batching", "sharding", "export", "state")
 WORK = {"autodiff": 1.0, "batching": [3], "sharding": [4], "export": 1.0, "state": 3.0}
 LIBRARY = ("numpy", "checks", "testing")
-"""What was in the core before 0.3, and what a plugin's tests are written with."""
+"""Packages that were part of core before 0.3; plugins' tests are written with them."""
 QUICK = {
     "autodiff": ("test_functions.py", "test_reduction.py", "test_custom.py"),
     "batching": ("test_reduction.py", "test_indexing.py", "test_keys.py"),
@@ -235,7 +235,7 @@ def test_pip_refuses_the_array_library_beside_an_earlier_core(package, core, bui
 
 
 def pip_would_install(*distributions):
-    """What pip makes of some wheels together, and no others."""
+    """Return how pip resolves some wheels together, and no others."""
     wheels = [str(one.wheel) for one in dict.fromkeys(distributions)]
     pip = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *wheels]
     return subprocess.run(pip, capture_output=True, text=True, timeout=240)

@@ -184,7 +184,7 @@ def named(case: str) -> str:
 
 @pytest.fixture(scope="module")
 def of_all_wrong(tmp_path_factory):
-    """What the doctor finds where all wrong distributions are installed."""
+    """The faults that the doctor finds where all wrong distributions are installed."""
     folder = tmp_path_factory.mktemp("wrong")
     for case, (installed, _, _) in WRONG.items():
         parts = {"source": "", "requires": (), **installed}

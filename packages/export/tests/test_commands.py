@@ -294,7 +294,7 @@ def test_mistakes_are_one_message(folder, words, text, monkeypatch, capsys):
 
 
 def test_a_mistake_ends_the_process(folder):
-    """What `main` returns is its status, and what it prints is all that is said."""
+    """`main` returns the status, and prints the whole message."""
     for words, text in (MISTAKES[0], MISTAKES[-1]):
         found = tool(folder, *words)
         assert found.returncode == 2 and not found.stdout

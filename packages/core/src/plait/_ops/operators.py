@@ -5,6 +5,7 @@ skip promotion for a Python scalar that is not wider than the array.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -437,6 +438,7 @@ def _function(name: str) -> Any:
         raise
 
 
+@cache
 def _numpy() -> Any:
     """Return `plait.numpy`, which is imported at its first use only."""
     return resolve("numpy")
