@@ -6,10 +6,8 @@ Plait's, which do not go by StableHLO.
 Invariant: every operation of StableHLO that is read back has a rule here, or is refused by name.
 """
 
-import importlib
 import itertools
 import os
-import pkgutil
 import runpy
 from pathlib import Path
 
@@ -19,9 +17,8 @@ import pytest
 import plait
 from plait import lax, nn
 from plait import numpy as pnp
-from plait.ext import ops
+from plait._core.primitive import primitives
 from plait.ext.errors import PlaitError
-from plait.ext.ir import Primitive
 from plait.testing.references import all_references
 from plait.testing.trials import Job
 from plait_export import NotExportable, reader
@@ -75,12 +72,7 @@ def test_what_is_read_back_has_a_rule_or_is_refused_by_name():
     assert all(graph.REFUSED.values())
 
 
-PRIMITIVES = {
-    p.name: p
-    for module in pkgutil.iter_modules(ops.__path__)
-    for p in vars(importlib.import_module(f"{ops.__name__}.{module.name}")).values()
-    if isinstance(p, Primitive)
-}
+PRIMITIVES = primitives()
 NOT_EXPORTED = frozenset(
     [f"core.{n}" for n in (
         "psum", "pmax", "pmin", "all_gather", "psum_scatter", "ppermute", "all_to_all",

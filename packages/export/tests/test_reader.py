@@ -4,9 +4,7 @@ Judges are numpy, loops of Python, and the modules themselves, which XLA runs: w
 compiled anew, from the operations of Plait that it was read as.
 """
 
-import importlib
 import itertools
-import pkgutil
 import re
 from pathlib import Path
 
@@ -16,8 +14,8 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import lax
-from plait.ext import ops
-from plait.ext.ir import Primitive, evaluate, inline_calls
+from plait._core.primitive import primitives
+from plait.ext.ir import evaluate, inline_calls
 from plait.ext.ops.random import DYNAMIC_GENERATOR
 from plait.ext.sizes import Scope
 from plait.ext.types import Aval, Opaque
@@ -88,12 +86,7 @@ def operations(program):
 
 # ---- every operation -----------------------------------------------------------------------
 
-PRIMITIVES = {
-    p.name: p
-    for module in pkgutil.iter_modules(ops.__path__)
-    for p in vars(importlib.import_module(f"{ops.__name__}.{module.name}")).values()
-    if isinstance(p, Primitive)
-}
+PRIMITIVES = primitives()
 
 NOT_EXPORTED = {
     **dict.fromkeys(
