@@ -275,6 +275,7 @@ def test_transformations_inside(name):
     check_gradients(INSIDE[name])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.feature("B54")
 @pytest.mark.parametrize("name", DOTS)
 def test_contractions(name):

@@ -56,6 +56,7 @@ def test_values_and_derivatives(heads, look):
             agree(pile, column)
 
 
+@pytest.mark.wide
 def test_tangents_and_second_derivatives():
     columns = drawn(2, 1)
     piles = [plait.Pile.from_list(c) for c in columns]

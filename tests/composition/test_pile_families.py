@@ -48,6 +48,7 @@ def test_gradients(name):
     check(f, kinds, VECTORS["mixed"], gradient=name not in WITHOUT_DERIVATIVE, tier="fast")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("vector", "name"), OF_OTHER_LENGTHS)
 def test_other_lengths(vector, name):
     f, *kinds = FAMILIES[name]
@@ -89,6 +90,7 @@ EMPTY = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", EMPTY)
 def test_axes_of_no_elements(name):
     f, *kinds = EMPTY[name]

@@ -50,6 +50,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients(way):
     of_one = plait.grad(lambda x: each(x) ** 2)

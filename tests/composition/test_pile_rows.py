@@ -274,6 +274,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.feature("B33")
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name):
@@ -330,6 +331,7 @@ MEETING = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.feature("B34")
 @pytest.mark.parametrize("name", MEETING)
 def test_wherever_two_piles_meet_traced_lengths_must_be_equal(name):
@@ -573,6 +575,7 @@ ONE_BATCH = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.feature("B34")
 @pytest.mark.parametrize("name", ONE_BATCH)
 @pytest.mark.parametrize("way", ["jit", "jit in jit", "grad of jit", "cond", "scan"])

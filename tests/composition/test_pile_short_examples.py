@@ -40,6 +40,7 @@ READS = {  # what is read of an example of no rows, where lengths are traced
 }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", READS)
 def test_an_example_of_no_rows(name):
     f, empty = READS[name]

@@ -230,6 +230,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMPILED)
 def test_few_programs_for_many_batches(name):
     """A thousand random batches are few programs, and not many traces; a value with two ragged axes

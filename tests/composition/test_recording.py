@@ -300,6 +300,7 @@ def test_settings_are_part_of_what_is_known():
         assert plait.grad(lambda x: x * 3.0)(2.0) == 3
 
 
+@pytest.mark.sampled(3)
 def test_nothing_is_kept_of_functions_and_arrays():
     class Data(float):
         pass

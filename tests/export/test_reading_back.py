@@ -383,6 +383,7 @@ class Twice:
 TABLES = [(table, name) for table in ("SAME", "OTHERS") for name in SYMBOLIC[table]]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("table, name", TABLES)
 def test_functions_of_sizes_that_may_be_0_are_read_back(table, name, monkeypatch):
     """Results are numpy's, at each size."""

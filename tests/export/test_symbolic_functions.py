@@ -172,6 +172,7 @@ SAME = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SAME)
 def test_numpy_says_the_same(name):
     f, *shapes = SAME[name]
@@ -291,6 +292,7 @@ def spread(x, low, high, between):
     return out
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", OTHERS)
 def test_numpy_says_it_otherwise(name):
     ours, theirs, *shapes = OTHERS[name]
@@ -369,6 +371,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", DRAWS)
 def test_random_numbers_are_those_of_the_size(name):
     """What is drawn for n elements is what is drawn where n is written as a number."""

@@ -224,6 +224,7 @@ def test_zeta_far_out():
     assert float(plait.grad(lambda q: scipy.zeta(F64(1e14), q))(F64(1))) == -1e14
 
 
+@pytest.mark.wide
 def test_incomplete_beta_function_of_huge_shapes():
     """At the mean and some deviations from it, against scipy; of one half by symmetry."""
     a = np.array([1e8, 2e8, 1e9, 3e12, 1e12, 1e9, 5e9, 2e9, 1e10])
@@ -245,6 +246,7 @@ def test_incomplete_beta_function_of_huge_shapes():
     assert float(slope) == pytest.approx(want, rel=1e-4)
 
 
+@pytest.mark.wide
 def test_hypergeometric_functions():
     grid = np.meshgrid([0.3, 2.5, -2, 7], [0.7, 2, 3.5], [-900, -60, -5, -0.5, 0.1, 3, 30])
     a, b, x = (v.ravel() for v in grid)

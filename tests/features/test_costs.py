@@ -214,6 +214,7 @@ def launches(forgotten, monkeypatch):
     plait.clear_caches()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("what", OUTSIDE_OF_JIT)
 def test_one_launch_outside_of_jit(what, launches):
     run = OUTSIDE_OF_JIT[what]

@@ -193,6 +193,7 @@ def test_folds(name: str, dtype: str) -> None:
     _check(f if dtype == "float16" else plait.jit(f), FOLDED[name], dtype)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", USED)
 def test_derivatives(name: str) -> None:
     dtype = "float16" if "soft" in name or name == "logsumexp" else "bfloat16"

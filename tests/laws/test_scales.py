@@ -69,6 +69,7 @@ HALF = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALF)
 @pytest.mark.parametrize("size", [300.0, 1.0, 1e-4])

@@ -37,6 +37,7 @@ def errors(tmp_path_factory):
     }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.feature("C23")
 @pytest.mark.feature("S22")
 @pytest.mark.parametrize("name", NAMES)

@@ -114,6 +114,7 @@ USES = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("use", USES)
 def test_functions_are_freed(use):
     """A function that was traced, transformed and compiled is freed when its user drops it."""
@@ -135,6 +136,7 @@ def partners(f):
     return programs() - before
 
 
+@pytest.mark.wide
 def test_long_lived_branch():
     """A branch that lives long does not keep what was made of it and its many partners."""
 
@@ -171,6 +173,7 @@ def test_long_lived_loop_body():
     assert partners(use) <= 0
 
 
+@pytest.mark.wide
 def test_long_lived_step():
     """A named step under many fresh transformations."""
 
@@ -186,6 +189,7 @@ def test_long_lived_step():
     assert partners(use) <= 0
 
 
+@pytest.mark.wide
 def test_fresh_jits():
     """Functions jitted in a loop."""
     assert partners(lambda i: plait.jit(lambda x: x * float(i))(f32(1))) <= 0

@@ -28,6 +28,7 @@ def test_convolutions(seed):
     convolutions.check_convolution(seed)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("way", convolutions.WAYS)
 @pytest.mark.parametrize("kind", convolutions.KINDS)
 def test_convolutions_of_examples(kind, way):

@@ -314,6 +314,7 @@ def compiled(way):
     return step.lower(MIXTURE if way is experts else DENSE, TOKENS, TARGETS).compile()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_many_devices(way):
     w = MIXTURE if way is experts else DENSE
@@ -336,6 +337,7 @@ JAX = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_sent(way):
     sent = compiled(way).collectives()
@@ -373,6 +375,7 @@ def apart(text):
     return len(lists), size, re.sub(r"dense<[^<>]*>|\d+", "", text)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("way", [w for w in WAYS if w is not experts])
 def test_programs_do_not_grow_with_the_devices(way):
     """They are lowered for devices that are not there, and differ in numbers alone.  Who exchanges

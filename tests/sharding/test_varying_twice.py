@@ -72,6 +72,7 @@ def test_loops(program, way):
     check(program, way)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "seed, way",
     [

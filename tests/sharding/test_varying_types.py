@@ -157,6 +157,7 @@ def test_gradients(varies, name):
     near(curve(over(plait.grad(one), P())), curve(plait.grad(whole(f, varies))))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ["gathered", "of both", *ALIKE])
 def test_derivatives_of_derivatives(name):
     """By reverse mode twice, where results that are one value may be of a type that varies: each

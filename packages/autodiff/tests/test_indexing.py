@@ -94,6 +94,7 @@ READS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", READS)
 def test_reading(name):
     check(squared(READS[name]), X)
@@ -124,6 +125,7 @@ def test_writing(name, op):
     check(lambda x, v: getattr(x.at[index], op)(v) * 2.0, X, v, second=op != "divide")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", ["set", "add", "multiply"])
 def test_writing_twice_differentiated(op):
     check(lambda x, v: squared(lambda x, v: getattr(x.at[I], op)(v))(x, v), X, draw(4, 4, 2))
@@ -145,6 +147,7 @@ def test_zeros_in_products():
         check(lambda x, v: x.at[index].multiply(v), draw(4), v)
 
 
+@pytest.mark.wide
 def test_overlapping_windows():
     """Windows of size 2 that share elements: one update counts for each element."""
     numbers = ScatterDimensionNumbers((1,), (), (0,))

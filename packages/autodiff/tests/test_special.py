@@ -40,6 +40,7 @@ def test_derivatives_are_differences(name):
     assert laplacian_law(prim, xs, {}) >= 1
 
 
+@pytest.mark.wide
 def test_derivatives_of_derivatives():
     """In the shape there is no closed form: the algorithm is differentiated."""
     check_grads(inc.igamma_grad_a, (A, X), order=1, modes="rev")

@@ -39,6 +39,7 @@ def test_functions_of_two_arrays(name):
     check_grads(getattr(pnp, name), (x, y), order=2)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_activations(name):
     check_grads(getattr(nn, name), (X * 2 + 0.05,), order=2)

@@ -10,6 +10,7 @@ from plait.lax import dot_general
 from plait.numpy import dot, matmul, outer, tensordot, vdot
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("contract, shared, shapes", [
     (((1,), (0,)), ((), ()), ((2, 3), (3, 4))),
     (((0,), (1,)), ((1,), (0,)), ((3, 2), (2, 3))),
@@ -20,6 +21,7 @@ def test_dot_general(mapped, contract, shared, shapes):
     mapped(lambda x, y: dot_general(x, y, (contract, shared)), *shapes)
 
 
+@pytest.mark.wide
 def test_vectors_and_stacks(mapped):
     mapped(lambda x, y: [dot(x, y), outer(x, y), vdot(x, y)], (3,), (3,))
     mapped(lambda x, y: matmul(x, y), (2, 1, 2, 3), (4, 3, 1))

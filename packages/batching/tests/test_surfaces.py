@@ -161,6 +161,7 @@ def test_of_numbers(name):
     agree(NUMBERS[name], XS)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", WHOLE)
 def test_of_whole_numbers(name):
     agree(WHOLE[name], KS)

@@ -169,6 +169,7 @@ def test_complex_differences_are_not_undone():
     assert plait.jit(lambda x, y: (x - y) + y)(x, y).item() == 0
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("tier", ["full", "fast"])
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.0, 2.0])
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def shapes(n):
     return _shaped(floats(n))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("one", [operations, dispatched, functions, shapes])
 def test_mappings_are_bounded(one, monkeypatch):
     plait.clear_caches()

@@ -101,6 +101,7 @@ def test_a_second_process_compiles_nothing(tmp_path, script):
     assert off == [first[0], "0", first[2]]
 
 
+@pytest.mark.wide
 def test_flags_of_the_environment_are_part_of_the_key(tmp_path, script):
     text = """
         import plait, sys
@@ -201,6 +202,7 @@ def test_a_size_that_is_none_is_refused(bad):
     assert "bytes" in e.value.fix
 
 
+@pytest.mark.wide
 def test_the_folder_by_default():
     """By the environment, as the platform has it, and off where there is no home."""
     text = "import plait; print(plait.config.cache_dir)"

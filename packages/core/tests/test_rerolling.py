@@ -260,6 +260,7 @@ OPERATIONS = [
 ]
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(4, 7),

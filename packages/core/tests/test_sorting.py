@@ -47,6 +47,7 @@ def plain(x):
     return x if x.dtype.name in ("bool", *WHOLE, *FLOATS[:3], *COMPLEX) else x.astype(np.float32)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", [*WHOLE, *FLOATS, *COMPLEX])
 def test_sort_and_argsort(name):
     x = sample(name)

@@ -71,6 +71,7 @@ def expected(index):
         return None
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("first", range(len(ITEMS)))
 def test_every_pair(first):
     for index in grid():
@@ -454,6 +455,7 @@ def test_apply():
     same(plait.jit(lambda x: x.at[x > 20].apply(lambda v: v * 2))(X), want)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("index", [
     [2, 0, 2], [[1, 1], [1, 0]], [0, -3, 0, 2, 2], [1] * 20, [], [2],
 ], ids=str)  # fmt: skip
@@ -664,6 +666,7 @@ SYMBOLIC = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_symbolic_sizes(name):
     """Staged once on b rows; run on several, against the same function on actual arrays."""

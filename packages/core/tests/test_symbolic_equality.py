@@ -56,6 +56,7 @@ def test_one_size_in_many_words(group):
         assert first == text or size(first) == size(text)
 
 
+@pytest.mark.wide
 def test_no_claim_is_false():
     """Of every two of them: equal, at least as large, and the opposites."""
     told = 0

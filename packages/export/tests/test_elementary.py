@@ -79,6 +79,7 @@ def test_cholesky_of_what_is_not_positive_definite_is_nan_alone():
     np.testing.assert_array_equal(low[[0, 3]], [np.eye(3), 2 * np.eye(3)])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("dtype", "size"), CASES)
 def test_lu(dtype, size):
     x = sample(dtype, 2, *size)
@@ -116,6 +117,7 @@ def test_qr(dtype, size, full):
         close(np.abs(r[:, : min(size)]), np.abs(np.linalg.qr(x)[1]), size[0])
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("left", [False, True])
 def test_reflectors_at_work(dtype, left):
@@ -222,6 +224,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", MATRICES)
 def test_special_matrices(name):
     x = MATRICES[name]
@@ -260,6 +263,7 @@ MADE_OF_THEM = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", MADE_OF_THEM)
 def test_what_is_made_of_them(name):
     f, want = MADE_OF_THEM[name]

@@ -194,6 +194,7 @@ def test_types_as_older_releases_write_them():
                                      np.cos(np.arange(3, dtype=F32))))  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_damage_ends_otherwise_than_in_our_words(name):
     """Outside of modules: there are no checksums, and what is not noticed is another function."""

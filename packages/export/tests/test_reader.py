@@ -408,6 +408,7 @@ FACTORISATIONS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
 @pytest.mark.parametrize("name", FACTORISATIONS)
 def test_kernels_of_libraries_are_read(name, kind):

@@ -51,6 +51,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_activations(name):
     ref, low, high = FUNCTIONS[name]

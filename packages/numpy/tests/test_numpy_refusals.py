@@ -238,6 +238,7 @@ def refusal(call):
 ALL = [(name, arguments) for name, arguments in calls() if hasattr(np, name.split(".")[0])]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("part", range(8))
 def test_what_numpy_refuses_is_refused(part):
     failures = []

@@ -36,6 +36,7 @@ RECORDED = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("name", "parameters", "want", "law"), RECORDED)
 def test_floats(name, parameters, want, law):
     """An element does not depend on how many there are: the first ones are those recorded."""
@@ -95,6 +96,7 @@ def test_distribution_of_whole_numbers(name):
         assert ss.chisquare(counts, expected * size).pvalue > 1e-3
 
 
+@pytest.mark.wide
 def test_distribution_of_vectors():
     n = 2000
     for method in ("eigh", "svd"):

@@ -53,6 +53,7 @@ def three_parts(error, kind, *texts):
 # ---- devices and arrays ------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.feature("S18")
 @pytest.mark.parametrize("n", [2, 4])
 def test_devices_have_one_number_everywhere(n):
@@ -87,6 +88,7 @@ def test_each_process_has_its_pieces(n):
         np.testing.assert_array_equal(told["gathered"], whole)
 
 
+@pytest.mark.wide
 def test_what_is_elsewhere_is_told_how_to_get():
     for i, told in enumerate(ran("everything")):
         three_parts(
@@ -253,6 +255,7 @@ DIVERGENCES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("how", DIVERGENCES)
 def test_processes_that_diverge(how):
     for told in ran("diverging", 2, 1):
@@ -263,12 +266,14 @@ def test_after_a_divergence_work_goes_on():
     assert [told["good"] for told in ran("diverging", 2, 1)] == [4.0, 4.0]
 
 
+@pytest.mark.wide
 def test_what_is_compiled_and_called_in_another_order():
     for p in run_together("crossed", devices=1):
         assert p.code == 70, p
         three_parts(p.told["error"], "ProgramsDiffer", "'train_step'", "'evaluate'", "process 1")
 
 
+@pytest.mark.wide
 def test_a_process_that_has_ended_is_not_waited_for():
     first, second = run_together("absent", devices=1)
     assert second.code == 0 and first.code == 70
@@ -276,6 +281,7 @@ def test_a_process_that_has_ended_is_not_waited_for():
         three_parts(first.told[name], "PeerLost", r"process 1 \(.*pid \d+\): it has ended")
 
 
+@pytest.mark.wide
 def test_a_process_that_does_not_come_is_named():
     first, _ = run_together("late", devices=1, env={"SECONDS": "2"})
     three_parts(
@@ -286,6 +292,7 @@ def test_a_process_that_does_not_come_is_named():
 # ---- the end of a process ----------------------------------------------------------------------
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "how, n, victim, devices, code, why",
     [
@@ -324,6 +331,7 @@ def test_one_that_is_frozen(n=3, devices=2):
         assert "it has said nothing for" in every[i].told["text"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_survivors_may_end_at_once(how):
     frozen = [1] if how == "stop" else []
@@ -334,6 +342,7 @@ def test_survivors_may_end_at_once(how):
     assert every[0].told == {}  # nothing was raised
 
 
+@pytest.mark.wide
 def test_one_that_holds_the_lock_of_python_lives():
     every = run_together("holding", devices=1)
     assert [p.code for p in every] == [0, 0], every
@@ -346,6 +355,7 @@ def test_a_forked_child_does_not_hide_the_end():
     three_parts(first.told["error"], "PeerLost", "process 1 .*its connection closed")
 
 
+@pytest.mark.wide
 def test_the_first_may_end_before_the_others():
     assert ran("first_ends", 3, 1)[1:] == [{"total": 10.0}] * 2
 
@@ -389,12 +399,14 @@ def test_a_port_that_is_taken():
         refused(n=1, address=f"127.0.0.1:{port}", texts=[[rf"port {port} of 127.0.0.1.* taken"]])
 
 
+@pytest.mark.wide
 def test_a_process_that_is_missing():
     env = {"SECONDS": "3", "PLAIT_NUM_PROCESSES": "3"}
     said = ["number 2\\)? did not"]
     refused(address=f"127.0.0.1:{free_port()}", env=env, texts=[said, said])
 
 
+@pytest.mark.wide
 def test_two_of_one_number():
     env = {"SECONDS": "4", "PLAIT_NUM_PROCESSES": "3"}
     each = [{"PLAIT_PROCESS_ID": "0"}, {"PLAIT_PROCESS_ID": "1"}, {"PLAIT_PROCESS_ID": "1"}]
@@ -404,6 +416,7 @@ def test_two_of_one_number():
     assert any(re.search("number 2 did not come; process 1 .* already", e) for e in errors), errors
 
 
+@pytest.mark.wide
 def test_different_numbers_of_processes():
     every = refused(
         {"PLAIT_NUM_PROCESSES": "2"}, {"PLAIT_NUM_PROCESSES": "5"}, env={"SECONDS": "4"},
@@ -414,6 +427,7 @@ def test_different_numbers_of_processes():
     assert all(p.code == 0 for p in every)  # the error was caught
 
 
+@pytest.mark.wide
 def test_different_settings():
     each = [{"PLAIT_DEFAULT_FLOAT": "float32"}, {"PLAIT_DEFAULT_FLOAT": "float64"}]
     every = refused(
@@ -553,6 +567,7 @@ def test_the_command_that_starts_all():
         assert re.search(rf'\[{i}\].*told {{"error": null}}', done.stdout), done.stdout
 
 
+@pytest.mark.wide
 def test_the_command_ends_with_the_code_of_who_failed_first():
     done = command("-n", 2, "--devices", 1, "PROGRAMS", "training", "raise", 1)
     assert done.returncode == 1 and "a bug in one process" in done.stderr
