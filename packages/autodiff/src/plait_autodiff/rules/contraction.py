@@ -50,12 +50,18 @@ def _back(
     lead = len(my_shared)
     at = lead + (len(own) if first else 0)
     g, other = convert_together([ct, other], strict=False)
+    meet = tuple(range(at, at + len(of_other))), tuple(of_other)
+    pairs = tuple(range(lead)), tuple(its_shared)
+    # The axes of the operand in the order in which a contraction returns them: those of the first
+    # factor come first.  Factors in the order that leaves nothing to transpose save a copy, and
+    # a product of matrices is then written as compilers know it.
+    rest = sorted(mine, key=lambda a: its[mine.index(a)])
+    straight, turned = [*my_shared, *own, *rest], [*my_shared, *rest, *own]
+    if turned == sorted(turned) and straight != turned:
+        factors, meet, pairs, order = (other, g), meet[::-1], pairs[::-1], turned
+    else:
+        factors, order = (g, other), straight
     out = dot_general.bind(
-        g, other,
-        contract=(tuple(range(at, at + len(of_other))), tuple(of_other)),
-        shared=(tuple(range(lead)), tuple(its_shared)),
-        precision=precision, out_dtype=want.dtype,
-    )  # fmt: skip
-    # For each axis of `out`, the axis of the operand that it becomes.
-    order = [*my_shared, *own, *(mine[its.index(i)] for i in sorted(its))]
+        *factors, contract=meet, shared=pairs, precision=precision, out_dtype=want.dtype
+    )
     return transpose(out, tuple(sorted(range(want.ndim), key=order.__getitem__)))
