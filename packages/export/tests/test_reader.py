@@ -4,7 +4,9 @@ Judges are numpy, loops of Python, and the modules themselves, which XLA runs: w
 compiled anew, from the operations of Plait that it was read as.
 """
 
+import importlib
 import itertools
+import pkgutil
 import re
 from pathlib import Path
 
@@ -14,8 +16,8 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import lax
-from plait._core.primitive import primitives
-from plait.ext.ir import evaluate, inline_calls
+from plait.ext import ops
+from plait.ext.ir import Primitive, evaluate, inline_calls
 from plait.ext.ops.random import DYNAMIC_GENERATOR
 from plait.ext.sizes import Scope
 from plait.ext.types import Aval, Opaque
@@ -34,6 +36,7 @@ from plait_export import naming as named
 from plait_export.artifact import Exported
 from plait_export.portable import artifact_of
 from plait_export.reader import REFUSED, RULES, Reading
+from plait_numpy.ext import attention, linalg, special
 
 F32, I32 = np.float32, np.int32
 GOLDEN = Path(__file__).with_name("golden")
@@ -86,7 +89,14 @@ def operations(program):
 
 # ---- every operation -----------------------------------------------------------------------
 
-PRIMITIVES = primitives()
+FAMILIES = [importlib.import_module(f"{ops.__name__}.{m.name}")
+            for m in pkgutil.iter_modules(ops.__path__)]  # fmt: skip
+PRIMITIVES = {
+    p.name: p
+    for family in (*FAMILIES, linalg, special, attention)
+    for p in vars(family).values()
+    if isinstance(p, Primitive)
+}
 
 NOT_EXPORTED = {
     **dict.fromkeys(
