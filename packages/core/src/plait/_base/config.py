@@ -123,6 +123,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _flag,
         "keep freed memory (GNU C library), for large results; before the first array is made",
     ),
+    "cpu_forms": (
+        True,
+        _flag,
+        "False: operations are given to the CPU's compiler as they are written",
+    ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
     "default_copy": (True, _flag, "False: device_put returns what is there already as it is"),
@@ -271,6 +276,7 @@ class Config:
     _blocks: list[dict[str, Any]]
     _lock: Any
     state: State
+    cpu_forms: bool
     checks: bool
     jit: bool
     x64: bool

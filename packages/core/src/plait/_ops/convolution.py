@@ -18,6 +18,7 @@ from .._base.lazy import later
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
 from .._types.dims import is_symbolic, max_dim
+from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, precision_config, product_operands
@@ -155,6 +156,11 @@ def conv_general(
 def _(e: Any, xs: Any, ins: Any, outs: Any, **params: Any) -> Any:
     # The lowering binds convolutions of other forms and branches, which lie above this module.
     return later("_ops.sliding").lowered(e, xs, ins, outs, **params)
+
+
+@cpu_form_rules.rule(conv_general)
+def _(avals: Sequence[Aval], **params: Any) -> Any:
+    return later("_ops.convolution_forms").form_of(avals, **params)
 
 
 @cache

@@ -25,7 +25,7 @@ from .._plugins.rules import RuleTable
 from .._types.avals import INT32, Aval
 from .._types.dims import Dim, is_symbolic
 from .._types.dims.polynomial import ONE, Algebra, divisors, fold, subtract
-from . import mlir
+from . import cpu_forms, mlir
 from .mlir import attr, i64s, type_of
 
 I32 = Aval((), INT32)
@@ -71,13 +71,14 @@ class Unit:
         is lowered in place of the equation.
       named: None, or `named(equation)`, which may return a program of that equation alone and its
         text.  The operation then becomes a function of the module, which carries the text.
+      formed: whether operations have the forms of `cpu_forms`.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled",
+        "_ruled", "formed",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +107,7 @@ class Unit:
         self.attributes: dict[Any, Any] = {}
         self.instead, self.named, self.tier = instead, named, tier
         self.supposed_alone = False
+        self.formed = instead is named is None and cpu_forms.wanted(platforms)
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -484,8 +486,11 @@ class Emitter:
                 rule = self._by_name(*named)
             elif instead is None:
                 rule = find(prim) if prim.ambient is None else self.binder(e)
+            form = self._form(e) if self.unit.formed and prim.higher is None else None
             xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
-            if rule is None:
+            if form is not None:
+                out = self._inline(form, xs, prim)
+            elif rule is None:
                 out = self.said_otherwise(e, xs, instead)
             else:
                 ins, outs = [a.aval for a in e.inputs], [o.aval for o in e.outputs]
@@ -533,9 +538,18 @@ class Emitter:
 
     def said_otherwise(self, e: Any, xs: Sequence[Any], instead: Callable | None = None) -> Any:
         """Lower an operation without a rule by its expansion; inline if that is short."""
-        q = self.unit.expanded(e, instead)
-        inline = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
-        return inline if e.prim.many else inline[0]
+        return self._inline(self.unit.expanded(e, instead), xs, e.prim)
+
+    def _inline(self, q: Program, xs: Sequence[Any], prim: Any) -> Any:
+        """Lower the program of one operation, by a call if it is long; return its results."""
+        results = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
+        return results if prim.many else results[0]
+
+    def _form(self, e: Any) -> Program | None:
+        """Return the program of the form that an equation has here, if it has one."""
+        found = cpu_forms.form(e)
+        # A value that is divided over devices stays as it is: slices of it would be exchanged.
+        return None if found is None or self.is_divided else found
 
     def binder(self, e: Any) -> Callable:
         """Return the lowering of an equation that uses named axes, from the binder of its axes."""

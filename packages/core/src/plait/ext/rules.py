@@ -23,6 +23,7 @@ from .._plugins.traits import (
     Structural,
     ZeroPreserving,
 )
+from .._xla.cpu_forms import cpu_form_rules
 from .._xla.key_reuse import reuse_rules
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
@@ -44,6 +45,7 @@ __all__ = [
     "ZeroPreserving",
     "checks_rules",
     "core_version",
+    "cpu_form_rules",
     "eager_rules",
     "expand_rules",
     "later_names",
