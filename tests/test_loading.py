@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 CALLS = {
-    "import plait": ("", 128),
-    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 128),
-    "grad": ("plait.grad(lambda x: x * x)(1.0)", 208),
-    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 202),
+    "import plait": ("", 122),
+    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 122),
+    "grad": ("plait.grad(lambda x: x * x)(1.0)", 199),
+    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 193),
 }
 LIBRARY = ("linalg", "special", "nn")
 """The namespaces of primitives of the array library."""
