@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 CALLS = {
-    "import plait": ("", 129),
-    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 129),
-    "grad": ("plait.grad(lambda x: x * x)(1.0)", 209),
-    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 203),
+    "import plait": ("", 123),
+    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 123),
+    "grad": ("plait.grad(lambda x: x * x)(1.0)", 200),
+    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 194),
 }
 LIBRARY = ("linalg", "special", "nn")
 """The namespaces of primitives of the array library."""

@@ -318,5 +318,5 @@ def test_modules_that_are_imported(tmp_path):
     core, plugins, heavy, core_then, plugins_then = told(script, tmp_path)
     assert heavy == 0
     assert plugins == 0
-    assert core <= 129
+    assert core <= 122
     assert core_then + plugins_then <= 226

@@ -11,16 +11,13 @@ import plait
 from .public_functions import OTHERS, SURFACES, functions
 
 TREES = {
-    "block_until_ready", "broadcast", "copy_to_host_async", "custom_linear_solve", "custom_root",
-    "device_get", "eval_shape", "flatten_with_path", "hvp", "io_callback", "jit",
-    "make_array_from_process_local_data", "map", "map_with_path", "named_call", "over_piles",
-    "pmap", "pure_callback", "reduce", "reduce_associative", "symbolic_args_specs", "transpose",
-    "unflatten", "vhp", "vmap", "vtile",
+    "broadcast", "custom_linear_solve", "custom_root", "device_get", "eval_shape", "io_callback",
+    "make_array_from_process_local_data", "map", "map_with_path", "pure_callback",
+    "symbolic_args_specs", "transpose", "unflatten",
 }  # fmt: skip
-"""Functions whose result is a tree that no annotation describes, or has the type of a caller's
-function, which their overloads give."""
-OF_OTHERS = {"disable_jit", "key_value_get", "pycapsule", "static"}
-"""Functions that return objects of classes of others, or of several kinds."""
+"""Functions whose result is a tree that no annotation describes."""
+OF_OTHERS = {"key_value_get", "static"}
+"""Functions whose result is whatever was stored, or stands for a field of any type."""
 
 
 def is_any(annotation: object) -> bool:
@@ -39,6 +36,16 @@ def test_other_functions_return_any_for_trees_only():
     every = dict(functions(OTHERS))
     found = {name.rpartition(".")[2] for name, f in every.items() if is_any(f.return_annotation)}
     assert found <= TREES | OF_OTHERS
+
+
+def test_every_parameter_is_annotated():
+    bare = [
+        f"{name}({p.name})"
+        for name, f in functions([*SURFACES, *OTHERS])
+        for p in f.parameters.values()
+        if p.annotation is inspect.Parameter.empty
+    ]
+    assert not bare
 
 
 def test_few_parameters_are_of_any_type():

@@ -13,7 +13,7 @@ from .tangents import expect_function
 
 
 @border
-def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """Multiply the Hessian of a scalar function by a vector, forward over reverse.
 
     Source: Pearlmutter, "Fast exact multiplication by the Hessian", 1994.
@@ -36,7 +36,7 @@ def hvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 
 @border
-def vhp(fun: Callable, primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+def vhp(fun: Callable, primals: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
     """Multiply a vector by the Hessian of a scalar function, reverse over reverse.
 
     The result is that of `hvp`.  Use it for functions without a forward mode (`custom_vjp`).

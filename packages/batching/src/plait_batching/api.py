@@ -91,7 +91,7 @@ def vmap(
     spmd_axis_name: Any = None,
     *,
     chunk: int | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Map `fun` over axes of its arguments, computing all elements at once.
 
     Args:

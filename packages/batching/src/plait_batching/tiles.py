@@ -27,7 +27,7 @@ def vtile(
     out_axes: Any = 0,
     tile_size: int | None = None,
     axis_name: Any = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Map `fun` over the tiles of its arguments, computing all tiles at once.
 
     Args:

@@ -16,34 +16,11 @@ Invariant: importing this imports no surface, no plugin and no compiler, and rea
 import sys as _sys
 
 from ._api import aliases as _aliases
-from ._api.hardware import (
-    Device,
-    block_until_ready,
-    clear_caches,
-    copy_to_host_async,
-    default_backend,
-    device_count,
-    device_get,
-    devices,
-    effects_barrier,
-    host_count,
-    host_id,
-    host_ids,
-    live_arrays,
-    local_device_count,
-    local_devices,
-    print_environment_info,
-    process_count,
-    process_index,
-    process_indices,
-)
 from ._base.config import config
 from ._base.errors import MissingPlugin as _MissingPlugin
 from ._base.errors import PlaitError
 from ._base.lazy import later as _later
 from ._base.tracebacks import border as _border
-from ._control import map_axes
-from ._control.stepping import disable_jit
 from ._jit import eager as _eager
 from ._jit import plans as _plans
 from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
@@ -79,6 +56,29 @@ _MODULES = frozenset(
 
 _LATER = {
     "_api.scopes": ("named_call", "named_scope"),
+    "_api.hardware": (
+        "Device",
+        "block_until_ready",
+        "clear_caches",
+        "copy_to_host_async",
+        "default_backend",
+        "device_count",
+        "device_get",
+        "devices",
+        "effects_barrier",
+        "host_count",
+        "host_id",
+        "host_ids",
+        "live_arrays",
+        "local_device_count",
+        "local_devices",
+        "print_environment_info",
+        "process_count",
+        "process_index",
+        "process_indices",
+    ),
+    "_control": ("map_axes",),
+    "_control.stepping": ("disable_jit",),
     "_api.program_passes": ("reroll",),
     "_jit.programs": ("make_jaxpr", "make_program"),
     "_api.default_devices": ("default_device",),
@@ -104,37 +104,16 @@ _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 __all__ = [
     "Array",
-    "Device",
     "Dim",
     "Scope",
     "ShapeDtypeStruct",
     "PlaitError",
-    "block_until_ready",
-    "clear_caches",
     "config",
-    "copy_to_host_async",
-    "default_backend",
-    "device_count",
-    "device_get",
-    "devices",
-    "disable_jit",
-    "effects_barrier",
     "eval_shape",
     "float0",
-    "host_count",
-    "host_id",
-    "host_ids",
     "io_callback",
     "is_jittable",
     "jit",
-    "live_arrays",
-    "local_device_count",
-    "local_devices",
-    "map_axes",
-    "print_environment_info",
-    "process_count",
-    "process_index",
-    "process_indices",
     "pure_callback",
     "register_jittable",
     "symbolic_dims",

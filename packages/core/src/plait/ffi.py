@@ -33,7 +33,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     jaxlib_api.register_target(name, fn, platform, api_version)
 
 
-def pycapsule(symbol: Any) -> Any:
+def pycapsule(symbol: Any) -> object:
     """Return the address of a function of a `ctypes` library, for `register_ffi_target`."""
     return jaxlib_api.capsule(symbol)
 

@@ -12,7 +12,7 @@ import dataclasses
 from collections import OrderedDict, defaultdict
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ._base.errors import (
     ArgumentError,
@@ -51,6 +51,8 @@ __all__ = [
 DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
 GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
 """The entries of paths; `str` of an entry is its text after the value, like `.w` or `['w']`."""
+KeyPath: TypeAlias = tuple[Any, ...]
+"""The entries from the root of a tree to a leaf."""
 
 registry = new_registry()
 # Pickling a structure pickles its registry by name, so the registry must be found under this name.
@@ -153,7 +155,7 @@ def _dict_keys(tree: "TreeDef") -> "Iterator[Any]":
         yield from _dict_keys(child)
 
 
-def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
+def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]") -> Any:
     """Return the tree of this structure with these leaves; the inverse of `flatten`.
 
     Raises ValueError if there are more or fewer leaves than the structure has.
@@ -161,17 +163,19 @@ def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]"):
     return treedef.unflatten(leaves)
 
 
-def leaves(tree, is_leaf: "Callable[..., bool] | None" = None) -> list:
+def leaves(tree: Any, is_leaf: "Callable[..., bool] | None" = None) -> list[Any]:
     """Return the leaves in order."""
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree, is_leaf: "Callable[..., bool] | None" = None) -> "TreeDef":
+def structure(tree: Any, is_leaf: "Callable[..., bool] | None" = None) -> "TreeDef":
     """Return the tree without its leaves: comparable and hashable."""
     return flatten(tree, is_leaf)[1]
 
 
-def map_tree(f: "Callable", tree, *rest, is_leaf: "Callable[..., bool] | None" = None):
+def map_tree(
+    f: "Callable[..., Any]", tree: Any, *rest: Any, is_leaf: "Callable[..., bool] | None" = None
+) -> Any:
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
     Raises TreeMismatch, with the place, if one of `rest` has another structure.
@@ -185,7 +189,7 @@ def map_tree(f: "Callable", tree, *rest, is_leaf: "Callable[..., bool] | None" =
     return kind.unflatten([f(*vs) for vs in zip(xs, *others, strict=True)])
 
 
-def flatten_up_to(kind: "TreeDef", tree, like, what: str) -> list:
+def flatten_up_to(kind: "TreeDef", tree: Any, like: Any, what: str) -> list[Any]:
     """Return the parts of `tree` at the leaves of `kind` (the structure of `like`)."""
     try:
         return kind.flatten_up_to(tree)
@@ -261,14 +265,19 @@ def _entry(key):
     return GetAttrKey(key[1:]) if isinstance(key, str) and key.startswith(".") else key
 
 
-def static(**options):
+def static(**options: Any) -> Any:
     """Return a field of a dataclass that is static: part of the structure, not a child."""
     metadata = {**(options.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(metadata=metadata, **options)
 
 
 @border
-def register_dataclass(nodetype: type, data_fields=None, meta_fields=None, drop_fields=()) -> type:
+def register_dataclass(
+    nodetype: type,
+    data_fields: "Sequence[str] | None" = None,
+    meta_fields: "Sequence[str] | None" = None,
+    drop_fields: "Sequence[str]" = (),
+) -> type:
     """Make a dataclass a tree: `data_fields` are children, `meta_fields` are static.
 
     By default fields made by `static()` are static and the others are children.  `drop_fields` are
@@ -435,8 +444,8 @@ def difference(want, got, path: str = "") -> str:
 
 
 def flatten_with_path(
-    tree, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
-):
+    tree: Any, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+) -> "tuple[list[tuple[KeyPath, Any]], TreeDef]":
     """Return ([(path, leaf) in order], structure).
 
     A path is a tuple of entries, like `DictKey("w")`.  If `is_leaf_takes_path`, `is_leaf` is called
@@ -453,20 +462,20 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
-) -> list:
+    tree: Any, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+) -> "list[tuple[KeyPath, Any]]":
     """Return (path, leaf) of every leaf, in order."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 @border
 def map_with_path(
-    f: "Callable",
-    tree,
-    *rest,
+    f: "Callable[..., Any]",
+    tree: Any,
+    *rest: Any,
     is_leaf: "Callable[..., bool] | None" = None,
     is_leaf_takes_path: bool = False,
-):
+) -> Any:
     """Apply `f(path, leaf, ...)` to corresponding leaves; see `map`."""
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
@@ -522,7 +531,9 @@ def _shape_of(tree) -> str:
 
 
 @border
-def broadcast(prefix_tree, full_tree, is_leaf: "Callable[..., bool] | None" = None):
+def broadcast(
+    prefix_tree: Any, full_tree: Any, is_leaf: "Callable[..., bool] | None" = None
+) -> Any:
     """Return `full_tree` with every leaf replaced by the leaf of `prefix_tree` there or above.
 
     >>> import plait
@@ -538,15 +549,16 @@ def broadcast(prefix_tree, full_tree, is_leaf: "Callable[..., bool] | None" = No
 # ---- folds ---------------------------------------------------------------------------------
 
 _NOTHING: Any = object()
+T = TypeVar("T")
 
 
 @border
 def reduce(
-    function: "Callable",
-    tree,
-    initializer: Any = _NOTHING,
+    function: "Callable[[T, Any], T]",
+    tree: Any,
+    initializer: T = _NOTHING,
     is_leaf: "Callable[..., bool] | None" = None,
-):
+) -> T:
     """Combine the leaves from the left: `function(function(x0, x1), x2)`, as functools.reduce.
 
     >>> import plait
@@ -565,12 +577,12 @@ def reduce(
 
 
 def reduce_associative(
-    operation: "Callable",
-    tree,
+    operation: "Callable[[T, T], T]",
+    tree: Any,
     *,
-    identity: Any = _NOTHING,
+    identity: T = _NOTHING,
     is_leaf: "Callable[..., bool] | None" = None,
-):
+) -> T:
     """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
@@ -581,13 +593,15 @@ def reduce_associative(
     return xs[0] if xs else identity
 
 
-def all(tree, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
+def all(tree: Any, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
     """Return whether every leaf is true, as Python's `all`."""
     return builtins.all(leaves(tree, is_leaf))
 
 
 @border
-def transpose(outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose):
+def transpose(
+    outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose: Any
+) -> Any:
     """Turn a tree of trees inside out: `inner` on the outside, `outer` within.
 
     If `inner_treedef` is None, it is the structure of the first part.  Raises TreeMismatch if the

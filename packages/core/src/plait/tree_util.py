@@ -15,6 +15,7 @@ from .tree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
+    KeyPath,
     SequenceKey,
     TreeDef,
     register,
@@ -77,7 +78,6 @@ __all__ = [
 
 PyTreeDef = TreeDef
 KeyEntry = Any
-KeyPath = tuple[Any, ...]
 default_registry = registry
 """The only registry."""
 

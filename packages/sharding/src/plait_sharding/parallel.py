@@ -42,7 +42,7 @@ def pmap(
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Return a function that runs `fun` on every element along the mapped axes, each on a device.
 
     Args:

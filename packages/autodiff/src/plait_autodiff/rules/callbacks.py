@@ -1,10 +1,10 @@
-"""Derivatives of callbacks and of checks.
+"""Derivatives of callbacks, foreign calls and checks.
 
-Invariant: side effects happen once, on primals; no derivative is dropped silently.
+Invariant: calls and side effects happen once, on primals; no derivative is dropped silently.
 """
 
 from plait.ext.errors import MissingRule
-from plait.ext.ops.callbacks import host
+from plait.ext.ops.callbacks import foreign, host
 from plait.ext.ops.checks import check_p
 
 from ..forward import ZERO, jvp_rules
@@ -24,3 +24,14 @@ def _(xs, ts, **params):
 @jvp_rules.rule(check_p)
 def _(xs, ts, **params):
     return check_p.bind(*xs, **params), []
+
+
+@jvp_rules.rule(foreign)
+def _(xs, ts, **params):
+    outs = params["outs"]
+    if any(o.inexact for o in outs) and any(t is not ZERO for t in ts):
+        raise MissingRule(
+            f"nothing is known of the derivative of the foreign function {params['target']}",
+            fix="wrap the call in custom_jvp or custom_vjp, or stop_gradient its arguments",
+        )
+    return foreign.bind(*xs, **params), [ZERO] * len(outs)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops.elementwise import (
+    PLAIN,
     abs_,
+    accurate,
     acos,
     acosh,
     add,
@@ -20,6 +22,7 @@ from plait.ext.ops.elementwise import (
     atan,
     atan2,
     atanh,
+    bitcast_,
     cbrt,
     clamp,
     complex_,
@@ -543,3 +546,14 @@ def _(ct, x):
 @transpose_rules.rule(reduce_precision)
 def _(ct, x, **params):
     return (reduce_precision.bind(ct, **params),)
+
+
+@jvp_rules.rule(bitcast_)
+def _(xs, ts, *, dtype):
+    return bitcast_.bind(*xs, dtype=dtype), ZERO
+
+
+@jvp_rules.rule(accurate)
+def _(xs, ts, *, of, mode, tolerance):
+    _, tangent = jvp_rules[PLAIN[of]](xs, ts)
+    return accurate.bind(*xs, of=of, mode=mode, tolerance=tolerance), tangent

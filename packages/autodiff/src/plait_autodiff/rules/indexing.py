@@ -1,14 +1,20 @@
-"""Derivatives of gather, whose transpose is scatter-add.
+"""Derivatives of gather, whose transpose is scatter-add, and of dynamic slices.
 
-Invariant: gather is linear in the elements.  Positions have no derivatives.  A window outside reads
-a zero tangent and drops its cotangent.
+Invariant: the operations are linear in the elements.  Positions have no derivatives.  A window of a
+gather that lies outside reads a zero tangent and drops its cotangent.
 """
 
-from plait.ext.ops.indexing import as_scatter, gather_, scatter_add_
+from plait.ext.ops.indexing import (
+    as_scatter,
+    dynamic_slice_,
+    dynamic_update_slice_,
+    gather_,
+    scatter_add_,
+)
 from plait.ext.values import Literal
 
-from ..forward import jvp_rules
-from ..transpose import transpose_rules
+from ..forward import instantiate, jvp_rules
+from ..transpose import is_linear, transpose_rules
 
 
 @jvp_rules.rule(gather_)
@@ -31,3 +37,34 @@ def _(ct, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indic
         unique_indices=unique_indices,
     )
     return dx, None
+
+
+@jvp_rules.rule(dynamic_slice_)
+def _(xs, ts, *, sizes):
+    x, *starts = xs
+    return dynamic_slice_.bind(x, *starts, sizes=sizes), dynamic_slice_.bind(
+        ts[0], *starts, sizes=sizes
+    )
+
+
+@transpose_rules.rule(dynamic_slice_)
+def _(ct, x, *starts, sizes):
+    dx = dynamic_update_slice_.bind(Literal(0, x.aval), ct, *starts)
+    return dx, *[None] * len(starts)
+
+
+@jvp_rules.rule(dynamic_update_slice_)
+def _(xs, ts):
+    x, box, *starts = xs
+    t, u = instantiate(ts[0], x), instantiate(ts[1], box)
+    return dynamic_update_slice_.bind(*xs), dynamic_update_slice_.bind(t, u, *starts)
+
+
+@transpose_rules.rule(dynamic_update_slice_)
+def _(ct, x, box, *starts):
+    dx = du = None
+    if is_linear(x):
+        dx = dynamic_update_slice_.bind(ct, Literal(0, box.aval), *starts)
+    if is_linear(box):
+        du = dynamic_slice_.bind(ct, *starts, sizes=box.aval.shape)
+    return dx, du, *[None] * len(starts)

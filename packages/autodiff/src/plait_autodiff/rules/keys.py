@@ -13,6 +13,7 @@ from plait.ext.ops.random import (
     random_seed,
     random_split,
     rng_bit_generator,
+    threefry2x32,
 )
 
 from ..forward import ZERO, jvp_rules
@@ -31,3 +32,8 @@ for _prim in (random_seed, random_split, random_fold_in, random_bits, random_clo
 @jvp_rules.rule(rng_bit_generator)
 def _(xs, ts, **params):
     return rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
+
+
+@jvp_rules.rule(threefry2x32)
+def _(xs, ts):
+    return threefry2x32.bind(*xs), [ZERO, ZERO]

@@ -8,10 +8,11 @@ derivatives.
 from typing import Any
 
 from plait.ext.ir import derived, effects_of, evaluate
-from plait.ext.ops.control_flow import call, cond, while_
+from plait.ext.ops.control_flow import call, cond, map_axes, while_
 from plait.ext.ops.elementwise import and_, eq, select, stop
 from plait.ext.ops.reduction import reduce_or
 from plait.ext.ops.shape import broadcast_in_dim
+from plait.ext.rules import parallel_rules
 from plait.ext.trace import rebuilt, solve, staged
 from plait.ext.types import BOOL, Aval
 from plait.ext.values import Literal
@@ -142,3 +143,10 @@ def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
     }
     outs = while_.bind(*ks, going, *carry, **{**params, **new})
     return [batch.wrap(o, 0) for o in outs[1:]]
+
+
+@parallel_rules.rule(map_axes)
+def _(*xs, program, in_axes, out_axes, size, parallel):
+    batch = Batch(None, size, None)
+    p, _ = batch.lift_program(program, tuple(in_axes), tuple(out_axes))
+    return evaluate(p, xs)

@@ -1,9 +1,11 @@
-"""Batching of elementwise primitives, by their trait.
+"""Batching of elementwise primitives, by their trait, and of bitcasts.
 
 Invariant: all operands that vary are moved to one position of the mapped axis, which some of them
-have already; the others are broadcast along that axis.
+have already; the others are broadcast along that axis.  The last axis, which a bitcast may add or
+remove, is never the mapped one.
 """
 
+from plait.ext.ops.elementwise import bitcast_
 from plait.ext.rules import Elementwise
 
 from ..interpreter import batching_rules
@@ -19,3 +21,8 @@ def _(prim, batch, xs, dims, **params):
     moved = [x if d == to else batch.move(x, d, to) for x, d in zip(xs, dims)]
     out = prim.bind(*moved, **params)
     return (out, [to] * len(out)) if prim.many else (out, to)
+
+
+@batching_rules.rule(bitcast_)
+def _(batch, xs, dims, *, dtype):
+    return bitcast_.bind(batch.front(xs[0], dims[0]), dtype=dtype), 0

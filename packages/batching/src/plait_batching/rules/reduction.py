@@ -1,8 +1,10 @@
-"""Batching of reductions: the mapped axis is never among those reduced.
+"""Batching of reductions, of argmax and argmin, and of the primitives that mark extremes.
 
-Invariant: the result loses the reduced axes only, and the mapped axis moves forward accordingly.
+Invariant: the mapped axis is never among those reduced.  The result loses the reduced axes only,
+and the mapped axis moves forward accordingly.
 """
 
+from plait.ext.ops.reduction import argmax_, argmin_, is_max, is_min
 from plait.ext.rules import Reduction
 
 from ..interpreter import batching_rules, skip
@@ -12,3 +14,26 @@ from ..interpreter import batching_rules, skip
 def _(prim, batch, xs, dims, *, axes, **params):
     (d,) = dims
     return prim.bind(*xs, axes=skip(axes, d), **params), d - sum(a < d for a in axes)
+
+
+def _place(prim):
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axis, index_dtype):
+        (d,) = dims
+        out = prim.bind(*xs, axis=axis + (axis >= d), index_dtype=index_dtype)
+        return out, d - (axis < d)
+
+
+_place(argmax_)
+_place(argmin_)
+
+
+def _marks(prim):
+    @batching_rules.rule(prim)
+    def _(batch, xs, dims, *, axes):
+        (d,) = dims
+        return prim.bind(*xs, axes=tuple([a + (a >= d) for a in axes])), d
+
+
+_marks(is_max)
+_marks(is_min)

@@ -56,7 +56,7 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
         self._open.pop().__exit__(*error)
 
 
-def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
+def named_call(fun: Callable | None = None, *, name: str | None = None) -> Callable:
     """Return `fun`, with its operations named after it, or `name`; see `named_scope`.
 
     >>> import plait

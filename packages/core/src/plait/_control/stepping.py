@@ -5,6 +5,7 @@ run here, and the operation is applied as usual.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from .._base.config import config
@@ -16,7 +17,7 @@ from ..tree import flatten, map_tree
 __all__ = ["disable_jit", "scan", "switch", "while_loop"]
 
 
-def disable_jit(disable: bool = True) -> Any:
+def disable_jit(disable: bool = True) -> AbstractContextManager[Any]:
     """Run jitted functions, branches and loops in Python within a `with` block.
 
     They run one operation at a time, so that a debugger or `print` sees values.

@@ -136,7 +136,7 @@ def jit(
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
     tier: Literal["full", "fast", "both"] | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Compile `fun`: its Python runs once per argument types and static values.
 
     Args:

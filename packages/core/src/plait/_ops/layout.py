@@ -44,7 +44,8 @@ def all_free(tree: Any, sharding: Any) -> Any:
 def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
     """Return the signature of `f` with one more keyword, which is None by default."""
     signature = inspect.signature(f)
-    extra = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    extra = inspect.Parameter(name, kind, default=None, annotation=Any)
     own = list(signature.parameters.values())
     at = len(own) - (bool(own) and own[-1].kind is inspect.Parameter.VAR_KEYWORD)
     return signature.replace(parameters=[*own[:at], extra, *own[at:]])

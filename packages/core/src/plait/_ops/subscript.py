@@ -16,7 +16,7 @@ from .._base.errors import ArgumentError, OperandTypeError
 from .._base.freezing import freeze
 from .._base.lazy import later
 from .._base.tracebacks import border, leaving
-from .._core.array import Array, Literal, as_value, failure, integer_bounds
+from .._core.array import Array, Literal, as_value, failure, integer_bounds, wrap
 from .._core.interpreter import GROUND, Tracer, Value, current, use
 from .._core.staging import staged
 from .._types.avals import BOOL, INT32, INTEGER, OPAQUE, Aval
@@ -87,14 +87,10 @@ def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
 def _array(found: tuple, bufs: list) -> Array:
     """Run a program on buffers, and return its result."""
     run, handlers, key = found
-    r = Array()
     try:
-        r._buf = run(bufs).consume_with_handlers(handlers)[0]
+        return wrap(run(bufs).consume_with_handlers(handlers)[0], key)
     except jaxlib_api.RuntimeFailure as e:
         raise failure(e, bufs) from None
-    r.aval = key.aval
-    r.key = key
-    return r
 
 
 def _exact(index: Any) -> Any:

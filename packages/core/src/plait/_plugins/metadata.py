@@ -11,13 +11,11 @@ import re
 from collections.abc import Callable
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .._base.config import config
 from .._base.errors import MissingPlugin, PluginError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from .declarations import EntryPoint, distributions
 
 CORE = "plait-core"
 PLUGIN_API = (1, 1)
@@ -110,7 +108,7 @@ namespace that they left, the value a module that defines them with `formerly=`.
 class Declared(NamedTuple):
     """One entry point, with its distribution."""
 
-    point: "EntryPoint"
+    point: EntryPoint
     distribution: str
     version: str
 
@@ -120,21 +118,11 @@ class Declared(NamedTuple):
 
 @cache
 def scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
-    from importlib.metadata import distributions  # 20 ms that `import plait` need not take
-
+    """Return the declarations of all installed distributions, by group and name."""
     index: dict[tuple[str, str], list[Declared]] = {}
-    seen: set[str] = set()
-    for dist in distributions():
-        # Parsing the declarations of every distribution would take most of the first operation.
-        if "[plait." not in (dist.read_text("entry_points.txt") or ""):
-            continue
-        points = [p for p in dist.entry_points if p.group.startswith("plait.")]
-        name = re.sub(r"[-_.]+", "-", dist.metadata["Name"]).lower()
-        if name in seen:  # an earlier folder of sys.path wins, as it does for imports
-            continue
-        seen.add(name)
+    for name, version, points in distributions():
         for p in points:
-            index.setdefault((p.group, p.name), []).append(Declared(p, name, dist.version))
+            index.setdefault((p.group, p.name), []).append(Declared(p, name, version))
     return {k: tuple(sorted(v, key=lambda d: d.distribution)) for k, v in index.items()}
 
 
@@ -237,12 +225,8 @@ def admitted(distribution: str) -> bool:
 @cache
 def core_version() -> str:
     """Return the version of core that runs, by its metadata; "unknown" if it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(CORE)
-    except PackageNotFoundError:
-        return "unknown"
+    found = (d for ds in scan().values() for d in ds if d.distribution == CORE)
+    return next((d.version for d in found), "unknown")
 
 
 def load(d: Declared):

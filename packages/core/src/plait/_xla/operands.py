@@ -70,10 +70,7 @@ def as_argument(x: Any) -> Array:
             aval, layout, device = _hosted[x.shape, x.dtype, config.x64]
         except KeyError:
             return _first_of_its_type(x)
-        r = Array()
-        r._buf = jaxlib_api.put_pieces(aval, layout, [x], device)
-        r.aval = r.key = aval
-        return r
+        return wrap(jaxlib_api.put_pieces(aval, layout, [x], device), aval)
     if kind in WEAK:
         aval = WEAK[kind]
         key = number_key(x), aval

@@ -144,7 +144,12 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def array_repr(arr: ArrayLike, max_line_width=None, precision=None, suppress_small=None) -> str:
+def array_repr(
+    arr: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """Return the text of `repr`, with numpy's options.  As numpy.array_repr.
 
     >>> import numpy as np, plait
@@ -154,7 +159,12 @@ def array_repr(arr: ArrayLike, max_line_width=None, precision=None, suppress_sma
     return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
 
 
-def array_str(a: ArrayLike, max_line_width=None, precision=None, suppress_small=None) -> str:
+def array_str(
+    a: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """Return the text of `str`, with numpy's options.  As numpy.array_str.
 
     >>> import numpy as np, plait
