@@ -185,13 +185,14 @@ def derived(
     """
     store = program.derivations
     if not others:
+        itself: Any = program
         try:
             out = store[key]
         except KeyError:
             out = make()
             store[key] = _ITSELF if out is program else out
             return out
-        return program if out is _ITSELF else out
+        return itself if out is _ITSELF else out
     key = key, tuple([id(o) for o in others])
     hit = store.get(key)
     # A new program may have the id of a dead one, so a hit counts only if these very programs are
@@ -238,9 +239,10 @@ class Thunk:
         if self.made is None:
             assert self.make is not None
             made = self.make()
+            program: Program = made
             if made.__class__ is tuple:
-                made, self.rest = made
-            self.made = made
+                program, self.rest = made
+            self.made = program
             self.make = None  # releases the user's function, which it held
         return self.made
 
