@@ -71,7 +71,7 @@ SEAM = {"plait._plugins.metadata"}
 """Where own modules may be imported inside a function: the one place that loads plugins."""
 
 DYNAMIC = {
-    "plait._plugins.declarations",
+    "plait._base.entry_points",
     "plait._base.lazy",
     "plait._base.pjrt_plugins",
     "plait._api.aliases",

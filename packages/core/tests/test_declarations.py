@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plait._plugins import declarations as reading
+from plait._base import entry_points as reading
 from plait._plugins.metadata import core_version
 
 ABOUT = "Metadata-Version: 2.1\nName: Some.Plugin_one\nVersion: 1.2+local.3\n\nName: not this one\n"
@@ -42,7 +42,7 @@ def written(folder, about: Any = ABOUT, points: Any = POINTS, metadata="METADATA
 def found(monkeypatch, *places):
     """The distributions that are read of these places."""
     monkeypatch.setattr(sys, "path", [str(p) for p in places])
-    return list(reading.distributions())
+    return reading.distributions("plait.")[0]
 
 
 def by_python(places):
@@ -125,25 +125,27 @@ def test_finders_of_other_packages_are_asked(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "about, points, name, version, values",
+    "about, points, why",
     [
-        (None, POINTS, "bad", "0.5", ["some.plugin:one.two", "some:two [extra]", "some.rules"]),
-        ("", "[plait.api]\nf = bad:f\n", "bad", "0.5", ["bad:f"]),
-        (b"Name: b\xffd\nVersion: 1\n", "[plait.api]\nf = b:f\n", "b\ufffdd", "1", ["b:f"]),
-        ("Name: bad\n", "[plait.api]\nf\n", "bad", "0.5", [""]),
-        (ABOUT, b"[plait.api]\nh\xff = b:f\n", "some-plugin-one", "1.2+local.3", ["b:f"]),
+        (None, POINTS, "METADATA is missing"),
+        ("", POINTS, "METADATA is missing"),
+        (b"Name: b\xffd\nVersion: 1\n", POINTS, "UnicodeDecodeError"),
+        (ABOUT, b"[plait.api]\nh\xff = b:f\n", "UnicodeDecodeError"),
+        (ABOUT, "[plait.api]\nf\ng = some:g\n", "'f' of [plait.api]"),
+        (ABOUT, "[plait.api]\ng = some:g\nf = !!! ::\n", "'f = !!! ::' of [plait.api]"),
     ],
-    ids=["no METADATA", "empty METADATA", "bytes", "no value", "bytes in declarations"],
+    ids=["no METADATA", "empty", "bytes", "bytes in declarations", "no value", "no module"],
 )
-def test_a_broken_distribution_is_read_as_far_as_it_goes(
-    about, points, name, version, values, tmp_path, monkeypatch
-):
+def test_what_is_broken_is_reported(about, points, why, tmp_path, monkeypatch):
     written(tmp_path / "bad-0.5.dist-info", about, points)
     written(tmp_path / "good-1.dist-info", "Name: good\nVersion: 1\n")
     dists = {d.name: d for d in found(monkeypatch, tmp_path)}
-    assert {*dists} == {name, "good"}
-    assert dists[name].version == version
-    assert [p.value for p in dists[name].points] == values
+    ((place, reason),) = reading.distributions("plait.")[1]
+    assert why in reason and ("bad-0.5.dist-info" in place or place == "some-plugin-one")
+    by_line = place == "some-plugin-one"
+    assert {*dists} == ({"some-plugin-one", "good"} if by_line else {"good"})
+    if by_line:
+        assert [p.value for p in dists[place].points] == ["some:g"]
 
 
 def test_places_that_hold_nothing(tmp_path, monkeypatch):

@@ -256,6 +256,8 @@ def vmap(
             return mapped_whole(_wholes_of_sizes(), args, kwargs, as_sizes=True)
         except (ConcretizationError, UndecidedDim):
             raise asked from None  # `f` needs the value, and does not use it as a size
+        finally:
+            del asked  # its traceback holds this frame
 
     return mapped
 

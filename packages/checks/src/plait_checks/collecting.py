@@ -95,10 +95,12 @@ class Collector(Findings):
 
 def checked(program: Program, kinds: ErrorCategory) -> Checked:
     """Return the program that returns its findings of these kinds."""
-    return derived(program, ("checked", kinds), lambda: _made(program, kinds))
+    made = derived(program, ("checked", kinds), lambda: _made(program, kinds))
+    return Checked(program, ()) if made is None else made
 
 
-def _made(program: Program, kinds: ErrorCategory) -> Checked:
+def _made(program: Program, kinds: ErrorCategory) -> Checked | None:
+    """Return the program that returns its findings; None if it has no check of these kinds."""
     found = Collector(kinds)
 
     def run(*args: Any) -> list[Any]:
@@ -106,7 +108,7 @@ def _made(program: Program, kinds: ErrorCategory) -> Checked:
         return [*found.values, *outs]
 
     made = staged(run, program.in_avals, program.name)
-    return Checked(made if found.places else program, tuple(found.places))
+    return Checked(made, tuple(found.places)) if found.places else None
 
 
 def _walked(program: Program, args: Sequence[Any], found: Collector) -> list[Any]:
@@ -239,15 +241,15 @@ def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
 def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
     """Return a custom rule without checks; like the rule itself, it is made when it is needed."""
     key = "without checks", kinds
-    if key not in rule.lifted:
+    hit = rule.lifted.get(key)
+    if hit is None:
 
-        def make() -> Program:
+        def make() -> tuple[Program, tuple[Any, ...]]:
             program = _without_checks(rule.get(), kinds)
-            made.rest = rule.rest
-            return program
+            return program, rule.rest
 
-        rule.lifted[key] = made = Thunk(make)
-    return rule.lifted[key]
+        hit = rule.lifted[key] = Thunk(make)
+    return hit
 
 
 @checks_rules.rule(cond)

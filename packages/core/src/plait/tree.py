@@ -395,18 +395,16 @@ def _key_text(key) -> str:
 
 def key_paths(tree: Any) -> list[str]:
     """Return the path of every leaf, in the order of `leaves`."""
-    out: list[str] = []
+    return list(_paths(tree, ""))
 
-    def walk(node, path):
-        kids = children(node)
-        if kids is None:
-            out.append(path)
-        else:
-            for key, kid in kids:
-                walk(kid, path + key)
 
-    walk(tree, "")
-    return out
+def _paths(node: Any, path: str) -> "Iterator[str]":
+    kids = children(node)
+    if kids is None:
+        yield path
+    else:
+        for key, kid in kids:
+            yield from _paths(kid, path + key)
 
 
 def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
@@ -493,32 +491,38 @@ def spread(
     `is_entry(x)` returns whether x is an entry (which may be None or a tuple); `entry` is the word
     for one in messages.
     """
-    out: list = []
+    return list(_Spread(value, what, is_entry, entry).entries(prefix, value, ""))
 
-    def count(node) -> int:
-        return _flatten(node)[1].num_leaves
 
-    def walk(p, t, path):
-        if is_entry(p):
-            out.extend([p] * count(t))
+class _Spread(NamedTuple):
+    """The arguments of `spread` that stay the same for all parts of the trees."""
+
+    value: Any
+    what: str
+    is_entry: "Callable[[Any], bool]"
+    entry: str
+
+    def entries(self, p: Any, t: Any, path: str) -> "Iterator[Any]":
+        """Yield the entries of a part of the prefix, for the leaves of the value's part there."""
+        if self.is_entry(p):
+            yield from [p] * _flatten(t)[1].num_leaves
             return
         a, b = children(p), children(t)
         if a is None:
             raise TreeMismatch(
-                f"{what}{path} is {p!r}, which is not {entry}",
-                fix=f"give {entry}, or a tree of them that is a prefix of the value's",
+                f"{self.what}{path} is {p!r}, which is not {self.entry}",
+                fix=f"give {self.entry}, or a tree of them that is a prefix of the value's",
             )
         same = type(p) is type(t) or (isinstance(p, tuple | list) and isinstance(t, tuple | list))
         if b is None or not same or [k for k, _ in a] != [k for k, _ in b]:
             raise TreeMismatch(
-                f"{what}{path} does not fit the value there: {_shape_of(p)} for {_shape_of(t)}",
-                fix=f"{what} must be {entry}, or a tree prefix of the value: {_shape_of(value)}",
+                f"{self.what}{path} does not fit the value there: {_shape_of(p)} for "
+                f"{_shape_of(t)}",
+                fix=f"{self.what} must be {self.entry}, or a tree prefix of the value: "
+                f"{_shape_of(self.value)}",
             )
         for (key, x), (_, y) in zip(a, b):
-            walk(x, y, path + key)
-
-    walk(prefix, value, "")
-    return out
+            yield from self.entries(x, y, path + key)
 
 
 def _shape_of(tree) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import plait
-from plait.ext.devices import Placed, handler, move, platform
+from plait.ext.devices import Placed, expect_runtime, handler, move, platform
 from plait.ext.errors import PlaitError, border
 from plait.ext.ir import Primitive, Program, evaluate
 from plait.ext.lower import (
@@ -216,6 +216,7 @@ class FlatFunction:
 
     def run(self, args: Sequence[Array]) -> list[Array]:
         """Return the results for arrays."""
+        expect_runtime()
         if self.division is not None:
             return self._run_divided(args, self.division)
         bufs = [x.buffer() for x in args]

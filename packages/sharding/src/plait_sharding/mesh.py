@@ -317,7 +317,7 @@ class Mesh(_Axes):
     """
 
     __slots__ = (
-        "devices", "axis_names", "axis_sizes", "axis_types", "ids", "topology", "untyped", "_key",
+        "devices", "axis_names", "axis_sizes", "axis_types", "ids", "topology", "_untyped", "_key",
         "_hash",
     )  # fmt: skip
     _push: ClassVar[Callable[[Any, "Mesh"], None]]
@@ -328,8 +328,8 @@ class Mesh(_Axes):
     ids: tuple[int, ...]
     topology: Any
     """The topology of its devices; None for devices that processes drive."""
-    untyped: "Mesh"
-    """The same mesh with all axes Auto, which the compiler sees."""
+    _untyped: "Mesh | None"
+    """The mesh `untyped`; None if that is this one: a mesh that held itself would be a cycle."""
 
     def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
         grid = np.array(devices, dtype=object)  # a copy, since a mesh must not change
@@ -367,7 +367,12 @@ class Mesh(_Axes):
         self._key = self.ids, self.axis_sizes, self.axis_names, self.axis_types, self.topology
         self._hash = hash(self._key)
         auto = (AxisType.Auto,) * len(self.axis_names)
-        self.untyped = self if self.axis_types == auto else self._retyped(auto)
+        self._untyped = None if self.axis_types == auto else self._retyped(auto)
+
+    @property
+    def untyped(self) -> "Mesh":
+        """The same mesh with all axes Auto, which the compiler sees."""
+        return self if self._untyped is None else self._untyped
 
     def _retyped(self, types: tuple[AxisType, ...]) -> "Mesh":
         """Return the mesh with these types of axes, without checks or work per device."""

@@ -57,11 +57,14 @@ def _reading(prim: Primitive, params: dict[str, Any], i: int) -> dict[str, Any]:
     assert prim.higher is not None
     w = prim.higher.slots(params)
     new = {id(p): _of_reference(p, [s == w.operands[i] for s in ins]) for p, ins, _ in w.bodies}
+    return {k: _replaced(v, new) for k, v in params.items()}
 
-    def put(x: Any) -> Any:
-        return tuple(map(put, x)) if x.__class__ is tuple else new.get(id(x), x)
 
-    return {k: put(v) for k, v in params.items()}
+def _replaced(x: Any, new: dict[int, Any]) -> Any:
+    """Return a parameter with `new` values for objects found by their `id`."""
+    if x.__class__ is tuple:
+        return tuple([_replaced(part, new) for part in x])
+    return new.get(id(x), x)
 
 
 def _of_reference(program: Program, which: Sequence[bool]) -> Program:

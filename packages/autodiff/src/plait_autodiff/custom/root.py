@@ -10,7 +10,7 @@ from typing import Any
 from plait import map_axes
 from plait.ext import ops  # imports its linear algebra only when a system is solved
 from plait.ext.errors import ArgumentError, OperandTypeError, TreeMismatch, border
-from plait.ext.ir import evaluate
+from plait.ext.ir import Program, evaluate
 from plait.ext.ops.elementwise import neg
 from plait.ext.ops.shape import concatenate, reshape
 from plait.ext.trace import trace, tracers_of, wraps
@@ -76,27 +76,44 @@ def custom_root(
         made = trace(step, (start, start, residual.captured), {}, "custom_root")
         by_program, step_consts = made.program, made.captured
 
+    def push(primals: tuple, x: list, dots: list) -> list:
+        f_consts = primals[0]
+        of_consts = lambda *c: evaluate(f_program, [*c, *x])  # noqa: E731
+        right = [neg(r) for r in jvp(of_consts, tuple(f_consts), tuple(dots))[1]]
+        if by_program is not None:
+            return evaluate(by_program, [*primals[2], *x, *right, *f_consts])
+        return flatten(step(tree.unflatten(x), tree.unflatten(right), f_consts))[0]
+
+    root = _with_rule(find, push, n)
+    found = root(residual.captured, solver.captured, step_consts, values)
+    return build.unflatten(found) if outputs is None else tuple(build.unflatten(found))
+
+
+def _with_rule(find: Program, push: Callable[..., list], n: int) -> custom_jvp:
+    """Return the function (constants of f, of the solver and of the step, guess) -> outputs.
+
+    Its rule makes it anew for higher orders: a rule that held its own function would be a cycle,
+    which keeps the constants in memory.
+
+    Args:
+      find: the solver: constants, guess -> root, auxiliary values.
+      push: (operands, root, tangents of f's constants) -> tangent of the root.
+      n: the number of values of the root.
+    """
+
     @custom_jvp
     def root(f_consts: list, consts: list, step_consts: list, x: list) -> list:
         return evaluate(find, [*consts, *x])
 
     @root.defjvp
     def root_jvp(primals: tuple, tangents: tuple) -> tuple:
-        f_consts, dots = primals[0], tangents[0]
-        found = root(*primals)
-        x = found[:n]
-        of_consts = lambda *c: evaluate(f_program, [*c, *x])  # noqa: E731
-        if not f_consts:
+        found = _with_rule(find, push, n)(*primals)
+        if not primals[0]:
             return found, [None] * len(found)
-        right = [neg(r) for r in jvp(of_consts, tuple(f_consts), tuple(dots))[1]]
-        if by_program is not None:
-            moved = evaluate(by_program, [*primals[2], *x, *right, *f_consts])
-        else:
-            moved = flatten(step(tree.unflatten(x), tree.unflatten(right), f_consts))[0]
+        moved = push(primals, found[:n], tangents[0])
         return found, [*moved, *[None] * (len(found) - n)]
 
-    found = root(residual.captured, solver.captured, step_consts, values)
-    return build.unflatten(found) if outputs is None else tuple(build.unflatten(found))
+    return root
 
 
 def _root_of(tree: Any, has_aux: bool) -> tuple:

@@ -5,6 +5,7 @@ Invariant: a rule made for one pattern of symbolic zeros is never used for anoth
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from plait.ext.errors import OperandTypeError
 from plait.ext.ir import Thunk, evaluate
@@ -28,7 +29,8 @@ class Variants:
     def __init__(self, make: Callable[[tuple], Thunk], name: str = "f"):
         self.make, self.name = make, name
         self.made: dict[tuple, Thunk] = {}
-        self.lifted: dict[Any, Variants] = {}
+        # Weakly, since those hold this one: they live for as long as programs hold them.
+        self.lifted: WeakValueDictionary[Any, Variants] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return "<rule>"

@@ -114,7 +114,8 @@ class _Rules:
                 return [*outs, *residuals]
 
             f = Deferred(forward, fwd.user, static=fwd.static)
-            self.made[perturbed] = rule_thunk(f, self.captured, lambda: self.avals), found
+            avals = self.avals  # the rule must not hold this object, which holds the rule
+            self.made[perturbed] = rule_thunk(f, self.captured, lambda: avals), found
         return self.made[perturbed]
 
     def backward(self, perturbed: Present | None, present: Present | None) -> Thunk:

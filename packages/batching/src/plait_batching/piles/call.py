@@ -468,18 +468,43 @@ def _doubted(e: PlaitError) -> tuple[str, str] | None:
     return (p, q) if str(a.substitute({p: named(q)})) == str(b) else None
 
 
-class _PileStage(Stage):
-    """Stage of one example's program; the number of open ones is part of the names of sizes."""
+class _Example(Interpreter):
+    """The owner of the sizes in one example's program.
 
-    def __init__(self, parent: Interpreter, does: str, of: Callable | None = None):
-        super().__init__(parent, does, of)
-        self.depth_of_piles = len(parent.maps)
-        self.maps = (*parent.maps, self)
+    It is apart from the stage, which would be garbage in a cycle if it were one of its own maps.
+    """
+
+    def __init__(self, depth: int, does: str, of: Callable | None):
+        self.depth_of_piles, self.does, self.of = depth, does, of
         self.sizes_read = {}
 
     def names_size(self, name: str) -> bool:
         d = self.depth_of_piles
         return name.startswith(f"n{d}_") or name.endswith(f"_m{d}")
+
+
+class _PileStage(Stage):
+    """Stage of one example's program; the number of open ones is part of the names of sizes."""
+
+    def __init__(self, parent: Interpreter, does: str, of: Callable | None = None):
+        self.example = _Example(len(parent.maps), does, of)
+        super().__init__(parent, does, of)
+        self.maps = (*parent.maps, self.example)
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        """True once the stage has ended, and with it the sizes that were read in it."""
+        return self.example.closed
+
+    @closed.setter
+    def closed(self, value: bool) -> None:
+        self.example.closed = value
+        if value:
+            self.example.sizes_read = {}  # they hold the example
+
+    def abandon(self) -> None:
+        super().abandon()
+        self.example.of = self.of
 
 
 def depth_of_piles() -> int:

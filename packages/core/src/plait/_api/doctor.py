@@ -17,7 +17,15 @@ from .._base import jaxlib_api
 from .._base.config import config
 from .._base.errors import DuplicateRule, PlaitError
 from .._core.primitive import primitives
-from .._plugins.metadata import API_GROUP, CORE, DISTRIBUTION_OF, PLUGIN_API, Declared, core_version
+from .._plugins.metadata import (
+    API_GROUP,
+    CORE,
+    DISTRIBUTION_OF,
+    PLUGIN_API,
+    Declared,
+    core_version,
+    unread,
+)
 from .._plugins.rules import tables
 from .hardware import default_backend, device_count
 from .inventory import (
@@ -76,7 +84,7 @@ def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
     """
     found = distributions()
     plugins = [i for i in found if i.name != CORE]
-    problems = [*_misfits(found), *_unknown_admitted(found)]
+    problems = [*_unread(), *_misfits(found), *_unknown_admitted(found)]
     devices, failure = _devices()
     problems += failure
     with warnings.catch_warnings():
@@ -115,6 +123,12 @@ def _devices() -> tuple[str, list[Problem]]:
             "python -m pip install --upgrade --force-reinstall jaxlib",
         )
         return "none", [told]
+
+
+def _unread() -> Iterator[Problem]:
+    """Yield distributions that cannot be read, as after an interrupted installation."""
+    for name, why in unread():
+        yield Problem(f"{name} can not be read: {why}", "install it again, or remove its folder")
 
 
 # ---- versions ------------------------------------------------------------------------------

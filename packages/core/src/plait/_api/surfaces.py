@@ -192,7 +192,7 @@ def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
     def function(*xs: Any, **static: Any) -> Any:
         if static and not arrays.isdisjoint(static):
             named = signature.bind(*xs, **static)
-            return function(*named.args, **named.kwargs)
+            xs, static = named.args, named.kwargs
         if current() is not GROUND:
             if current().keeps_fused and not any(x.__class__ in _SCALARS for x in xs):
                 return jit(_fixed(f, static, {}))(*xs)  # anew, so that equations have this line

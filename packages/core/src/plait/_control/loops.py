@@ -27,6 +27,7 @@ from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
 from .._core.staging import Apart, admitted
 from .._jit.caches import kept as traces_of
+from .._jit.found_programs import shared
 from .._jit.tracing import Traced, trace
 from .._ops.collective import varied
 from .._ops.control_flow import scan as scan_p
@@ -529,12 +530,14 @@ def map_axes(
         out = traced.tree.unflatten(traced.program.out_avals)
         wanted = spread(out_axes, out, "out_axes", lambda a: isinstance(a, int), "an axis")
         outs = [normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)]
+        program, consts = (traced.program, []) if current().staging else shared(traced.program)
+        given = [*consts, *traced.captured]
         return traced.tree.unflatten(
             map_p.bind(
-                *traced.captured,
+                *given,
                 *traced.values,
-                program=traced.program,
-                in_axes=(*(None for _ in traced.captured), *axes),
+                program=program,
+                in_axes=(*(None for _ in given), *axes),
                 out_axes=tuple(outs),
                 size=sizes.pop(),
                 parallel=parallel,

@@ -19,6 +19,7 @@ from .._base.errors import DeletedArrayError, MissingPlatform, PlacementError, P
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
+from . import forks
 from .processes import await_ready, member, member_here
 from .topologies import Topology, expect_here, topology_of
 
@@ -40,7 +41,8 @@ def once(f):
 
 
 def client():
-    """Return the client of this process."""
+    """Return the client of this process; RuntimeFailure in a child of a process that had one."""
+    forks.expect_runtime()
     return _started()[0]
 
 
@@ -49,7 +51,9 @@ def _started() -> tuple[Any, str]:
     """Make the client, and freeze the settings that chose it; return (client, platform)."""
     if config.keep_memory:  # before the client's threads have memory of their own
         keep_freed_memory()
+    forks.expect_runtime()
     made, name = _made()
+    forks.watch()
     same = (None, name, "gpu") if name in GPUS else (None, name)
     config.freeze("platform", "the devices exist already", same)
     config.freeze("cpu_devices", "the devices exist already")
@@ -150,6 +154,7 @@ def expect_platform(backend: str | None) -> None:
 def device_list(ids: tuple[int, ...] | None = None, topology: Topology | None = None):
     """Return some devices by number, of a topology if one is given; by default the first device of
     this process."""
+    forks.expect_runtime()
     all_ = devices() if topology is None else topology.devices
     if ids is None:
         return jaxlib_api.device_list((all_[first()],))
@@ -164,6 +169,13 @@ def device_list(ids: tuple[int, ...] | None = None, topology: Topology | None = 
 @cache
 def _layout(ids: tuple[int, ...] | None, tiling: str, topology: Topology | None = None):
     return jaxlib_api.layout(device_list(ids, topology), tiling)
+
+
+@forks.empty_in_child
+def _forget_layouts() -> None:
+    """Drop what lets arrays be put on devices."""
+    for made in (device_list, _layout, default_place, _pieces_here):
+        made.cache_clear()
 
 
 def layout_of(key: Aval | Placed):

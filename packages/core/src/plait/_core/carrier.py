@@ -17,7 +17,7 @@ from typing import Any
 from .._base.config import config
 from .._base.errors import ArgumentError, PlaitError, RegistrationError
 from .._base.freezing import freeze
-from .._base.source import here
+from .._base.source import here, outline
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
@@ -222,8 +222,12 @@ class Carrier(Interpreter):
         return self._key
 
     def under(self, parent: Interpreter | None, ambient: Sequence[Any] = ()) -> "Carrier":
-        """Return the same transformation over another interpreter."""
-        return type(self)(parent, *self.values, ambient=ambient, of=self.of)
+        """Return the same transformation over another interpreter.
+
+        Without a parent it serves programs, which outlive the function: only its outline is kept.
+        """
+        of: Any = self.of if parent is not None else outline(self.of)
+        return type(self)(parent, *self.values, ambient=ambient, of=of)
 
     def lift(self, aval: Aval, form: Form, parts: tuple[Any, ...]) -> Any:
         """Return a lifted value of this carrier; the component itself if the form is None."""

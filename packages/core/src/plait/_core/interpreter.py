@@ -246,7 +246,9 @@ class Tracer(Value):
         key = repr(d)
         found = maps[-1].sizes_read.get(key)
         if found is None:
-            found = maps[-1].sizes_read[key] = d.owned(*[(m, self.where) for m in maps])
+            found = d.owned(*[(m, self.where) for m in maps])
+            if not maps[-1].closed:
+                maps[-1].sizes_read[key] = found
         return found
 
     def __repr__(self) -> str:

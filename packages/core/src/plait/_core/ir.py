@@ -164,6 +164,15 @@ class Program:
         return Program(inputs, self.eqns, self.outputs, self.name, self.consts)
 
 
+_ITSELF: Any = object()
+"""Stands for a program among its own derivations: a cycle would keep its constants in memory."""
+
+
+def keep_itself(program: Program, key: Hashable) -> None:
+    """Keep a program as the value that is derived from it under `key`."""
+    program.derivations[key] = _ITSELF
+
+
 def derived(
     program: Program, key: Hashable, make: Callable[[], T], others: Sequence[Program] = ()
 ) -> T:
@@ -176,11 +185,14 @@ def derived(
     """
     store = program.derivations
     if not others:
+        itself: Any = program
         try:
-            return store[key]
+            out = store[key]
         except KeyError:
-            out = store[key] = make()
+            out = make()
+            store[key] = _ITSELF if out is program else out
             return out
+        return itself if out is _ITSELF else out
     key = key, tuple([id(o) for o in others])
     hit = store.get(key)
     # A new program may have the id of a dead one, so a hit counts only if these very programs are
@@ -201,15 +213,23 @@ class Thunk:
 
     Custom rules are thunks: a rule often calls the function that it serves, and staging one with
     the other would never end.
+
+    Args:
+      make: returns the program, or (the program, the forms of a lifted rule's residuals).
+
+    Attributes:
+      lifted: rules made of this one, for as long as programs hold them.  They hold this one to be
+        made, so holding them here would make a cycle.
+      rest: the forms of a lifted rule's residuals, once it is made.
     """
 
     __slots__ = ("make", "made", "lifted", "rest", "__weakref__")
 
-    def __init__(self, make: Callable[[], Program]):
-        self.make: Callable[[], Program] | None = make
+    def __init__(self, make: Callable[[], Program | tuple[Program, tuple[Any, ...]]]):
+        self.make: Callable[[], Any] | None = make
         self.made: Program | None = None
-        self.lifted: dict[Any, Thunk] = {}
-        self.rest: tuple[Any, ...] = ()  # for a lifted rule: the forms of its residuals
+        self.lifted: weakref.WeakValueDictionary[Any, Thunk] = weakref.WeakValueDictionary()
+        self.rest: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         return "<rule>"
@@ -218,7 +238,11 @@ class Thunk:
         """Return the program; make it at the first call."""
         if self.made is None:
             assert self.make is not None
-            self.made = self.make()
+            made = self.make()
+            program: Program = made
+            if made.__class__ is tuple:
+                program, self.rest = made
+            self.made = program
             self.make = None  # releases the user's function, which it held
         return self.made
 

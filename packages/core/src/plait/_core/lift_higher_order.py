@@ -433,7 +433,7 @@ def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = Non
         # the carrier's key and the types of its ambient values: a copy without parent has these.
         hollow = carrier.under(None, carrier.ambient)
 
-        def make() -> Program:
+        def make() -> tuple[Program, Forms]:
             program = rule.get()
             ins, outs = given, wanted
             if ... in ins:
@@ -443,10 +443,9 @@ def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = Non
             rest = len(program.outputs) - len(outs) + 1 if ... in outs else 0
             outs = _filled(outs, (...,) * rest) if ... in outs else outs
             lifted, got = _lifted_rule(hollow, program, ends, ins, outs)
-            made.rest = got[at : at + rest]
-            return lifted
+            return lifted, got[at : at + rest]
 
-        hit = made = rule.lifted[key] = Thunk(make)
+        hit = rule.lifted[key] = Thunk(make)
     return hit
 
 

@@ -31,6 +31,17 @@ def structure(
     return key
 
 
+def program_key(program: Program) -> tuple[Any, ...] | None:
+    """Return a key that exactly the programs of the same types and structure have; None if none can
+    be made."""
+    try:
+        key = _of_program(program)
+        hash(key)
+    except (Unkeyed, TypeError, KeyError):
+        return None
+    return key
+
+
 def _structure(
     eqns: Sequence[Eqn], number: dict[Any, Any], outputs: Sequence[Any]
 ) -> tuple[Any, ...]:

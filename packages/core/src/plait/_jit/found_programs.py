@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 
 from .._base import code_memory
 from .._base.config import config
-from .._core.ir import Eqn
+from .._core.ir import Eqn, Program
+from .._core.structures import program_key
 
 _MOST = 512
 _SIGHTS = 8
@@ -27,6 +28,8 @@ _UNUSED = 4
 change at every call and share only their operations."""
 
 _compiled: "dict[Any, _Found]" = {}
+_shared: dict[Any, Program] = {}
+"""Programs without constants, by their structure and the settings."""
 _sights: dict[int, int] = {}
 _done: set[Any] = set()
 """Operations with types that were executed one by one, with the transformation they were for."""
@@ -106,10 +109,28 @@ def found(
     return out
 
 
+def shared(program: Program) -> tuple[Program, list[Any]]:
+    """Return (an earlier program of the same structure, the values that it takes first).
+
+    These values are the constants of `program`.  What was derived from the earlier program, as its
+    executable, serves again.  Outside of jit a function that stages one of its own, as a Jacobian
+    does, would otherwise be lowered at each call.
+    """
+    consts = program.consts
+    free = Program([*(v for v, _ in consts), *program.inputs], program.eqns, program.outputs,
+                   program.name)  # fmt: skip
+    key = None if free.effects or not config.eager_programs else program_key(free)
+    if key is None:
+        return program, []
+    if len(_shared) >= _MOST:
+        _shared.clear()
+    return _shared.setdefault((key, config.state), free), [x for _, x in consts]
+
+
 @code_memory.emptied_by
 def forget_found() -> None:
     """Drop the programs and the counts."""
-    for table in (_compiled, _sights, _done, _vain):
+    for table in (_compiled, _sights, _done, _vain, _shared):
         table.clear()
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._base.config import config
+from .._base.errors import PlaitError
 from .._core.array import Array, Literal
 from .._core.carrier import Carrier, components
 from .._core.deferred import Deferred
@@ -189,9 +190,14 @@ class Recording(Stage):
         return done
 
     def abandon(self) -> None:
-        """End the recording, and drop the recorded operations."""
+        """End the recording, and drop the recorded operations and values.
+
+        The values are found by variables that refer to this recording: kept, they would be garbage
+        that only the collector frees, which counts objects and not the bytes of devices.
+        """
         if self.parent is not None:
             note(self.of, self.does, self.is_run)
+        self.values, self.interpreter, self.opening = {}, None, _ended
         super().abandon()
 
     def _found(
@@ -228,6 +234,10 @@ class Recording(Stage):
         v = self.var(value.aval, value.where)
         self.values[v] = value
         return v
+
+
+def _ended() -> Any:
+    raise PlaitError("a recording that ended was resumed", fix="abandon it when all is done")
 
 
 def is_unplaced(x: Any) -> bool:

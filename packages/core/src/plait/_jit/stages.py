@@ -19,6 +19,7 @@ from .._base.errors import (
     TreeMismatch,
 )
 from .._base.tracebacks import leaving
+from .._core import forks
 from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
 from .._core.handles import Handle
@@ -274,6 +275,16 @@ class Lowered(_Stage):
         return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
+_direct: "weakref.WeakSet[Compiled]" = weakref.WeakSet()
+"""Executables whose calls look nothing up."""
+
+
+@forks.empty_in_child
+def _refuse_in_child() -> None:
+    for compiled in _direct:
+        compiled._way = compiled._general
+
+
 class Compiled(_Stage):
     """An executable, called like the function, with arguments of the types it was compiled for.
 
@@ -314,6 +325,7 @@ class Compiled(_Stage):
             self._run = bound(traced.program, module, loaded, there, [], donated)
             self._loaded = loaded.executable
             self._way = self._direct()
+            _direct.add(self)
 
         agreed(module, traced.program.name)
         load_in_tiers(module, options, take)
@@ -399,6 +411,7 @@ class Compiled(_Stage):
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())
+        forks.expect_runtime()
         outs = run_on(self._run.run, self._front + bufs, self._run.handlers)
         return self._traced.tree.unflatten([wrap(b, k) for b, k in zip(outs, self._run.keys)])
 

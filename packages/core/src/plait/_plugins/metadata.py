@@ -10,12 +10,13 @@ broken plugin is reported when it is used, and breaks nothing else.
 import re
 from collections.abc import Callable
 from functools import cache
-from threading import RLock
+from threading import RLock, get_ident
+from threading import enumerate as enumerate_threads
 from typing import Any, NamedTuple
 
 from .._base.config import config
+from .._base.entry_points import EntryPoint, Unread, distributions
 from .._base.errors import MissingPlugin, PluginError
-from .declarations import EntryPoint, distributions
 
 CORE = "plait-core"
 PLUGIN_API = (1, 1)
@@ -91,12 +92,46 @@ SURFACES = ("plait.api", "plait.lax", "plait.debug")
 """Groups of names that plugins add to `plait`, and to some of its modules."""
 EXTENSIONS = "plait.ext"
 """The group of modules that plugins add to `plait.ext`."""
-loading = RLock()
-"""Held while plugins are imported; re-entrant, since an imported module may import others.
 
-A thread that looks for rules holds it, and then takes Python's locks of modules.  A thread that
-imports a plugin therefore takes it first, too: its modules look for rules while they are imported.
-"""
+
+class _Loading:
+    """A lock that is held while plugins are imported; re-entrant, since an imported module may
+    import others.
+
+    A thread that looks for rules holds it, and then takes Python's locks of modules.  A thread that
+    imports a plugin therefore takes it first, too: its modules look for rules while they are
+    imported.
+
+    A plugin may start a thread while it is imported, and wait for it.  If that thread needs rules,
+    both would wait for ever.  So a thread that began after the import did waits for some time only.
+    """
+
+    patience = 10.0
+
+    def __init__(self) -> None:
+        self._lock, self._depth = RLock(), 0
+        self._there: frozenset[int | None] = frozenset()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            is_new = get_ident() not in self._there
+            if not self._lock.acquire(timeout=self.patience if is_new else -1):
+                raise PluginError(
+                    "a thread that began while a plugin is imported waited "
+                    f"{self.patience:.0f} seconds for that import",
+                    fix="a plugin must not wait, while it is imported, for threads that use Plait: "
+                    "start them when it is used",
+                )
+        self._depth += 1
+        if self._depth == 1:
+            self._there = frozenset([t.ident for t in enumerate_threads()])
+
+    def __exit__(self, *_: Any) -> None:
+        self._depth -= 1
+        self._lock.release()
+
+
+loading = _Loading()
 API_GROUP = "plait.plugin_api"
 """The group of entry points that declare the PLUGIN_API that a distribution was built for.  An
 entry point's name is that version ("1.0"), its value the import package."""
@@ -116,14 +151,24 @@ class Declared(NamedTuple):
         return f"{self.distribution} {self.version}"
 
 
+_unread: list[Unread] = []
+
+
 @cache
 def scan() -> dict[tuple[str, str], tuple[Declared, ...]]:
-    """Return the declarations of all installed distributions, by group and name."""
+    """Return the declarations of installed distributions, by (group, name)."""
+    found, _unread[:] = distributions("plait.")
     index: dict[tuple[str, str], list[Declared]] = {}
-    for name, version, points in distributions():
+    for name, version, points in found:
         for p in points:
             index.setdefault((p.group, p.name), []).append(Declared(p, name, version))
     return {k: tuple(sorted(v, key=lambda d: d.distribution)) for k, v in index.items()}
+
+
+def unread() -> tuple[Unread, ...]:
+    """Return the distributions, and lines of their declarations, that cannot be read."""
+    scan()
+    return tuple(_unread)
 
 
 @cache
@@ -168,8 +213,11 @@ def distribution_of(module: str) -> str:
     from importlib.metadata import packages_distributions, version
 
     top = module.partition(".")[0]
-    found = packages_distributions().get(top, ())
-    return f"{found[0]} {version(found[0])}" if found else top
+    try:
+        found = packages_distributions().get(top, ())
+        return f"{found[0]} {version(found[0])}" if found else top
+    except Exception:  # some distribution, of any name, cannot be read
+        return top
 
 
 def left_out(d: Declared) -> PluginError:
@@ -240,15 +288,23 @@ def load(d: Declared):
     try:
         with loading:
             return d.point.load()
-    except PluginError:
+    except (PluginError, KeyboardInterrupt):
         raise
-    except Exception as e:
+    except BaseException as e:  # SystemExit, too: a plugin cannot end the program of its user
         raise PluginError(
             f"the plugin {d} can not be loaded: {d.point.value} ({d.point.group}, "
-            f"{d.point.name!r}) raised {type(e).__name__}: {e}",
+            f"{d.point.name!r}) raised {type(e).__name__}: {_text(e)}",
             fix=f"python -m pip install --upgrade {d.distribution}   "
             f"(or leave it out: PLAIT_PLUGINS without {d.distribution.removeprefix('plait-')})",
         ) from e
+
+
+def _text(error: BaseException) -> str:
+    """Return the text of an error, whose class may be broken as well."""
+    try:
+        return str(error)
+    except Exception:
+        return "(it has no text)"
 
 
 def resolve(name: str, group: str = "plait.api"):

@@ -23,16 +23,18 @@ def dce(program: Program, keep: Sequence[bool] | None = None) -> tuple[Program, 
     a loop's carry that no result depends on.
     """
     wanted = (True,) * len(program.outputs) if keep is None else tuple(map(bool, keep))
-    return derived(program, ("dce", wanted), lambda: _needed(program, wanted))
+    found = derived(program, ("dce", wanted), lambda: _needed(program, wanted))
+    return (program, (True,) * len(program.inputs)) if found is None else found
 
 
-def _needed(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
+def _needed(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]] | None:
+    """Return the reduced program, and which inputs are left; None if all of it is needed."""
     outputs = [a for a, k in zip(program.outputs, wanted, strict=True) if k]
     eqns, live = swept(program.eqns, outputs, narrowed)
     used = tuple([v in live for v in program.inputs])
     if all(wanted) and all(used) and all(a is b for a, b in zip(eqns, program.eqns)):
         if len(eqns) == len(program.eqns):
-            return program, used
+            return None
     inputs = [v for v, u in zip(program.inputs, used) if u]
     return remade(program, inputs, eqns, outputs, live), used
 

@@ -6,7 +6,7 @@ Invariant: an identity is used only if it holds bit for bit.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._core.ir import Eqn, Program, Var, derived, effects_of, swept
+from .._core.ir import Eqn, Program, Var, derived, effects_of, keep_itself, swept
 from .._core.primitive import Primitive
 from .._core.structures import literal
 from .._ops.shape import barrier
@@ -64,7 +64,7 @@ def _simplified(program: Program) -> Program:
     if not env and len(eqns) == len(before) and all(a is b for a, b in zip(eqns, before)):
         return program
     made = remade(program, program.inputs, eqns, outputs, live)
-    made.derivations[_SIMPLE] = made  # simplifying twice changes nothing
+    keep_itself(made, _SIMPLE)  # simplifying twice changes nothing
     return made
 
 

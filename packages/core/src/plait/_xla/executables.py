@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from .. import events
 from .._base import code_memory, jaxlib_api
 from .._base.errors import ArgumentError, PlacementError, PlaitError, RuntimeFailure
+from .._core import forks
 from .._core.array import failure
 from .._core.buffers import (
     client,
@@ -40,6 +41,7 @@ from .apart import kept_apart
 from .inspection import placement_of
 from .key_reuse import guarded
 from .module import SMALL, Module, is_chosen, module_of
+from .nesting import as_callback, expect_turn, limited
 from .tiers import USUAL, Options, later
 
 
@@ -363,6 +365,15 @@ def _forget_executables() -> None:
         _loaded.clear()
 
 
+_unused: list[Any] = []
+
+
+@forks.empty_in_child
+def _keep_executables() -> None:
+    """Keep the executables in a child, although none is run: to end, they may need the threads."""
+    _unused.extend(_loaded.values())
+
+
 def executable(
     program: Program,
     donated: Sequence[int] = (),
@@ -389,7 +400,8 @@ def compile_in_tiers(
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
     module = module_of(program, donated, keys, (platform(),), tier=options.tier_now)
-    module.callbacks = [_caught(f, failures) for f in module.callbacks]
+    divided = module.place is not None and len(module.place.devices) > 1
+    module.callbacks = [as_callback(_caught(f, failures), divided) for f in module.callbacks]
     agreed(module, program.name)
 
     def bind(loaded: Loaded, last: bool) -> None:
@@ -424,6 +436,8 @@ def bound(
     acts = bool(module.callbacks or program.effects)
     if acts:
         run = _watched(run, failures)
+    if module.callbacks:
+        run = limited(run)
     place = module.place
     if place is not None and len(place.devices) > 1:
         world = _together(place.devices)
@@ -489,6 +503,7 @@ def _in_turn(run: Callable, done: bool) -> Callable:
     """
 
     def taken(bufs: list[Any]) -> Any:
+        expect_turn()
         with _turn:
             if in_flight:
                 _wait_for_others()

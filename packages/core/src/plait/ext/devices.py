@@ -5,6 +5,7 @@ Invariant: nothing is defined here.
 
 from .._api.hardware import Device, devices, topology_devices
 from .._core.buffers import assemble, boxes, first, handler, layout_of, local, move, platform, put
+from .._core.forks import expect_runtime
 from .._core.tilings import parse_tiling
 from .._core.topologies import Topology, expect_here, find_topology, same_devices, topology_of
 from .._types.avals import Placed
@@ -17,6 +18,7 @@ __all__ = [
     "boxes",
     "devices",
     "expect_here",
+    "expect_runtime",
     "find_topology",
     "first",
     "handler",

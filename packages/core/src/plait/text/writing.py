@@ -137,19 +137,19 @@ class _Writer:
 def _shared(program: Program) -> list[Program]:
     """Return the sub-programs that occur more than once; inner ones come before outer ones."""
     times: dict[Program, int] = {}
-
-    def visit(p: Program) -> None:
-        for e in p.eqns:
-            if e.prim.higher is not None:
-                for q in programs_in(e.params):
-                    seen = times.get(q, 0)
-                    if not seen:
-                        visit(q)
-                        times.setdefault(q, 0)
-                    times[q] += 1
-
-    visit(program)
+    _count(program, times)
     return [p for p, n in times.items() if n > 1]
+
+
+def _count(program: Program, times: dict[Program, int]) -> None:
+    """Add the occurrences of sub-programs to `times`; inner ones come first."""
+    for e in program.eqns:
+        if e.prim.higher is not None:
+            for q in programs_in(e.params):
+                if not times.get(q, 0):
+                    _count(q, times)
+                    times.setdefault(q, 0)
+                times[q] += 1
 
 
 def _given(scope: Scope) -> str:

@@ -61,7 +61,11 @@ class Canonical:
         self._judge, self._multiples = judge, multiples
         self.has_facts = bool(multiples)
         self._made: dict[object, Terms] = {}
-        self.algebra = Algebra(
+
+    @property
+    def algebra(self) -> Algebra:
+        """Its functions; made anew, since an object that held its own methods would be a cycle."""
+        return Algebra(
             constant=poly.constant,
             variable=poly.symbol,
             add=poly.add,

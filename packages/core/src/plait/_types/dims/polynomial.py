@@ -240,8 +240,10 @@ def _value(a: Atom, values: Mapping[str, int], made: dict[Atom, int]) -> int:
 
 def fold(p: Terms, algebra: Algebra) -> Any:
     """Return p rebuilt by the functions of an algebra; each atom is built once."""
-    built: dict[str, Any] = {}
+    return _fold(p, algebra, {})
 
+
+def _fold(p: Terms, algebra: Algebra, built: dict[str, Any]) -> Any:
     def build(s: str) -> Any:
         if s not in built:
             built[s] = apply(s) if isinstance(s, Atom) else algebra.variable(s)
@@ -249,12 +251,9 @@ def fold(p: Terms, algebra: Algebra) -> Any:
 
     def apply(a: Atom) -> Any:
         f = getattr(algebra, {"max": "maximum", "min": "minimum"}.get(a.op, a.op))
-        return reduce(f, [total(arg) for arg in a.args])
+        return reduce(f, [_fold(arg, algebra, built) for arg in a.args])
 
-    def total(p: Terms) -> Any:
-        return _sum(p, algebra.constant, build, algebra.add, algebra.mul)
-
-    return total(p)
+    return _sum(p, algebra.constant, build, algebra.add, algebra.mul)
 
 
 def _sum(p: Terms, constant: Callable, build: Callable, add: Callable, mul: Callable) -> Any:
