@@ -8,7 +8,9 @@ It runs where the version of jax that `plait_jax` speaks for is installed.
 Invariant: names are read from the modules themselves; a line of the file is a module and its names.
 """
 
+import ast
 import importlib
+import os
 import pkgutil
 import sys
 import types
@@ -20,44 +22,54 @@ import jax
 FILE = Path(__file__).parents[2] / "packages" / "jax" / "src" / "plait_jax" / "names.txt"
 
 INNER = """
-api_util core ad_util checkify compiler config custom_derivatives dispatch distributed dtypes earray
-flatten_util interpreters interpreters.pxla lax linear_util literals numpy prng random state
-state.types traceback_util tree_util typing util xla_bridge
+ad_checkpoint ad_util api api_util array basearray callback checkify compiler config core
+custom_derivatives custom_transpose debugging deprecations dispatch distributed dlpack dtypes earray
+effects error_check errors export flatten_util hijax image internal_test_util interpreters
+interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.pxla
+interpreters.xla lax lax.control_flow lax.control_flow.common lax.control_flow.conditionals
+lax.control_flow.for_loop lax.control_flow.loops lax.control_flow.solves lax.convolution lax.lax
+lax.linalg lax.other lax.parallel lax.slicing lax.special lax.windowed_reductions lib lib.mlir
+lib.mlir.dialects lib.mlir.ir lib.xla_client linear_util literals lru_cache mesh monitoring
+named_sharding nn nn.functions nn.initializers numpy numpy.array numpy.array_methods
+numpy.einsum numpy.fft numpy.indexing numpy.lax_numpy numpy.linalg numpy.reductions
+numpy.scalar_types numpy.ufuncs numpy.util ops ops.scatter op_shardings partition_spec path pjit
+pretty_printer prng profiler public_test_util random scipy scipy.linalg scipy.optimize
+scipy.signal scipy.special scipy.stats shard_map sharding sharding_impls source_info_util stages
+state state.discharge state.indexing state.primitives state.types test_util traceback_util
+tree tree_util typing util xla_bridge
 """
 """Modules of `jax._src` that libraries look into."""
-
-LEFT_OUT = (
-    "jax.extend.mlir.dialects.",
-    "jax.experimental.jax2tf",
-    "jax.experimental.mosaic",
-    "jax.experimental.pallas",
-    "jax.experimental.roofline",
-    "jax.experimental.slab",
-    "jax.experimental.source_mapper",
-    "jax.tools",
-)
-"""Modules that need more than jax, or that nobody imports for a library's sake."""
 
 
 def modules() -> list[str]:
     """The public modules of jax, and those inner ones."""
     found = ["jax", "jax._src", *(f"jax._src.{name}" for name in INNER.split())]
-    for info in pkgutil.walk_packages(jax.__path__, "jax.", onerror=lambda name: None):
-        public = not info.name.startswith("jax._") or info.name.startswith("jax._src.lib")
-        if public and "._" not in info.name and not info.name.startswith(LEFT_OUT):
+    folders = [("jax.", list(jax.__path__))]
+    while folders:
+        prefix, path = folders.pop()
+        for info in pkgutil.iter_modules(path, prefix):
+            if "._" in info.name:
+                continue
             found.append(info.name)
+            if info.ispkg:  # by folders: a package need not be importable here
+                below = [os.path.join(p, info.name.rpartition(".")[2]) for p in path]
+                folders.append((f"{info.name}.", below))
     return sorted({*found})
 
 
 def names(full: str) -> list[str] | None:
-    """The names of a module; None if it can not be imported."""
+    """The names of a module, those that warn of their end among them; None if there is none."""
     try:
         module = importlib.import_module(full)
+    except ModuleNotFoundError as e:
+        if e.name == full:
+            return None
+        return written(full)
     except Exception:  # whatever an optional module needs
-        return None
+        return written(full)
     inner = full.startswith("jax._src")
     found = []
-    for name in dir(module):
+    for name in sorted({*dir(module), *getattr(module, "_deprecations", ())}):
         if name.startswith("__") or (name[0] == "_" and not inner):
             continue
         try:
@@ -65,21 +77,45 @@ def names(full: str) -> list[str] | None:
         except Exception:  # a name that was taken away says so when it is asked for
             continue
         foreign = isinstance(value, types.ModuleType) and value.__name__ != f"{full}.{name}"
-        if not foreign or full in ("jax", "jax._src") or full.startswith("jax.extend"):
+        if not foreign or full in ("jax", "jax._src") or full.startswith(OF_MODULES):
             found.append(name)
     return found
 
 
+OF_MODULES = ("jax.extend", "jax.experimental.pallas", "jax._src.lib")
+"""Modules whose names are other modules by intent."""
+
+
+def written(full: str) -> list[str] | None:
+    """The names that a module's source binds at its top: of one that can not be imported here."""
+    file = Path(jax.__path__[0], *full.split(".")[1:])
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    if not file.exists():
+        return None
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.col_offset:
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jax"):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign) and not node.col_offset:
+            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and not node.col_offset:
+            found |= {node.target.id} if isinstance(node.target, ast.Name) else set()
+    return sorted(name for name in found if name[0] != "_" and name != "*")
+
+
 def text() -> str:
     """The contents of the file."""
-    lines = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for full in modules():
-            found = names(full)
-            if found is not None:
-                lines.append(" ".join([full, *found]))
-    return "\n".join(lines) + "\n"
+        found = {full: names(full) for full in modules()}
+    rows = {full: set(mine) for full, mine in found.items() if mine is not None}
+    for full in rows:
+        package, _, name = full.rpartition(".")
+        if package in rows:
+            rows[package].add(name)
+    return "".join(" ".join([full, *sorted(mine)]) + "\n" for full, mine in rows.items())
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from typing import Any
 import plait
 from plait.errors import MissingPlugin, PluginError
 
-from .backends import devices_by_flags
 from .finder import VERSION
+from .platforms import devices_by_flags
 from .primitives import primitive_named
 from .requests import placeholder
 from .tracing import tracers_have_levels
@@ -56,9 +56,18 @@ _ELSEWHERE = {
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
+        DropVar=:core_names.DropVar Effect=plait.ext.ir.Effect Effects=:core_names.Effects
+        JaxprTypeError=:core_names.JaxprTypeError call=:core_names.call
+        check_jaxpr=:core_names.check_jaxpr concrete_or_error=:core_names.concrete_or_error
+        gensym=:core_names.gensym is_constant_dim=:core_names.is_constant_dim
+        is_constant_shape=:core_names.is_constant_shape
+        new_jaxpr_eqn=:core_names.new_jaxpr_eqn no_effects=:core_names.no_effects
+        primal_dtype_to_tangent_dtype=:core_names.primal_dtype_to_tangent_dtype
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
     "jax.numpy": """
+        __array_api_version__=plait.numpy.__array_api_version__
+        __array_namespace_info__=plait.numpy.__array_namespace_info__
         finfo=:lenient.finfo ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size
     """,
     "jax.dtypes": """
@@ -81,9 +90,15 @@ _ELSEWHERE = {
         control_flow_allowed_effects=:hijax.control_flow_allowed_effects
         register_hitype=:hijax.register_hitype
     """,
+    "jax.extend.backend": "backends=:platforms.backends",
     "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
     "jax.extend.linear_util": """
-        WrappedFun=:flat_functions.WrappedFun wrap_init=:flat_functions.wrap_init
+        StoreException=:flat_functions.StoreException
+        WrappedFun=:flat_functions.WrappedFun
+        transformation=:flat_functions.transformation
+        transformation2=:flat_functions.transformation2
+        transformation_with_aux=:flat_functions.transformation_with_aux
+        wrap_init=:flat_functions.wrap_init
     """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
@@ -136,8 +151,18 @@ _ELSEWHERE = {
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.numpy.util": """
+        check_arraylike=:promotion.check_arraylike promote_dtypes=:promotion.promote_dtypes
+        promote_dtypes_complex=:promotion.promote_dtypes_complex
+        promote_dtypes_inexact=:promotion.promote_dtypes_inexact
+    """,
+    "jax._src.util": """
+        merge_lists=:core_names.merge_lists partition_list=:core_names.partition_list
+        safe_map=:flat_functions.safe_map safe_zip=:core_names.safe_zip
+        split_list=:core_names.split_list unzip2=:core_names.unzip2 unzip3=:core_names.unzip3
+    """,
     "jax._src.tree_util": "_registry=:trees.registered",
-    "jax._src.xla_bridge": "_backends=:backends.BACKENDS",
+    "jax._src.xla_bridge": "_backends=:platforms.BACKENDS",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
@@ -156,20 +181,25 @@ _SAME = {
     "jax._src.checkify": "jax.experimental.checkify",
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
-    "jax._src.core": "jax.core",
-    "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.debugging": "jax.debug",
+    "jax._src.effects": "jax.core",
+    "jax._src.hijax": "jax.experimental.hijax",
     "jax._src.linear_util": "jax.extend.linear_util",
-    "jax._src.api_util": "jax.api_util",
-    "jax._src.custom_derivatives": "jax.custom_derivatives",
-    "jax._src.dtypes": "jax.dtypes",
-    "jax._src.numpy": "jax.numpy",
-    "jax._src.random": "jax.random",
+    "jax._src.mesh": "jax.sharding",
+    "jax._src.named_sharding": "jax.sharding",
+    "jax._src.partition_spec": "jax.sharding",
+    "jax._src.pjit": "jax.experimental.pjit",
+    "jax._src.sharding": "jax.sharding",
+    "jax._src.sharding_impls": "jax.sharding",
+    "jax._src.source_info_util": "jax.extend.source_info_util",
     "jax._src.state": "jax.ref",
     "jax._src.state.types": "jax.ref",
-    "jax._src.lax": "jax.lax",
-    "jax._src.tree_util": "jax.tree_util",
 }
-"""Modules whose names are also looked up in another module of JAX."""
+"""Modules whose names are also looked up in another module of JAX.
+
+Names of any other private module are looked up in the nearest public one: those of
+`jax._src.numpy.util` in `jax.numpy`.
+"""
 
 _ABSENT = frozenset(("jax._src.literals.TypedInt", "jax._src.literals.LiteralArray"))
 """Names that libraries probe and can do without; no placeholder stands for them."""
@@ -247,9 +277,23 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
         return primitive, None if primitive is not None else ""
     if module in _SAME:
         return _look(_SAME[module], name)
-    if module.startswith("jax._src"):
-        return None, ""
-    return _at("plait" + full[3:])
+    if module.startswith("jax._src."):
+        home = _public_home(module)
+        known = name in NAMES[home] or f"{home}.{name}" in TABLE
+        return _look(home, name) if known else (None, "")
+    return (None, "") if module == "jax._src" else _at("plait" + full[3:])
+
+
+def _public_home(module: str) -> str:
+    """Return the nearest public module for a private one.
+
+    >>> _public_home("jax._src.lax.control_flow"), _public_home("jax._src.api")
+    ('jax.lax', 'jax')
+    """
+    path = "jax" + module.removeprefix("jax._src")
+    while path not in NAMES:
+        path = path.rpartition(".")[0]
+    return path
 
 
 def _at(path: str) -> tuple[Any, str | None]:
