@@ -1,11 +1,12 @@
-"""The names of JAX, as `plait_jax` knows them.
+"""Lists of the names and settings of JAX for `plait_jax`.
 
-    python tests/libraries/names_of_jax.py            # say whether names.txt is JAX's
-    python tests/libraries/names_of_jax.py --write    # write it
+    python tests/libraries/names_of_jax.py            # fail if a list is not JAX's
+    python tests/libraries/names_of_jax.py --write    # write the lists
 
 It runs where the version of jax that `plait_jax` speaks for is installed.
 
-Invariant: names are read from the modules themselves; a line of the file is a module and its names.
+Invariant: names are read from the modules themselves, or from the sources of modules that cannot be
+imported; a line of the file is a module and its names.
 """
 
 import ast
@@ -19,7 +20,10 @@ from pathlib import Path
 
 import jax
 
-FILE = Path(__file__).parents[2] / "packages" / "jax" / "src" / "plait_jax" / "names.txt"
+FOLDER = Path(__file__).parents[2] / "packages" / "jax" / "src" / "plait_jax"
+
+SETTINGS = sorted(jax.config._value_holders)
+"""The settings that are there once jax is imported, without those of its tests."""
 
 INNER = """
 ad_checkpoint ad_util api api_util array basearray callback checkify compiler config core
@@ -118,8 +122,28 @@ def text() -> str:
     return "".join(" ".join([full, *sorted(mine)]) + "\n" for full, mine in rows.items())
 
 
+def settings() -> str:
+    """A line for each setting: its name, a type or its values, and the default."""
+    lines = []
+    for name in SETTINGS:
+        kind, _, more = jax.config.meta[name]
+        default = jax.config.values[name]
+        if kind == "enum":
+            kind = "|".join(more["enum_values"])
+        elif kind == "enum_class":
+            members = [e.value if isinstance(e.value, str) else e.name for e in more["enum_class"]]
+            default = default.value if isinstance(default.value, str) else default.name
+            kind = "|".join(members)
+        else:
+            kind = kind.__name__
+        lines.append(f"{name} {kind} {default!r}\n")
+    return "".join(lines)
+
+
 if __name__ == "__main__":
+    texts = {FOLDER / "names.txt": text(), FOLDER / "settings.txt": settings()}
     if "--write" in sys.argv:
-        FILE.write_text(text(), encoding="utf-8")
+        for file, content in texts.items():
+            file.write_text(content, encoding="utf-8")
     else:
-        sys.exit(FILE.read_text(encoding="utf-8") != text())
+        sys.exit(any(f.read_text(encoding="utf-8") != content for f, content in texts.items()))

@@ -19,6 +19,7 @@ from .finder import VERSION
 from .platforms import devices_by_flags
 from .primitives import primitive_named
 from .requests import placeholder
+from .settings import SETTINGS, adopt_environment, block_of
 from .tracing import tracers_have_levels
 
 __all__ = ["NAMES", "begin", "found", "lacks", "public"]
@@ -217,15 +218,15 @@ _NOTHING = object()
 def begin() -> None:
     """Apply JAX's defaults when jax is first imported.
 
-    JAX_ENABLE_X64 selects 64 bits, JAX_TRACEBACK_FILTERING the form of tracebacks, and XLA_FLAGS
-    the number of CPU devices.  PLAIT_X64 and the like take precedence.
+    JAX_ENABLE_X64 selects 64 bits and XLA_FLAGS the number of CPU devices.  Every other setting can
+    be given as a variable, too.  PLAIT_X64 and the like take precedence.
     """
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
-    if "JAX_TRACEBACK_FILTERING" in os.environ and "PLAIT_TRACEBACK" not in os.environ:
-        plait.config.update("jax_traceback_filtering", os.environ["JAX_TRACEBACK_FILTERING"])
-    if "PLAIT_CPU_DEVICES" not in os.environ and not plait.config.is_frozen("cpu_devices"):
+    adopt_environment()
+    counted = "PLAIT_CPU_DEVICES" in os.environ or "JAX_NUM_CPU_DEVICES" in os.environ
+    if not counted and not plait.config.is_frozen("cpu_devices"):
         plait.config.update("cpu_devices", devices_by_flags() or plait.config.cpu_devices)
     tracers_have_levels()
 
@@ -281,7 +282,12 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
         home = _public_home(module)
         known = name in NAMES[home] or f"{home}.{name}" in TABLE
         return _look(home, name) if known else (None, "")
-    return (None, "") if module == "jax._src" else _at("plait" + full[3:])
+    if module == "jax._src":
+        return None, ""
+    found = _at("plait" + full[3:])
+    if found[1] is not None and module == "jax" and f"jax_{name}" in SETTINGS:
+        return block_of(f"jax_{name}"), None
+    return found
 
 
 def _public_home(module: str) -> str:

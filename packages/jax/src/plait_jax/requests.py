@@ -18,7 +18,7 @@ from plait.errors import PlaitError
 from plait.ext.errors import hide
 from plait.ext.trace import Value
 
-__all__ = ["MissingName", "Report", "Request", "asked", "placeholder", "remember"]
+__all__ = ["MissingName", "Report", "Request", "asked", "placeholder", "remember", "user_level"]
 
 HERE = str(Path(__file__).parent)
 hide(HERE)  # so that the user's line is never one of this package
@@ -63,6 +63,14 @@ _requests: list[Request] = []
 def asked() -> tuple[Request, ...]:
     """Return the requests so far."""
     return tuple(_requests)
+
+
+def user_level() -> int:
+    """Return the `stacklevel` at which a warning of the caller names the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def remember(name: str, used: bool) -> None:
