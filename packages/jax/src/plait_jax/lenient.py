@@ -9,10 +9,26 @@ from typing import Any
 
 import numpy as np
 
+import plait
 import plait.numpy as pnp
-from plait import dtypes
+from plait import dtypes, random
 
-__all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size"]
+from .requests import missing
+
+__all__ = [
+    "canonicalize_dtype",
+    "checkpoint",
+    "finfo",
+    "grad",
+    "linear_transpose",
+    "ndim",
+    "shape",
+    "size",
+    "uniform",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
 @functools.wraps(pnp.shape)
@@ -58,3 +74,40 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     if allow_extended_dtype and isinstance(dtype, type) and issubclass(dtype, dtypes.opaque):
         return dtype
     return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)
+
+
+# ---- arguments that say what happens anyway --------------------------------------------------
+
+
+def _accepting(fun: Any, name: str, same: tuple[Any, ...]) -> Any:
+    """Return `fun` with one more keyword argument, which must have a value that changes nothing."""
+
+    @functools.wraps(fun)
+    def accepting(*args: Any, **kwargs: Any) -> Any:
+        value = kwargs.pop(name, same[0])
+        if value not in same:
+            raise missing(f"{name}={value!r} of jax.{fun.__name__}")
+        return fun(*args, **kwargs)
+
+    return accepting
+
+
+_NO_AXES = ((), None, [])
+grad = _accepting(plait.grad, "reduce_axes", _NO_AXES)
+value_and_grad = _accepting(plait.value_and_grad, "reduce_axes", _NO_AXES)
+vjp = _accepting(plait.vjp, "reduce_axes", _NO_AXES)
+linear_transpose = _accepting(plait.linear_transpose, "reduce_axes", _NO_AXES)
+vmap = _accepting(plait.vmap, "sum_match", (False,))
+checkpoint = _accepting(plait.checkpoint, "concrete", (False, None))
+
+
+@functools.wraps(random.uniform)
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
+    **options: Any,
+) -> Any:  # fmt: skip
+    # JAX accepts bounds of one element with axes where the shape has none: the result has them.
+    own = np.broadcast_shapes(pnp.shape(minval), pnp.shape(maxval))
+    if own and shape == () and set(own) == {1}:
+        shape = own
+    return random.uniform(key, shape, dtype, minval, maxval, **options)

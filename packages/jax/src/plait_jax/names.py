@@ -39,6 +39,9 @@ _ELSEWHERE = {
         __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
         config=:settings.CONFIG
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
+        checkpoint=:lenient.checkpoint grad=:lenient.grad
+        linear_transpose=:lenient.linear_transpose remat=:lenient.checkpoint
+        value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
     "jax.api_util": """
@@ -142,7 +145,7 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
-    "jax.random": "PRNGKey=:key_types.PRNGKey",
+    "jax.random": "PRNGKey=:key_types.PRNGKey uniform=:lenient.uniform",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
