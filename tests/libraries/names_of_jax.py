@@ -34,15 +34,19 @@ interpreters.xla lax lax.control_flow lax.control_flow.common lax.control_flow.c
 lax.control_flow.for_loop lax.control_flow.loops lax.control_flow.solves lax.convolution lax.lax
 lax.linalg lax.other lax.parallel lax.slicing lax.special lax.windowed_reductions lib lib.mlir
 lib.mlir.dialects lib.mlir.ir lib.xla_client linear_util literals lru_cache mesh monitoring
-named_sharding nn nn.functions nn.initializers numpy numpy.array numpy.array_methods
+nn nn.functions nn.initializers numpy numpy.array numpy.array_methods
 numpy.einsum numpy.fft numpy.indexing numpy.lax_numpy numpy.linalg numpy.reductions
 numpy.scalar_types numpy.ufuncs numpy.util ops ops.scatter op_shardings partition_spec path pjit
 pretty_printer prng profiler public_test_util random scipy scipy.linalg scipy.optimize
-scipy.signal scipy.special scipy.stats shard_map sharding sharding_impls source_info_util stages
+scipy.signal scipy.special scipy.stats shard_map sharding source_info_util stages
 state state.discharge state.indexing state.primitives state.types test_util traceback_util
 tree tree_util typing util xla_bridge
 """
-"""Modules of `jax._src` that libraries look into."""
+"""Modules of `jax._src` that libraries look into.
+
+Neither `sharding_impls` nor `named_sharding`: jaxlib imports these, if they exist, and calls their
+classes with devices of its own.
+"""
 
 
 def modules() -> list[str]:

@@ -9,7 +9,6 @@ import pickle
 import numpy as np
 import pytest
 
-import plait_jax
 from plait_jax import lenient
 
 
@@ -35,24 +34,6 @@ def test_numbers_of_finfo_are_scalars_of_the_dtype(dtype):
 
 def test_of_complex_numbers_it_is_that_of_their_parts():
     assert lenient.finfo("complex64").eps.dtype == np.float32
-
-
-def test_arguments_that_change_nothing(jax):
-    x = np.float32(2)
-    assert jax.grad(cube, reduce_axes=())(x) == 12
-    assert jax.value_and_grad(cube, 0, reduce_axes=[])(x) == (8, 12)
-    assert jax.vjp(cube, x, reduce_axes=())[1](x) == (24,)
-    assert jax.linear_transpose(lambda v: 3 * v, x, reduce_axes=())(x) == (6,)
-    assert jax.vmap(cube, sum_match=False)(np.arange(3.0)).tolist() == [0, 1, 8]
-    assert jax.grad(jax.checkpoint(cube, concrete=False))(x) == 12
-    assert jax.grad(jax.remat(concrete=False)(cube))(x) == 12 and jax.remat is jax.checkpoint
-    with pytest.raises(plait_jax.MissingName, match=r"reduce_axes=\('i',\) of jax.grad") as e:
-        jax.grad(cube, reduce_axes=("i",))
-    assert __file__ in str(e.value)
-
-
-def cube(x):
-    return x * x * x
 
 
 def test_bounds_with_more_axes_than_the_shape(jax):

@@ -17,17 +17,11 @@ from .requests import missing
 
 __all__ = [
     "canonicalize_dtype",
-    "checkpoint",
     "finfo",
-    "grad",
-    "linear_transpose",
     "ndim",
     "shape",
     "size",
     "uniform",
-    "value_and_grad",
-    "vjp",
-    "vmap",
 ]
 
 
@@ -93,12 +87,23 @@ def _accepting(fun: Any, name: str, same: tuple[Any, ...]) -> Any:
 
 
 _NO_AXES = ((), None, [])
-grad = _accepting(plait.grad, "reduce_axes", _NO_AXES)
-value_and_grad = _accepting(plait.value_and_grad, "reduce_axes", _NO_AXES)
-vjp = _accepting(plait.vjp, "reduce_axes", _NO_AXES)
-linear_transpose = _accepting(plait.linear_transpose, "reduce_axes", _NO_AXES)
-vmap = _accepting(plait.vmap, "sum_match", (False,))
-checkpoint = _accepting(plait.checkpoint, "concrete", (False, None))
+_MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "checkpoint": ("concrete", (False, None)),
+    "grad": ("reduce_axes", _NO_AXES),
+    "linear_transpose": ("reduce_axes", _NO_AXES),
+    "value_and_grad": ("reduce_axes", _NO_AXES),
+    "vjp": ("reduce_axes", _NO_AXES),
+    "vmap": ("sum_match", (False,)),
+}
+"""Function -> its further argument, and the values that change nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    # The packages of these functions need not be installed, so each is made when first used.
+    if name not in _MORE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _accepting(getattr(plait, name), *_MORE[name])
+    return made
 
 
 @functools.wraps(random.uniform)

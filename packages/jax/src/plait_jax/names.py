@@ -16,11 +16,11 @@ import plait
 from plait.errors import MissingPlugin, PluginError
 
 from .finder import VERSION
+from .members import add_jaxs_members
 from .platforms import devices_by_flags
 from .primitives import primitive_named
 from .requests import placeholder
 from .settings import SETTINGS, adopt_environment, block_of
-from .tracing import tracers_have_levels
 
 __all__ = ["NAMES", "begin", "found", "lacks", "public"]
 
@@ -60,7 +60,8 @@ _ELSEWHERE = {
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
-        DropVar=:core_names.DropVar Effect=plait.ext.ir.Effect Effects=:core_names.Effects
+        DebugInfo=:jaxprs.DebugInfo DropVar=:core_names.DropVar Effect=plait.ext.ir.Effect
+        Effects=:core_names.Effects
         JaxprTypeError=:core_names.JaxprTypeError call=:core_names.call
         check_jaxpr=:core_names.check_jaxpr concrete_or_error=:core_names.concrete_or_error
         gensym=:core_names.gensym is_constant_dim=:core_names.is_constant_dim
@@ -95,7 +96,14 @@ _ELSEWHERE = {
         register_hitype=:hijax.register_hitype
     """,
     "jax.extend.backend": "backends=:platforms.backends",
-    "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
+    "jax.extend.source_info_util": """
+        NameStack=:source_info.NameStack SourceInfo=:source_info.SourceInfo
+        current=:source_info.current current_name_stack=:source_info.current_name_stack
+        extend_name_stack=:source_info.extend_name_stack
+        new_name_stack=:source_info.new_name_stack new_source_info=:source_info.new_source_info
+        register_exclusion=:inert.register_exclusion summarize=:source_info.summarize
+        user_context=:source_info.user_context user_frame=:source_info.user_frame
+    """,
     "jax.extend.linear_util": """
         StoreException=:flat_functions.StoreException
         WrappedFun=:flat_functions.WrappedFun
@@ -190,11 +198,9 @@ _SAME = {
     "jax._src.hijax": "jax.experimental.hijax",
     "jax._src.linear_util": "jax.extend.linear_util",
     "jax._src.mesh": "jax.sharding",
-    "jax._src.named_sharding": "jax.sharding",
     "jax._src.partition_spec": "jax.sharding",
     "jax._src.pjit": "jax.experimental.pjit",
     "jax._src.sharding": "jax.sharding",
-    "jax._src.sharding_impls": "jax.sharding",
     "jax._src.source_info_util": "jax.extend.source_info_util",
     "jax._src.state": "jax.ref",
     "jax._src.state.types": "jax.ref",
@@ -231,7 +237,7 @@ def begin() -> None:
     counted = "PLAIT_CPU_DEVICES" in os.environ or "JAX_NUM_CPU_DEVICES" in os.environ
     if not counted and not plait.config.is_frozen("cpu_devices"):
         plait.config.update("cpu_devices", devices_by_flags() or plait.config.cpu_devices)
-    tracers_have_levels()
+    add_jaxs_members()
 
 
 def public(module: str) -> frozenset[str]:
@@ -310,7 +316,10 @@ def _at(path: str) -> tuple[Any, str | None]:
     here: Any = plait
     if path.startswith(":"):
         module, _, name = path[1:].partition(".")
-        here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        try:
+            here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        except MissingPlugin as e:
+            return None, e.what
         return (None, "") if here is _NOTHING else (here, None)
     for part in path.split(".")[1:]:
         try:
