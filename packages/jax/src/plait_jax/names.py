@@ -83,6 +83,7 @@ _ELSEWHERE = {
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
     "jax.experimental.layout": "Format=:layouts.Format Layout=:layouts.Layout",
+    "jax.experimental.ode": "odeint=:ode.odeint",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
