@@ -88,10 +88,7 @@ def test_shapes_stand_for_values_where_only_shapes_are_asked_for():
 def test_what_a_function_closes_over_are_constants_of_its_program():
     held = jnp.arange(3.0)
     program = plait.make_jaxpr(lambda x: x * held + 1)(jnp.ones(3))
-    assert program.jaxpr is program
-    assert len(program.invars) == len(program.in_avals) == 1
-    assert program.outvars == program.outputs
-    assert [v for v, _ in program.consts] == program.constvars
+    assert len(program.inputs) == len(program.in_avals) == len(program.outputs) == 1
     assert program.consts[0][1] is held
     np.testing.assert_array_equal(evaluate(program, [jnp.ones(3)])[0], [1.0, 2.0, 3.0])
 
@@ -102,7 +99,7 @@ def test_traced_values_are_given_back_with_the_program(depth):
         program, shape = plait.make_jaxpr(lambda y: y * x + x, return_shape=True)(1.0)
         assert shape.shape == ()
         assert [c is x for _, c in program.consts] == [True]
-        assert len(program.invars) == 1
+        assert len(program.inputs) == 1
         assert "const" in str(program)
         return evaluate(program, [5.0])[0]
 

@@ -61,7 +61,7 @@ def test_a_script_by_the_environment(run):
     code = start + "\n".join(lines)
     assert run(code, PLAIT_JAX="1").startswith(f"{wanted()} float32")
     probe = start + "import sys, plait_jax\nprint(plait_jax.installed(), 'plait' in sys.modules)"
-    for value in ("0", ""):
+    for value in ("0", "", "false", "OFF", "no"):
         assert run(probe, PLAIT_JAX=value) == "False False\n"
     assert run(probe, PLAIT_JAX="yes") == "True False\n"
 

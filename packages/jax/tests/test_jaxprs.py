@@ -10,6 +10,8 @@ import weakref
 import numpy as np
 import pytest
 
+import plait
+
 
 @pytest.fixture
 def core(jax):
@@ -296,3 +298,72 @@ def test_a_map_inside_of_a_loop_is_a_loop(jax, core):
     np.testing.assert_array_equal(
         jax.core.eval_jaxpr(closed.jaxpr, closed.consts, np.ones(3, "float32"))[0], [4.0] * 3
     )
+
+
+# ---- what libraries read ---------------------------------------------------------------------
+
+
+def scaled(x, params, *, power=2):
+    with plait.named_scope("outer"), plait.named_scope("inner"):
+        y = x * params["w"]
+    return {"y": y**power}
+
+
+def test_a_closed_jaxpr_has_the_parts_of_its_jaxpr(jax):
+    closed = jax.make_jaxpr(scaled)(np.ones(3, "float32"), {"w": np.float32(2)})
+    jaxpr = closed.jaxpr
+    for name in ("invars", "outvars", "constvars", "eqns", "effects", "debug_info", "in_avals",
+                 "out_avals"):  # fmt: skip
+        assert getattr(closed, name) == getattr(jaxpr, name), name
+    assert closed.pretty_print() == str(closed) == str(jaxpr) and "mul" in str(closed)
+    assert closed.is_high is jaxpr.is_high is False
+    (got,) = jax.core.eval_jaxpr(closed, [], np.full(3, 3, "float32"), np.float32(2))
+    np.testing.assert_array_equal(got, [36, 36, 36])
+
+
+def test_an_equation_has_its_place(jax):
+    closed = jax.make_jaxpr(scaled)(np.ones(3, "float32"), {"w": np.float32(2)})
+    first = next(e for e in closed.eqns if e.primitive is jax.lax.mul_p)
+    last = closed.eqns[-1]
+    assert first.source_info.name_stack.stack == ("outer", "inner")
+    assert str(first.source_info.name_stack) == "outer/inner"
+    assert str(last.source_info.name_stack) == "" and last.source_info.name_stack.stack == ()
+    info = jax.extend.source_info_util
+    frame = info.user_frame(last.source_info.traceback)
+    line = scaled.__code__.co_firstlineno + 3
+    assert (frame.file, frame.line) == (__file__, line)
+    assert info.summarize(last.source_info) == f"{__file__}:{line} (scaled)"
+    moved = first.replace(source_info=last.source_info)
+    assert moved.source_info == last.source_info and moved.params == first.params
+
+
+def test_names_of_arguments_and_results(jax):
+    info = jax.make_jaxpr(scaled)(np.ones(3, "float32"), {"w": np.float32(2)}).jaxpr.debug_info
+    assert info.arg_names == ("x", "params['w']") and info.result_paths == ("result['y']",)
+    assert info.func_name == "scaled" and __file__ in info.func_src_info
+    assert info.safe_arg_names(2) == info.arg_names and info.safe_arg_names(3) == ("", "", "")
+    inner = jax.make_jaxpr(jax.jit(scaled))(np.ones(3, "float32"), {"w": np.float32(2)}).eqns[0]
+    assert inner.params["jaxpr"].jaxpr.debug_info.safe_result_paths(1) == ("",)
+
+
+def test_effects_are_those_of_the_equation(jax):
+    def f(x):
+        jax.debug.print("{}", x)
+        return jax.numpy.sin(x)
+
+    closed = jax.make_jaxpr(f)(1.0)
+    acting = [e for e in closed.eqns if e.effects]
+    assert len(acting) == 1 and acting[0].effects == closed.effects
+    called = jax.make_jaxpr(jax.jit(f))(1.0)
+    assert called.eqns[0].effects == called.effects == closed.effects
+
+
+def test_a_call_has_jaxs_parameters(jax):
+    eqn = jax.make_jaxpr(jax.jit(scaled))(np.ones(3, "float32"), {"w": np.float32(2)}).eqns[0]
+    assert set(eqn.params) == {
+        "jaxpr", "in_shardings", "out_shardings", "in_layouts", "out_layouts", "donated_invars",
+        "ctx_mesh", "name", "keep_unused", "inline", "compiler_options_kvs",
+    }  # fmt: skip
+    assert eqn.params["name"] == "scaled" and eqn.params["donated_invars"] == (False, False)
+    (got,) = eqn.primitive.bind(np.ones(3, "float32"), np.float32(3), **eqn.params)
+    np.testing.assert_array_equal(got, [9, 9, 9])

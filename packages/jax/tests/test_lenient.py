@@ -34,3 +34,14 @@ def test_numbers_of_finfo_are_scalars_of_the_dtype(dtype):
 
 def test_of_complex_numbers_it_is_that_of_their_parts():
     assert lenient.finfo("complex64").eps.dtype == np.float32
+
+
+def test_bounds_with_more_axes_than_the_shape(jax):
+    key = jax.random.PRNGKey(0)
+    plain = float(jax.random.uniform(key))
+    for shape in ((1,), (1, 1)):
+        low = np.full(shape, 2, np.float32)
+        got = jax.random.uniform(key, (), np.float32, low, low + 1)
+        np.testing.assert_allclose(got, np.full(shape, 2 + plain), rtol=1e-6)
+    with pytest.raises(TypeError):
+        jax.random.uniform(key, (), np.float32, np.zeros(3), np.ones(3))

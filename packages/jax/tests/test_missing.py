@@ -3,6 +3,7 @@
 Invariant: what is reported is compared with the lines of a file that the test writes.
 """
 
+import abc
 import importlib
 import inspect
 
@@ -86,10 +87,156 @@ def test_the_report_of_a_library(jax, tmp_path, monkeypatch):
 
 def test_asking_what_is_in_a_missing_name_is_an_error(sparse):
     """Python would ask a class for item 0, 1, 2, ... without end."""
-    for use in (lambda: 3 in sparse.BCOO, lambda: list(sparse.BCOO),
-                lambda: sparse.BCOO.__class__.__setitem__(sparse.BCOO, 0, 1)):  # fmt: skip
+    for use in (lambda: 3 in sparse.BCOO, lambda: list(sparse.BCOO), lambda: len(sparse.BCOO)):
         with pytest.raises(plait_jax.MissingName):
             use()
+
+
+COMPUTED = {
+    "called with numbers": lambda x: x(2.0),
+    "called with a function and an array": lambda x: x(abs, np.ones(2)),
+    "called with an array by its name": lambda x: x(a=np.ones(2)),
+    "called with a tracer": lambda x: plait.jit(lambda v: x(v))(1.0),
+    "an attribute": lambda x: x.some_function(1.0),
+    "a decorated function": lambda x: x(abs)(1.0),
+    "a decorator with options": lambda x: x(grid=(2,))(abs)(1.0),
+    "a sum": lambda x: x + 1,
+    "a product from the right": lambda x: np.float32(2) * x,
+    "a matrix product": lambda x: x @ x,
+    "a block": lambda x: x.__class__.__enter__(x),
+    "a number": float,
+}
+
+
+@pytest.mark.parametrize("name", ["jax.experimental.pallas.pallas_call", f"{SPARSE}.BCOO"])
+@pytest.mark.parametrize("how", COMPUTED)
+def test_computing_with_a_missing_name_is_an_error_in_three_parts(jax, name, how):
+    module, _, last = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), last)
+    with pytest.raises(plait_jax.MissingName, match=f"nothing for {name}") as e:
+        COMPUTED[how](thing)
+    assert __file__ in str(e.value) and "report()" in e.value.fix
+    assert name in " ".join(plait_jax.report().names)
+
+
+def test_a_library_is_imported_whose_definitions_use_missing_names(jax):
+    """Each statement stands in some library at the top of a module."""
+    pl = importlib.import_module("jax.experimental.pallas")
+    tpu = importlib.import_module("jax.experimental.pallas.tpu")
+    pxla = importlib.import_module("jax.interpreters.pxla")
+    roofline = importlib.import_module("jax.experimental.roofline")
+
+    class Block(pl.BlockSpec, abc.ABC):
+        """A library's own class of a missing one, with another base."""
+
+        def double(self, x: pl.Buffered | None) -> "tpu.SMEM":
+            return 2 * x
+
+    assert Block().double(2) == 4 and isinstance(Block(), pl.BlockSpec)
+    assert not isinstance(3, pl.BlockSpec) and pl.BlockSpec is pl.BlockSpec
+
+    @pl.pallas_call
+    def first(x):
+        """The first."""
+
+    @pl.kernel(out_shape=Block, interpret=True)
+    def second(x):
+        """The second."""
+
+    assert (first.__name__, second.__doc__) == ("first", "The second.")
+    first.defvjp(abs, abs)
+    pxla.global_result_handlers[abs] = lambda x: x
+
+    @roofline.register_roofline
+    def third(x):
+        return x + 1
+
+    @roofline.register_roofline(abs, "of this kind")
+    def fourth(x):
+        return x + 2
+
+    assert (third(1), fourth(1)) == (2, 3)
+    jax.tree_util.register_pytree_node(pl.BlockSpec, lambda x: ((), None), lambda a, c: None)
+    options = tpu.CompilerParams(dimension_semantics=("parallel",))
+    assert options is tpu.CompilerParams and tpu.MemorySpace.VMEM is tpu.MemorySpace.VMEM
+
+
+def test_private_modules_have_what_their_public_ones_have(jax):
+    inner = importlib.import_module("jax._src.lax.control_flow")
+    assert inner.scan is jax.lax.scan
+    assert importlib.import_module("jax._src.pjit").jit_p.name == "jit"
+    assert importlib.import_module("jax._src.scipy.special").gammaln is jax.scipy.special.gammaln
+    assert importlib.import_module("jax._src.mesh").Mesh is jax.sharding.Mesh
+    assert importlib.import_module("jax._src.api").vmap is jax.vmap
+    util = importlib.import_module("jax._src.numpy.util")
+    for args, want in (((1, 2.0), "complex64"), ((np.float64(1), np.arange(2)), "complex64")):
+        assert [str(x.dtype) for x in util.promote_dtypes_complex(*args)] == [want] * 2
+    assert [str(x.dtype) for x in util.promote_dtypes_inexact(np.arange(2), True)] == [
+        "float32"
+    ] * 2
+    assert [str(x.dtype) for x in util.promote_dtypes(np.int8(1), np.int32(2))] == ["int32"] * 2
+    with pytest.raises(plait.errors.NotAnArrayError, match="argument 1 of f"):
+        util.check_arraylike("f", 1.0, [2.0])
+
+
+def test_names_that_jax_deprecates_answer(jax):
+    core = importlib.import_module("jax.core")
+    assert core.concrete_or_error(int, np.float32(3)) == 3
+    assert core.concrete_or_error(None, "as it is") == "as it is"
+
+    def shape(x):
+        return jax.numpy.zeros(core.concrete_or_error(int, x))
+
+    with pytest.raises(plait.errors.ConcretizationError):
+        jax.jit(shape)(3)
+    closed = jax.make_jaxpr(lambda x: jax.numpy.sin(x) * 2)(1.0)
+    assert core.check_jaxpr(closed.jaxpr) is None
+    broken = closed.jaxpr.replace(eqns=closed.jaxpr.eqns[1:])
+    with pytest.raises(core.JaxprTypeError, match="equation 0"):
+        core.check_jaxpr(broken)
+    eqn = closed.jaxpr.eqns[0]
+    made = core.new_jaxpr_eqn(eqn.invars, [core.gensym()(eqn.outvars[0].aval)], eqn.primitive, {},
+                              core.no_effects)  # fmt: skip
+    assert made.primitive is jax.lax.sin_p and not isinstance(made.outvars[0], core.DropVar)
+    assert core.is_constant_shape((2, np.int64(3))) and not core.is_constant_shape(("b",))
+    assert core.primal_dtype_to_tangent_dtype(np.dtype("int32")) == jax.float0
+    assert jax.numpy.__array_api_version__ >= "2024.12"
+    info = jax.numpy.__array_namespace_info__()
+    assert info.default_dtypes()["real floating"] == np.float32
+
+
+def test_functions_are_wrapped_by_generators(jax):
+    lu = importlib.import_module("jax.extend.linear_util")
+
+    @lu.transformation
+    def shifted(by, *args):
+        out = yield [a + by for a in args], {}
+        yield out * 2
+
+    @lu.transformation_with_aux
+    def counted(*args):
+        out = yield args, {}
+        yield out, len(args)
+
+    @lu.transformation2
+    def negated(fun, *args):
+        return -fun(*args)
+
+    f = lu.wrap_init(lambda x, y: x * y)
+    assert shifted(f, 1).call_wrapped(2, 3) == 3 * 4 * 2
+    wrapped, count = counted(negated(f))
+    with pytest.raises(lu.StoreException):
+        count()
+    assert wrapped.call_wrapped(2, 3) == -6 and count() == 2
+    util = importlib.import_module("jax._src.util")
+    assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]]
+    flags, items = [True, False, True], [1, 2, 3]
+    no, yes = util.partition_list(flags, items)
+    assert (no, yes) == ([2], [1, 3]) and util.merge_lists(flags, no, yes) == items
+    assert util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))
+    assert util.unzip3([(1, 2, 3)]) == ((1,), (2,), (3,))
+    with pytest.raises(ValueError):
+        util.safe_zip([1], [1, 2])
 
 
 def test_definitions_of_several_arrays_go_through_and_their_use_is_an_error(jax):

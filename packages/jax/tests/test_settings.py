@@ -3,12 +3,15 @@
 Invariant: what was written is taken back, for settings belong to the process.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 
 import plait
 from plait.errors import ArgumentError, PlaitError
-from plait_jax.settings import CONFIG
+from plait_jax import key_types, report, settings
+from plait_jax.settings import _BLOCKS, _SPELLED, CONFIG, SETTINGS, _plaits
 
 X = np.float32(-1)
 
@@ -71,17 +74,103 @@ def test_the_default_device():
     assert CONFIG.jax_default_device is None
 
 
-def test_names_that_are_none():
-    with pytest.raises(PlaitError, match="no setting 'jax_debug_nanz'"):
+def test_an_unknown_setting():
+    with pytest.raises(PlaitError, match="no setting 'jax_debug_nanz'") as e:
         CONFIG.update("jax_debug_nanz", True)
+    assert isinstance(e.value, AttributeError) and "dir(jax.config)" in e.value.fix
     assert "jax_debug_nans" in dir(CONFIG)
 
 
-def test_settings_with_one_value():
-    CONFIG.update("jax_threefry_partitionable", True)
-    assert CONFIG.jax_threefry_partitionable is True
-    with pytest.raises(ArgumentError, match="False is asked for"):
-        CONFIG.jax_threefry_partitionable = False
+VALUES = {"bool": (True, False), "int": (0, 7), "float": (0, 0.5), "str": ("", "some text")}
+MEANINGLESS = [n for n in SETTINGS if n not in _BLOCKS and n not in _SPELLED and not _plaits(n)]
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_a_setting_without_meaning_is_kept_and_warns_once(name, monkeypatch):
+    monkeypatch.setattr(settings, "_warned", set())
+    monkeypatch.setattr(settings, "_kept", {})
+    kind, default = SETTINGS[name]
+    assert CONFIG.read(name) == default
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CONFIG.update(name, default)
+        CONFIG.update(name, None)
+    others = [v for v in VALUES.get(kind, kind.split("|")[1:]) if v != default]
+    with pytest.warns(UserWarning, match=f"{name}=.* has no effect") as told:
+        for value in others:
+            CONFIG.update(name, value)
+            assert CONFIG.read(name) == getattr(CONFIG, name) == value
+    assert len(told) == 1 and told[0].filename == __file__
+    assert f"jax.config.{name}" in report().names
+    for bad in ([], object()):
+        with pytest.raises(ArgumentError, match=f"{name} must be .*{kind.split('|')[0]}"):
+            CONFIG.update(name, bad)
+    assert CONFIG.read(name) == others[-1]
+
+
+def test_most_settings_have_one_of_the_tested_kinds():
+    assert len(MEANINGLESS) > 80 and "jax_transfer_guard" in MEANINGLESS
+    assert "jax_threefry_partitionable" in MEANINGLESS
+
+
+def test_precisions_by_all_of_jaxs_names():
+    try:
+        for name in SETTINGS["jax_default_matmul_precision"].kind.split("|"):
+            CONFIG.update("jax_default_matmul_precision", name)
+        CONFIG.update("jax_default_matmul_precision", "float32")
+        assert plait.config.default_matmul_precision == "highest"
+        with pytest.raises(PlaitError, match="no precision 'exact'"):
+            CONFIG.update("jax_default_matmul_precision", "exact")
+        CONFIG.update("jax_default_matmul_precision", None)
+        assert plait.config.default_matmul_precision == "default"
+    finally:
+        plait.config.default_matmul_precision = "default"
+
+
+def test_settings_that_plait_spells_differently():
+    before = plait.config.cache_dir
+    try:
+        CONFIG.update("jax_enable_compilation_cache", True)
+        assert plait.config.cache_dir == before
+        CONFIG.update("jax_enable_compilation_cache", False)
+        assert plait.config.cache_dir is None
+        CONFIG.update("jax_enable_custom_prng", True)
+        assert CONFIG.jax_enable_custom_prng is True
+        assert plait.dtypes.issubdtype(key_types.PRNGKey(0).dtype, plait.dtypes.prng_key)
+        with key_types.enable_custom_prng(False):
+            assert key_types.PRNGKey(0).dtype == np.uint32
+        CONFIG.update("jax_num_cpu_devices", -1)
+    finally:
+        plait.config.cache_dir = before
+        CONFIG.update("jax_enable_custom_prng", False)
+    assert key_types.PRNGKey(0).dtype == np.uint32
+
+
+def test_a_setting_is_a_block_of_its_name(jax, monkeypatch):
+    monkeypatch.setattr(settings, "_warned", {"jax_softmax_custom_jvp"})
+    with jax.softmax_custom_jvp(True):
+        assert jax.config.jax_softmax_custom_jvp is True
+    assert jax.config.jax_softmax_custom_jvp is False
+    with jax.transfer_guard("allow"), jax.no_tracing(False):
+        assert jax.config.read("jax_transfer_guard") == "allow"
+    assert jax.config.read("jax_transfer_guard") is None
+    assert jax.config.values["jax_threefry_partitionable"] is True
+
+
+def test_settings_by_variables(run):
+    code = """
+        import jax
+        c = jax.config
+        print(c.jax_debug_nans, c.jax_disable_jit, c.jax_platforms, c.jax_default_matmul_precision,
+              c.jax_numpy_rank_promotion, c.jax_pgle_profiling_runs)
+    """
+    told = {"JAX_DEBUG_NANS": "yes", "JAX_DISABLE_JIT": "1", "JAX_PLATFORMS": "cpu,cuda",
+            "JAX_DEFAULT_MATMUL_PRECISION": "float32", "JAX_NUMPY_RANK_PROMOTION": "raise",
+            "PLAIT_NUMPY_RANK_PROMOTION": "warn"}  # fmt: skip
+    out = run(code, "-m", "plait_jax", **told)
+    assert out == "True True cpu highest warn 3\n"
+    failed = run(code, "-m", "plait_jax", status=1, JAX_DEBUG_NANS="perhaps")
+    assert "JAX_DEBUG_NANS must be a value of type bool, got 'perhaps'" in failed
 
 
 def test_whole_tracebacks():

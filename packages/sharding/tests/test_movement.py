@@ -199,12 +199,9 @@ def test_no_device_and_two():
 def test_pieces_by_their_old_names(mesh):
     x = device_put(A, NamedSharding(mesh, P("x")))
     assert [b.shape for b in x.device_buffers] == [(2, 4)] * 8
-    with pytest.raises(ValueError, match="Length of buffers is greater than 1") as e:
-        x.device_buffer
-    assert e.value.fix == "Please use `.device_buffers` instead."
     one = device_put(A, plait.devices()[1])
-    np.testing.assert_array_equal(one.device_buffer, A)
-    assert one.device_buffer.sharding == SingleDeviceSharding(1) == one.sharding
+    np.testing.assert_array_equal(one.device_buffers[0], A)
+    assert one.device_buffers[0].sharding == SingleDeviceSharding(1) == one.sharding
     assert fresh().device_buffers[0].shape == (4, 4)
 
 

@@ -18,6 +18,7 @@ from plait.ext.trace import (
     current,
     is_recorded,
     is_unplaced,
+    name_of,
     opened,
     wraps,
 )
@@ -33,7 +34,6 @@ from .tangents import (
     expect_differentiable,
     expect_function,
     matching,
-    name_of,
     numbers,
     of_chosen,
     pair_of,

@@ -11,7 +11,7 @@ from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError
 from plait.ext.ir import Program
 from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import fill, materialise_at_ground
-from plait.ext.trace import Stage, Value, admitted, apart_from, current, opened
+from plait.ext.trace import Stage, Value, admitted, apart_from, current, name_of, opened
 from plait.ext.tree import flatten
 from plait.ext.types import COMPLEX, FLOATING, Aval
 from plait.ext.values import Literal
@@ -20,7 +20,7 @@ from .adable import adables
 from .forward import JVP
 from .linearized_functions import Derivative
 from .split import Split
-from .tangents import name_of, no_tangent, pair_of
+from .tangents import no_tangent, pair_of
 
 _out = materialise_at_ground
 

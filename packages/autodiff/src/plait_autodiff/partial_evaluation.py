@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from plait.ext.errors import ArgumentError, OperandTypeError
 from plait.ext.ir import Program, Var, dce, derived, evaluate
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import Stage, admitted, current, opened, staged
+from plait.ext.trace import Stage, admitted, current, name_of, opened, staged
 from plait.ext.types import Aval
 from plait.ext.values import as_value
 
@@ -240,7 +240,7 @@ def partial_trace(
             outs = [admitted(o) for o in f(*args)]
         force = _marks(instantiate, len(outs), "instantiate", "results")
         late = [split.unknown(o) or w for o, w in zip(outs, force)]
-        made, captured = stage.close(part(outs, late), getattr(f, "__name__", "f"), prune=True)
+        made, captured = stage.close(part(outs, late), name_of(f, "f"), prune=True)
     finally:
         stage.abandon()
     found = [

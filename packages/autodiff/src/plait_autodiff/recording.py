@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from plait.ext.ops.shape import fill, materialise_at_ground
-from plait.ext.trace import GROUND, Recording, admitted, is_unplaced, opened
+from plait.ext.trace import GROUND, Recording, admitted, is_unplaced, name_of, opened
 from plait.ext.tree import TreeDef, flatten
 
 from .adable import adables
@@ -24,7 +24,7 @@ from .linearization import (
     without_tangents,
 )
 from .linearized_functions import Pushforward
-from .tangents import name_of, no_tangent, pair_of
+from .tangents import no_tangent, pair_of
 
 __all__ = ["recorded_gradient", "recorded_jvp", "recorded_linearization"]
 

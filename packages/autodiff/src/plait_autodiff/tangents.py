@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
-from plait.ext.trace import Handle, Value, admitted
+from plait.ext.trace import Handle, Value, admitted, name_of
 from plait.ext.tree import difference, flatten, key_paths
 from plait.ext.types import COMPLEX, INTEGER, Aval, float0
 from plait.ext.values import Literal, as_value
 
 from .adable import adables
 from .forward import ZERO
-
-
-def name_of(f: Any) -> str:
-    return getattr(f, "__name__", type(f).__name__)
 
 
 def expect_function(f: Any, what: str) -> None:

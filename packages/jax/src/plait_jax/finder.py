@@ -32,7 +32,7 @@ class JaxDistribution(Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename == "METADATA":
             return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n"
-        return None
+        return "jax\n" if filename == "top_level.txt" else None
 
     def locate_file(self, path: Any) -> Any:
         return Path(__file__).parent / path

@@ -8,7 +8,17 @@ from typing import Any
 
 from plait import tree_util
 
-__all__ = ["WrappedFun", "flatten_fun", "flatten_fun_nokwargs", "safe_map", "wrap_init"]
+__all__ = [
+    "StoreException",
+    "WrappedFun",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+    "safe_map",
+    "transformation",
+    "transformation2",
+    "transformation_with_aux",
+    "wrap_init",
+]
 
 
 class WrappedFun:
@@ -52,6 +62,78 @@ def _flattened(fun: WrappedFun, build: Callable[[Any], Any]) -> Any:
 
     flat.__name__ = fun.__name__
     return WrappedFun(flat), lambda: trees[0]
+
+
+class StoreException(Exception):
+    """The error for an auxiliary output that is read before the function was called."""
+
+
+def transformation(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
+    """Return a function that wraps a WrappedFun by a generator.
+
+    The generator is called with the arguments.  It yields (args, kwargs) for the inner function, is
+    sent its result, and yields the result of the whole.
+
+    >>> @transformation
+    ... def negated(*args):
+    ...     out = yield args, {}
+    ...     yield -out
+    >>> negated(wrap_init(abs)).call_wrapped(-3)
+    -3
+    """
+
+    def wrap(fun: WrappedFun, *first: Any) -> WrappedFun:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return _sent(gen(*first, *args, **kwargs), fun)
+
+        run.__name__ = fun.__name__
+        return WrappedFun(run)
+
+    return wrap
+
+
+def transformation_with_aux(gen: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that wraps as `transformation` does, for a generator that yields a pair.
+
+    It returns (wrapped function, function that returns the second item of the last pair).
+    """
+
+    def wrap(fun: WrappedFun, *first: Any) -> tuple[WrappedFun, Callable[[], Any]]:
+        kept: list[Any] = []
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            out, aux = _sent(gen(*first, *args, **kwargs), fun)
+            kept[:] = [aux]
+            return out
+
+        def read() -> Any:
+            if not kept:
+                raise StoreException("the wrapped function was not called yet")
+            return kept[0]
+
+        run.__name__ = fun.__name__
+        return WrappedFun(run), read
+
+    return wrap
+
+
+def transformation2(outer: Callable[..., Any]) -> Callable[..., WrappedFun]:
+    """Return a function that wraps a WrappedFun by a function, which is passed the inner one."""
+
+    def wrap(fun: WrappedFun, *first: Any) -> WrappedFun:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return outer(fun.call_wrapped, *first, *args, **kwargs)
+
+        run.__name__ = fun.__name__
+        return WrappedFun(run)
+
+    return wrap
+
+
+def _sent(steps: Any, fun: WrappedFun) -> Any:
+    """Return the second value that a generator yields: `fun` is applied to the first."""
+    args, kwargs = next(steps)
+    return steps.send(fun.call_wrapped(*args, **kwargs))
 
 
 def safe_map(fun: Callable[..., Any], *xs: Any) -> list[Any]:

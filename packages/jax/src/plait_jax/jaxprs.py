@@ -8,27 +8,34 @@ Invariant: the conversions preserve the computation.  Objects that a jaxpr canno
 is staged late) are passed through unchanged.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import plait
+from plait import tree_util
 from plait.ext import Aval, Program, as_value, current, evaluate, expand_rules
 from plait.ext import Literal as Constant
-from plait.ext.ir import Eqn, derived
+from plait.ext.errors import where_defined
+from plait.ext.ir import Eqn, derived, effects_of
 from plait.ext.ir import Var as Variable
 from plait.ext.ops.control_flow import map_axes
 from plait.ext.trace import shapes_only, trace
 from plait.ext.values import solid
 
 from .primitives import free, view_of
+from .source_info import SourceInfo
+from .tracing import valid_jaxtype
 from .vocabulary import spelling
 
 __all__ = [
     "ClosedJaxpr",
+    "DebugInfo",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
     "Var",
+    "closed_jaxpr",
     "eval_jaxpr",
     "jaxpr_as_fun",
     "jaxprs_in_params",
@@ -110,6 +117,8 @@ class JaxprEqn:
       outvars: variables.
       primitive: an object that JAX code can compare: `eqn.primitive is jax.lax.add_p`.
       params: parameters; programs are ClosedJaxprs.
+      effects: the effects beside the computation.
+      source_info: the line of the user's code, and the names of blocks around it.
     """
 
     __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info", "ctx")
@@ -126,7 +135,8 @@ class JaxprEqn:
     ):
         self.invars, self.outvars = list(invars), list(outvars)
         self.primitive, self.params = primitive, params
-        self.effects, self.source_info, self.ctx = effects, source_info, ctx
+        self.effects, self.ctx = effects, ctx
+        self.source_info = SourceInfo() if source_info is None else source_info
 
     def replace(self, **changes: Any) -> "JaxprEqn":
         """Return an equation with some attributes changed."""
@@ -145,13 +155,14 @@ def _equation(e: Eqn) -> JaxprEqn:
     ins = list(map(_atom, e.inputs))
     if row.order is not None:
         ins = [ins[i] for i in row.order]
-    return JaxprEqn(ins, e.outputs, view_of(e.prim), params, source_info=e.where)
+    acts = effects_of(e.prim, e.params) if e.prim.effect or e.prim.higher else frozenset()
+    return JaxprEqn(ins, e.outputs, view_of(e.prim), params, acts, SourceInfo.of(e.where))
 
 
 def _param(v: Any) -> Any:
     """Return a parameter as in JAX."""
     if v.__class__ is Program:
-        return derived(v, "jaxpr", lambda: _closed(v))
+        return closed_jaxpr(v)
     if v.__class__ is tuple and any(x.__class__ is Program for x in v):
         return tuple(map(_param, v))
     return v
@@ -166,7 +177,66 @@ def _apply(eqn: JaxprEqn, ins: Sequence[Any]) -> list[Any]:
 # ---- programs --------------------------------------------------------------------------------
 
 
-class Jaxpr:
+class DebugInfo(NamedTuple):
+    """The function that a program was made of.
+
+    Attributes:
+      traced_for: the transformation that traced it.
+      func_src_info: its name, and the line of its definition.
+      arg_names: a name for each input, or None if unknown.
+      result_paths: a path for each output, or None if unknown.
+    """
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
+
+    @property
+    def func_name(self) -> str:
+        """The name of the function."""
+        return self.func_src_info.partition(" at ")[0]
+
+    def safe_arg_names(self, count: int) -> tuple[str, ...]:
+        """Return as many names of inputs; they are empty if unknown."""
+        known = self.arg_names
+        return known if known is not None and len(known) == count else ("",) * count
+
+    def safe_result_paths(self, count: int) -> tuple[str, ...]:
+        """Return as many paths of outputs; they are empty if unknown."""
+        known = self.result_paths
+        return known if known is not None and len(known) == count else ("",) * count
+
+
+class _Readable:
+    """The parts of a jaxpr that are read from others."""
+
+    __slots__ = ()
+    is_high = False
+    """True if values in it consist of several arrays; here none do."""
+    jaxpr: Any
+
+    @property
+    def in_avals(self) -> list[Aval]:
+        """Types of the inputs."""
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[Aval]:
+        """Types of the outputs."""
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def in_aval_qdds(self) -> list[Aval]:
+        """Types of the inputs, under another of JAX's names."""
+        return self.in_avals
+
+    def pretty_print(self, **options: Any) -> str:
+        """Return it as text."""
+        return str(self)
+
+
+class Jaxpr(_Readable):
     """A program with its constants as inputs.
 
     Attributes:
@@ -174,7 +244,7 @@ class Jaxpr:
       invars, outvars: as of an equation.
       eqns: in the order of evaluation.
       effects: the effects of the Program it was made from; by default none.
-      debug_info: None, unless given.
+      debug_info: a DebugInfo.
     """
 
     __slots__ = ("constvars", "invars", "outvars", "_eqns", "_of", "effects", "debug_info", "name",
@@ -194,14 +264,17 @@ class Jaxpr:
         self.outvars = list(outvars)
         self._eqns: list[JaxprEqn] | None = list(eqns)
         self._of: Program | None = None
-        self.effects, self.debug_info, self.name = effects, debug_info, "jaxpr"
+        self.effects, self.name = effects, "jaxpr"
+        self.debug_info = DebugInfo("jit", self.name) if debug_info is None else debug_info
 
     @staticmethod
     def of(program: Program) -> "Jaxpr":
         """Return a Program as a Jaxpr."""
         consts = [v for v, _ in program.consts]
         outs = list(map(_atom, program.outputs))
-        made = Jaxpr(consts, program.inputs, outs, (), program.effects)
+        made = Jaxpr(
+            consts, program.inputs, outs, (), program.effects, DebugInfo("jit", program.name)
+        )
         made._eqns, made._of, made.name = None, program, program.name
         return made
 
@@ -214,17 +287,7 @@ class Jaxpr:
         return self._eqns
 
     @property
-    def in_avals(self) -> list[Aval]:
-        """Types of the inputs."""
-        return [v.aval for v in self.invars]
-
-    @property
-    def out_avals(self) -> list[Aval]:
-        """Types of the outputs."""
-        return [v.aval for v in self.outvars]
-
-    @property
-    def jaxpr(self) -> "Jaxpr":
+    def jaxpr(self) -> "Jaxpr":  # pyright: ignore[reportIncompatibleVariableOverride]
         """The jaxpr itself."""
         return self
 
@@ -246,12 +309,8 @@ class Jaxpr:
             return str(self._of)
         return f"<Jaxpr {len(self.invars)} -> {len(self.outvars)}, {len(self.eqns)} equations>"
 
-    def pretty_print(self, **options: Any) -> str:
-        """Return it as text."""
-        return str(self)
 
-
-class ClosedJaxpr:
+class ClosedJaxpr(_Readable):
     """A program with the values of its constants.
 
     Attributes:
@@ -276,14 +335,24 @@ class ClosedJaxpr:
         return self.consts
 
     @property
-    def in_avals(self) -> list[Aval]:
-        """Types of the inputs."""
-        return self.jaxpr.in_avals
+    def invars(self) -> list[Any]:
+        """The variables of the inputs."""
+        return self.jaxpr.invars
 
     @property
-    def out_avals(self) -> list[Aval]:
-        """Types of the outputs."""
-        return self.jaxpr.out_avals
+    def outvars(self) -> list[Any]:
+        """The variables and literals that are returned."""
+        return self.jaxpr.outvars
+
+    @property
+    def constvars(self) -> list[Any]:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def debug_info(self) -> Any:
+        """The function that it was made of."""
+        return self.jaxpr.debug_info
 
     @property
     def effects(self) -> Any:
@@ -320,8 +389,12 @@ def _shape(aval: Aval) -> Any:
     return shapes_only(plait.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type))
 
 
-def _closed(program: Program) -> ClosedJaxpr:
-    """Return a Program as a ClosedJaxpr."""
+def closed_jaxpr(program: Program) -> ClosedJaxpr:
+    """Return a Program as a ClosedJaxpr; one object for one Program."""
+    return derived(program, "jaxpr", lambda: _new_closed(program))
+
+
+def _new_closed(program: Program) -> ClosedJaxpr:
     shown = _spelled_out(program)
     made = ClosedJaxpr(Jaxpr.of(shown), [x for _, x in shown.consts])
     made._program = program
@@ -376,6 +449,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
     [Array(6., dtype=float32)]
     """
+    jaxpr = jaxpr.jaxpr  # a closed one, too
     program = jaxpr._of
     values = list(map(as_value, [*consts, *args]))
     if program is not None:
@@ -435,10 +509,28 @@ def make_jaxpr(
     >>> [eqn.primitive.name for eqn in make_jaxpr(lambda x: plait.lax.sin(x) * x)(1.0).eqns]
     ['sin', 'mul']
     """
-    make = plait.make_program(fun, static_argnums, axis_env, return_shape)
+    make = plait.make_program(fun, static_argnums, axis_env, True)
 
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
-        made = make(*args, **kwargs)
-        return (_closed(made[0]), made[1]) if return_shape else _closed(made)
+        program, shape = make(*args, **kwargs)
+        made = closed_jaxpr(program)
+        made.jaxpr.debug_info = _debug_info(fun, args, kwargs, shape)
+        return (made, shape) if return_shape else made
 
     return jaxpr_of
+
+
+def _debug_info(fun: Any, args: Any, kwargs: Any, shape: Any) -> DebugInfo:
+    """Return the names of a function's arguments and results."""
+    try:
+        given = inspect.signature(fun).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # it has no signature
+        given = {"args": args, "kwargs": kwargs}
+    names = [
+        name + tree_util.keystr(path)
+        for name, value in given.items()
+        for path, leaf in tree_util.tree_leaves_with_path(value)
+        if valid_jaxtype(leaf)
+    ]
+    paths = ["result" + tree_util.keystr(p) for p, _ in tree_util.tree_leaves_with_path(shape)]
+    return DebugInfo("jit", where_defined(fun), tuple(names), tuple(paths))

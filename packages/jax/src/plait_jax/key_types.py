@@ -10,9 +10,23 @@ from typing import Any
 
 from plait import random
 
-__all__ = ["PRNGKey", "enable_custom_prng"]
+__all__ = ["PRNGKey", "enable_custom_prng", "make_opaque_keys", "opaque_keys"]
 
-_opaque: ContextVar[bool] = ContextVar("opaque_keys", default=False)
+_opaque: ContextVar[bool | None] = ContextVar("opaque_keys", default=None)
+_outside = False
+"""The choice outside of blocks, for all threads."""
+
+
+def make_opaque_keys(on: Any) -> None:
+    """Make `PRNGKey` return opaque keys outside of blocks, or numbers again."""
+    global _outside
+    _outside = bool(on)
+
+
+def opaque_keys() -> bool:
+    """Return whether `PRNGKey` returns opaque keys."""
+    inside = _opaque.get()
+    return _outside if inside is None else inside
 
 
 @contextmanager
@@ -33,4 +47,4 @@ def enable_custom_prng(new_val: bool = True) -> Iterator[None]:
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """Return the key of a seed: its numbers, or an opaque key under `enable_custom_prng`."""
-    return (random.key if _opaque.get() else random.PRNGKey)(seed, impl=impl)
+    return (random.key if opaque_keys() else random.PRNGKey)(seed, impl=impl)

@@ -9,10 +9,20 @@ from typing import Any
 
 import numpy as np
 
+import plait
 import plait.numpy as pnp
-from plait import dtypes
+from plait import dtypes, random
 
-__all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size"]
+from .requests import missing
+
+__all__ = [
+    "canonicalize_dtype",
+    "finfo",
+    "ndim",
+    "shape",
+    "size",
+    "uniform",
+]
 
 
 @functools.wraps(pnp.shape)
@@ -58,3 +68,51 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     if allow_extended_dtype and isinstance(dtype, type) and issubclass(dtype, dtypes.opaque):
         return dtype
     return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)
+
+
+# ---- arguments that say what happens anyway --------------------------------------------------
+
+
+def _accepting(fun: Any, name: str, same: tuple[Any, ...]) -> Any:
+    """Return `fun` with one more keyword argument, which must have a value that changes nothing."""
+
+    @functools.wraps(fun)
+    def accepting(*args: Any, **kwargs: Any) -> Any:
+        value = kwargs.pop(name, same[0])
+        if value not in same:
+            raise missing(f"{name}={value!r} of jax.{fun.__name__}")
+        return fun(*args, **kwargs)
+
+    return accepting
+
+
+_NO_AXES = ((), None, [])
+_MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "checkpoint": ("concrete", (False, None)),
+    "grad": ("reduce_axes", _NO_AXES),
+    "linear_transpose": ("reduce_axes", _NO_AXES),
+    "value_and_grad": ("reduce_axes", _NO_AXES),
+    "vjp": ("reduce_axes", _NO_AXES),
+    "vmap": ("sum_match", (False,)),
+}
+"""Function -> its further argument, and the values that change nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    # The packages of these functions need not be installed, so each is made when first used.
+    if name not in _MORE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _accepting(getattr(plait, name), *_MORE[name])
+    return made
+
+
+@functools.wraps(random.uniform)
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
+    **options: Any,
+) -> Any:  # fmt: skip
+    # JAX accepts bounds of one element with axes where the shape has none: the result has them.
+    own = np.broadcast_shapes(pnp.shape(minval), pnp.shape(maxval))
+    if own and shape == () and set(own) == {1}:
+        shape = own
+    return random.uniform(key, shape, dtype, minval, maxval, **options)

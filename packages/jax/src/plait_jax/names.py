@@ -15,11 +15,12 @@ from typing import Any
 import plait
 from plait.errors import MissingPlugin, PluginError
 
-from .backends import devices_by_flags
 from .finder import VERSION
+from .members import add_jaxs_members
+from .platforms import devices_by_flags
 from .primitives import primitive_named
 from .requests import placeholder
-from .tracing import tracers_have_levels
+from .settings import SETTINGS, adopt_environment, block_of
 
 __all__ = ["NAMES", "begin", "found", "lacks", "public"]
 
@@ -38,6 +39,9 @@ _ELSEWHERE = {
         __version__=:finder.VERSION __version_info__=:inert.VERSION_INFO
         config=:settings.CONFIG
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
+        checkpoint=:lenient.checkpoint grad=:lenient.grad
+        linear_transpose=:lenient.linear_transpose remat=:lenient.checkpoint
+        value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
     "jax.api_util": """
@@ -56,9 +60,19 @@ _ELSEWHERE = {
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
+        DebugInfo=:jaxprs.DebugInfo DropVar=:core_names.DropVar Effect=plait.ext.ir.Effect
+        Effects=:core_names.Effects
+        JaxprTypeError=:core_names.JaxprTypeError call=:core_names.call
+        check_jaxpr=:core_names.check_jaxpr concrete_or_error=:core_names.concrete_or_error
+        gensym=:core_names.gensym is_constant_dim=:core_names.is_constant_dim
+        is_constant_shape=:core_names.is_constant_shape
+        new_jaxpr_eqn=:core_names.new_jaxpr_eqn no_effects=:core_names.no_effects
+        primal_dtype_to_tangent_dtype=:core_names.primal_dtype_to_tangent_dtype
     """,
     "jax.custom_derivatives": "zero_from_primal=:primitives.zero_from_primal",
     "jax.numpy": """
+        __array_api_version__=plait.numpy.__array_api_version__
+        __array_namespace_info__=plait.numpy.__array_namespace_info__
         finfo=:lenient.finfo ndim=:lenient.ndim shape=:lenient.shape size=:lenient.size
     """,
     "jax.dtypes": """
@@ -69,6 +83,7 @@ _ELSEWHERE = {
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
     "jax.experimental.layout": "Format=:layouts.Format Layout=:layouts.Layout",
+    "jax.experimental.ode": "odeint=:ode.odeint",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
@@ -81,9 +96,22 @@ _ELSEWHERE = {
         control_flow_allowed_effects=:hijax.control_flow_allowed_effects
         register_hitype=:hijax.register_hitype
     """,
-    "jax.extend.source_info_util": "register_exclusion=:inert.register_exclusion",
+    "jax.extend.backend": "backends=:platforms.backends",
+    "jax.extend.source_info_util": """
+        NameStack=:source_info.NameStack SourceInfo=:source_info.SourceInfo
+        current=:source_info.current current_name_stack=:source_info.current_name_stack
+        extend_name_stack=:source_info.extend_name_stack
+        new_name_stack=:source_info.new_name_stack new_source_info=:source_info.new_source_info
+        register_exclusion=:inert.register_exclusion summarize=:source_info.summarize
+        user_context=:source_info.user_context user_frame=:source_info.user_frame
+    """,
     "jax.extend.linear_util": """
-        WrappedFun=:flat_functions.WrappedFun wrap_init=:flat_functions.wrap_init
+        StoreException=:flat_functions.StoreException
+        WrappedFun=:flat_functions.WrappedFun
+        transformation=:flat_functions.transformation
+        transformation2=:flat_functions.transformation2
+        transformation_with_aux=:flat_functions.transformation_with_aux
+        wrap_init=:flat_functions.wrap_init
     """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
@@ -126,7 +154,7 @@ _ELSEWHERE = {
         StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
         annotate_function=:inert.unchanged
     """,
-    "jax.random": "PRNGKey=:key_types.PRNGKey",
+    "jax.random": "PRNGKey=:key_types.PRNGKey uniform=:lenient.uniform",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
     "jax._src.checkify": """
@@ -136,8 +164,18 @@ _ELSEWHERE = {
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.distributed": "global_state=:inert.global_state",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
+    "jax._src.numpy.util": """
+        check_arraylike=:promotion.check_arraylike promote_dtypes=:promotion.promote_dtypes
+        promote_dtypes_complex=:promotion.promote_dtypes_complex
+        promote_dtypes_inexact=:promotion.promote_dtypes_inexact
+    """,
+    "jax._src.util": """
+        merge_lists=:core_names.merge_lists partition_list=:core_names.partition_list
+        safe_map=:flat_functions.safe_map safe_zip=:core_names.safe_zip
+        split_list=:core_names.split_list unzip2=:core_names.unzip2 unzip3=:core_names.unzip3
+    """,
     "jax._src.tree_util": "_registry=:trees.registered",
-    "jax._src.xla_bridge": "_backends=:backends.BACKENDS",
+    "jax._src.xla_bridge": "_backends=:platforms.BACKENDS",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion
@@ -156,20 +194,23 @@ _SAME = {
     "jax._src.checkify": "jax.experimental.checkify",
     "jax.extend.core": "jax.core",
     "jax._src.ad_util": "jax.interpreters.ad",
-    "jax._src.core": "jax.core",
-    "jax._src.flatten_util": "jax.flatten_util",
+    "jax._src.debugging": "jax.debug",
+    "jax._src.effects": "jax.core",
+    "jax._src.hijax": "jax.experimental.hijax",
     "jax._src.linear_util": "jax.extend.linear_util",
-    "jax._src.api_util": "jax.api_util",
-    "jax._src.custom_derivatives": "jax.custom_derivatives",
-    "jax._src.dtypes": "jax.dtypes",
-    "jax._src.numpy": "jax.numpy",
-    "jax._src.random": "jax.random",
+    "jax._src.mesh": "jax.sharding",
+    "jax._src.partition_spec": "jax.sharding",
+    "jax._src.pjit": "jax.experimental.pjit",
+    "jax._src.sharding": "jax.sharding",
+    "jax._src.source_info_util": "jax.extend.source_info_util",
     "jax._src.state": "jax.ref",
     "jax._src.state.types": "jax.ref",
-    "jax._src.lax": "jax.lax",
-    "jax._src.tree_util": "jax.tree_util",
 }
-"""Modules whose names are also looked up in another module of JAX."""
+"""Modules whose names are also looked up in another module of JAX.
+
+Names of any other private module are looked up in the nearest public one: those of
+`jax._src.numpy.util` in `jax.numpy`.
+"""
 
 _ABSENT = frozenset(("jax._src.literals.TypedInt", "jax._src.literals.LiteralArray"))
 """Names that libraries probe and can do without; no placeholder stands for them."""
@@ -187,17 +228,17 @@ _NOTHING = object()
 def begin() -> None:
     """Apply JAX's defaults when jax is first imported.
 
-    JAX_ENABLE_X64 selects 64 bits, JAX_TRACEBACK_FILTERING the form of tracebacks, and XLA_FLAGS
-    the number of CPU devices.  PLAIT_X64 and the like take precedence.
+    JAX_ENABLE_X64 selects 64 bits and XLA_FLAGS the number of CPU devices.  Every other setting can
+    be given as a variable, too.  PLAIT_X64 and the like take precedence.
     """
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
-    if "JAX_TRACEBACK_FILTERING" in os.environ and "PLAIT_TRACEBACK" not in os.environ:
-        plait.config.update("jax_traceback_filtering", os.environ["JAX_TRACEBACK_FILTERING"])
-    if "PLAIT_CPU_DEVICES" not in os.environ and not plait.config.is_frozen("cpu_devices"):
+    adopt_environment()
+    counted = "PLAIT_CPU_DEVICES" in os.environ or "JAX_NUM_CPU_DEVICES" in os.environ
+    if not counted and not plait.config.is_frozen("cpu_devices"):
         plait.config.update("cpu_devices", devices_by_flags() or plait.config.cpu_devices)
-    tracers_have_levels()
+    add_jaxs_members()
 
 
 def public(module: str) -> frozenset[str]:
@@ -247,9 +288,28 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
         return primitive, None if primitive is not None else ""
     if module in _SAME:
         return _look(_SAME[module], name)
-    if module.startswith("jax._src"):
+    if module.startswith("jax._src."):
+        home = _public_home(module)
+        known = name in NAMES[home] or f"{home}.{name}" in TABLE
+        return _look(home, name) if known else (None, "")
+    if module == "jax._src":
         return None, ""
-    return _at("plait" + full[3:])
+    found = _at("plait" + full[3:])
+    if found[1] is not None and module == "jax" and f"jax_{name}" in SETTINGS:
+        return block_of(f"jax_{name}"), None
+    return found
+
+
+def _public_home(module: str) -> str:
+    """Return the nearest public module for a private one.
+
+    >>> _public_home("jax._src.lax.control_flow"), _public_home("jax._src.api")
+    ('jax.lax', 'jax')
+    """
+    path = "jax" + module.removeprefix("jax._src")
+    while path not in NAMES:
+        path = path.rpartition(".")[0]
+    return path
 
 
 def _at(path: str) -> tuple[Any, str | None]:
@@ -257,7 +317,10 @@ def _at(path: str) -> tuple[Any, str | None]:
     here: Any = plait
     if path.startswith(":"):
         module, _, name = path[1:].partition(".")
-        here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        try:
+            here = getattr(import_module(f"plait_jax.{module}"), name, _NOTHING)
+        except MissingPlugin as e:
+            return None, e.what
         return (None, "") if here is _NOTHING else (here, None)
     for part in path.split(".")[1:]:
         try:

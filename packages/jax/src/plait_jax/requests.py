@@ -4,15 +4,21 @@ Invariant: a missing name does not prevent the import of a library that mentions
 raises MissingName, and each request is recorded with its source line.
 """
 
+import functools
 import sys
+from abc import ABCMeta
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from plait import tree_util
 from plait.errors import PlaitError
 from plait.ext.errors import hide
+from plait.ext.trace import Value
 
-__all__ = ["MissingName", "Report", "Request", "asked", "placeholder", "remember"]
+__all__ = ["MissingName", "Report", "Request", "asked", "placeholder", "remember", "user_level"]
 
 HERE = str(Path(__file__).parent)
 hide(HERE)  # so that the user's line is never one of this package
@@ -59,6 +65,14 @@ def asked() -> tuple[Request, ...]:
     return tuple(_requests)
 
 
+def user_level() -> int:
+    """Return the `stacklevel` at which a warning of the caller names the user's line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def remember(name: str, used: bool) -> None:
     """Record a request for a missing name."""
     frame: FrameType | None = sys._getframe(1)
@@ -79,8 +93,12 @@ def missing(name: str, why: str = "") -> Exception:
     )
 
 
-class Placeholder(type):
-    """The metaclass of placeholders for missing names: classes without instances."""
+class Placeholder(ABCMeta):
+    """The metaclass of placeholders for missing names: classes without instances of their own.
+
+    A library may do with a placeholder what it does when it is imported: inherit from it, read
+    attributes, decorate functions with it, give it options by keywords, register something in it.
+    """
 
     _missing: str
     _why: str
@@ -88,28 +106,26 @@ class Placeholder(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if "_missing" not in cls.__dict__:  # a class of the library that inherits a placeholder
             return super().__call__(*args, **kwargs)
-        raise missing(cls._missing, cls._why)
+        name, why = cls._missing, cls._why
+        if name.rpartition(".")[2].startswith("register"):
+            return _unchanged(*args, **kwargs)
+        computes = any(map(_computed, tree_util.tree_leaves((args, kwargs))))
+        if args and callable(args[0]) and not computes:
+            return Decorated(args[0], name, why)
+        if not args and kwargs and not computes:
+            return cls  # options of a decorator
+        raise missing(name, why)
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        raise missing(f"{cls._missing}.{name}", cls._why)
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return False
+        return placeholder(f"{cls._missing}.{name}", cls._why)
 
     def __getitem__(cls, item: Any) -> Any:
         return cls  # in annotations
 
-    def __iter__(cls) -> Any:
-        # Without this method, Python would call __getitem__ with 0, 1, 2, ... without end.
-        raise missing(cls._missing, cls._why)
-
-    def __contains__(cls, item: Any) -> bool:
-        raise missing(cls._missing, cls._why)
-
     def __setitem__(cls, item: Any, value: Any) -> None:
-        raise missing(cls._missing, cls._why)
+        """Accept an entry of a registry, which nothing reads."""
 
     def __or__(cls, other: Any) -> Any:
         return other
@@ -120,8 +136,56 @@ class Placeholder(type):
         return f"<missing {cls._missing}>"
 
 
+def _refuse(cls: Placeholder, *args: Any) -> Any:
+    """Raise the error for the use of a placeholder as a value."""
+    raise missing(cls._missing, cls._why)
+
+
+_OPERATIONS = """
+iter contains len enter exit neg abs add radd sub rsub mul rmul truediv rtruediv matmul rmatmul
+pow rpow lt gt le ge float int index
+"""
+# Python would replace a missing __iter__ by calls of __getitem__ without end.
+for _operation in _OPERATIONS.split():
+    setattr(Placeholder, f"__{_operation}__", _refuse)
+
+
+class Decorated:
+    """A function to which a missing decorator was applied; calling it raises MissingName."""
+
+    def __init__(self, fun: Any, name: str, why: str):
+        functools.update_wrapper(self, fun, updated=())
+        self._name, self._why = name, why
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise missing(self._name, self._why)
+
+    def __get__(self, owner: Any, cls: type | None = None) -> "Decorated":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("def", "register")):  # rules are attached, and never needed
+            return _unchanged
+        raise AttributeError(name)
+
+
+def _unchanged(fun: Any = None, *rest: Any, **options: Any) -> Any:
+    """Return a function unchanged, or a decorator that does."""
+    return fun if callable(fun) and not rest and not options else _unchanged
+
+
+def _computed(x: Any) -> bool:
+    """Return whether an argument is an array, so that something is to be computed with it."""
+    return isinstance(x, Value | np.ndarray | np.generic | complex | float)
+
+
+_made: dict[str, Placeholder] = {}
+
+
 def placeholder(name: str, why: str = "") -> Placeholder:
-    """Return a placeholder for a missing name, which raises when it is used."""
+    """Return the placeholder for a missing name, which raises when it is computed with."""
     remember(name, False)
-    names = {"_missing": name, "_why": why, "__module__": name.rpartition(".")[0]}
-    return Placeholder(name.rpartition(".")[2], (), names)
+    if name not in _made:
+        names = {"_missing": name, "_why": why, "__module__": name.rpartition(".")[0]}
+        _made[name] = Placeholder(name.rpartition(".")[2], (), names)
+    return _made[name]

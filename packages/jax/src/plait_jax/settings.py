@@ -1,21 +1,59 @@
 """`jax.config`: Plait's settings under JAX's names, with the two methods for flags of absl.
 
 Some settings of JAX are `with` blocks in Plait (`debug_nans`).  Writing such a setting opens the
-block, which stays open in the thread that wrote it.
+block, which stays open in the thread that wrote it.  Settings without a meaning in Plait keep what
+is written; the first change of each one warns, and `report()` lists it.
 
-Invariant: there is one set of settings and one set of blocks, Plait's; this module reads and writes
-only these.
+Invariant: a setting that means something here is one of Plait's settings and blocks; all values
+that JAX accepts are accepted.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any
+import os
+import warnings
+from ast import literal_eval
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import plait
+from plait.errors import PlaitError
 from plait.ext.errors import ArgumentError
 from plait.ext.trace import GROUND, current
 
-__all__ = ["CONFIG"]
+from .key_types import make_opaque_keys, opaque_keys
+from .requests import remember, user_level
+
+__all__ = ["CONFIG", "SETTINGS", "UnknownSetting", "adopt_environment", "block_of"]
+
+
+class UnknownSetting(PlaitError, AttributeError):
+    """The error for a name that is not one of JAX's settings."""
+
+
+class Setting(NamedTuple):
+    """A setting of JAX.
+
+    Attributes:
+      kind: the name of a Python type, or the accepted words, joined by `|`.
+      default: JAX's default.
+    """
+
+    kind: str
+    default: Any
+
+
+def _read() -> dict[str, Setting]:
+    """Return JAX's settings."""
+    text = (Path(__file__).parent / "settings.txt").read_text(encoding="utf-8")
+    rows = [line.split(" ", 2) for line in text.splitlines()]
+    return {name: Setting(kind, literal_eval(default)) for name, kind, default in rows}
+
+
+SETTINGS = _read()
+
+
+# ---- settings that are blocks ----------------------------------------------------------------
 
 
 _BLOCKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
@@ -26,10 +64,6 @@ _BLOCKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "jax_default_device": (plait.default_device, None),
 }
 """Blocks that settings open, and the value for which none is open."""
-
-
-_FIXED = {"jax_threefry_partitionable": True, "jax_use_shardy_partitioner": True}
-"""Settings with one possible value here, which is JAX's default."""
 
 
 class _Open:
@@ -69,12 +103,109 @@ class _Open:
 _open = _Open()
 
 
-def _expect(name: str, value: Any) -> None:
-    if value is not _FIXED[name]:
-        raise ArgumentError(
-            f"{name} is {_FIXED[name]} in Plait, and {value!r} is asked for",
-            fix="leave it as it is: random bits and divisions are those of JAX's default",
-        )
+# ---- settings that Plait spells differently --------------------------------------------------
+
+
+def _precision(value: Any) -> None:
+    with plait.default_matmul_precision(value):  # it takes JAX's names of precisions
+        name = plait.config.default_matmul_precision
+    plait.config.update("default_matmul_precision", name)
+
+
+def _platforms(value: Any) -> None:
+    # JAX computes on the first platform of a list, and Plait on one platform.
+    first = value.partition(",")[0] if isinstance(value, str) else value
+    plait.config.update("platform", first or None)
+
+
+def _disk_cache(value: Any) -> None:
+    if not _typed("jax_enable_compilation_cache", value):
+        plait.config.update("cache_dir", None)
+
+
+def _devices(value: Any) -> None:
+    if value != SETTINGS["jax_num_cpu_devices"].default:  # -1 leaves the choice to XLA_FLAGS
+        plait.config.update("jax_num_cpu_devices", value)
+
+
+_SPELLED: dict[str, Callable[[Any], None]] = {
+    "jax_default_matmul_precision": _precision,
+    "jax_enable_compilation_cache": _disk_cache,
+    "jax_enable_custom_prng": make_opaque_keys,
+    "jax_num_cpu_devices": _devices,
+    "jax_platforms": _platforms,
+    "jax_platform_name": _platforms,
+}
+"""Functions that write settings whose values differ from Plait's."""
+
+
+_OWN_NAMES = {
+    "jax_platforms": "platform",
+    "jax_platform_name": "platform",
+    "jax_traceback_filtering": "traceback",
+    "jax_compilation_cache_dir": "cache_dir",
+    "jax_enable_compilation_cache": "cache_dir",
+    "jax_disable_jit": "jit",
+    "jax_enable_checks": "checks",
+    "jax_num_cpu_devices": "cpu_devices",
+}
+"""JAX's names of settings -> Plait's, where these differ by more than `jax_`."""
+
+
+# ---- settings without a meaning in Plait -----------------------------------------------------
+
+
+_TYPES: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "str": str}
+
+_kept: dict[str, Any] = {}
+_warned: set[str] = set()
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Return a value that JAX accepts for a setting; raise UnknownSetting's kin otherwise."""
+    kind = SETTINGS[name].kind
+    if value is None:
+        return value
+    if kind in _TYPES:
+        if isinstance(value, _TYPES[kind]):
+            return value
+        wanted = f"a value of type {kind}, or None"
+    else:
+        words = kind.split("|")
+        word = getattr(value, "value", value)
+        if word in words:
+            return word
+        wanted = f"one of {', '.join(words)}, or None"
+    raise ArgumentError(
+        f"{name} must be {wanted}, got {value!r}", fix=f"its default is {SETTINGS[name].default!r}"
+    )
+
+
+def _keep(name: str, value: Any) -> None:
+    """Keep the value of a setting that means nothing here; warn at the first change."""
+    value = _typed(name, value)
+    _kept[name] = value
+    kind, default = SETTINGS[name]
+    same = (None, default, kind.partition("|")[0] if default is None else default)
+    if value in same or name in _warned:  # the first word of a guard, "allow", means the same
+        return
+    _warned.add(name)
+    remember(f"jax.config.{name}", False)
+    warnings.warn(
+        f"{name}={value!r} has no effect: Plait has no such setting, and computes as with "
+        f"{default!r}; plait_jax.report() lists the settings without effect",
+        UserWarning,
+        stacklevel=user_level(),
+    )
+
+
+def _plaits(name: str) -> bool:
+    """Return whether one of Plait's settings has this name."""
+    try:
+        getattr(plait.config, name)
+    except AttributeError:
+        return False
+    return True
 
 
 class _Config:
@@ -93,6 +224,11 @@ class _Config:
         """True if Python numbers have 64 bits."""
         return plait.config.jax_enable_x64
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """All settings of JAX, with their values."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
     def read(self, name: str) -> Any:
         """Return the setting with this JAX name."""
         return getattr(self, name)
@@ -100,35 +236,92 @@ class _Config:
     def update(self, name: str, value: Any) -> None:
         """Write the setting with this JAX name.
 
-        Raises PlaitError for an unknown name or an invalid value.
+        Raises UnknownSetting for an unknown name, PlaitError for an invalid value.
         """
         if name in _BLOCKS:
             _open.write(name, value)
-        elif name in _FIXED:
-            _expect(name, value)
-        else:
+        elif name in _SPELLED:
+            _SPELLED[name](value)
+        elif _plaits(name):
             plait.config.update(name, value)
+        elif name in SETTINGS:
+            _keep(name, value)
+        else:
+            raise UnknownSetting(
+                f"JAX has no setting {name!r}", fix="dir(jax.config) lists the settings"
+            )
 
     def __getattr__(self, name: str) -> Any:
         if name in _BLOCKS:
             return _open.values[name]
-        return _FIXED[name] if name in _FIXED else getattr(plait.config, name)
+        if name == "jax_enable_custom_prng":
+            return opaque_keys()
+        if name in SETTINGS and not _plaits(name):
+            return _kept.get(name, SETTINGS[name].default)
+        return getattr(plait.config, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _BLOCKS or name in _FIXED:
-            self.update(name, value)
-        else:
-            setattr(plait.config, name, value)
+        self.update(name, value)
 
-    def __call__(self, **changes: Any) -> Any:
-        return plait.config(**changes)
+    def __call__(self, **settings: Any) -> Any:
+        return plait.config(**settings)
 
     def __dir__(self) -> list[str]:
-        own = {"config_with_absl", "parse_flags_with_absl", "read", "update", "x64_enabled"}
-        return sorted({*dir(plait.config), *_BLOCKS, *_FIXED, *own})
+        return sorted({*super().__dir__(), *dir(plait.config), *SETTINGS})
 
     def __repr__(self) -> str:
         return repr(plait.config)
 
 
 CONFIG = _Config()
+
+
+_WORDS = {
+    **dict.fromkeys(("1", "t", "true", "on", "y", "yes"), True),
+    **dict.fromkeys(("0", "f", "false", "off", "n", "no"), False),
+}
+
+
+def adopt_environment() -> None:
+    """Write the settings that variables such as JAX_DEBUG_NANS request.
+
+    The variable of Plait's own setting (PLAIT_PLATFORM) takes precedence.  Settings that cannot
+    change any more keep their values.
+    """
+    for name in SETTINGS:
+        text = os.environ.get(name.upper())
+        own = _OWN_NAMES.get(name, name.removeprefix("jax_"))
+        if text is None or name == "jax_enable_x64" or f"PLAIT_{own.upper()}" in os.environ:
+            continue
+        if not plait.config.is_frozen(own):
+            CONFIG.update(name, _from_text(name, text))
+
+
+def _from_text(name: str, text: str) -> Any:
+    """Return the value of a setting that a variable spells."""
+    kind = SETTINGS[name].kind
+    convert = {"bool": lambda x: _WORDS[x.lower()], "int": int, "float": float}.get(kind, str)
+    try:
+        return convert(text)
+    except (ValueError, KeyError):
+        raise ArgumentError(
+            f"{name.upper()} must be a value of type {kind}, got {text!r}",
+            fix=f"its default is {SETTINGS[name].default!r}",
+        ) from None
+
+
+def block_of(name: str) -> Callable[[Any], Any]:
+    """Return the function `jax.<name>`: it writes a setting for a block."""
+
+    @contextmanager
+    def block(new_val: Any = True) -> Iterator[None]:
+        before = CONFIG.read(name)
+        CONFIG.update(name, new_val)
+        try:
+            yield
+        finally:
+            CONFIG.update(name, before)
+
+    block.__name__ = block.__qualname__ = name.removeprefix("jax_")
+    block.__doc__ = f"Write {name} for a block."
+    return block

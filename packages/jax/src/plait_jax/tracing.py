@@ -17,18 +17,17 @@ __all__ = [
     "is_concrete",
     "mapped_aval",
     "trace_state_clean",
-    "tracers_have_levels",
+    "LEVEL",
     "unmapped_aval",
     "valid_jaxtype",
 ]
 
 
-def tracers_have_levels() -> None:
-    """Give tracers the attribute `_trace`, whose `main` is their interpreter.
+LEVEL = property(lambda x: SimpleNamespace(main=x.by))
+"""The attribute `_trace` of tracers, whose `main` is their interpreter.
 
-    Libraries use it to find out whether a tracer belongs to a derivative that they began.
-    """
-    Tracer.receive({"_trace": property(lambda x: SimpleNamespace(main=x.by))})
+Libraries use it to find out whether a tracer belongs to a derivative that they began.
+"""
 
 
 class _Duals(type):

@@ -57,13 +57,54 @@ def _pads_back(params: Params) -> Params:
     return {"low": low, "high": high, "interior": interior, **params}
 
 
+_OF_JIT: Params = {
+    "ctx_mesh": None,
+    "compiler_options_kvs": (),
+    "inline": False,
+    "keep_unused": False,
+}
+"""Parameters of JAX's `jit` that no call of Plait has."""
+
+
+def _call_out(params: Params) -> Params:
+    program = params["program"]
+    unknown, results = (None,) * len(program.inputs), (None,) * len(program.outputs)
+    return {
+        **params,
+        **_OF_JIT,
+        "name": program.name,
+        "donated_invars": (False,) * len(program.inputs),
+        "in_shardings": unknown,
+        "out_shardings": results,
+        "in_layouts": unknown,
+        "out_layouts": results,
+    }
+
+
+_NEW_OF_CALLS = {*_OF_JIT, "name", "donated_invars", "in_shardings", "out_shardings", "in_layouts",
+                 "out_layouts"}  # fmt: skip
+
+
+def _call_back(params: Params) -> Params:
+    return {k: v for k, v in params.items() if k not in _NEW_OF_CALLS}
+
+
+def _mapped_out(params: Params) -> Params:
+    return {"newly_manual_axes": frozenset(params.pop("axes")), **params}
+
+
+def _mapped_back(params: Params) -> Params:
+    axes = params.pop("newly_manual_axes")
+    return {"axes": tuple(a for a in params["mesh"].axis_names if a in axes), **params}
+
+
 _SPELLINGS = {
     "core.argmax": Spelling("argmax", out=_axis_out, back=_axis_back),
     "core.argmin": Spelling("argmin", out=_axis_out, back=_axis_back),
     "core.barrier": Spelling("optimization_barrier"),
     "core.bitcast": Spelling("bitcast_convert_type", {"dtype": "new_dtype"}),
     "core.broadcast_in_dim": Spelling("broadcast_in_dim", {"dims": "broadcast_dimensions"}),
-    "core.call": Spelling("jit", {"program": "jaxpr"}),
+    "core.call": Spelling("jit", {"program": "jaxpr"}, out=_call_out, back=_call_back),
     "core.conj": Spelling(
         "conj", back=lambda params: {k: v for k, v in params.items() if k != "input_dtype"}
     ),
@@ -96,13 +137,20 @@ _SPELLINGS = {
             "body_consts": "body_nconsts",
         },
     ),
-    "autodiff.checkpoint": Spelling("checkpoint", {"program": "jaxpr"}),
+    "autodiff.checkpoint": Spelling("remat2", {"program": "jaxpr", "again": "differentiated"}),
     "autodiff.custom_jvp_call": Spelling("custom_jvp_call", {"program": "call_jaxpr"}),
+    "sharding.shard_map": Spelling(
+        "shard_map", {"program": "jaxpr", "typed": "check_vma"}, out=_mapped_out, back=_mapped_back
+    ),
     "autodiff.custom_vjp_call": Spelling("custom_vjp_call", {"program": "call_jaxpr"}),
 }
 
 _OURS = {row.name: name for name, row in _SPELLINGS.items()}
-_OURS |= {"remat": "autodiff.checkpoint", "closed_call": "core.call"}
+_OURS |= {
+    "remat": "autodiff.checkpoint",
+    "checkpoint": "autodiff.checkpoint",
+    "closed_call": "core.call",
+}
 
 
 def spelling(name: str) -> Spelling:

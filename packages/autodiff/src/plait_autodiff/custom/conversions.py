@@ -12,7 +12,7 @@ from plait import jit
 from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.ir import evaluate
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import arguments, trace, wraps
+from plait.ext.trace import arguments, name_of, trace, wraps
 from plait.ext.tree import Partial, flatten, flatten_up_to
 from plait.ext.values import as_value
 
@@ -146,7 +146,7 @@ class _Last:
 def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tuple:
     out = fun(*xs, **kwargs)
     if not isinstance(out, tuple | list) or len(out) != 2 or not callable(out[1]):
-        name = getattr(fun, "__name__", "the function")
+        name = name_of(fun, "the function")
         raise ArgumentError(
             f"custom_gradient: {name} must return (value, pullback), and returned {out!r}",
             fix="return value, lambda ct: (cotangent of each argument, ...)",

@@ -16,7 +16,7 @@ from plait.ext.ops.control_flow import expect
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import checks_rules, lower_rules
-from plait.ext.trace import Slots, Wiring, current, opened, trace, width
+from plait.ext.trace import Slots, Wiring, current, name_of, opened, trace, width
 from plait.ext.tree import TreeDef, difference, flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -203,7 +203,7 @@ def custom_linear_solve(
     def solved(find: Callable, by: Callable, y: Any) -> tuple:
         out = find(by, y)
         x, aux = _two(out) if has_aux else (out, None)
-        return _like(getattr(find, "__name__", "solve"), x, tree, values), aux
+        return _like(name_of(find, "solve"), x, tree, values), aux
 
     forward = trace(product, (like,), {}, "custom_linear_solve")
     solver = trace(lambda y: solved(solve, product, y), (like,), {}, "custom_linear_solve")

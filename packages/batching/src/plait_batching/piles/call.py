@@ -25,7 +25,7 @@ from plait.ext.ir import Program, ambient_of, dims_of, evaluate, programs_in, sp
 from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_, varied
 from plait.ext.ops.shape import convert, moveaxis, normal_axis
 from plait.ext.sizes import Dim, is_symbolic, max_dim
-from plait.ext.trace import Interpreter, Stage, Tracer, current, result, stage
+from plait.ext.trace import Interpreter, Stage, Tracer, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
 from plait.ext.values import Array, as_value
@@ -430,7 +430,7 @@ def staged_example(
 
     on = _PileStage(current(), does, f)
     on.sizes = axes  # type: ignore[misc]
-    program, captured = stage(flat, avals, getattr(f, "__name__", "f"), on=on)
+    program, captured = stage(flat, avals, name_of(f, "f"), on=on)
     return program, captured, *outs
 
 

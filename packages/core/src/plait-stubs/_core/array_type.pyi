@@ -142,9 +142,6 @@ class Array:
         """Return the device of the array, or its sharding on several; None for a traced
         value."""
     @property
-    def device_buffer(self) -> Array:
-        """The only piece, as an array on one device; ShapeError if there are several."""
-    @property
     def device_buffers(self) -> list[Any]:
         """The pieces, as a list of arrays on one device each."""
     def devices(self) -> set[Any]:

@@ -9,16 +9,17 @@ do not look for names.
 
 import functools
 from collections.abc import Callable
-from contextlib import ContextDecorator, ExitStack
+from contextlib import ExitStack
 from typing import Any
 
 from .._base.errors import ArgumentError
+from .._base.wrapping import name_of, wraps
 from .._core.interpreter import GROUND, current, naming
 
 __all__ = ["named_call", "named_scope"]
 
 
-class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
+class named_scope:  # noqa: N801 - used as a function is
     """A block that names the operations traced in it.
 
     The name is put before their source locations, where `jit(f).lower(...)` shows it
@@ -43,9 +44,6 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
         self._name = name
         self._open: list[ExitStack] = []
 
-    def _recreate_cm(self) -> "named_scope":
-        return named_scope(self._name)
-
     def __enter__(self) -> None:
         stack = ExitStack()
         if current() is not GROUND:  # eager operations are not recorded, so they need no name
@@ -54,6 +52,14 @@ class named_scope(ContextDecorator):  # noqa: N801 - used as a function is
 
     def __exit__(self, *error: Any) -> None:
         self._open.pop().__exit__(*error)
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(func)
+        def named(*args: Any, **kwargs: Any) -> Any:
+            with named_scope(self._name):  # blocks of several threads are apart
+                return func(*args, **kwargs)
+
+        return named
 
 
 def named_call(fun: Callable | None = None, *, name: str | None = None) -> Callable:
@@ -68,4 +74,4 @@ def named_call(fun: Callable | None = None, *, name: str | None = None) -> Calla
         return functools.partial(named_call, name=name)
     if not callable(fun):
         raise ArgumentError(f"named_call needs a function, not {fun!r}", fix="write named_call(f)")
-    return named_scope(name or getattr(fun, "__name__", "f"))(fun)
+    return named_scope(name or name_of(fun, "f"))(fun)

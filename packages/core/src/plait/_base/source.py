@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from . import jaxlib_api
+from .wrapping import name_of
 
 __all__ = [
     "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "here", "hidden", "hide",
@@ -148,11 +149,11 @@ def outline(f: Any) -> "Outline | None":
     """Return the outline of a function: of the innermost one, if decorators wrap it."""
     if f is None or f.__class__ is Outline:
         return f
-    while hasattr(f, "__wrapped__"):
+    while getattr(f, "__wrapped__", f) is not f:
         f = f.__wrapped__
     f = getattr(f, "func", f)
     o = Outline()
-    o.__name__ = getattr(f, "__name__", None) or type(f).__name__
+    o.__name__ = name_of(f)
     o.__code__ = getattr(f, "__code__", None) or getattr(
         getattr(type(f), "__call__", None), "__code__", None
     )

@@ -56,6 +56,31 @@ _PLAIN = (FunctionType, MethodType, functools.partial)
 """Classes that always have a signature; builtins may have none."""
 
 
+_OF_TYPE = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
+"""Attributes that functions accept with values of one type only."""
+
+
+def name_of(f: Any, default: str | None = None) -> str:
+    """Return the name of a function; for an object whose name is not a string `default`, or the
+    name of its class."""
+    name = getattr(f, "__name__", None)
+    return name if isinstance(name, str) else type(f).__name__ if default is None else default
+
+
+def copy_names(wrapper: W, f: Callable[..., Any]) -> W:
+    """Give a wrapper the name and the documentation of `f`, and return it.
+
+    An object that users call may return anything for an attribute: a name that is not a string is
+    left out.
+    """
+    assigned = [
+        name
+        for name in functools.WRAPPER_ASSIGNMENTS
+        if isinstance(getattr(f, name, None), _OF_TYPE.get(name, object))
+    ]
+    return functools.update_wrapper(wrapper, f, assigned, updated=())  # type: ignore[return-value]
+
+
 def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
     """Return a decorator like `functools.wraps(f)`, which leaves Plait's own attributes on `f`.
 
@@ -64,7 +89,7 @@ def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
     """
 
     def dress(wrapper: W) -> W:
-        functools.update_wrapper(wrapper, f, updated=())
+        copy_names(wrapper, f)
         if f.__class__ in _PLAIN or isinstance(getattr(type(f), "__call__", None), FunctionType):  # noqa: B004
             wrapper.__signature__ = Signature(f)  # type: ignore[attr-defined]
         if f.__class__ is FunctionType and f.__dict__:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .._base.errors import ArgumentError, UndefinedRule
+from .._base.wrapping import copy_names, name_of
 from ..tree import flatten
 from .staging import admitted
 
@@ -56,7 +57,8 @@ class Function(Generic[P, R]):
         if not callable(fun):
             kind = type(self).__name__
             raise ArgumentError(f"{kind} needs a function, not {fun!r}", fix=f"write {kind}(f)")
-        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
+        self.__dict__.update(getattr(fun, "__dict__", {}))
+        copy_names(self, fun)  # type: ignore[arg-type]
         self.fun: Callable[..., Any] = fun
         try:
             self.signature: Any = inspect.signature(fun)
@@ -133,7 +135,7 @@ class Function(Generic[P, R]):
 
     def name(self) -> str:
         """Return the function's own name."""
-        return getattr(self.fun, "__name__", "f")
+        return name_of(self.fun, "f")
 
     def call(self, args: tuple, kwargs: dict) -> Call:
         """Return a call with these arguments; raise ArgumentError if it lacks a static one."""
@@ -169,7 +171,7 @@ class Function(Generic[P, R]):
         except (TypeError, ValueError):
             return
         if signature is not None and not any(_takes(signature, n) for n in counts):
-            name = getattr(rule, "__name__", "rule")
+            name = name_of(rule, "rule")
             raise ArgumentError(
                 f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
                 f"{' or '.join(map(str, counts))} arguments",

@@ -238,17 +238,6 @@ class Array(Value):
         """The pieces, as a list of arrays on one device each."""
         return [shard.data for shard in self.addressable_shards]
 
-    @property
-    def device_buffer(self) -> "Array":
-        """The only piece, as an array on one device; ShapeError if there are several."""
-        pieces = self.device_buffers
-        if len(pieces) > 1:
-            raise ShapeError(
-                f"Length of buffers is greater than 1: {self.aval!r} lies in {len(pieces)} pieces",
-                fix="Please use `.device_buffers` instead.",
-            )
-        return pieces[0]
-
     def __dlpack__(
         self,
         *,

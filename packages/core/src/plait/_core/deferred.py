@@ -10,6 +10,7 @@ Invariant: facts about a call are stored with the call and not with the function
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from .._base.wrapping import name_of
 from .._types.avals import Aval
 from .axis_names import Binding, bound_axes
 from .closures import tracers_of
@@ -38,7 +39,7 @@ class Deferred:
         self, f: Callable[..., Any], user: Any, symbolic: bool = False, static: Sequence[Any] = ()
     ):
         self.f, self.user, self.symbolic, self.static = f, user, symbolic, tuple(static)
-        self.name = getattr(user, "__name__", "f")
+        self.name = name_of(user, "f")
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"

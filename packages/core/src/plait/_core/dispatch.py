@@ -26,6 +26,7 @@ from .._base import code_memory
 from .._base.config import config
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.tracebacks import leaving
+from .._base.wrapping import copy_names
 from .array import Array, failure
 from .interpreter import GROUND, current
 
@@ -210,4 +211,4 @@ def dispatched(
     function.changed, function.forget = changed, forget  # type: ignore[attr-defined]
     config.watch(changed)
     code_memory.emptied_by(forget)
-    return functools.update_wrapper(function, f)
+    return copy_names(function, f)

@@ -344,7 +344,7 @@ class Tracer(Value):
 
 _OF_ARRAYS = {
     "addressable_data", "addressable_shards", "block_until_ready", "committed", "delete",
-    "copy_to_host_async", "device_buffer", "device_buffers", "devices", "global_shards",
+    "copy_to_host_async", "device_buffers", "devices", "global_shards",
     "is_deleted", "is_fully_addressable", "is_fully_replicated", "is_ready", "numpy",
     "on_device_size_in_bytes", "sharding", "unsafe_buffer_pointer",
 }  # fmt: skip

@@ -118,26 +118,6 @@ class Program:
         return [v.aval for v in self.outputs]
 
     @property
-    def jaxpr(self) -> "Program":
-        """The program itself; programs written for JAX read the equations from this attribute."""
-        return self
-
-    @property
-    def invars(self) -> list[Var]:
-        """The variables of its inputs."""
-        return self.inputs
-
-    @property
-    def outvars(self) -> list[Any]:
-        """The variables and literals that it returns."""
-        return self.outputs
-
-    @property
-    def constvars(self) -> list[Var]:
-        """The variables of its constants."""
-        return [v for v, _ in self.consts]
-
-    @property
     def constants(self) -> dict[int, Any]:
         """All constant arrays here and in sub-programs, by identity."""
         if self._constants is None:

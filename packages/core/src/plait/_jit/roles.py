@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .._base.errors import ArgumentError, OperandTypeError
 from .._base.freezing import freeze
-from .._base.wrapping import wraps
+from .._base.wrapping import name_of, wraps
 from .._core.same_parts import parts_that_may_be_one
 from ..tree import flatten
 from .jittable import jittables
@@ -216,7 +216,7 @@ class Roles(NamedTuple):
     ) -> DividedCall:
         """Divide a call of `f`; raise ArgumentError or OperandTypeError if that is impossible."""
         n, static, donate = len(args), self.static, self.donate
-        name = getattr(f, "__name__", "f")
+        name = name_of(f, "f")
         check_count(name, n, static, donate)
         call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()

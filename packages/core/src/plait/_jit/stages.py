@@ -540,11 +540,6 @@ class Staged(_Stage):
         return self._traced.program
 
     @property
-    def jaxpr(self) -> Program:
-        """The same as `program`, under JAX's name."""
-        return self.program
-
-    @property
     def fun_name(self) -> str:
         """The name of the function."""
         return self.program.name

@@ -14,7 +14,7 @@ from .._base.config import config
 from .._base.errors import ArgumentError, TypeRule
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
-from .._base.wrapping import OFFERED
+from .._base.wrapping import OFFERED, name_of
 from .._core.array import not_an_array
 from .._core.handles import Handle, is_lasting
 from .._core.interpreter import Value, current
@@ -124,7 +124,7 @@ def trace_signature(
     events.happened("trace", f)
     s = on or Stage(current(), does, f)
     before = last_asked()
-    program, captured = stage(flat, signature.avals, getattr(f, "__name__", "f"), on=s)
+    program, captured = stage(flat, signature.avals, name_of(f, "f"), on=s)
     asked = last_asked() is not before
     (tree,) = trees
     # Captured values belong to the interpreters around this call.  Another call with equal types
@@ -169,7 +169,7 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
         shape = of_shape_only(x)
         if shape is not None:
             return shape
-        name = getattr(f, "__name__", "the function")
+        name = name_of(f, "the function")
         path = key_paths(out)[i]
         raise not_an_array(x, f"the result{path} of {name},") from None
     if isinstance(value, Handle):

@@ -20,7 +20,7 @@ from .._types.dims import product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr
 from .elementwise import conj, mul
-from .shape import convert, convert_together, normal_axes, reshape, squeeze, transpose
+from .shape import convert, convert_together, given_axes, normal_axes, reshape, squeeze, transpose
 from .static_arguments import fixed_each
 
 __all__ = [
@@ -326,7 +326,7 @@ def tensordot(
     """
     x, y, dtype = product_operands(x, y, preferred_element_type)
     n, m = x.aval.ndim, y.aval.ndim
-    if hasattr(axes, "__index__"):
+    if hasattr(axes, "__index__") and not getattr(axes, "ndim", 0):
         k = axes.__index__()
         if not 0 <= k <= min(n, m):
             raise AxisError(
@@ -335,7 +335,7 @@ def tensordot(
             )
         contract = tuple(range(n - k, n)), tuple(range(k))
     else:
-        cx, cy = [(a,) if hasattr(a, "__index__") else tuple(a) for a in axes]
+        cx, cy = map(given_axes, axes)
         contract = normal_axes(cx, n), normal_axes(cy, m)
     return contracted(x, y, contract, precision=precision, preferred_element_type=dtype)
 

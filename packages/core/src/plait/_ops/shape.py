@@ -43,9 +43,10 @@ from .empty_axes import make_room, with_room
 
 __all__ = [
     "barrier", "broadcast_in_dim", "broadcast_to", "concatenate", "concatenate_", "convert",
-    "convert_", "convert_together", "expand_dims", "fill", "iota", "iota_", "materialise_at_ground",
-    "moveaxis", "normal_axes", "normal_axis", "normal_shape", "pad", "pad_", "reshape", "reshape_",
-    "rev", "slice_", "slice_in_dim", "squeeze", "squeeze_", "stack", "transpose", "transpose_",
+    "convert_", "convert_together", "expand_dims", "fill", "given_axes", "iota", "iota_",
+    "materialise_at_ground", "moveaxis", "normal_axes", "normal_axis", "normal_shape", "pad",
+    "pad_", "reshape", "reshape_", "rev", "slice_", "slice_in_dim", "squeeze", "squeeze_", "stack",
+    "transpose", "transpose_",
 ]  # fmt: skip
 
 STRUCTURE = (Linear, Structural, Increasing)
@@ -70,10 +71,24 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return n + ndim if n < 0 else n
 
 
+def given_axes(axes: Any) -> Any:
+    """Return axes as a hashable value: a tuple of integers for a sequence or a vector.
+
+    Anything else is returned unchanged, and refused where axes are counted.
+    """
+    if isinstance(axes, tuple | list | range) or getattr(axes, "ndim", 0) == 1:
+        return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axes])
+    if getattr(axes, "ndim", 0) or not hasattr(axes, "__index__"):
+        return axes
+    return axes.__index__()
+
+
 def normal_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Return axes counted from the front, in the order given; None means all.  No axis twice."""
     if axes is None:
         return tuple(range(ndim))
+    if getattr(axes, "ndim", 0) == 1:
+        axes = given_axes(axes)
     if not isinstance(axes, tuple | list | range):
         return (normal_axis(axes, ndim, what),)
     out = tuple([normal_axis(a, ndim, what) for a in axes])
@@ -542,8 +557,8 @@ def moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Array:
 
 def expand_dims(x: Any, axis: Any) -> Value:
     """Add axes of size 1, at positions of the result."""
-    x = as_value(x)
-    count = len(axis) if isinstance(axis, tuple | list | range) else 1
+    x, axis = as_value(x), given_axes(axis)
+    count = len(axis) if isinstance(axis, tuple) else 1
     n = x.aval.ndim + count
     new = normal_axes(axis, n)
     sizes = iter(x.aval.shape)

@@ -187,18 +187,6 @@ class Aval:
             return self.with_dtype(self.dtype.tangent_dtype)
         return self.with_dtype(float0)
 
-    def to_tangent_aval(self) -> "Aval":
-        """Return `tangent_type`; JAX's name for it."""
-        return self.tangent_type
-
-    def at_least_vspace(self) -> "Aval":
-        """Return `tangent_type`; another of JAX's names for it."""
-        return self.tangent_type
-
-    def strip_weak_type(self) -> "Aval":
-        """Return `strong()`; JAX's name for it."""
-        return self.strong()
-
     def update(self, **changes: Any) -> "Aval":
         """Return the type with another shape, dtype, weak_type, vma or sharding.
 

@@ -4,7 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from .._base.surroundings import surround, surrounding
-from .._base.wrapping import wraps
+from .._base.wrapping import copy_names, name_of, wraps
 from .._core.arguments import Call, Function
 from .._core.carrier import Carrier, Lifted
 from .._core.closures import tracers_of
@@ -67,6 +67,7 @@ __all__ = [
     "as_list",
     "as_operand",
     "collector_paused",
+    "copy_names",
     "current",
     "enclosed",
     "enter",
@@ -79,6 +80,7 @@ __all__ = [
     "leave",
     "lie_as",
     "lift_rule",
+    "name_of",
     "naming",
     "open_under",
     "opened",

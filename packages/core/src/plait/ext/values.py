@@ -20,12 +20,14 @@ from .._core.array import (
     unmasked,
     wrap,
 )
+from .._core.members import add_members
 from .._xla.key_reuse import seeded
 from .._xla.operands import as_argument, scalar_buffer
 
 __all__ = [
     "Array",
     "Literal",
+    "add_members",
     "as_argument",
     "as_value",
     "asarray",

@@ -12,6 +12,7 @@ import numpy as np
 import plait
 from plait.ext.errors import ArgumentError, ShapeError, border
 from plait.ext.sizes import is_symbolic
+from plait.ext.trace import name_of
 from plait.ext.tree import flatten
 from plait.ext.types import Aval, ShapeDtypeStruct, float0
 from plait.ext.values import as_value
@@ -62,7 +63,7 @@ def call_tf(fun: Callable[..., Any], *, with_gradient: bool = True) -> Callable[
         outs = _applied(flat, values, with_gradient)
         return out_trees[0].unflatten(outs)
 
-    called.__name__ = getattr(fun, "__name__", type(fun).__name__)
+    called.__name__ = name_of(fun)
     return called
 
 

@@ -11,7 +11,7 @@ import plait
 from plait.ext.errors import ArgumentError, border
 from plait.ext.lower import known_platforms
 from plait.ext.sizes import Scope
-from plait.ext.trace import GROUND, current
+from plait.ext.trace import GROUND, current, name_of
 from plait.ext.tree import flatten
 from plait.ext.values import is_tracer
 
@@ -70,7 +70,7 @@ def to_tf(
     tf = tensorflow()
     wanted = None if platforms is None else known_platforms(platforms)
     traceable = fun if hasattr(fun, "clear_cache") else plait.jit(fun)
-    name = getattr(fun, "__name__", type(fun).__name__)
+    name = name_of(fun)
     name = "lambda" if name == "<lambda>" else name
     if enable_graph and len(wanted or ()) > 1:
         raise ArgumentError(

@@ -12,6 +12,7 @@ import plait
 from plait.ext.errors import ArgumentError, ShapeError, border
 from plait.ext.lower import lock, mlir
 from plait.ext.sizes import is_symbolic
+from plait.ext.trace import name_of
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -54,7 +55,7 @@ class FromTensorFlow:
     def __init__(self, fun: Callable[..., Any], lose_custom_rules: bool):
         self.fun, self.lose_custom_rules = fun, lose_custom_rules
         self._read: dict[Any, _Read] = {}
-        self.__name__ = getattr(fun, "__name__", type(fun).__name__)
+        self.__name__ = name_of(fun)
 
     @border
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import rounded, single
-from plait.ext.ops.shape import broadcast_to, convert, normal_axes, reshape
+from plait.ext.ops.shape import broadcast_to, convert, given_axes, normal_axes, reshape
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -97,7 +97,7 @@ def logsumexp(
     >>> float(plait.nn.logsumexp(np.array([1000.0, 0.0])))
     1000.0
     """
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = given_axes(axis)
     return _logsumexp(
         a, b, where, axis=axis, keepdims=bool(keepdims), signed=bool(return_sign), mean=False
     )
@@ -112,7 +112,7 @@ def logmeanexp(
     >>> float(plait.nn.logmeanexp(plait.numpy.full(3, 200.0)))
     200.0
     """
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = given_axes(axis)
     return _logsumexp(x, None, where, axis=axis, keepdims=bool(keepdims), signed=False, mean=True)
 
 
@@ -150,7 +150,7 @@ def softmax(x: ArrayLike, axis: Axis | None = -1, where: ArrayLike | None = None
     >>> plait.nn.softmax(np.array([0.0, -np.inf, 0.0], np.float32)).tolist()
     [0.5, 0.0, 0.5]
     """
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = given_axes(axis)
     return _softmax(x, where, axis=axis)
 
 
@@ -175,5 +175,5 @@ def log_softmax(x: ArrayLike, axis: Axis | None = -1, where: ArrayLike | None = 
     >>> plait.nn.log_softmax(np.array([0.0, 1000.0])).tolist()
     [-1000.0, 0.0]
     """
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = given_axes(axis)
     return _log_softmax(x, where, axis=axis)

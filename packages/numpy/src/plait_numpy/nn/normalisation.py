@@ -11,7 +11,7 @@ from plait.errors import ArgumentError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import rounded, single
-from plait.ext.ops.shape import convert, expand_dims, iota, normal_axes, normal_axis
+from plait.ext.ops.shape import convert, expand_dims, given_axes, iota, normal_axes, normal_axis
 from plait.ext.surface import fused, value
 from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
 from plait.ext.values import canonical
@@ -67,7 +67,7 @@ def standardize(
         raise ArgumentError(
             f"standardize has no algorithm {algorithm!r}", fix='use "fast" or "stable"'
         )
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = given_axes(axis)
     return _standardize(x, mean, variance, epsilon, where, axis=axis, algorithm=algorithm)
 
 

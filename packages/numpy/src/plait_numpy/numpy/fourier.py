@@ -16,6 +16,7 @@ from plait.ext.ops.fourier import fft_, spectral
 from plait.ext.ops.shape import (
     convert,
     fill,
+    given_axes,
     iota,
     moveaxis,
     normal_axis,
@@ -420,8 +421,8 @@ def _positive(n: int) -> None:
 def _shifted(x: Any, axes: Any, back: bool) -> Any:
     x = value(x)
     ndim = x.aval.ndim
-    axes = range(ndim) if axes is None else (axes,) if hasattr(axes, "__index__") else axes
-    at = tuple([normal_axis(i, ndim) for i in axes])
+    axes = given_axes(range(ndim) if axes is None else axes)
+    at = tuple([normal_axis(i, ndim) for i in (axes if isinstance(axes, tuple) else (axes,))])
     return roll(x, tuple([-(x.aval.shape[i] // 2) if back else x.aval.shape[i] // 2 for i in at]),
                 at)  # fmt: skip
 

@@ -15,7 +15,7 @@ from plait.ext import Tracer, Value, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import dynamic_slice_in_dim
-from plait.ext.ops.shape import normal_axes, normal_axis, normal_shape, size_value
+from plait.ext.ops.shape import given_axes, normal_axes, normal_axis, normal_shape, size_value
 from plait.ext.sizes import Dim
 from plait.ext.surface import dispatched, value
 from plait.ext.types import broadcast_shapes
@@ -348,7 +348,8 @@ def roll(a: ArrayLike, shift: Any, axis: Axis | None = None) -> Array:
     x = value(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.aval.shape)
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    axis = given_axes(axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple | list) else (shift,)
     if isinstance(shift, Value | np.ndarray) and shift.ndim:
         shifts = list(unstack(shift))

@@ -4,7 +4,6 @@ Invariant: the function is staged once, on one row; the core maps it over rows, 
 installed plugin can.
 """
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from plait.errors import ArgumentError, AxisError, ShapeError
 from plait.ext import materialise_at_ground
 from plait.ext.ops.shape import broadcast_to, expand_dims, moveaxis, normal_axes, normal_axis
 from plait.ext.surface import value
+from plait.ext.trace import wraps
 from plait.ext.types import broadcast_shapes
 from plait.typing import Array, ArrayLike, Axis
 
@@ -113,7 +113,7 @@ def vectorize(
     left_out = set(excluded)
     core = None if signature is None else _terms(signature)
 
-    @functools.wraps(pyfunc)
+    @wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i, v in enumerate(args) if i not in left_out and v is not None]
         named = [k for k, v in kwargs.items() if k not in left_out and v is not None]

@@ -80,7 +80,11 @@ def _whole(widths: list[tuple]) -> list[tuple]:
     for w in [w for pair in widths for w in pair]:
         if isinstance(w, bool) or not (w.__class__ is Dim or hasattr(w, "__index__")):
             raise OperandTypeError(f"pad by {w!r}: widths are integers", fix="write pad_width=1")
-    return [admitted_sizes(pair) for pair in widths]
+    return [tuple([_width(w) for w in pair]) for pair in widths]
+
+
+def _width(w: Any) -> Any:
+    return admitted_sizes(w) if w.__class__ is Dim else w.__index__()
 
 
 def _pair(w: Any) -> tuple:
@@ -89,8 +93,9 @@ def _pair(w: Any) -> tuple:
 
 def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
     """Return a pair for each axis, from a number, a pair, or one (pair) for each axis."""
-    if isinstance(given, np.ndarray):
-        given = given.tolist()
+    given = _listed(given)
+    if isinstance(given, tuple | list):
+        given = [_listed(i) for i in given]
     items = list(given) if isinstance(given, tuple | list) else [given]
     if all(not isinstance(i, tuple | list) for i in items):
         if 1 <= len(items) <= 2:
@@ -103,6 +108,11 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
         f"{what} {given!r} does not fit an array with {ndim} axes",
         fix="give a number, a pair, or a pair for each axis",
     )
+
+
+def _listed(x: Any) -> Any:
+    """Return an array with axes as a list, and anything else as it is."""
+    return np.asarray(x).tolist() if getattr(x, "ndim", 0) else x
 
 
 def _pad(x: Any, widths: Sequence[tuple], mode: str, option: Any) -> Any:

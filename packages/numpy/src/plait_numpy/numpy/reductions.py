@@ -16,7 +16,15 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction as argreduction
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.reduction import highest, lowest
-from plait.ext.ops.shape import concatenate, convert, normal_axes, normal_axis, reshape, transpose
+from plait.ext.ops.shape import (
+    concatenate,
+    convert,
+    given_axes,
+    normal_axes,
+    normal_axis,
+    reshape,
+    transpose,
+)
 from plait.ext.surface import dispatched, fused, value
 from plait.ext.types import (
     BOOL,
@@ -246,15 +254,6 @@ def _mean(a: Any, where: Any, /, **how: Any) -> Any:
     return reduction.mean(a, where=where, **how)
 
 
-def _static_axis(axis: Any) -> Any:
-    """Return the axis as a hashable value; invalid axes are refused where axes are counted."""
-    if isinstance(axis, list | tuple):
-        return tuple([a.__index__() if hasattr(a, "__index__") else a for a in axis])
-    if getattr(axis, "ndim", 0):
-        raise ShapeError(f"axis must be an integer, not {axis!r}", fix="write axis=0")
-    return axis
-
-
 @dispatched
 def mean(
     a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
@@ -278,7 +277,7 @@ def mean(
     """
     unwritten(out)
     dtype = None if dtype is None else asked_dtype(dtype)
-    return _mean(a, where, axis=_static_axis(axis), dtype=dtype, keepdims=bool(keepdims))
+    return _mean(a, where, axis=given_axes(axis), dtype=dtype, keepdims=bool(keepdims))
 
 
 def _less(ddof: Any, correction: Any) -> Any:
@@ -352,7 +351,7 @@ def var(
     unwritten(out)
     correction = _less(ddof, correction)
     dtype = None if dtype is None else asked_dtype(dtype)
-    axis = _static_axis(axis)
+    axis = given_axes(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
 
@@ -409,7 +408,7 @@ def average(
     2.0
     """
     return _average(
-        a, weights, axis=_static_axis(axis), returned=bool(returned), keepdims=bool(keepdims)
+        a, weights, axis=given_axes(axis), returned=bool(returned), keepdims=bool(keepdims)
     )
 
 

@@ -6,7 +6,6 @@ Invariant: a fold goes from the first element to the last, one loop step for eac
 function has a reduction of its own.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +31,7 @@ from plait.ext.ops.shape import (
     slice_in_dim,
 )
 from plait.ext.surface import value
+from plait.ext.trace import copy_names, name_of
 from plait.ext.types import asked_dtype, dtype_of
 
 from . import arithmetic, logic, masking, transcendental
@@ -79,9 +79,9 @@ class ufunc(metaclass=_Functions):  # noqa: N801
                 f"a ufunc of {nin} arguments with {nout} results has {nin + nout}, not {nargs}",
                 fix="leave nargs out",
             )
-        functools.update_wrapper(self, func)
+        copy_names(self, func)
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
-        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        self.__name__ = name or name_of(func, "ufunc")
         self._call = vectorize(func) if call is None else call
         self._of_numpy = call is not None
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat

@@ -1,6 +1,6 @@
 """Queries of JAX code to the runtime: existing devices, and the number of CPU devices.
 
-Invariant: a query creates no device.
+Invariant: no query but `backends` creates a device.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import plait
 from plait.ext.devices import platform
 
-__all__ = ["BACKENDS", "devices_by_flags"]
+__all__ = ["BACKENDS", "backends", "devices_by_flags"]
 
 _COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
@@ -48,3 +48,14 @@ class _Backends(Mapping[str, Any]):
 
 
 BACKENDS = _Backends()
+
+
+def backends() -> dict[str, Any]:
+    """Return a dict from platforms to their devices; it creates the devices.
+
+    >>> "cpu" in backends()
+    True
+    """
+    here = plait.devices()
+    found = {platform(): here}
+    return found if "cpu" in found else {**found, "cpu": plait.devices("cpu")}
