@@ -113,6 +113,9 @@ class Batch(Carrier):
     def drop(self, form: int, axis: int) -> int:
         return form - (axis < form)
 
+    def cut(self, form: int, axis: int) -> int:
+        return form
+
     def concerns(self, axes: frozenset) -> bool:
         return self.axis_name is not None and self.axis_name in axes
 

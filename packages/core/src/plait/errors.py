@@ -32,6 +32,7 @@ from ._base.errors import (
     PluginWarning,
     ProgramError,
     RegistrationError,
+    RuleLost,
     RuntimeFailure,
     ShapeError,
     SubscriptError,
@@ -50,6 +51,7 @@ from ._base.errors import (
 __all__ = [
     "RegistrationError",
     "PluginWarning",
+    "RuleLost",
     "ArgumentError",
     "AxisError",
     "CacheWarning",

@@ -70,7 +70,10 @@ class Manual(Wiring):
         if params["typed"]:
             for s, spec in enumerate(params["in_specs"]):
                 within[s] = frozenset([n for names in spec for n in names])
-        return Slots(ins, outs, [(p, ins, outs)], n + m, within=within)
+        cut: dict[int, tuple[int, ...]] = {}
+        for s, spec in enumerate((*params["in_specs"], *params["out_specs"])):
+            cut[s] = tuple([i for i, names in enumerate(spec) if names])
+        return Slots(ins, outs, [(p, ins, outs)], n + m, within=within, cut=cut)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n = len(params["in_specs"])

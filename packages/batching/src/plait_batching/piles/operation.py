@@ -74,14 +74,17 @@ class Along(Wiring):
         m = n + len(kinds)
         program = params["program"]
         caps, padded = capacities_of(params["sizes"], params["size"]), params["padded"]
-        pairs = zip((*kinds, *outs), (*program.in_avals, *program.out_avals), strict=True)
+        avals = (*program.in_avals, *program.out_avals)
+        pairs = [*zip((*kinds, *outs), avals, strict=True)]
         mapped = {
             n + i: (0,)
             for i, (k, a) in enumerate(pairs)
             if k == STACKED or (k == RAGGED and place(a, caps, padded) != FLAT)
         }
+        cut = {n + i: caps.axes(a) for i, (k, a) in enumerate(pairs) if k == RAGGED}
         ins, results = range(n, m), range(m, m + len(outs))
-        return Slots(range(m), results, [(program, ins, results)], m + len(outs), mapped)
+        bodies = [(program, ins, results)]
+        return Slots(range(m), results, bodies, m + len(outs), mapped, cut=cut)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]

@@ -38,6 +38,7 @@ __all__ = [
     "ProgramError",
     "PluginError",
     "PluginWarning",
+    "RuleLost",
     "RegistrationError",
     "RuntimeFailure",
     "ShapeError",
@@ -129,6 +130,10 @@ class PluginError(PlaitError, ImportError):
 
 class PluginWarning(UserWarning):
     """A plugin that might have registered something could not be loaded; nothing depends on it."""
+
+
+class RuleLost(UserWarning):
+    """A transformation applied a function without its custom rule, which it does not keep."""
 
 
 class CacheWarning(UserWarning):

@@ -10,19 +10,21 @@ Invariant: one rule set serves both ways of running.  Applied while Python runs,
 parent's values; applied to a Program, the parent is a Stage and the result a Program.
 """
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import ArgumentError, PlaitError, RegistrationError
+from .._base.errors import ArgumentError, MissingRule, PlaitError, RegistrationError, RuleLost
 from .._base.freezing import freeze
-from .._base.source import here
+from .._base.source import here, warn
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
 from .deferred import Deferred
-from .divided import lie_as, released
+from .divided import lie_as, released, with_axis, without_axis
 from .handles import apply_through, handle_among
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enclosed, enter, leave, open_under, stray
@@ -75,7 +77,12 @@ class Carrier(Interpreter):
     fields: tuple[str, ...] = ()
     commutes: frozenset[str] = frozenset()
     """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
-    the derivative of the mapped function is the mapped derivative.  Others are erased."""
+    the derivative of the mapped function is the mapped derivative.  These rules are lifted."""
+    loses: frozenset[str] = frozenset()
+    """Kinds of custom rules that lifting does not commute with: the ends of an interval have
+    derivatives of their own.  Functions are lifted without these rules, and a RuleLost warning
+    names each.  Every kind belongs in one of the two; a kind in neither is lost too, and the
+    warning also says that the carrier does not mention it."""
     heeds: Mapping[str, str] = MappingProxyType({})
     """The kinds of custom rules that are for this transformation, each with the participle by which
     errors describe a lifted value: {"derivative": "differentiated"}."""
@@ -90,6 +97,9 @@ class Carrier(Interpreter):
         Raises RegistrationError.
         """
         super().__init_subclass__(**options)
+        for name in ("grow", "drop", "cut"):
+            if name in vars(cls):
+                setattr(cls, name, _typed(vars(cls)[name]))
         rules = getattr(cls, "rules", None)
         if rules is None:  # a base for others
             return
@@ -189,16 +199,46 @@ class Carrier(Interpreter):
         """Return, for each component, the position of each axis of the value in it."""
         return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))
 
-    def grow(self, form: Form, axis: int) -> Form:
-        """Return the form of a stack, along a new axis at `axis`, of values in `form`."""
-        return form
+    # A subclass may leave out the last parameter of the next three: see `_typed`.
 
-    def drop(self, form: Form, axis: int) -> Form:
-        """Return the form of a row, along `axis`, of a value in `form`.
+    def grow(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form of a stack, along a new axis at `axis`, of values in `form`.
 
-        Law: a value in `form` can be coerced to `grow(drop(form, axis), axis)`.
+        `aval` is the type of the stack.
         """
         return form
+
+    def drop(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form of a row, along `axis`, of a value in `form`.
+
+        `aval` is the type of the row.  Law: a value in `form` can be coerced to
+        `grow(drop(form, axis), axis)`.
+        """
+        return form
+
+    def cut(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form, where the size of `axis` changes, of a piece of a value in `form`, or of
+        a whole whose pieces are in `form`.
+
+        `aval` is the type of the piece or of the whole.  Law: components of a piece are pieces of
+        the components, along the axes that `part_axes` gives; and a value in `form` can be coerced
+        to `cut(cut(form, axis, piece), axis, whole)`.
+
+        The default serves forms that do not depend on the axis: those that `drop` and `grow` leave
+        as they are.  It raises MissingRule for others: only the carrier can describe their pieces.
+        """
+        kind = type(self)
+        if kind.grow is Carrier.grow and kind.drop is Carrier.drop:
+            return form
+        assert aval is not None
+        if self.drop(form, axis, without_axis(aval, axis)) == form:
+            if self.grow(form, axis, with_axis(aval, axis, aval.shape[axis])) == form:
+                return form
+        raise MissingRule(
+            f"{self.does}: axis {axis} of {aval!r} is one of pieces, and the carrier "
+            f"{kind.__module__}.{kind.__name__}, whose forms depend on axes, has no method `cut`",
+            fix=f"define {kind.__name__}.cut(form, axis, aval): the form of a piece or of a whole",
+        )
 
     def concerns(self, axes: frozenset[Any]) -> bool:
         """Return whether it handles operations that use these axis names, whatever their
@@ -413,6 +453,8 @@ class Carrier(Interpreter):
         # A rule that lifting does not commute with would be wrong on components.  The operation is
         # lifted without the rule, as the function that it computes.
         if higher.custom and higher.custom not in self.commutes:
+            if not higher.hint:
+                self.lose(prim, params)
             prim, params = higher.erase(prim, params)
         token = enter(self.parent)  # type: ignore[arg-type]
         try:
@@ -420,9 +462,39 @@ class Carrier(Interpreter):
         finally:
             leave(token)
 
+    def lose(self, prim: Primitive, params: dict[str, Any]) -> None:
+        """Warn that an operation is about to be lifted without its custom rules."""
+        kind = prim.higher.custom  # type: ignore[union-attr]
+        kinds, named = f'frozenset(("{kind}",))', f"{type(self).__module__}.{type(self).__name__}"
+        program = params.get("program")
+        text = f"{self.does} lost the {kind} rule of {getattr(program, 'name', prim.name)} ({prim})"
+        if kind in self.loses:
+            by = {"derivative": "grad", "mapping": "vmap"}.get(kind, "use")
+            fix = f"use the rule inside: {self.does}({by}(f)) instead of {by}({self.does}(f))"
+        else:
+            text += f"; the carrier {named} has {kind!r} neither in `commutes` nor in `loses`"
+            fix = f"write commutes = {kinds} in it if it keeps the rule, or loses = {kinds}"
+        warn(f"{text}\n  {fix}", RuleLost)
+
     def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
         """Check that every value a rule returned has the type that the type rule promises."""
         promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+
+
+def _typed(method: Callable[..., Form]) -> Callable[..., Form]:
+    """Return a method of (form, axis, aval) from one that may not need the type.
+
+    Most forms do not depend on sizes, and neither do methods for them.
+    """
+    code = getattr(method, "__code__", None)
+    if code is None or code.co_argcount != 3 or code.co_flags & inspect.CO_VARARGS:
+        return method
+
+    @functools.wraps(method)
+    def typed(self: Any, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        return method(self, form, axis)
+
+    return typed
 
 
 def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:

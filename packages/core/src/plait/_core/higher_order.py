@@ -69,6 +69,8 @@ class Slots:
       count: the number of slots.
       mapped: {slot: axes} that operands and results have and programs do not see (scan: axis 0 of
         its rows and stacked results; a comparator sees elements: all axes).
+      cut: {slot: axes} of which programs see a piece: their size is another outside (shard_map).
+        The axes are numbered as programs see them.
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
       rules: `Ends` of custom rules, which are lifted when they are first needed.
@@ -86,7 +88,7 @@ class Slots:
 
     __slots__ = (
         "operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole",
-        "within", "declared", "seen",
+        "within", "declared", "seen", "cut",
     )  # fmt: skip
 
     def __init__(
@@ -101,10 +103,11 @@ class Slots:
         whole: bool = False,
         within: dict[int, frozenset[str]] | None = None,
         declared: dict[int, frozenset[str]] | None = None,
+        cut: dict[int, tuple[int, ...]] | None = None,
     ):
         self.operands, self.outputs = tuple(operands), tuple(outputs)
         self.bodies, self.count = tuple(bodies), count
-        self.mapped = mapped or {}
+        self.mapped, self.cut = mapped or {}, cut or {}
         self.plain, self.rules = frozenset(plain), tuple(rules)
         self.whole = whole
         self.within, self.declared = within or {}, declared or {}
@@ -121,6 +124,9 @@ class Wiring:
     custom: str = ""
     """The kind of custom rule that it carries ("derivative", ...).  Transformations that commute
     with that kind keep the rule; others apply the operation without it (`erase`)."""
+    hint: bool = False
+    """True if transformations may erase its custom rule without a warning: it is a name for
+    compilers, or the rule was already used where the operation was made."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         """Return the slots of an operation with these parameters."""

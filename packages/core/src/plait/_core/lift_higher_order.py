@@ -22,6 +22,7 @@ from .._base.errors import MissingRule, PlaitError
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
 from .array import is_literal_zero
+from .divided import with_axis, without_axis
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
 from .ir import Program, Thunk, Var, derived, evaluate
@@ -60,8 +61,9 @@ class Lifting(Protocol):
     def least(self, aval: Aval) -> Form: ...
     def widen(self, aval: Aval, f: Form, g: Form) -> Form: ...
     def whole(self, aval: Aval) -> Form: ...
-    def grow(self, form: Form, axis: int) -> Form: ...
-    def drop(self, form: Form, axis: int) -> Form: ...
+    def grow(self, form: Form, axis: int, aval: Aval) -> Form: ...
+    def drop(self, form: Form, axis: int, aval: Aval) -> Form: ...
+    def cut(self, form: Form, axis: int, aval: Aval) -> Form: ...
 
 
 def rewired(
@@ -83,13 +85,11 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     """
     higher = _wiring(prim)
     w = higher.slots(params)
-    inside = _inside(w, args, prim.infer(tuple([a.aval for a in args]), params))
+    results = prim.infer(tuple([a.aval for a in args]), params)
+    inside = _inside(w, args, results)
     forms: list[Form] = [None] * w.count
     for s, x in zip(w.operands, args, strict=True):
-        f = carrier.form_of(x)
-        for axis in sorted(w.mapped.get(s, ()), reverse=True):
-            # from the last axis to the first, so that the remaining axis numbers stay valid
-            f = carrier.drop(f, axis) if f is not None else None
+        f = _within(carrier, w, s, carrier.form_of(x), inside[s], x.aval)
         _meet(carrier, forms, s, inside[s], f)
     for _, ins, _ in w.bodies:  # inputs of programs that are not operands (an unknown)
         for s in ins:
@@ -105,6 +105,10 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     _settle(carrier, inner, prim, w, inside, forms)
     while w.rules and _asked_of_rules(inner, w, inside, forms):
         _settle(carrier, inner, prim, w, inside, forms)
+    for s, whole in zip(w.outputs, results, strict=True):
+        if s in w.cut and forms[s] is not None:  # a form that pieces of one whole can have
+            around = _around(carrier, w, s, forms[s], inside[s], whole)
+            forms[s] = _within(carrier, w, s, around, inside[s], whole)
     return forms
 
 
@@ -283,8 +287,8 @@ def rebuilt(
                 f"{carrier.rules.name!r} has no rule for that",
                 fix=f"add one:  @{carrier.rules.name}_rules.rule({prim.name.rpartition('.')[2]})",
             )
-    outer = [_outside(carrier, f, w.mapped.get(s, ())) for s, f in enumerate(forms)]
     results = prim.infer(tuple([a.aval for a in args]), params)
+    outer = _outside(carrier, w, forms, args, results)
     parts = _parts(carrier, w, args, results, forms, outer)
     programs: list[Any] = []
     # Inside an operation that binds an axis name, the carrier no longer owns that name.
@@ -316,11 +320,50 @@ def rebuilt(
     return lifted
 
 
-def _outside(carrier: Lifting, f: Form, axes: Sequence[int]) -> Form:
-    """Return the form of operands and results whose rows have form `f`."""
-    for axis in sorted(axes):
-        f = carrier.grow(f, axis) if f is not None else None
+def _outside(
+    carrier: Lifting, w: Slots, forms: list[Form], args: Sequence[Value], results: Sequence[Aval]
+) -> list[Form]:
+    """Return the form of each slot as seen from outside."""
+    inside = _inside(w, args, results)
+    outer = list(forms)
+    for s, aval in [*zip(w.operands, [x.aval for x in args]), *zip(w.outputs, results)]:
+        outer[s] = _around(carrier, w, s, forms[s], inside[s], aval)
+    return outer
+
+
+def _within(carrier: Lifting, w: Slots, s: int, f: Form, inside: Aval, outer: Aval) -> Form:
+    """Return the form of slot `s` as programs see it, where it has form `f` outside."""
+    if f is None or (s not in w.mapped and s not in w.cut):
+        return f
+    aval = outer
+    for axis in sorted(w.mapped.get(s, ()), reverse=True):
+        # from the last axis to the first, so that the remaining axis numbers stay valid
+        aval = without_axis(aval, axis)
+        f = carrier.drop(f, axis, aval)
+    for axis in w.cut.get(s, ()):
+        aval = _resized(aval, axis, inside.shape[axis])
+        f = carrier.cut(f, axis, aval)
     return f
+
+
+def _around(carrier: Lifting, w: Slots, s: int, f: Form, inside: Aval, outer: Aval) -> Form:
+    """Return the form of slot `s` outside, where programs see it in form `f`."""
+    if f is None or (s not in w.mapped and s not in w.cut):
+        return f
+    mapped = w.mapped.get(s, ())
+    sizes = [n for axis, n in enumerate(outer.shape) if axis not in mapped]
+    aval = inside
+    for axis in w.cut.get(s, ()):
+        aval = _resized(aval, axis, sizes[axis])
+        f = carrier.cut(f, axis, aval)
+    for axis in sorted(mapped):
+        aval = with_axis(aval, axis, outer.shape[axis])
+        f = carrier.grow(f, axis, aval)
+    return f
+
+
+def _resized(aval: Aval, axis: int, size: Any) -> Aval:
+    return aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis + 1 :]))
 
 
 def _parts(
