@@ -51,6 +51,10 @@ class Mixed(ext.Carrier):
     """Marks what is computed from the arguments, so that it is seen."""
 
     rules, does, fields = precision_rules, "mixed_precision", ("dtype",)
+    commutes = frozenset(("derivative", "mapping"))  # a rule is a function like any other
+
+    def whole(self, aval):
+        return "seen"
 
     def part_avals(self, aval, form):
         return (aval,)

@@ -60,6 +60,8 @@ class Laplacian(Carrier):
     rules = laplacian_rules
     does = "fwd_laplacian"
     fields = ("count",)
+    commutes = frozenset(("mapping",))
+    loses = frozenset(("derivative",))
     count: int
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
@@ -70,6 +72,9 @@ class Laplacian(Carrier):
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
+
+    def whole(self, aval: Aval) -> Any:
+        return LAPLACIAN if aval.inexact else None
 
     def carried(self, parts: Parts) -> Any:
         """Return a value with its derivatives; a plain value if it does not vary."""

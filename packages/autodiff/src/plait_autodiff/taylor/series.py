@@ -61,6 +61,8 @@ class Jet(Carrier):
     rules = jet_rules
     does = "jet"
     fields = ("order",)
+    commutes = frozenset(("mapping",))
+    loses = frozenset(("derivative",))
     order: int
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
@@ -68,6 +70,9 @@ class Jet(Carrier):
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         return (parts[0], *[Literal(0, aval)] * self.order)
+
+    def whole(self, aval: Aval) -> Any:
+        return SERIES if aval.inexact else None
 
     def series(self, parts: Sequence[Any]) -> Any:
         """Return a value with its coefficients; a plain value if it does not vary."""
