@@ -62,6 +62,52 @@ def test_this_tree_is_of_no_earlier_version(release):
     assert releasing.Version(version) >= releasing.Version(release.version)
 
 
+NEWEST = {r.package: r for r in RELEASES}  # the oldest first, so that the newest stays
+
+
+@pytest.mark.parametrize("release", NEWEST.values(), ids=lambda r: r.tag)
+def test_other_contents_have_another_number(release):
+    """A package whose files are not those of its newest release has a higher version."""
+    of_commit(release, "pyproject.toml")
+    version = releasing.project(ROOT / release.folder)["version"]
+    if changed_since(release.commit, release.folder):
+        assert releasing.Version(version) > releasing.Version(release.version), (
+            f"{release.folder} is not what {release.tag} holds: give it another version"
+        )
+
+
+def changed_since(commit: str, folder: str, root: Path = ROOT) -> bool:
+    """Whether files of a folder differ from a commit's, also files that are not committed yet."""
+    git = lambda *args: subprocess.run(["git", *args, "--", folder], cwd=root, capture_output=True)  # noqa: E731
+    differs = git("diff", "--quiet", commit)
+    assert differs.returncode in (0, 1), differs.stderr.decode()
+    new = git("ls-files", "--others", "--exclude-standard")
+    return bool(differs.returncode or new.stdout)
+
+
+def test_a_change_is_seen_in_the_tree_and_beside_it(tmp_path):
+    def git(*args):
+        named = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(["git", *named, *args], cwd=tmp_path, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("first")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    first = git("rev-parse", "HEAD")
+    assert not changed_since(first, "one", tmp_path)
+    (tmp_path / "one" / "more").write_text("new")
+    assert changed_since(first, "one", tmp_path) and not changed_since(first, "two", tmp_path)
+    (tmp_path / "two" / "file").write_text("second")
+    assert changed_since(first, "two", tmp_path)
+    git("add", "-A")
+    git("commit", "-qm", "second")
+    assert changed_since(first, "one", tmp_path) and changed_since(first, "two", tmp_path)
+
+
 @pytest.mark.parametrize(
     "requires, fault",
     [
