@@ -15,6 +15,7 @@ __all__ = [
     "ArgumentError",
     "AxisError",
     "CacheWarning",
+    "CarrierError",
     "ClosedOver",
     "ConcretizationError",
     "ConcretizationTypeError",
@@ -187,6 +188,20 @@ class ShapeError(TypeRule):
 class ArgumentError(TypeRule):
     """Arguments that are not operands and make no sense: flags, modes, functions, roles of
     arguments (static, donated)."""
+
+
+class CarrierError(ArgumentError):
+    """A method of a carrier, or a rule, returned what it must not: a mistake of its author.
+
+    Args:
+      what: what happened.
+      at: the file and line of the author.
+      fix: what to write instead.
+    """
+
+    def __init__(self, what: str, at: str, fix: str):
+        super().__init__(what, fix=fix)
+        self.where, self._told = at, True
 
 
 class ProgramError(PlaitError, ValueError):

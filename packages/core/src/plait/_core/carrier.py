@@ -17,12 +17,20 @@ from types import MappingProxyType
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import ArgumentError, MissingRule, PlaitError, RegistrationError, RuleLost
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    MissingRule,
+    PlaitError,
+    RegistrationError,
+    RuleLost,
+)
 from .._base.freezing import freeze
 from .._base.source import here, warn
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
+from .carrier_mistakes import blamed, check_lifted, check_parts, check_result, parts_of, reported
 from .deferred import Deferred
 from .divided import lie_as, released, with_axis, without_axis
 from .handles import apply_through, handle_among
@@ -123,6 +131,13 @@ class Carrier(Interpreter):
         ambient: Sequence[Any] = (),
         of: Callable[..., Any] | None = None,
     ):
+        kind = type(self)
+        if (
+            getattr(kind, "rules", None) is None
+            and kind is not Carrier
+            and kind.apply is Carrier.apply
+        ):
+            raise blamed(self, "rules", "is missing", 'write rules = RuleTable("its_name", ...)')
         open_under(self, parent)
         self.values, self.ambient, self.of = values, tuple(ambient), of
         for name, value in zip(self.fields, values, strict=True):
@@ -146,9 +161,11 @@ class Carrier(Interpreter):
 
     def join(self, aval: Aval, f: Form, g: Form) -> Form:
         """Return the least form that `f` and `g`, different and not None, can be coerced to."""
-        raise PlaitError(
-            f"{type(self).__name__}: no common form of {f} and {g} for {aval!r}",
-            fix=f"define {type(self).__name__}.join",
+        raise blamed(
+            self,
+            "join",
+            f"is not defined, and {f!r} and {g!r}, forms of {aval!r}, meet in one place",
+            f"define {type(self).__name__}.join",
         )
 
     def least(self, aval: Aval) -> Form:
@@ -292,7 +309,12 @@ class Carrier(Interpreter):
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]:
         """Return the components of `x` in `form`."""
         f, parts = self.split(x)
-        return parts if f == form else self.coerce(x.aval, parts, f, form)
+        if f == form:
+            return parts
+        made = self.coerce(x.aval, parts, f, form)
+        if config.checks:
+            check_parts(self, "coerce", x.aval, form, made)
+        return made
 
     def collected(self, ct: Any, form: Form) -> tuple[Any, ...]:
         """Return the components of the cotangent of a value in `form`."""
@@ -303,8 +325,7 @@ class Carrier(Interpreter):
         """Return the components of an `aval` in `form`, with their axes."""
         if form is None:
             return (Part(aval, tuple(range(aval.ndim))),)
-        avals, axes = self.part_avals(aval, form), self.part_axes(aval, form)
-        return tuple([Part(a, at) for a, at in zip(avals, axes, strict=True)])
+        return parts_of(self, aval, form)
 
     def lift_program(
         self, program: Program, forms: Forms, out_forms: Forms | None = None
@@ -335,8 +356,12 @@ class Carrier(Interpreter):
                         break
                 else:
                     out = self.run(prim, rule, args, params)
-            except TypeError as e:
-                raise self.rules.misapplied(prim, rule, e) or e from None
+                if out.__class__ is not Lifted:
+                    check_result(self, prim, out)
+            except (AttributeError, ConcretizationError, LookupError, TypeError, ValueError) as e:
+                found = self.rules.misapplied(prim, rule, e) if isinstance(e, TypeError) else None
+                found = found or reported(self, prim, rule, e)
+                raise found from (None if found is e else e)
             finally:
                 leave(token)
             if config.checks:
@@ -477,8 +502,11 @@ class Carrier(Interpreter):
         warn(f"{text}\n  {fix}", RuleLost)
 
     def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
-        """Check that every value a rule returned has the type that the type rule promises."""
-        promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+        """Check that every value a rule returned has the type that the type rule promises, and
+        the components of its form."""
+        want = prim.infer(tuple([a.aval for a in args]), params)
+        for w, x in zip(as_list(want), as_list(out), strict=True):
+            check_lifted(self, x, w, prim)
 
 
 def _typed(method: Callable[..., Form]) -> Callable[..., Form]:

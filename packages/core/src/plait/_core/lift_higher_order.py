@@ -19,9 +19,10 @@ from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
 from .._base.errors import MissingRule, PlaitError
-from .._plugins.rules import RuleTable
+from .._plugins.rules import RuleTable, variable
 from .._types.avals import Aval
 from .array import is_literal_zero
+from .carrier_mistakes import check_lifted, check_parts
 from .divided import with_axis, without_axis
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
@@ -51,6 +52,7 @@ class Lifting(Protocol):
     def hidden_by(self, axes: frozenset[Any]) -> "Lifting": ...
     def apply(self, prim: Any, args: Any, params: Params) -> Any: ...
     def form_of(self, x: Any) -> Form: ...
+    def split(self, x: Any) -> tuple[Form, tuple[Any, ...]]: ...
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]: ...
     def collected(self, ct: Any, form: Form) -> tuple[Any, ...]: ...
     def spread(self, aval: Aval, parts: tuple[Any, ...], g: Form) -> tuple[Any, ...]: ...
@@ -89,6 +91,7 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     inside = _inside(w, args, results)
     forms: list[Form] = [None] * w.count
     for s, x in zip(w.operands, args, strict=True):
+        check_lifted(carrier, x, x.aval)
         f = _within(carrier, w, s, carrier.form_of(x), inside[s], x.aval)
         _meet(carrier, forms, s, inside[s], f)
     for _, ins, _ in w.bodies:  # inputs of programs that are not operands (an unknown)
@@ -285,7 +288,7 @@ def rebuilt(
             raise MissingRule(
                 f"{carrier.does}: the predicate of {prim} depends on a lifted value, and "
                 f"{carrier.rules.name!r} has no rule for that",
-                fix=f"add one:  @{carrier.rules.name}_rules.rule({prim.name.rpartition('.')[2]})",
+                fix=f"add one:  @{carrier.rules.name}_rules.rule({variable(prim)})",
             )
     results = prim.infer(tuple([a.aval for a in args]), params)
     outer = _outside(carrier, w, forms, args, results)
@@ -302,7 +305,7 @@ def rebuilt(
         programs.append(rule)
     operands: list[Value] = []
     for s, x in zip(w.operands, args, strict=True):
-        operands += carrier.to_form(x, outer[s])
+        operands += _components(carrier, "coerce", carrier.to_form, x, outer[s])
     # Ambient values are operands of the new operation like any other; its programs take them first
     # (`lift_program`).  If they were captured instead, they would belong to one call only, and the
     # lifted program, which is kept, would be wrong in the next.
@@ -432,9 +435,13 @@ def lift_program(
                 got = tuple([inner.form_of(o) for o in outs])
                 if out_forms is not None:
                     got = tuple([g if f is ... else f for f, g in zip(out_forms, got, strict=True)])
+                for o, want in zip(outs, program.out_avals, strict=True):
+                    check_lifted(inner, o, want)
                 into = inner.collected if cotangents else inner.to_form
+                by = "collect" if cotangents else "coerce"
                 with use(stage):  # coercions are by primitives, which the stage must record
-                    parts = [p for o, f in zip(outs, got, strict=True) for p in into(o, f)]
+                    pairs = zip(outs, got, strict=True)
+                    parts = [p for o, f in pairs for p in _components(inner, by, into, o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, got
         finally:  # also if a rule fails: the values that it kept must not be used any more
@@ -443,6 +450,16 @@ def lift_program(
                 inner.closed = True
 
     return derived(program, (_key(carrier), forms, out_forms, cotangents), make)
+
+
+def _components(
+    carrier: Lifting, method: str, into: Callable[..., Any], x: Value, form: Form
+) -> Sequence[Value]:
+    """Return the components of `x` in `form`, by a method whose result is checked."""
+    made = into(x, form)
+    if made is not carrier.split(x)[1]:
+        check_parts(carrier, method, x.aval, form, made)
+    return made
 
 
 def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:

@@ -372,7 +372,7 @@ class RuleTable:
         """Return the error for a primitive without a rule."""
         found: tuple[Declared, ...] = declared(self.group, prim.namespace)
         looked = ", ".join(f"{d.point.value} of {d}" for d in found) or "no installed module"
-        short = prim.name.rpartition(".")[2]
+        short = variable(prim)
         fix = (
             f"add one:  @{self.name}_rules.rule({short})\n"
             f"or say it with other primitives:  @expand_rules.rule({short})"
@@ -385,6 +385,17 @@ class RuleTable:
             where=where,
             fix=fix,
         )
+
+
+def variable(prim: Keyed) -> str:
+    """Return the name by which the module that defines a primitive holds it.
+
+    It is often another than the primitive's: beside a primitive there is a function for users.
+    """
+    module = sys.modules.get(getattr(getattr(prim, "rule", None), "__module__", ""))
+    held = vars(module).items() if module is not None else ()
+    names = [name for name, value in held if value is prim and not name.startswith("_")]
+    return names[0] if names else prim.name.rpartition(".")[2]
 
 
 def _namespaces(key: Keyed | Trait) -> tuple[str, ...]:
