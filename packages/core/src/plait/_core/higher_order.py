@@ -165,6 +165,15 @@ class Wiring:
         """
         return values
 
+    def carried(self, params: dict[str, Any]) -> Callable[..., Sequence[Any]] | None:
+        """Return a function of the operands that gives the same results without stacking any; None
+        if there is none.
+
+        A carrier uses it whose components lack the axis of rows: norms of rows do not stack to one
+        of the whole.  Rows are written into a buffer, by operations that the carrier has rules for.
+        """
+        return None
+
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         """Return the axis names that the operation binds for its programs."""
         return frozenset()

@@ -293,6 +293,8 @@ def rebuilt(
     results = prim.infer(tuple([a.aval for a in args]), params)
     outer = _outside(carrier, w, forms, args, results)
     parts = _parts(carrier, w, args, results, forms, outer)
+    if any(p.at[a] is None for s in w.outputs for a in w.mapped.get(s, ()) for p in parts[s]):
+        return _carried(carrier, prim, args, params)
     programs: list[Any] = []
     # Inside an operation that binds an axis name, the carrier no longer owns that name.
     inner = carrier.hidden_by(higher.binds(params))
@@ -321,6 +323,21 @@ def rebuilt(
         lifted.append(carrier.lift(t, outer[s], tuple(values[k : k + n])))
         k += n
     return lifted
+
+
+def _carried(
+    carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params
+) -> list[Value]:
+    """Apply an operation without stacking results, whose components lack the axis of rows."""
+    said = _wiring(prim).carried(params)
+    if said is None:
+        raise MissingRule(
+            f"{carrier.does}: {prim} stacks results, and {type(carrier).__name__}.part_axes gives "
+            "None for the axis of a component",
+            fix=f"give the component that axis, or write a rule for {prim}",
+        )
+    with use(cast(Interpreter, carrier)):
+        return list(said(*args))
 
 
 def _outside(
