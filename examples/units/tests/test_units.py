@@ -155,3 +155,16 @@ def test_custom_rules_are_kept():
     doubled = plait.custom_vmap(lambda x: x * 2.0)
     doubled.def_vmap(lambda size, stacked, x: (x * 5.0, True))
     measured(plait.vmap(with_units(doubled))(Quantity(X, metre)), 5 * X, metre)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_prints_show_the_number(ordered, capfd):
+    def f(x):
+        plait.debug.print("x = {}", x, ordered=ordered)
+        return x * 2.0
+
+    loop = lambda x: lax.fori_loop(0, 2, lambda i, c: f(c), x)
+    assert with_units(f)(Quantity(1.0, metre)).value == 2
+    assert plait.jit(with_units(plait.jit(loop)))(Quantity(1.0, metre)).value == 4
+    plait.effects_barrier()
+    assert capfd.readouterr().out.split("\n")[:3] == ["x = 1.0", "x = 1.0", "x = 2.0"]

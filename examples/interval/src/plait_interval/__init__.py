@@ -31,6 +31,11 @@ class Interval(ext.Carrier):
     def coerce(self, aval, parts, f, g):
         return parts[0], parts[0]
 
+    def shown(self, x):
+        """What `debug.print` prints: both ends."""
+        low, high = self.to_form(x, "interval")
+        return lax.concatenate([low[None], high[None]], 0)
+
     def run(self, prim, rule, args, params):
         ends = [self.to_form(a, "interval") for a in args]
         lo, hi = rule([e[0] for e in ends], [e[1] for e in ends], **params)

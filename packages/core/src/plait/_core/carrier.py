@@ -169,8 +169,12 @@ class Carrier(Interpreter):
         )
 
     def least(self, aval: Aval) -> Form:
-        """Return the least form that a value of this type can have: None unless the type rules out
-        plain values."""
+        """Return the least form that a plain value of this type can be coerced to where it meets a
+        lifted one, in a branch or a carry.
+
+        None means any form.  A matrix that is diagonal takes no other matrix: there a plain value
+        has to be dense, and `join` is given that form and "diagonal".
+        """
         return None
 
     def entering(self, aval: Aval, form: Form) -> Form:
@@ -210,6 +214,21 @@ class Carrier(Interpreter):
         """Return the form that every value of this type can be coerced to."""
         raise PlaitError(
             f"{type(self).__name__} keeps custom rules, and has no method `whole`", fix="define it"
+        )
+
+    def shown(self, x: Any) -> Any:
+        """Return the value of the parent that effects get in place of `x`: a user's `debug.print`
+        prints it.
+
+        By default it is the first component, where that has the type of the value.
+        """
+        form, parts = self.split(x)
+        if form is None or parts[0].aval.same_type(x.aval):
+            return parts[0]
+        raise MissingRule(
+            f"{self.does}: an effect gets a value in form {form!r}, whose first component has not "
+            f"its type, {x.aval!r}",
+            fix=f"define {type(self).__name__}.shown(x): the value that effects get",
         )
 
     def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
@@ -371,6 +390,9 @@ class Carrier(Interpreter):
             return self.through(prim, args, params)
         say = expand_rules.find(prim)
         if say is None:
+            if _acts_only(prim, args, params):
+                seen = [self.shown(a) for a in args]
+                return self.parent.apply(prim, seen, params)  # type: ignore[union-attr]
             raise self.rules.missing(prim)
         token = enter(self)
         try:
@@ -507,6 +529,13 @@ class Carrier(Interpreter):
         want = prim.infer(tuple([a.aval for a in args]), params)
         for w, x in zip(as_list(want), as_list(out), strict=True):
             check_lifted(self, x, w, prim)
+
+
+def _acts_only(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Return whether an operation has an effect and no results, so that no result needs a rule."""
+    if prim.effect is None or not prim.many or prim.effect(params) is None:
+        return False
+    return not as_list(prim.infer(tuple([a.aval for a in args]), params))
 
 
 def _typed(method: Callable[..., Form]) -> Callable[..., Form]:
