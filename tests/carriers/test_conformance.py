@@ -290,3 +290,38 @@ def test_pieces_of_a_form(name):
     np.testing.assert_allclose(plait.jit(dense(Cutting)(sharded))(D), want)
     with pytest.raises(plait.errors.MissingRule, match="Refused.*has no method `cut`"):
         dense(Refused)(sharded)(D)
+
+
+class Least(Cutting):
+    def least(self, aval):
+        return "dense" if aval.ndim == 2 else None
+
+
+MEETINGS = {
+    "cond": lambda yes: lambda m: lax.cond(yes, lambda m: m, lambda m: pnp.ones((4, 4)), m),
+    "carry": lambda yes: (
+        lambda m: lax.fori_loop(
+            0, 2, lambda i, c: lax.cond(yes, lambda: c, lambda: m), pnp.ones((4, 4))
+        )
+    ),
+    "carry of itself": lambda yes: (
+        lambda m: lax.fori_loop(
+            0, 2, lambda i, c: lax.cond(yes, lambda: c, lambda: pnp.ones((4, 4))), m
+        )
+    ),
+    "switch": lambda yes: (
+        lambda m: lax.switch(
+            int(yes), [lambda m: m, lambda m: m * 2.0, lambda m: pnp.ones((4, 4))], m
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("yes", [True, False])
+@pytest.mark.parametrize("name", MEETINGS)
+def test_a_plain_value_that_has_no_such_form(name, yes):
+    """Where a diagonal meets a constant, both are made dense."""
+    f = MEETINGS[name](yes)
+    want = f(pnp.diag(D))
+    np.testing.assert_allclose(dense(Least)(f)(D), want)
+    np.testing.assert_allclose(plait.jit(dense(Least)(plait.jit(f)))(D), want)

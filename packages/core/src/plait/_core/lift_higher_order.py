@@ -35,6 +35,14 @@ chooses for itself; None for a plain value."""
 Forms = tuple[Form, ...]
 
 
+class _Forms(list[Form]):
+    """The forms of all slots, and the slots that plain values reach."""
+
+    def __init__(self, count: int):
+        super().__init__([None] * count)
+        self.plain: set[int] = set()
+
+
 class Lifting(Protocol):
     """The part of a carrier that is used here; see `plait._core.carrier.Carrier`."""
 
@@ -89,7 +97,7 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     w = higher.slots(params)
     results = prim.infer(tuple([a.aval for a in args]), params)
     inside = _inside(w, args, results)
-    forms: list[Form] = [None] * w.count
+    forms = _Forms(w.count)
     for s, x in zip(w.operands, args, strict=True):
         check_lifted(carrier, x, x.aval)
         f = _within(carrier, w, s, carrier.form_of(x), inside[s], x.aval)
@@ -102,7 +110,7 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
         # Each slot has a form of its own: "mapped along axis 2", say, means nothing to an operand
         # of rank 1.
         if any(f is not None for f in forms):
-            forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
+            return [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
     inner = carrier.hidden_by(higher.binds(params))
     _settle(carrier, inner, prim, w, inside, forms)
@@ -121,7 +129,7 @@ def _settle(
     prim: Operation,
     w: Slots,
     inside: dict[int, Aval],
-    forms: list[Form],
+    forms: _Forms,
 ) -> None:
     """Raise the forms by those of the programs' outputs, until none changes."""
     rounds = 0
@@ -154,13 +162,20 @@ def _inside(w: Slots, args: Sequence[Value], results: Sequence[Aval]) -> dict[in
 
 
 def _meet(
-    carrier: Lifting, forms: list[Form], s: int, aval: Aval, f: Form, widen: bool = False
+    carrier: Lifting, forms: _Forms, s: int, aval: Aval, f: Form, widen: bool = False
 ) -> bool:
     """Raise the form of slot `s` so that it takes `f` too; return whether it changed.
 
-    None, a plain value, is below all forms: any form takes it.  A join is never lower than the form
-    before, so a result of a later round cannot undo an earlier one.
+    None, a plain value, is below all forms unless the carrier has a `least` form for it, which is
+    then joined with the others.  A join is never lower than the form before, so a result of a later
+    round cannot undo an earlier one.
     """
+    if f is None:
+        forms.plain.add(s)
+    if s in forms.plain and (forms[s] is not None or f is not None):
+        least = carrier.least(aval)
+        if least is not None:
+            f = least if f is None or f == least else carrier.join(aval, least, f)
     if f is None or f == forms[s]:
         return False
     new = f if forms[s] is None else carrier.join(aval, forms[s], f)
@@ -170,9 +185,7 @@ def _meet(
     return True
 
 
-def _round(
-    carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form], widen: bool
-) -> bool:
+def _round(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: _Forms, widen: bool) -> bool:
     """Lift every program with its inputs in the current forms, and raise the forms of its outputs;
     return whether a form changed."""
     changed = False
@@ -200,7 +213,7 @@ def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitErr
 _asking: ContextVar[bool] = ContextVar("asking custom rules for forms", default=False)
 
 
-def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form]) -> bool:
+def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: _Forms) -> bool:
     """Raise the forms of results that are plain although operands are lifted; return whether a form
     changed."""
     plain = [s for s in w.outputs if forms[s] is None]
