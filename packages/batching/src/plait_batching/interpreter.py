@@ -55,6 +55,7 @@ class Batch(Carrier):
 
     rules = batching_rules
     copies = True
+    fixed_boxes = False
     does = "vmap"
     heeds = MappingProxyType({"mapping": "mapped"})
     fields = ("size", "axis_name", "spmd_axis_name")

@@ -191,7 +191,7 @@ class ArgumentError(TypeRule):
 
 
 class CarrierError(ArgumentError):
-    """A method of a carrier, or a rule, returned what it must not: a mistake of its author.
+    """A method of a carrier, or a rule, returned a wrong value: a mistake of its author.
 
     Args:
       what: what happened.

@@ -94,6 +94,7 @@ class Carrier(Interpreter):
     heeds: Mapping[str, str] = MappingProxyType({})
     """The kinds of custom rules that are for this transformation, each with the participle by which
     errors describe a lifted value: {"derivative": "differentiated"}."""
+    fixed_boxes = True  # rules see the same operations whether a function is staged or not
     dims: frozenset[str] = frozenset()
     """Variables of symbolic sizes that this carrier gives values to.  It handles every operation
     whose types or parameters contain one of them, whatever its operands (the number of elements of

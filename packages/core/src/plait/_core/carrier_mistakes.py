@@ -150,9 +150,9 @@ def check_result(carrier: Any, prim: Any, out: Any) -> None:
 def reported(carrier: Any, prim: Any, rule: Callable[..., Any], error: Exception) -> Exception:
     """Return the error to raise for an exception of `run` or a rule.
 
-    An exception that Python raised in a line of the carrier or of the rule is the author's mistake,
-    and so is a request for the elements of a traced value there.  All others are returned as they
-    are, also those that the author raises.
+    An exception that Python raised in a line of the carrier or of the rule is the author's mistake.
+    So is a request for the elements of a traced value there.  Others are returned as they are, also
+    those that the author raises.
     """
     own = [code_of(type(carrier).run), code_of(rule)]
     frames = _frames(error.__traceback__)

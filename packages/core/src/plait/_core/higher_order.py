@@ -69,8 +69,8 @@ class Slots:
       count: the number of slots.
       mapped: {slot: axes} that operands and results have and programs do not see (scan: axis 0 of
         its rows and stacked results; a comparator sees elements: all axes).
-      cut: {slot: axes} of which programs see a piece: their size is another outside (shard_map).
-        The axes are numbered as programs see them.
+      cut: {slot: axes} that programs see a piece of, so that the size is another outside
+        (shard_map).  The axes are numbered as programs see them.
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
       rules: `Ends` of custom rules, which are lifted when they are first needed.
