@@ -4,6 +4,7 @@ Invariant: nothing is built here; `tests/releases` does that.
 """
 
 import importlib.util
+import os
 import subprocess
 import sys
 import tomllib
@@ -27,12 +28,19 @@ releasing = load()
 RELEASES = releasing.released()
 
 
+def absent(reason: str) -> None:
+    """Skip a test whose commit a shallow clone lacks; fail it where CI is set."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}; clone with the whole history (fetch-depth: 0)")
+    pytest.skip(reason)
+
+
 def of_commit(release, file: str) -> str:
     """A file of a released package, as its commit has it."""
     name = f"{release.commit}:{release.folder}/{file}"
     done = subprocess.run(["git", "show", name], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"this clone does not have the commit {release.commit}: {done.stderr.strip()}")
+        absent(f"this clone does not have the commit {release.commit}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -213,6 +221,16 @@ def test_cores_are_the_oldest_and_newest_that_are_admitted(monkeypatch):
         releasing, "project", lambda source: {"dependencies": ["plait-core>=0.2,<0.3"]}
     )
     assert [r.version for r in releasing.cores("autodiff")] == ["0.2.0", "0.2.10"]
+
+
+@pytest.mark.parametrize("ci", [None, "true"])
+def test_a_missing_commit_fails_where_ci_is_set(ci, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    if ci:
+        monkeypatch.setenv("CI", ci)
+    nowhere = releasing.Release("plait-core", "0.1.0", "0" * 40)
+    with pytest.raises(pytest.fail.Exception if ci else pytest.skip.Exception, match="0{40}"):
+        of_commit(nowhere, "pyproject.toml")
 
 
 def test_a_commit_that_is_not_there_is_told(tmp_path):
