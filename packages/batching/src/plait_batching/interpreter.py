@@ -108,13 +108,13 @@ class Batch(Carrier):
     def part_axes(self, aval: Aval, form: int) -> tuple:
         return (tuple([i + (i >= form) for i in range(aval.ndim)]),)
 
-    def grow(self, form: int, axis: int) -> int:
+    def grow(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form + (axis <= form)
 
-    def drop(self, form: int, axis: int) -> int:
+    def drop(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form - (axis < form)
 
-    def cut(self, form: int, axis: int) -> int:
+    def cut(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form
 
     def concerns(self, axes: frozenset) -> bool:
