@@ -4,6 +4,7 @@ Invariant: nothing is built here; `tests/releases` does that.
 """
 
 import importlib.util
+import os
 import subprocess
 import sys
 import tomllib
@@ -27,12 +28,19 @@ releasing = load()
 RELEASES = releasing.released()
 
 
+def absent(reason: str) -> None:
+    """Skip a test whose commit a shallow clone lacks; fail it where CI is set."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{reason}; clone with the whole history (fetch-depth: 0)")
+    pytest.skip(reason)
+
+
 def of_commit(release, file: str) -> str:
     """A file of a released package, as its commit has it."""
     name = f"{release.commit}:{release.folder}/{file}"
     done = subprocess.run(["git", "show", name], cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        pytest.skip(f"this clone does not have the commit {release.commit}: {done.stderr.strip()}")
+        absent(f"this clone does not have the commit {release.commit}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -60,6 +68,52 @@ def test_the_commit_holds_what_the_entry_says(release):
 def test_this_tree_is_of_no_earlier_version(release):
     version = releasing.project(ROOT / release.folder)["version"]
     assert releasing.Version(version) >= releasing.Version(release.version)
+
+
+NEWEST = {r.package: r for r in RELEASES}  # the oldest first, so that the newest stays
+
+
+@pytest.mark.parametrize("release", NEWEST.values(), ids=lambda r: r.tag)
+def test_other_contents_have_another_number(release):
+    """A package whose files are not those of its newest release has a higher version."""
+    of_commit(release, "pyproject.toml")
+    version = releasing.project(ROOT / release.folder)["version"]
+    if changed_since(release.commit, release.folder):
+        assert releasing.Version(version) > releasing.Version(release.version), (
+            f"{release.folder} is not what {release.tag} holds: give it another version"
+        )
+
+
+def changed_since(commit: str, folder: str, root: Path = ROOT) -> bool:
+    """Whether files of a folder differ from a commit's, also files that are not committed yet."""
+    git = lambda *args: subprocess.run(["git", *args, "--", folder], cwd=root, capture_output=True)  # noqa: E731
+    differs = git("diff", "--quiet", commit)
+    assert differs.returncode in (0, 1), differs.stderr.decode()
+    new = git("ls-files", "--others", "--exclude-standard")
+    return bool(differs.returncode or new.stdout)
+
+
+def test_a_change_is_seen_in_the_tree_and_beside_it(tmp_path):
+    def git(*args):
+        named = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(["git", *named, *args], cwd=tmp_path, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("first")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    first = git("rev-parse", "HEAD")
+    assert not changed_since(first, "one", tmp_path)
+    (tmp_path / "one" / "more").write_text("new")
+    assert changed_since(first, "one", tmp_path) and not changed_since(first, "two", tmp_path)
+    (tmp_path / "two" / "file").write_text("second")
+    assert changed_since(first, "two", tmp_path)
+    git("add", "-A")
+    git("commit", "-qm", "second")
+    assert changed_since(first, "one", tmp_path) and changed_since(first, "two", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +221,16 @@ def test_cores_are_the_oldest_and_newest_that_are_admitted(monkeypatch):
         releasing, "project", lambda source: {"dependencies": ["plait-core>=0.2,<0.3"]}
     )
     assert [r.version for r in releasing.cores("autodiff")] == ["0.2.0", "0.2.10"]
+
+
+@pytest.mark.parametrize("ci", [None, "true"])
+def test_a_missing_commit_fails_where_ci_is_set(ci, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    if ci:
+        monkeypatch.setenv("CI", ci)
+    nowhere = releasing.Release("plait-core", "0.1.0", "0" * 40)
+    with pytest.raises(pytest.fail.Exception if ci else pytest.skip.Exception, match="0{40}"):
+        of_commit(nowhere, "pyproject.toml")
 
 
 def test_a_commit_that_is_not_there_is_told(tmp_path):

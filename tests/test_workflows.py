@@ -54,6 +54,19 @@ def steps(path: Path) -> list[tuple[dict, dict]]:
     return [(job, step) for job in loaded(path)["jobs"].values() for step in job["steps"]]
 
 
+def test_jobs_that_run_releases_have_the_whole_history():
+    """A shallow clone has no commit of a release, and its tests would be skipped."""
+    found = 0
+    for path in WORKFLOWS:
+        for job in loaded(path)["jobs"].values():
+            commands = " ".join(step.get("run", "") for step in job["steps"])
+            if re.search(r"nox -s [^\n]*\b(?:full|releases|release)\b", commands):
+                (checkout,) = [s for s in job["steps"] if "checkout" in s.get("uses", "")]
+                assert checkout["with"]["fetch-depth"] == 0, path.name
+                found += 1
+    assert found >= 2
+
+
 def test_there_are_workflows():
     assert [p.stem for p in WORKFLOWS] == ["nightly", "release", "tests"]
 

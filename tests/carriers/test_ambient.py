@@ -17,6 +17,9 @@ def f32(x):
     return pnp.asarray(np.asarray(x, np.float32))
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::plait.errors.RuleLost")  # of `ruled`, below
+
+
 # ---- a scale that multiplies the result of every operation -----------------------------------
 
 
@@ -25,6 +28,7 @@ class Scaled(ext.Carrier):
 
     rules = ext.RuleTable("carriers_ambient_scaled", doc="rule(prim, scale, xs, **params) -> value")
     does = "scaled"
+    loses = frozenset(("derivative",))
 
     def part_avals(self, aval, form):
         return (aval,)

@@ -388,3 +388,70 @@ def test_comparator_that_varies():
         lambda y: plait.jit(lambda y: ordered(lambda a, i, b, j: nearer(a, b), keys, y)[1])(y)
     )(along)
     np.testing.assert_allclose(out, np.asarray(along)[:, at])
+
+
+# ---- the same operations, eagerly and staged ---------------------------------------------------
+
+INDEXINGS = {
+    "after": lambda x: x[1:],
+    "before": lambda x: x[:-1],
+    "one": lambda x: x[1],
+    "last": lambda x: x[-1],
+    "steps": lambda x: x[::2],
+    "reversed": lambda x: x[::-1],
+    "new": lambda x: x[None, 1:],
+    "some": lambda x: x[np.array([0, 2])],
+    "written": lambda x: x.at[1].set(1.0),
+    "known": lambda x: x[int(np.int64(2)) :],
+}
+
+
+class Noting(ext.Carrier):
+    """Notes each operation and its parameters."""
+
+    rules = ext.RuleTable(
+        "carriers_noting", default=lambda prim, *xs, **params: prim.bind(*xs, **params)
+    )
+    does, fields = "note", ("number",)
+    commutes = frozenset(("derivative", "mapping"))
+    noted: list = []
+
+    def part_avals(self, aval, form):
+        return (aval,)
+
+    def coerce(self, aval, parts, f, g):
+        return parts
+
+    def whole(self, aval):
+        return "seen"
+
+    def run(self, prim, rule, args, params):
+        self.noted.append((prim.name, str(params)))
+        out = rule(*[self.split(a)[1][0] for a in args], **params)
+        return self.lift(out.aval, "seen", (out,))
+
+
+def noted(f, x, number):
+    del Noting.noted[:]
+    x = ext.as_value(x)
+    with ext.opened(Noting(ext.current(), number, of=f)) as c:
+        out = c.split(f(c.lift(x.aval, "seen", (x,))))[1][0]
+    return out
+
+
+@pytest.mark.parametrize("name", INDEXINGS)
+def test_a_carrier_sees_the_same_operations_in_each_way(name):
+    f, x = INDEXINGS[name], np.arange(4, dtype=np.float32)
+    want = np.asarray(f(plait.numpy.asarray(x)))
+    ways = {
+        "eager": lambda: noted(f, x, 1),
+        "jit": lambda: plait.jit(lambda x: noted(f, x, 2))(x),
+        "vmap": lambda: plait.vmap(lambda x: noted(f, x, 3))(x[None])[0],
+        "grad": lambda: plait.vjp(lambda x: noted(f, x, 4), x)[0],
+        "over jit": lambda: noted(plait.jit(lambda x: f(x)), x, 5),
+    }
+    seen = {}
+    for way, run in ways.items():
+        np.testing.assert_array_equal(np.asarray(run()), want)
+        seen[way] = list(dict.fromkeys(Noting.noted))  # the body is lifted twice: for forms, too
+    assert len({str(v) for v in seen.values()}) == 1, seen

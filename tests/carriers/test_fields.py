@@ -27,6 +27,7 @@ class Jet(ext.Carrier):
     rules = ext.RuleTable("carriers_fields_jet", doc="rule(order, series, **params) -> series")
     does = "jet"
     fields = ("order",)
+    loses = frozenset(("derivative",))
 
     def part_avals(self, aval, form):
         return (aval,) * (self.order + 1)
@@ -264,6 +265,7 @@ CUSTOM = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::plait.errors.RuleLost")  # the last order needs no derivative
 @pytest.mark.parametrize("way", CUSTOM)
 def test_own_rule_for_custom_derivatives(way):
     """A carrier may have a rule for functions with custom derivatives, and use theirs."""
@@ -288,11 +290,11 @@ for _key in (ext.Linear, ext.Structural, el.mul):
 
 @pytest.mark.parametrize("way", [w for w in CUSTOM if w != "cond"])
 def test_custom_derivatives_without_a_rule(way):
-    """A carrier that says nothing of custom derivatives sees the function, and never half of
-    each."""
+    """A carrier that loses custom derivatives sees the function, and never half of each."""
     f = CUSTOM[way](untrue())
     carrier = Plain(ext.current(), 2)
-    with ext.opened(carrier):
+    lost = pytest.warns(plait.errors.RuleLost, match=r"jet lost the derivative rule of <lambda>")
+    with ext.opened(carrier), lost:
         x = f64(0.5)
         out = f(carrier.lift(x.aval, "jet", (x, f64(1), f64(0))))
         assert numbers(carrier.to_form(out, "jet")) == [0.25, 1, 1]

@@ -199,6 +199,31 @@ def test_what_fits_passes_its_own_tests(plugin, version, core, built, fits, pyth
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+# ---- import jax ------------------------------------------------------------------------------
+
+BRIDGE = """
+import plait_jax
+plait_jax.install()
+import jax, jax.numpy as jnp, jax.lax, jax.tree_util, jax.nn, jax.random, jax.scipy.special
+print(float(jnp.sin(0.0)), float(jax.jit(lambda x: x * 2)(1.0)))
+"""
+
+
+@pytest.mark.parametrize("version", versions("jax"))
+@pytest.mark.parametrize("core", versions("core"))
+def test_import_jax_on_one_core(version, core, built, fits, python):
+    """A plait-jax works on each core that its range admits, and pip refuses it on the others."""
+    beside = {"numpy": "tree"} if fits("numpy", "tree", core) else {}
+    chosen = {"core": core, **beside, "jax": version}
+    wheels = pip_would_install(*[built(*item) for item in chosen.items()])
+    if not fits("jax", version, core):
+        assert wheels.returncode != 0 and "plait-jax" in wheels.stderr
+        return
+    assert wheels.returncode == 0, wheels.stderr
+    done = python(chosen, "-c", BRIDGE)
+    assert done.stdout == "0.0 2.0\n", done.stderr
+
+
 # ---- the array library, which was in the core before 0.3 -----------------------------------
 
 BEFORE = [v for v in versions("core") if v != "tree"]

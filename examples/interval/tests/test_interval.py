@@ -106,3 +106,23 @@ def test_inside_scan_and_cond():
 def test_a_missing_rule_says_what_to_write():
     with pytest.raises(plait.PlaitError, match="interval_rules.rule"):
         plait.interval(lambda x: lax.atan2(x, x))(LO, HI)
+
+
+def test_a_lost_derivative_is_named():
+    rounded = plait.custom_vjp(lambda x: lax.round(x))
+    rounded.defvjp(lambda x: (rounded(x), None), lambda _, ct: (ct,))
+    with pytest.warns(plait.errors.RuleLost, match=r"interval lost .*<lambda>") as w:
+        plait.grad(lambda x: plait.interval(rounded)(x, x + 0.1)[0])(0.3)
+    assert w[0].filename == __file__
+
+
+def test_prints_show_both_ends(capfd):
+    def f(x):
+        plait.debug.print("x = {}", x)
+        return x * 2.0
+
+    for run in (plait.interval(f), plait.jit(plait.interval(plait.jit(f)))):
+        low, high = run(np.float32(1), np.float32(2))
+        assert (low, high) == (2, 4)
+    plait.effects_barrier()
+    assert capfd.readouterr().out.split("\n")[:2] == ["x = [1. 2.]"] * 2

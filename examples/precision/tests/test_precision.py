@@ -131,3 +131,17 @@ def test_exported():
 def test_wrong_input(told):
     told(lambda: mixed_precision(lambda x: x, "float32"), "float32", "bfloat16, float16")
     told(lambda: mixed_precision(lambda x: x @ x)(A), "f32[8,5]")
+
+
+def test_custom_rules_are_kept():
+    """The rule of a straight-through estimator, and a rule for mapping."""
+    rounded = plait.custom_vjp(lambda x: pnp.round(x))
+    rounded.defvjp(lambda x: (rounded(x), None), lambda _, ct: (ct,))
+    loss = lambda f: lambda x: (f(x) * 2.0).sum()
+    for around in (lambda f: f, plait.jit, plait.checkpoint):
+        grad = plait.grad(loss(mixed_precision(around(rounded))))
+        assert np.array_equal(grad(A), np.full_like(A, 2))
+        assert np.array_equal(plait.jit(grad)(A), np.full_like(A, 2))
+    doubled = plait.custom_vmap(lambda x: x * 2.0)
+    doubled.def_vmap(lambda size, stacked, x: (x * 5.0, True))
+    assert np.array_equal(plait.vmap(mixed_precision(doubled))(A), 5 * A)

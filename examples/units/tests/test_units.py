@@ -135,3 +135,36 @@ def test_what_does_not_fit_is_told(told):
     told(on(lambda x, t: lax.fori_loop(0, 3, lambda i, c: c * x, x)), "m and m^2")
     told(on(lambda x, t: pnp.prod(x)), "reduce_prod")
     told(on(lambda x, t: pnp.linalg.cholesky(x[:, None] * x)), "units_rules.rule(cholesky)")
+
+
+def test_custom_rules_are_kept():
+    """The gradients are numbers, whatever units the function has."""
+    square = plait.custom_jvp(lambda x: x * x)
+    square.defjvp(lambda p, t: (square(*p), 3.0 * p[0] * t[0]))
+    same = plait.custom_vjp(lambda x: x * 1.0)
+    same.defvjp(lambda x: (same(x), None), lambda _, ct: (ct * 5.0,))
+    cube = plait.custom_vjp(lambda x: x * x * x)
+    cube.defvjp(lambda x: (cube(x), x), lambda x, ct: (7.0 * x * x * ct,))
+    for f, unit, slope in (square, metre**2, 3 * X), (same, metre, 5), (cube, metre**3, 7 * X * X):
+        for around in (lambda f: f, plait.jit):
+            run = with_units(around(f))
+            assert run(Quantity(X, metre)).unit == unit
+            grad = plait.grad(lambda x, run=run: run(Quantity(x, metre)).value.sum())
+            np.testing.assert_allclose(grad(X), slope + 0 * X, rtol=1e-6)
+            np.testing.assert_allclose(plait.jit(grad)(X), slope + 0 * X, rtol=1e-6)
+    doubled = plait.custom_vmap(lambda x: x * 2.0)
+    doubled.def_vmap(lambda size, stacked, x: (x * 5.0, True))
+    measured(plait.vmap(with_units(doubled))(Quantity(X, metre)), 5 * X, metre)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_prints_show_the_number(ordered, capfd):
+    def f(x):
+        plait.debug.print("x = {}", x, ordered=ordered)
+        return x * 2.0
+
+    loop = lambda x: lax.fori_loop(0, 2, lambda i, c: f(c), x)
+    assert with_units(f)(Quantity(1.0, metre)).value == 2
+    assert plait.jit(with_units(plait.jit(loop)))(Quantity(1.0, metre)).value == 4
+    plait.effects_barrier()
+    assert capfd.readouterr().out.split("\n")[:3] == ["x = 1.0", "x = 1.0", "x = 2.0"]

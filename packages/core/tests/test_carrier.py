@@ -4,6 +4,7 @@ Invariant: values are compared with plain arithmetic; messages name the class an
 """
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -398,12 +399,19 @@ def test_custom_rules_are_kept_or_erased(kind, want):
     if not kind.rules.own(add):
         kind.rules.rule(add)(add_rule)
     del lowered[:]
-    with ext.opened(kind(ext.current(), 10)) as carrier:
+    opened = ext.opened(kind(ext.current(), 10))
+    with warnings.catch_warnings(record=True) as warned, opened as carrier:
+        warnings.simplefilter("always")
         x = f64(3)
         (out,) = ruled.bind(carrier.lift(x.aval, "tagged", (x,)), program=function, rule=rule)
         form, (value,) = carrier.split(out)
     assert form == "tagged" and value.item() == want
     assert len(lowered) == (1 if kind is Commuting else 0)
+    said = [str(w.message) for w in warned]
+    assert len(said) == (0 if kind is Commuting else 1)
+    for text in said:
+        assert "tagged lost the core_carrier kind rule" in text and "test_carrier.Tagged" in text
+        assert 'loses = frozenset(("core_carrier kind",))' in text
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import types
 
 import pytest
 
+import plait
 from plait import ext
 from plait._plugins.rules import Signature, again, tables
 from plait.errors import RegistrationError
 from plait.ext.errors import DuplicateRule, MissingRule
+from plait.ext.ops import control_flow, elementwise, reduction
 from plait.ext.ops.control_flow import call
+from plait.ext.ops.elementwise import cos, sin
 
 
 @pytest.fixture
@@ -276,3 +279,47 @@ def test_no_rule(table):
     ):
         assert part in text
     assert "pip install" not in text
+
+
+# ---- defaults and fallbacks ------------------------------------------------------------------
+
+
+def test_a_default_answers_for_primitives_that_nothing_else_serves():
+    """Not for programs, and not where core rewrites the primitive in terms of others."""
+    seen = lambda prim, *xs, **params: ("default", prim.name, *xs)
+    table = ext.RuleTable("core_default", doc="anything", default=seen)
+    table.rule(sin)(lambda x: "own")
+    table.rule(ext.Reduction)(lambda prim, x, **params: "trait")
+    assert table.find(sin)(1) == "own"
+    assert table.find(reduction.reduce_sum)(1, axes=(0,)) == "trait"
+    assert table.find(cos)(1) == ("default", "core.cos", 1)
+    assert table.find(control_flow.scan) is None
+    rewritten = [p for p in vars(elementwise).values() if isinstance(p, ext.Primitive)]
+    rewritten = [p for p in rewritten if ext.expand_rules.find(p) is not None]
+    assert rewritten and all(table.find(p) is None for p in rewritten)
+    table.rule(cos)(lambda x: "later")
+    assert table.find(cos)(1) == "later"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_fallback_gives_the_default_the_rule_of_another_table(named):
+    below = ext.RuleTable(f"core_below_{named}", doc="a number")
+    table = ext.RuleTable(
+        f"core_falling_{named}",
+        doc="twice that",
+        default=lambda prim, rule, x: 2 * rule(x),
+        fallback=below.name if named else below,
+    )
+    assert table.find(sin) is None
+    below.rule(sin)(lambda x: x + 1)
+    assert table.find(sin)(3) == 8 and table.find(cos) is None
+    table.rule(sin)(lambda x: "own")
+    assert table.find(sin)(3) == "own"
+
+
+def test_a_fallback_needs_a_default_and_a_table():
+    with pytest.raises(RegistrationError, match="a fallback and no default"):
+        ext.RuleTable("core_idle", fallback="jvp")
+    lost = ext.RuleTable("core_lost", default=lambda *a: a, fallback="core_nowhere")
+    with pytest.raises(plait.errors.PluginError, match="core_nowhere"):
+        lost.find(sin)

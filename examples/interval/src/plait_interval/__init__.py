@@ -4,10 +4,14 @@ Invariant: f of anything in [lo, hi] lies in the interval of f, up to rounding. 
 mapping and derivatives are not mentioned: core carries the transformation through them.
 """
 
+import os
+
 from plait import ext, lax
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.elementwise import abs_, cos, integer_pow, mul, sin, sub
+
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
 
 interval_rules = ext.RuleTable("interval", signature="(lows, highs, **params)", doc="(low, high)")
 
@@ -16,12 +20,21 @@ class Interval(ext.Carrier):
     """Carries the two ends of an interval."""
 
     rules, does = interval_rules, "interval"
+    commutes, loses = frozenset(("mapping",)), frozenset(("derivative",))
+
+    def whole(self, aval):
+        return "interval"
 
     def part_avals(self, aval, form):
         return aval, aval
 
     def coerce(self, aval, parts, f, g):
         return parts[0], parts[0]
+
+    def shown(self, x):
+        """What `debug.print` prints: both ends."""
+        low, high = self.to_form(x, "interval")
+        return lax.concatenate([low[None], high[None]], 0)
 
     def run(self, prim, rule, args, params):
         ends = [self.to_form(a, "interval") for a in args]

@@ -32,25 +32,21 @@ ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever ca
 DTYPES = {"bfloat16": np.dtype(dtypes.bfloat16), "float16": np.dtype(np.float16)}
 
 
-class Policy(ext.RuleTable):
-    """A table for which a primitive without a rule, of its own or by expansion, is left alone."""
-
-    def find(self, prim):
-        rule = super().find(prim)
-        if rule is not None or prim.higher is not None:
-            return rule
-        if prim.effect is None and ext.expand_rules.find(prim) is not None:
-            return None  # said with others, in which there may be contractions
-        return lambda dtype, *xs, **params: prim.bind(*xs, **params)
-
-
-precision_rules = Policy("precision", doc="rule(dtype, *operands, **params) -> result")
+precision_rules = ext.RuleTable(
+    "precision",
+    doc="rule(dtype, *operands, **params) -> result; by default an operation is left alone",
+    default=lambda prim, dtype, *operands, **params: prim.bind(*operands, **params),
+)
 
 
 class Mixed(ext.Carrier):
     """Marks what is computed from the arguments, so that it is seen."""
 
     rules, does, fields = precision_rules, "mixed_precision", ("dtype",)
+    commutes = frozenset(("derivative", "mapping"))  # a rule is a function like any other
+
+    def whole(self, aval):
+        return "seen"
 
     def part_avals(self, aval, form):
         return (aval,)

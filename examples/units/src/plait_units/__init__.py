@@ -74,6 +74,16 @@ class Units(ext.Carrier):
     """Carries the unit of every value."""
 
     rules, does = units_rules, "with_units"
+    commutes = frozenset(("derivative", "mapping"))  # they compute the numbers, which are the parts
+
+    def whole(self, aval):
+        return ONE
+
+    def collect(self, aval, parts, f, g):  # a cotangent is a number, whatever its unit
+        return parts
+
+    def spread(self, aval, parts, g):
+        return parts
 
     def part_avals(self, aval, form):
         return (aval,)

@@ -51,6 +51,7 @@ class JVP(Carrier):
     rules = jvp_rules
     does = "jvp"
     heeds = MappingProxyType({"derivative": "differentiated"})
+    fixed_boxes = False
     noting: tuple[Any, ...] | None = None
     """A cache of `recorders`; None before the first use."""
 

@@ -53,7 +53,7 @@ def _types(avals: Sequence[Aval], flags: Sequence[bool], size: Any) -> list[Aval
 def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: Callable) -> dict:
     """Return the parameters `program` and `rule` of an operation derived from another one."""
     made = derived(program, ("mapped", *key), make)
-    rules = derived(program, ("mapped rule", id(rule), *key), lambda: (Stacked(at), rule))
+    rules = derived(program, ("mapped rule", id(rule), *key), lambda: (Stacked(at, made), rule))
     return {"program": made, "rule": rules[0]}
 
 

@@ -55,6 +55,7 @@ class Batch(Carrier):
 
     rules = batching_rules
     copies = True
+    fixed_boxes = False
     does = "vmap"
     heeds = MappingProxyType({"mapping": "mapped"})
     fields = ("size", "axis_name", "spmd_axis_name")
@@ -107,11 +108,14 @@ class Batch(Carrier):
     def part_axes(self, aval: Aval, form: int) -> tuple:
         return (tuple([i + (i >= form) for i in range(aval.ndim)]),)
 
-    def grow(self, form: int, axis: int) -> int:
+    def grow(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form + (axis <= form)
 
-    def drop(self, form: int, axis: int) -> int:
+    def drop(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form - (axis < form)
+
+    def cut(self, form: int, axis: int, aval: Aval | None = None) -> int:
+        return form
 
     def concerns(self, axes: frozenset) -> bool:
         return self.axis_name is not None and self.axis_name in axes

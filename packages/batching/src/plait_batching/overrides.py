@@ -15,7 +15,6 @@ import plait
 from plait import config
 from plait.ext.errors import (
     ArgumentError,
-    MissingRule,
     ShapeError,
     TreeMismatch,
     UndefinedRule,
@@ -37,11 +36,13 @@ from plait.ext.trace import (
     rule_thunk,
     settled,
     stage,
+    width,
 )
 from plait.ext.tree import flatten, spread
 from plait.ext.types import Aval
 from plait.ext.values import as_value
 
+from .components import on_components
 from .interpreter import batching_rules
 
 P = ParamSpec("P")
@@ -53,13 +54,19 @@ Flags = tuple[bool, ...]
 class Stacked:
     """A mapping rule, staged and cached for each size and pattern of stacked inputs.
 
-    `at(size, flags)` returns the program on stacks, and which of its results are stacks."""
+    `at(size, flags)` returns the program on stacks, and which of its results are stacks.
 
-    __slots__ = ("make", "made", "__weakref__")
+    Args:
+      make: makes what `at` returns.
+      program: the function that the rule maps.
+    """
 
-    def __init__(self, make: Callable[[Any, Flags], tuple[Program, Flags]]):
-        self.make = make
+    __slots__ = ("make", "made", "program", "lifted", "__weakref__")
+
+    def __init__(self, make: Callable[[Any, Flags], tuple[Program, Flags]], program: Program):
+        self.make, self.program = make, program
         self.made: dict[Any, tuple[Program, Flags]] = {}
+        self.lifted: dict[Any, Stacked] = {}
 
     def __repr__(self) -> str:
         return "<rule>"
@@ -71,12 +78,17 @@ class Stacked:
             self.made[key] = self.make(size, flags)
         return self.made[key]
 
-    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> Any:
-        """Raise MissingRule: no other transformation commutes with mapping by wiring alone."""
-        raise MissingRule(
-            f"{carrier.does} keeps mapping rules, and has no rule for custom_vmap_call",
-            fix='leave "mapping" out of its `commutes`',
-        )
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> "Stacked":
+        """Return the rule on components, of a transformation that commutes with mapping."""
+        given = tuple([forms[s] for s in ends.inputs])  # type: ignore[index]
+        wanted = tuple([forms[s] for s in ends.outputs])  # type: ignore[index]
+        key = carrier.key(), tuple([v.aval for v in carrier.ambient]), given, wanted
+        if key not in self.lifted:
+            # The rule outlives the carrier of this call; see `lift_rule`.
+            self.lifted[key] = on_components(
+                self, carrier.under(None, carrier.ambient), given, wanted
+            )
+        return self.lifted[key]
 
 
 class _Custom(Wiring):
@@ -109,7 +121,7 @@ class _Custom(Wiring):
             _as_said(rule.name, want, got, size, found[0])
             return made.get(), found[0]
 
-        new = {"program": program, "rule": Stacked(make), "consts": k}
+        new = {"program": program, "rule": Stacked(make, program), "consts": k}
         return [*captured, *args], new
 
     def slots(self, params: dict) -> Slots:
@@ -118,6 +130,10 @@ class _Custom(Wiring):
         ins, outs = range(n), range(n, n + m)
         ends = Ends(params["rule"], tuple(ins), tuple(outs))
         return Slots(ins, outs, [(p, ins, outs)], n + m, rules=[ends])
+
+    def rebuild(self, params, programs, parts, operands, extra):
+        consts = width(parts[: params["consts"]]) + len(extra)
+        return [*extra, *operands], {"program": programs[0], "rule": programs[1], "consts": consts}
 
     def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
         return call, {"program": params["program"]}

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import ArgumentError, AxisError, PlaitError, border
+from plait.ext.errors import ArgumentError, AxisError, MissingRule, PlaitError, border
 from plait.ext.ir import Primitive, Program, derived, ordered
 from plait.ext.lower import Emitter, attr
 from plait.ext.ops.control_flow import expect
@@ -70,13 +70,17 @@ class Manual(Wiring):
         if params["typed"]:
             for s, spec in enumerate(params["in_specs"]):
                 within[s] = frozenset([n for names in spec for n in names])
-        return Slots(ins, outs, [(p, ins, outs)], n + m, within=within)
+        cut: dict[int, tuple[int, ...]] = {}
+        for s, spec in enumerate((*params["in_specs"], *params["out_specs"])):
+            cut[s] = tuple([i for i, names in enumerate(spec) if names])
+        return Slots(ins, outs, [(p, ins, outs)], n + m, within=within, cut=cut)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n = len(params["in_specs"])
         specs = zip((*params["in_specs"], *params["out_specs"]), parts, strict=True)
         moved = [tuple([p.spread(spec, ()) for p in ps]) for spec, ps in specs]
         whole = [((),) * v.aval.ndim for v in extra]
+        _check_whole(params, programs[0], (*whole, *sum(moved[:n], ())), parts[n:])
         return [*extra, *operands], {
             "program": programs[0],
             "mesh": params["mesh"],
@@ -88,6 +92,27 @@ class Manual(Wiring):
 
     def binds(self, params):
         return frozenset(params["axes"])
+
+
+def _check_whole(params: dict, program: Program, ins: tuple, outs: Sequence[Any]) -> None:
+    """Raise MissingRule if a component of a divided result has no axis for the pieces, and may
+    differ between them: one of them would stand for all."""
+    flat = [(p, spec) for spec, ps in zip(params["out_specs"], outs, strict=True) for p in ps]
+    lacking = [
+        frozenset([name for at, names in zip(p.at, spec) if at is None for name in names])
+        for p, spec in flat
+    ]
+    if not any(lacking):
+        return
+    divided = tuple([frozenset([n for names in spec for n in names]) for spec in ins])
+    for (p, _), axes, found in zip(flat, lacking, varying(program, divided), strict=True):
+        if axes & found:
+            raise MissingRule(
+                f"shard_map: a component {p.aval!r} of a result differs between devices along "
+                f"{', '.join(map(repr, sorted(axes & found)))}, and has no axis for the pieces",
+                fix="let part_axes() name the axis of the component for every axis of the value, "
+                "or combine it in the rules (lax.pmax, lax.psum)",
+            )
 
 
 def _rule(

@@ -49,7 +49,7 @@ class Named(Carrier):
     """
 
     rules, does, fields = naming_rules, "xmap", ("axes",)
-    commutes = frozenset(("derivative",))
+    commutes = frozenset(("derivative", "mapping"))
     axes: tuple[tuple[str, Parts], ...]
 
     def __init__(

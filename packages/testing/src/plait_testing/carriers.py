@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait import events, jit
+from plait import config, events, jit
 from plait.errors import UnexpectedTracerError
 from plait.ext import MissingRule, Primitive, Tracer, control
 from plait.ext.ops.elementwise import add, mul
@@ -17,6 +17,8 @@ from plait.ext.ops.shape import fill
 from plait.ext.values import from_numpy
 from plait.tree import flatten
 
+from .custom_rules import check_custom_rules, plain
+from .pieces import by_halves
 from .report import Checks, Inapplicable, Report, agree
 
 __all__ = ["transform_suite"]
@@ -57,7 +59,9 @@ def transform_suite(
 
     Returns:
       A Report.  Checks are named after the operation and the place of jit: "scan", "scan, jit
-      inside", "scan, jit outside"; also "traced once", "leak" and "missing rule".
+      inside", "scan, jit outside"; also "traced once", "leak" and "missing rule".  "pieces"
+      cuts axes, as shard_map does; "custom_jvp", "custom_vjp" and "custom_vmap" lose rules
+      only if the carrier names their kind in `loses`, and need plait-autodiff or plait-batching.
 
     Raises:
       Nonconforming: an AssertionError that describes each failed check.
@@ -66,19 +70,40 @@ def transform_suite(
     step = step or (lambda x: add(mul(x, 0.5), 1.0))
     args = [_array(a) for a in args]
     truth = oracle or api
-    for name, pair in _pairs(step).items():
-        want = truth(pair.plain)(*args)
-        ways = {
-            name: api(pair.staged),
-            f"{name}, jit inside": api(jit(pair.staged)),
-            f"{name}, jit outside": jit(api(pair.staged)),
-        }
-        for way, f in ways.items():
-            checks.run(way, lambda f=f, want=want, way=way: agree(f(*args), want, tol, way))
+    with config(checks=True):
+        for name, pair in _pairs(step).items():
+            want = truth(pair.plain)(*args)
+            for way, f in _ways(api, name, pair.staged).items():
+                checks.run(way, lambda f=f, want=want, way=way: agree(f(*args), want, tol, way))
+        checks.run("pieces", lambda: _pieces(api, truth, args, tol))
+        check_custom_rules(checks, api, oracle, args)
     checks.run("traced once", lambda: _traced_once(api, step, args))
     checks.run("leak", lambda: _leak(api, step, args))
     checks.run("missing rule", lambda: _missing(api, args))
     return checks.report(at_least)
+
+
+def _ways(api: Callable[..., Any], name: str, f: Step) -> dict[str, Callable[..., Any]]:
+    return {name: api(f), f"{name}, jit inside": api(jit(f)), f"{name}, jit outside": jit(api(f))}
+
+
+def _pieces(api: Callable, truth: Callable, args: Sequence[Any], tol: float) -> int:
+    """Check that a function of elements gives the same on pieces along each axis.
+
+    A carrier may refuse pieces that it cannot describe.
+    """
+    made, reason = 0, ""
+    for axis in (0, 1):
+        for way, f in _ways(api, f"pieces along {axis}", by_halves(plain, axis)).items():
+            try:
+                got = f(*args)
+            except (Inapplicable, MissingRule) as e:
+                reason = reason or str(e)
+            else:
+                made += agree(got, truth(plain)(*args), tol, way)
+    if not made:
+        raise Inapplicable(reason)
+    return made
 
 
 def _array(a: Any) -> Any:

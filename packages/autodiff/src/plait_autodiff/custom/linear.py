@@ -29,7 +29,7 @@ from .variants import Present, Variants, run
 class _Lin(Wiring):
     """captured and residuals, then tangents of inexact xs -> tangents of inexact outs."""
 
-    custom = DERIVATIVE
+    custom, hint = DERIVATIVE, True
     waits = True
 
     def pending(self, params: dict) -> bool:

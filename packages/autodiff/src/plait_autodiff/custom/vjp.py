@@ -155,7 +155,7 @@ def _(cts, *args, program, consts, fwd, bwd):
 class _Forward(Wiring):
     """Operands -> results, residuals; the function returns the results, its rule both."""
 
-    custom = DERIVATIVE
+    custom, hint = DERIVATIVE, True
 
     def slots(self, params: dict) -> Slots:
         p, fwd = params["program"], params["fwd"]

@@ -93,7 +93,7 @@ class _Ivjp(CustomWiring):
 class _Along(Wiring):
     """xs, then tangents of the active ones -> ys, tangents of the inexact ones."""
 
-    custom = DERIVATIVE
+    custom, hint = DERIVATIVE, True
 
     def slots(self, params: dict) -> Slots:
         p = params["program"]

@@ -11,7 +11,6 @@ two.  The carrier mechanism handles loops, branches and calls.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from plait import map_axes
@@ -36,21 +35,13 @@ LAPLACIAN = "laplacian"
 Parts = tuple[Any, Any, Any]
 
 
-class _ByTaylor(RuleTable):
-    """A rule table that falls back to the Taylor series of a primitive without a rule."""
-
-    def find(self, prim: Any) -> Any:
-        rule = super().find(prim)
-        if rule is None and prim.higher is None and jet_rules.find(prim) is not None:
-            return partial(by_taylor, prim)
-        return rule
-
-
-laplacian_rules = _ByTaylor(
+laplacian_rules = RuleTable(
     "laplacian",
     doc="rule(parts, **params) -> parts, a list of them if the primitive has many: from the "
     "(value, jacobian, laplacian) of each operand, those of the result; directions are the last "
     "axis of a jacobian.  A primitive without a rule is done by its 'jet' rule.",
+    default=lambda prim, _, parts, **params: by_taylor(prim, parts, **params),
+    fallback=jet_rules,
 )
 
 
@@ -60,6 +51,8 @@ class Laplacian(Carrier):
     rules = laplacian_rules
     does = "fwd_laplacian"
     fields = ("count",)
+    commutes = frozenset(("mapping",))
+    loses = frozenset(("derivative",))
     count: int
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
@@ -70,6 +63,9 @@ class Laplacian(Carrier):
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
+
+    def whole(self, aval: Aval) -> Any:
+        return LAPLACIAN if aval.inexact else None
 
     def carried(self, parts: Parts) -> Any:
         """Return a value with its derivatives; a plain value if it does not vary."""

@@ -7,7 +7,6 @@ derivatives, c_k times k!.  The carrier mechanism handles loops, branches and ca
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from plait.ext.errors import ArgumentError, TreeMismatch, border
@@ -28,23 +27,15 @@ Series = tuple[Any, ...]
 SERIES = "series"
 
 
-class _Recurrences(RuleTable):
-    """A rule table that falls back to the derivative of a primitive without a recurrence."""
-
-    def find(self, prim: Any) -> Any:
-        rule = super().find(prim)
-        if rule is None and prim.higher is None:
-            derivative = jvp_rules.find(prim)
-            if derivative is not None:
-                return partial(by_derivative, prim, derivative)
-        return rule
-
-
-jet_rules = _Recurrences(
+jet_rules = RuleTable(
     "jet",
     doc="rule(series, **params) -> series, a list of them if the primitive has many: from the "
     "Taylor coefficients of each operand, (value, c1, ..., cK), those of the result.  A primitive "
     "without a rule is done by its 'jvp' rule.",
+    default=lambda prim, derivative, series, **params: by_derivative(
+        prim, derivative, series, **params
+    ),
+    fallback=jvp_rules,
 )
 
 
@@ -61,6 +52,8 @@ class Jet(Carrier):
     rules = jet_rules
     does = "jet"
     fields = ("order",)
+    commutes = frozenset(("mapping",))
+    loses = frozenset(("derivative",))
     order: int
 
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
@@ -68,6 +61,9 @@ class Jet(Carrier):
 
     def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         return (parts[0], *[Literal(0, aval)] * self.order)
+
+    def whole(self, aval: Aval) -> Any:
+        return SERIES if aval.inexact else None
 
     def series(self, parts: Sequence[Any]) -> Any:
         """Return a value with its coefficients; a plain value if it does not vary."""

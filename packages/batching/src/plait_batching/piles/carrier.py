@@ -187,12 +187,12 @@ class Ragged(Batch):
     def entering(self, aval: Aval, form: Any) -> Any:
         return 0 if _is_undone(form) else form
 
-    def grow(self, form: Any, axis: int) -> Any:
+    def grow(self, form: Any, axis: int, aval: Aval | None = None) -> Any:
         if form.__class__ is int:
             return super().grow(form, axis)
         return form if form == FLAT else (form[0], form[1] + (axis <= form[1]))
 
-    def drop(self, form: Any, axis: int) -> Any:
+    def drop(self, form: Any, axis: int, aval: Aval | None = None) -> Any:
         if form.__class__ is int:
             return super().drop(form, axis)
         return form if form == FLAT else (form[0], form[1] - (axis < form[1]))

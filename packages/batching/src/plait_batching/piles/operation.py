@@ -15,6 +15,7 @@ belong to an enclosing program.
 from collections.abc import Sequence
 from typing import Any
 
+from plait.ext.errors import MissingRule
 from plait.ext.ir import Primitive, Program
 from plait.ext.trace import Slots, Wiring
 from plait.ext.types import Aval
@@ -74,26 +75,49 @@ class Along(Wiring):
         m = n + len(kinds)
         program = params["program"]
         caps, padded = capacities_of(params["sizes"], params["size"]), params["padded"]
-        pairs = zip((*kinds, *outs), (*program.in_avals, *program.out_avals), strict=True)
+        avals = (*program.in_avals, *program.out_avals)
+        pairs = [*zip((*kinds, *outs), avals, strict=True)]
         mapped = {
             n + i: (0,)
             for i, (k, a) in enumerate(pairs)
             if k == STACKED or (k == RAGGED and place(a, caps, padded) != FLAT)
         }
+        cut = {n + i: caps.axes(a) for i, (k, a) in enumerate(pairs) if k == RAGGED}
         ins, results = range(n, m), range(m, m + len(outs))
-        return Slots(range(m), results, [(program, ins, results)], m + len(outs), mapped)
+        bodies = [(program, ins, results)]
+        return Slots(range(m), results, bodies, m + len(outs), mapped, cut=cut)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
         m = n + len(kinds)
-        new = (SHARED,) * len(extra) + _each(kinds, parts[n:m])
+        w = self.slots(params)
+        own = [
+            SHARED if k != SHARED and _is_shared(w, s, p) else k
+            for s, k in enumerate(kinds, n)
+            for p in parts[s]
+        ]
+        new = (*(SHARED,) * len(extra), *own)
         given = [*operands[:n], *extra, *operands[n:]]
+        for s, ps in enumerate(parts[m:], m):
+            if any(_is_shared(w, s, p) for p in ps):
+                raise MissingRule(
+                    f"examples of a pile give {ps[0].aval!r}, with a component that has no axis "
+                    "for them",
+                    fix="let part_axes() name the axis of the component for every axis of the "
+                    "value, or give the transformation a rule for pile_map",
+                )
         made = {"program": programs[0], "kinds": new, "outs": _each(outs, parts[m:])}
         return given, {**params, **made}
 
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         name = params["axis_name"]
         return frozenset() if name is None else frozenset((name,))
+
+
+def _is_shared(w: Slots, s: int, part: Any) -> bool:
+    """Return whether a component lacks the axis that holds the examples."""
+    axes = w.mapped.get(s) or w.cut.get(s, ())
+    return any(part.at[a] is None for a in axes)
 
 
 def _each(kinds: Sequence[str], parts: Sequence[tuple]) -> tuple[str, ...]:

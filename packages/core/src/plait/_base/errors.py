@@ -15,6 +15,7 @@ __all__ = [
     "ArgumentError",
     "AxisError",
     "CacheWarning",
+    "CarrierError",
     "ClosedOver",
     "ConcretizationError",
     "ConcretizationTypeError",
@@ -38,6 +39,7 @@ __all__ = [
     "ProgramError",
     "PluginError",
     "PluginWarning",
+    "RuleLost",
     "RegistrationError",
     "RuntimeFailure",
     "ShapeError",
@@ -131,6 +133,10 @@ class PluginWarning(UserWarning):
     """A plugin that might have registered something could not be loaded; nothing depends on it."""
 
 
+class RuleLost(UserWarning):
+    """A transformation applied a function without its custom rule, which it does not keep."""
+
+
 class CacheWarning(UserWarning):
     """Executables cannot be kept on disk, or a kept one cannot be used and is compiled again."""
 
@@ -182,6 +188,20 @@ class ShapeError(TypeRule):
 class ArgumentError(TypeRule):
     """Arguments that are not operands and make no sense: flags, modes, functions, roles of
     arguments (static, donated)."""
+
+
+class CarrierError(ArgumentError):
+    """A method of a carrier, or a rule, returned a wrong value: a mistake of its author.
+
+    Args:
+      what: what happened.
+      at: the file and line of the author.
+      fix: what to write instead.
+    """
+
+    def __init__(self, what: str, at: str, fix: str):
+        super().__init__(what, fix=fix)
+        self.where, self._told = at, True
 
 
 class ProgramError(PlaitError, ValueError):

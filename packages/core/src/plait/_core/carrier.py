@@ -10,19 +10,29 @@ Invariant: one rule set serves both ways of running.  Applied while Python runs,
 parent's values; applied to a Program, the parent is a Stage and the result a Program.
 """
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from .._base.config import config
-from .._base.errors import ArgumentError, PlaitError, RegistrationError
+from .._base.errors import (
+    ArgumentError,
+    ConcretizationError,
+    MissingRule,
+    PlaitError,
+    RegistrationError,
+    RuleLost,
+)
 from .._base.freezing import freeze
-from .._base.source import here, outline
+from .._base.source import here, outline, warn
 from .._plugins.rules import RuleTable
 from .._plugins.traits import Elementwise
 from .._types.avals import Aval
+from .carrier_mistakes import blamed, check_lifted, check_parts, check_result, parts_of, reported
 from .deferred import Deferred
-from .divided import lie_as, released
+from .divided import lie_as, released, with_axis, without_axis
 from .handles import apply_through, handle_among
 from .higher_order import Part
 from .interpreter import Interpreter, Tracer, as_list, enclosed, enter, leave, open_under, stray
@@ -75,10 +85,16 @@ class Carrier(Interpreter):
     fields: tuple[str, ...] = ()
     commutes: frozenset[str] = frozenset()
     """Kinds of custom rules that lifting commutes with: mapping commutes with "derivative", since
-    the derivative of the mapped function is the mapped derivative.  Others are erased."""
+    the derivative of the mapped function is the mapped derivative.  These rules are lifted."""
+    loses: frozenset[str] = frozenset()
+    """Kinds of custom rules that lifting does not commute with: the ends of an interval have
+    derivatives of their own.  Functions are lifted without these rules, and a RuleLost warning
+    names each.  Every kind belongs in one of the two; a kind in neither is lost too, and the
+    warning also says that the carrier does not mention it."""
     heeds: Mapping[str, str] = MappingProxyType({})
     """The kinds of custom rules that are for this transformation, each with the participle by which
     errors describe a lifted value: {"derivative": "differentiated"}."""
+    fixed_boxes = True  # rules see the same operations whether a function is staged or not
     dims: frozenset[str] = frozenset()
     """Variables of symbolic sizes that this carrier gives values to.  It handles every operation
     whose types or parameters contain one of them, whatever its operands (the number of elements of
@@ -90,6 +106,9 @@ class Carrier(Interpreter):
         Raises RegistrationError.
         """
         super().__init_subclass__(**options)
+        for name in ("grow", "drop", "cut"):
+            if name in vars(cls):
+                setattr(cls, name, _typed(vars(cls)[name]))
         rules = getattr(cls, "rules", None)
         if rules is None:  # a base for others
             return
@@ -113,6 +132,13 @@ class Carrier(Interpreter):
         ambient: Sequence[Any] = (),
         of: Callable[..., Any] | None = None,
     ):
+        kind = type(self)
+        if (
+            getattr(kind, "rules", None) is None
+            and kind is not Carrier
+            and kind.apply is Carrier.apply
+        ):
+            raise blamed(self, "rules", "is missing", 'write rules = RuleTable("its_name", ...)')
         open_under(self, parent)
         self.values, self.ambient, self.of = values, tuple(ambient), of
         for name, value in zip(self.fields, values, strict=True):
@@ -136,14 +162,20 @@ class Carrier(Interpreter):
 
     def join(self, aval: Aval, f: Form, g: Form) -> Form:
         """Return the least form that `f` and `g`, different and not None, can be coerced to."""
-        raise PlaitError(
-            f"{type(self).__name__}: no common form of {f} and {g} for {aval!r}",
-            fix=f"define {type(self).__name__}.join",
+        raise blamed(
+            self,
+            "join",
+            f"is not defined, and {f!r} and {g!r}, forms of {aval!r}, meet in one place",
+            f"define {type(self).__name__}.join",
         )
 
     def least(self, aval: Aval) -> Form:
-        """Return the least form that a value of this type can have: None unless the type rules out
-        plain values."""
+        """Return the least form that a plain value of this type can be coerced to where it meets a
+        lifted one, in a branch or a carry.
+
+        None means any form.  A matrix that is diagonal takes no other matrix: there a plain value
+        has to be dense, and `join` is given that form and "diagonal".
+        """
         return None
 
     def entering(self, aval: Aval, form: Form) -> Form:
@@ -185,20 +217,65 @@ class Carrier(Interpreter):
             f"{type(self).__name__} keeps custom rules, and has no method `whole`", fix="define it"
         )
 
+    def shown(self, x: Any) -> Any:
+        """Return the value of the parent that effects get in place of `x`: a user's `debug.print`
+        prints it.
+
+        By default it is the first component, where that has the type of the value.
+        """
+        form, parts = self.split(x)
+        if form is None or parts[0].aval.same_type(x.aval):
+            return parts[0]
+        raise MissingRule(
+            f"{self.does}: an effect gets a value in form {form!r}, whose first component has not "
+            f"its type, {x.aval!r}",
+            fix=f"define {type(self).__name__}.shown(x): the value that effects get",
+        )
+
     def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
         """Return, for each component, the position of each axis of the value in it."""
         return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))
 
-    def grow(self, form: Form, axis: int) -> Form:
-        """Return the form of a stack, along a new axis at `axis`, of values in `form`."""
-        return form
+    # A subclass may leave out the last parameter of the next three: see `_typed`.
 
-    def drop(self, form: Form, axis: int) -> Form:
-        """Return the form of a row, along `axis`, of a value in `form`.
+    def grow(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form of a stack, along a new axis at `axis`, of values in `form`.
 
-        Law: a value in `form` can be coerced to `grow(drop(form, axis), axis)`.
+        `aval` is the type of the stack.
         """
         return form
+
+    def drop(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form of a row, along `axis`, of a value in `form`.
+
+        `aval` is the type of the row.  Law: a value in `form` can be coerced to
+        `grow(drop(form, axis), axis)`.
+        """
+        return form
+
+    def cut(self, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        """Return the form, where the size of `axis` changes, of a piece of a value in `form`, or of
+        a whole whose pieces are in `form`.
+
+        `aval` is the type of the piece or of the whole.  Law: components of a piece are pieces of
+        the components, along the axes that `part_axes` gives; and a value in `form` can be coerced
+        to `cut(cut(form, axis, piece), axis, whole)`.
+
+        The default serves forms that do not depend on the axis: those that `drop` and `grow` leave
+        as they are.  It raises MissingRule for others: only the carrier can describe their pieces.
+        """
+        kind = type(self)
+        if kind.grow is Carrier.grow and kind.drop is Carrier.drop:
+            return form
+        assert aval is not None
+        if self.drop(form, axis, without_axis(aval, axis)) == form:
+            if self.grow(form, axis, with_axis(aval, axis, aval.shape[axis])) == form:
+                return form
+        raise MissingRule(
+            f"{self.does}: axis {axis} of {aval!r} is one of pieces, and the carrier "
+            f"{kind.__module__}.{kind.__name__}, whose forms depend on axes, has no method `cut`",
+            fix=f"define {kind.__name__}.cut(form, axis, aval): the form of a piece or of a whole",
+        )
 
     def concerns(self, axes: frozenset[Any]) -> bool:
         """Return whether it handles operations that use these axis names, whatever their
@@ -256,7 +333,12 @@ class Carrier(Interpreter):
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]:
         """Return the components of `x` in `form`."""
         f, parts = self.split(x)
-        return parts if f == form else self.coerce(x.aval, parts, f, form)
+        if f == form:
+            return parts
+        made = self.coerce(x.aval, parts, f, form)
+        if config.checks:
+            check_parts(self, "coerce", x.aval, form, made)
+        return made
 
     def collected(self, ct: Any, form: Form) -> tuple[Any, ...]:
         """Return the components of the cotangent of a value in `form`."""
@@ -267,8 +349,7 @@ class Carrier(Interpreter):
         """Return the components of an `aval` in `form`, with their axes."""
         if form is None:
             return (Part(aval, tuple(range(aval.ndim))),)
-        avals, axes = self.part_avals(aval, form), self.part_axes(aval, form)
-        return tuple([Part(a, at) for a, at in zip(avals, axes, strict=True)])
+        return parts_of(self, aval, form)
 
     def lift_program(
         self, program: Program, forms: Forms, out_forms: Forms | None = None
@@ -299,8 +380,12 @@ class Carrier(Interpreter):
                         break
                 else:
                     out = self.run(prim, rule, args, params)
-            except TypeError as e:
-                raise self.rules.misapplied(prim, rule, e) or e from None
+                if out.__class__ is not Lifted:
+                    check_result(self, prim, out)
+            except (AttributeError, ConcretizationError, LookupError, TypeError, ValueError) as e:
+                found = self.rules.misapplied(prim, rule, e) if isinstance(e, TypeError) else None
+                found = found or reported(self, prim, rule, e)
+                raise found from (None if found is e else e)
             finally:
                 leave(token)
             if config.checks:
@@ -310,6 +395,9 @@ class Carrier(Interpreter):
             return self.through(prim, args, params)
         say = expand_rules.find(prim)
         if say is None:
+            if _acts_only(prim, args, params):
+                seen = [self.shown(a) for a in args]
+                return self.parent.apply(prim, seen, params)  # type: ignore[union-attr]
             raise self.rules.missing(prim)
         token = enter(self)
         try:
@@ -417,6 +505,8 @@ class Carrier(Interpreter):
         # A rule that lifting does not commute with would be wrong on components.  The operation is
         # lifted without the rule, as the function that it computes.
         if higher.custom and higher.custom not in self.commutes:
+            if not higher.hint:
+                self.lose(prim, params)
             prim, params = higher.erase(prim, params)
         token = enter(self.parent)  # type: ignore[arg-type]
         try:
@@ -424,9 +514,49 @@ class Carrier(Interpreter):
         finally:
             leave(token)
 
+    def lose(self, prim: Primitive, params: dict[str, Any]) -> None:
+        """Warn that an operation is about to be lifted without its custom rules."""
+        kind = prim.higher.custom  # type: ignore[union-attr]
+        kinds, named = f'frozenset(("{kind}",))', f"{type(self).__module__}.{type(self).__name__}"
+        program = params.get("program")
+        text = f"{self.does} lost the {kind} rule of {getattr(program, 'name', prim.name)} ({prim})"
+        if kind in self.loses:
+            by = {"derivative": "grad", "mapping": "vmap"}.get(kind, "use")
+            fix = f"use the rule inside: {self.does}({by}(f)) instead of {by}({self.does}(f))"
+        else:
+            text += f"; the carrier {named} has {kind!r} neither in `commutes` nor in `loses`"
+            fix = f"write commutes = {kinds} in it if it keeps the rule, or loses = {kinds}"
+        warn(f"{text}\n  {fix}", RuleLost)
+
     def _verify(self, prim: Primitive, args: Any, params: dict[str, Any], out: Any) -> None:
-        """Check that every value a rule returned has the type that the type rule promises."""
-        promised(self.rules, prim, prim.infer(tuple([a.aval for a in args]), params), out)
+        """Check that every value a rule returned has the type that the type rule promises, and
+        the components of its form."""
+        want = prim.infer(tuple([a.aval for a in args]), params)
+        for w, x in zip(as_list(want), as_list(out), strict=True):
+            check_lifted(self, x, w, prim)
+
+
+def _acts_only(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Return whether an operation has an effect and no results, so that no result needs a rule."""
+    if prim.effect is None or not prim.many or prim.effect(params) is None:
+        return False
+    return not as_list(prim.infer(tuple([a.aval for a in args]), params))
+
+
+def _typed(method: Callable[..., Form]) -> Callable[..., Form]:
+    """Return a method of (form, axis, aval) from one that may not need the type.
+
+    Most forms do not depend on sizes, and neither do methods for them.
+    """
+    code = getattr(method, "__code__", None)
+    if code is None or code.co_argcount != 3 or code.co_flags & inspect.CO_VARARGS:
+        return method
+
+    @functools.wraps(method)
+    def typed(self: Any, form: Form, axis: int, aval: Aval | None = None) -> Form:
+        return method(self, form, axis)
+
+    return typed
 
 
 def promised(table: RuleTable, prim: Primitive, want: Any, got: Any) -> None:

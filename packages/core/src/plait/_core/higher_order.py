@@ -69,6 +69,8 @@ class Slots:
       count: the number of slots.
       mapped: {slot: axes} that operands and results have and programs do not see (scan: axis 0 of
         its rows and stacked results; a comparator sees elements: all axes).
+      cut: {slot: axes} that programs see a piece of, so that the size is another outside
+        (shard_map).  The axes are numbered as programs see them.
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
       rules: `Ends` of custom rules, which are lifted when they are first needed.
@@ -86,7 +88,7 @@ class Slots:
 
     __slots__ = (
         "operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole",
-        "within", "declared", "seen",
+        "within", "declared", "seen", "cut",
     )  # fmt: skip
 
     def __init__(
@@ -101,10 +103,11 @@ class Slots:
         whole: bool = False,
         within: dict[int, frozenset[str]] | None = None,
         declared: dict[int, frozenset[str]] | None = None,
+        cut: dict[int, tuple[int, ...]] | None = None,
     ):
         self.operands, self.outputs = tuple(operands), tuple(outputs)
         self.bodies, self.count = tuple(bodies), count
-        self.mapped = mapped or {}
+        self.mapped, self.cut = mapped or {}, cut or {}
         self.plain, self.rules = frozenset(plain), tuple(rules)
         self.whole = whole
         self.within, self.declared = within or {}, declared or {}
@@ -121,6 +124,9 @@ class Wiring:
     custom: str = ""
     """The kind of custom rule that it carries ("derivative", ...).  Transformations that commute
     with that kind keep the rule; others apply the operation without it (`erase`)."""
+    hint: bool = False
+    """True if transformations may erase its custom rule without a warning: it is a name for
+    compilers, or the rule was already used where the operation was made."""
 
     def slots(self, params: dict[str, Any]) -> Slots:
         """Return the slots of an operation with these parameters."""
@@ -158,6 +164,15 @@ class Wiring:
           values: the results of the rebuilt operation.
         """
         return values
+
+    def carried(self, params: dict[str, Any]) -> Callable[..., Sequence[Any]] | None:
+        """Return a function of the operands that gives the same results without stacking any; None
+        if there is none.
+
+        A carrier uses it whose components lack the axis of rows: norms of rows do not stack to one
+        of the whole.  Rows are written into a buffer, by operations that the carrier has rules for.
+        """
+        return None
 
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         """Return the axis names that the operation binds for its programs."""

@@ -134,6 +134,9 @@ class Interpreter:
     thread: int = 0
     staging: bool = False
     """True if applied operations end in a Program, here or in an interpreter further out."""
+    fixed_boxes: bool = False
+    """True if boxes at known positions are read by `slice`, as in staged programs.  Otherwise their
+    positions are operands, so that boxes of one size share an executable."""
     at_once: bool = False
     """True if applied operations run at once, and users see arrays, as on the ground."""
     keeps_fused: bool = False
@@ -471,6 +474,8 @@ def open_under(interpreter: Interpreter, parent: Interpreter | None) -> None:
     interpreter.parent = parent
     interpreter.depth = parent.depth + 1 if parent is not None else 1
     interpreter.staging = parent is not None and parent.staging
+    if parent is not None and parent.fixed_boxes:
+        interpreter.fixed_boxes = True
     interpreter.maps = () if parent is None else parent.maps
     interpreter.thread = get_ident()
 

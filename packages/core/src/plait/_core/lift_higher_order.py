@@ -19,9 +19,11 @@ from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
 from .._base.errors import MissingRule, PlaitError
-from .._plugins.rules import RuleTable
+from .._plugins.rules import RuleTable, variable
 from .._types.avals import Aval
 from .array import is_literal_zero
+from .carrier_mistakes import check_lifted, check_parts
+from .divided import with_axis, without_axis
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
 from .ir import Program, Thunk, Var, derived, evaluate
@@ -31,6 +33,14 @@ Form = Any
 """The static shape of what a carrier adds to a value: hashable, and of a type that each carrier
 chooses for itself; None for a plain value."""
 Forms = tuple[Form, ...]
+
+
+class _Forms(list[Form]):
+    """The forms of all slots, and the slots that plain values reach."""
+
+    def __init__(self, count: int):
+        super().__init__([None] * count)
+        self.plain: set[int] = set()
 
 
 class Lifting(Protocol):
@@ -50,6 +60,7 @@ class Lifting(Protocol):
     def hidden_by(self, axes: frozenset[Any]) -> "Lifting": ...
     def apply(self, prim: Any, args: Any, params: Params) -> Any: ...
     def form_of(self, x: Any) -> Form: ...
+    def split(self, x: Any) -> tuple[Form, tuple[Any, ...]]: ...
     def to_form(self, x: Any, form: Form) -> tuple[Any, ...]: ...
     def collected(self, ct: Any, form: Form) -> tuple[Any, ...]: ...
     def spread(self, aval: Aval, parts: tuple[Any, ...], g: Form) -> tuple[Any, ...]: ...
@@ -60,8 +71,9 @@ class Lifting(Protocol):
     def least(self, aval: Aval) -> Form: ...
     def widen(self, aval: Aval, f: Form, g: Form) -> Form: ...
     def whole(self, aval: Aval) -> Form: ...
-    def grow(self, form: Form, axis: int) -> Form: ...
-    def drop(self, form: Form, axis: int) -> Form: ...
+    def grow(self, form: Form, axis: int, aval: Aval) -> Form: ...
+    def drop(self, form: Form, axis: int, aval: Aval) -> Form: ...
+    def cut(self, form: Form, axis: int, aval: Aval) -> Form: ...
 
 
 def rewired(
@@ -83,13 +95,12 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
     """
     higher = _wiring(prim)
     w = higher.slots(params)
-    inside = _inside(w, args, prim.infer(tuple([a.aval for a in args]), params))
-    forms: list[Form] = [None] * w.count
+    results = prim.infer(tuple([a.aval for a in args]), params)
+    inside = _inside(w, args, results)
+    forms = _Forms(w.count)
     for s, x in zip(w.operands, args, strict=True):
-        f = carrier.form_of(x)
-        for axis in sorted(w.mapped.get(s, ()), reverse=True):
-            # from the last axis to the first, so that the remaining axis numbers stay valid
-            f = carrier.drop(f, axis) if f is not None else None
+        check_lifted(carrier, x, x.aval)
+        f = _within(carrier, w, s, carrier.form_of(x), inside[s], x.aval)
         _meet(carrier, forms, s, inside[s], f)
     for _, ins, _ in w.bodies:  # inputs of programs that are not operands (an unknown)
         for s in ins:
@@ -99,12 +110,16 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
         # Each slot has a form of its own: "mapped along axis 2", say, means nothing to an operand
         # of rank 1.
         if any(f is not None for f in forms):
-            forms = [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
+            return [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
         return forms
     inner = carrier.hidden_by(higher.binds(params))
     _settle(carrier, inner, prim, w, inside, forms)
     while w.rules and _asked_of_rules(inner, w, inside, forms):
         _settle(carrier, inner, prim, w, inside, forms)
+    for s, whole in zip(w.outputs, results, strict=True):
+        if s in w.cut and forms[s] is not None:  # a form that pieces of one whole can have
+            around = _around(carrier, w, s, forms[s], inside[s], whole)
+            forms[s] = _within(carrier, w, s, around, inside[s], whole)
     return forms
 
 
@@ -114,7 +129,7 @@ def _settle(
     prim: Operation,
     w: Slots,
     inside: dict[int, Aval],
-    forms: list[Form],
+    forms: _Forms,
 ) -> None:
     """Raise the forms by those of the programs' outputs, until none changes."""
     rounds = 0
@@ -147,13 +162,20 @@ def _inside(w: Slots, args: Sequence[Value], results: Sequence[Aval]) -> dict[in
 
 
 def _meet(
-    carrier: Lifting, forms: list[Form], s: int, aval: Aval, f: Form, widen: bool = False
+    carrier: Lifting, forms: _Forms, s: int, aval: Aval, f: Form, widen: bool = False
 ) -> bool:
     """Raise the form of slot `s` so that it takes `f` too; return whether it changed.
 
-    None, a plain value, is below all forms: any form takes it.  A join is never lower than the form
-    before, so a result of a later round cannot undo an earlier one.
+    None, a plain value, is below all forms unless the carrier has a `least` form for it, which is
+    then joined with the others.  A join is never lower than the form before, so a result of a later
+    round cannot undo an earlier one.
     """
+    if f is None:
+        forms.plain.add(s)
+    if s in forms.plain and (forms[s] is not None or f is not None):
+        least = carrier.least(aval)
+        if least is not None:
+            f = least if f is None or f == least else carrier.join(aval, least, f)
     if f is None or f == forms[s]:
         return False
     new = f if forms[s] is None else carrier.join(aval, forms[s], f)
@@ -163,9 +185,7 @@ def _meet(
     return True
 
 
-def _round(
-    carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form], widen: bool
-) -> bool:
+def _round(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: _Forms, widen: bool) -> bool:
     """Lift every program with its inputs in the current forms, and raise the forms of its outputs;
     return whether a form changed."""
     changed = False
@@ -193,7 +213,7 @@ def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitErr
 _asking: ContextVar[bool] = ContextVar("asking custom rules for forms", default=False)
 
 
-def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: list[Form]) -> bool:
+def _asked_of_rules(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: _Forms) -> bool:
     """Raise the forms of results that are plain although operands are lifted; return whether a form
     changed."""
     plain = [s for s in w.outputs if forms[s] is None]
@@ -281,11 +301,13 @@ def rebuilt(
             raise MissingRule(
                 f"{carrier.does}: the predicate of {prim} depends on a lifted value, and "
                 f"{carrier.rules.name!r} has no rule for that",
-                fix=f"add one:  @{carrier.rules.name}_rules.rule({prim.name.rpartition('.')[2]})",
+                fix=f"add one:  @{carrier.rules.name}_rules.rule({variable(prim)})",
             )
-    outer = [_outside(carrier, f, w.mapped.get(s, ())) for s, f in enumerate(forms)]
     results = prim.infer(tuple([a.aval for a in args]), params)
+    outer = _outside(carrier, w, forms, args, results)
     parts = _parts(carrier, w, args, results, forms, outer)
+    if any(p.at[a] is None for s in w.outputs for a in w.mapped.get(s, ()) for p in parts[s]):
+        return _carried(carrier, prim, args, params)
     programs: list[Any] = []
     # Inside an operation that binds an axis name, the carrier no longer owns that name.
     inner = carrier.hidden_by(higher.binds(params))
@@ -298,7 +320,7 @@ def rebuilt(
         programs.append(rule)
     operands: list[Value] = []
     for s, x in zip(w.operands, args, strict=True):
-        operands += carrier.to_form(x, outer[s])
+        operands += _components(carrier, "coerce", carrier.to_form, x, outer[s])
     # Ambient values are operands of the new operation like any other; its programs take them first
     # (`lift_program`).  If they were captured instead, they would belong to one call only, and the
     # lifted program, which is kept, would be wrong in the next.
@@ -316,11 +338,65 @@ def rebuilt(
     return lifted
 
 
-def _outside(carrier: Lifting, f: Form, axes: Sequence[int]) -> Form:
-    """Return the form of operands and results whose rows have form `f`."""
-    for axis in sorted(axes):
-        f = carrier.grow(f, axis) if f is not None else None
+def _carried(
+    carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params
+) -> list[Value]:
+    """Apply an operation without stacking results, whose components lack the axis of rows."""
+    said = _wiring(prim).carried(params)
+    if said is None:
+        raise MissingRule(
+            f"{carrier.does}: {prim} stacks results, and {type(carrier).__name__}.part_axes gives "
+            "None for the axis of a component",
+            fix=f"give the component that axis, or write a rule for {prim}",
+        )
+    with use(cast(Interpreter, carrier)):
+        return list(said(*args))
+
+
+def _outside(
+    carrier: Lifting, w: Slots, forms: list[Form], args: Sequence[Value], results: Sequence[Aval]
+) -> list[Form]:
+    """Return the form of each slot as seen from outside."""
+    inside = _inside(w, args, results)
+    outer = list(forms)
+    for s, aval in [*zip(w.operands, [x.aval for x in args]), *zip(w.outputs, results)]:
+        outer[s] = _around(carrier, w, s, forms[s], inside[s], aval)
+    return outer
+
+
+def _within(carrier: Lifting, w: Slots, s: int, f: Form, inside: Aval, outer: Aval) -> Form:
+    """Return the form of slot `s` as programs see it, where it has form `f` outside."""
+    if f is None or (s not in w.mapped and s not in w.cut):
+        return f
+    aval = outer
+    for axis in sorted(w.mapped.get(s, ()), reverse=True):
+        # from the last axis to the first, so that the remaining axis numbers stay valid
+        aval = without_axis(aval, axis)
+        f = carrier.drop(f, axis, aval)
+    for axis in w.cut.get(s, ()):
+        aval = _resized(aval, axis, inside.shape[axis])
+        f = carrier.cut(f, axis, aval)
     return f
+
+
+def _around(carrier: Lifting, w: Slots, s: int, f: Form, inside: Aval, outer: Aval) -> Form:
+    """Return the form of slot `s` outside, where programs see it in form `f`."""
+    if f is None or (s not in w.mapped and s not in w.cut):
+        return f
+    mapped = w.mapped.get(s, ())
+    sizes = [n for axis, n in enumerate(outer.shape) if axis not in mapped]
+    aval = inside
+    for axis in w.cut.get(s, ()):
+        aval = _resized(aval, axis, sizes[axis])
+        f = carrier.cut(f, axis, aval)
+    for axis in sorted(mapped):
+        aval = with_axis(aval, axis, outer.shape[axis])
+        f = carrier.grow(f, axis, aval)
+    return f
+
+
+def _resized(aval: Aval, axis: int, size: Any) -> Aval:
+    return aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis + 1 :]))
 
 
 def _parts(
@@ -389,9 +465,13 @@ def lift_program(
                 got = tuple([inner.form_of(o) for o in outs])
                 if out_forms is not None:
                     got = tuple([g if f is ... else f for f, g in zip(out_forms, got, strict=True)])
+                for o, want in zip(outs, program.out_avals, strict=True):
+                    check_lifted(inner, o, want)
                 into = inner.collected if cotangents else inner.to_form
+                by = "collect" if cotangents else "coerce"
                 with use(stage):  # coercions are by primitives, which the stage must record
-                    parts = [p for o, f in zip(outs, got, strict=True) for p in into(o, f)]
+                    pairs = zip(outs, got, strict=True)
+                    parts = [p for o, f in pairs for p in _components(inner, by, into, o, f)]
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, got
         finally:  # also if a rule fails: the values that it kept must not be used any more
@@ -400,6 +480,16 @@ def lift_program(
                 inner.closed = True
 
     return derived(program, (_key(carrier), forms, out_forms, cotangents), make)
+
+
+def _components(
+    carrier: Lifting, method: str, into: Callable[..., Any], x: Value, form: Form
+) -> Sequence[Value]:
+    """Return the components of `x` in `form`, by a method whose result is checked."""
+    made = into(x, form)
+    if made is not carrier.split(x)[1]:
+        check_parts(carrier, method, x.aval, form, made)
+    return made
 
 
 def _lifted_input(carrier: Lifting, stage: Stage, v: Var, form: Form) -> Value:

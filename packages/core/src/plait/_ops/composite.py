@@ -24,6 +24,7 @@ class Named(Wiring):
     """The wiring of a call whose name every transformation drops."""
 
     custom = "name"
+    hint = True
 
     def erase(self, prim, params):
         return call, {"program": params["program"]}

@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, MissingRule, ShapeError
+from .._base.errors import ArgumentError, ShapeError
+from .._core.array import Literal
 from .._core.divided import with_axis
 from .._core.higher_order import Slots, Wiring, width
-from .._core.ir import Program, ordered
+from .._core.ir import Program, evaluate, ordered
 from .._core.primitive import Primitive
+from .._core.staging import staged
 from .._types.avals import BOOL, INT32, Aval
 from .._types.dims import Dim, is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import constant_of, i64, i64s
+from .dynamic_slicing import dynamic_update_slice_
+from .elementwise import add, sub
 from .empty_axes import make_room, take_back, with_room
 from .platforms import answers
 from .shape import broadcast_in_dim, moveaxis
@@ -258,28 +262,25 @@ class Steps(Wiring):
             "carry": width(parts[k : k + c]),
         }
 
+    def carried(self, params):
+        return lambda *xs: _in_buffers(*xs, **params)
+
     def returned(self, params, parts, values):
         k, c, n = params["consts"], params["carry"], len(params["body"].inputs)
         ends = width(parts[k : k + c])
         rows = [p.at[0] for ps in parts[n:] for p in ps]
-        return [*values[:ends], *map(_put_back, values[ends:], rows)]
+        return [
+            *values[:ends],
+            *[moveaxis(y, 0, axis) if axis else y for y, axis in zip(values[ends:], rows)],
+        ]
 
 
 def _in_front(x: Any, axis: int | None, length: Any) -> Any:
     """Move the rows along `axis` to a leading axis; None repeats a single row."""
     if axis is None:
-        return broadcast_in_dim(x, (length, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
+        shape, dims = (length, *x.aval.shape), tuple(range(1, x.aval.ndim + 1))
+        return broadcast_in_dim.bind(x, shape=shape, dims=dims)
     return moveaxis(x, axis, 0) if axis else x
-
-
-def _put_back(y: Any, axis: int | None) -> Any:
-    if axis is None:
-        raise MissingRule(
-            f"rows of a scan, stacked as {y.aval!r}, are of a component that has no axis for them",
-            fix="let part_axes() name the axis of the component for every axis of the value, or "
-            "give the transformation a rule for scan",
-        )
-    return moveaxis(y, 0, axis) if axis else y
 
 
 def _scan(
@@ -299,6 +300,38 @@ def _scan(
     ys = [with_axis(y, 0, length) for y in body.out_avals[carry:]]
     ends = [a if o.weak_type else a.strong() for a, o in zip(xs[consts:k], body.out_avals[:carry])]
     return [*ends, *ys]
+
+
+def _in_buffers(
+    *xs: Any, body: Program, consts: int, carry: int, length: int, reverse: bool, unroll: int
+) -> list[Any]:
+    """Apply a scan that carries its stacked results, and writes a row of each in every turn."""
+    k, m = consts, len(body.outputs) - carry
+    ys = [with_axis(y, 0, length) for y in body.out_avals[carry:]]
+
+    def step(*vs: Any) -> list[Any]:
+        i, filled, rest = vs[k], vs[k + 1 : k + 1 + m], vs[k + 1 + m :]
+        outs = evaluate(body, [*vs[:k], *rest])
+        filled = [_written(y, r, i) for y, r in zip(filled, outs[carry:], strict=True)]
+        following = sub.bind(i, Literal(1, _I)) if reverse else add.bind(i, Literal(1, _I))
+        return [following, *filled, *outs[:carry]]
+
+    types = body.in_avals
+    made = staged(step, [*types[:k], _I, *ys, *types[k:]], body.name)
+    first = Literal(length - 1 if reverse else 0, _I)
+    empty = [Literal(0, y) for y in ys]
+    outs = scan.bind(
+        *xs[:k], first, *empty, *xs[k:],
+        body=made, consts=k, carry=carry + m + 1, length=length, reverse=reverse, unroll=unroll,
+    )  # fmt: skip
+    return [*outs[m + 1 :], *outs[1 : m + 1]]
+
+
+def _written(y: Any, row: Any, i: Any) -> Any:
+    """Return `y` with `row` at position `i` of its leading axis."""
+    shape = row.aval.shape
+    box = broadcast_in_dim.bind(row, shape=(1, *shape), dims=tuple(range(1, len(shape) + 1)))
+    return dynamic_update_slice_.bind(y, box, i, *[Literal(0, _I)] * len(shape))
 
 
 scan = Primitive("core.scan", _scan, many=True, higher=Steps())

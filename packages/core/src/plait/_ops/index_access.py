@@ -128,7 +128,8 @@ def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
     sizes = _box(x, entries)
     steps = tuple([abs(e[1]) if e.__class__ is tuple else 1 for e in entries])
     fixed = not any(isinstance(s, Value) for s in starts)
-    if fixed and current().staging:
+    by = current()
+    if fixed and (by.staging or by.fixed_boxes):
         if sizes != x.aval.shape or max(steps) > 1:
             limits = tuple([a + m for a, m in zip(starts, sizes)])
             x = slice_.bind(x, starts=tuple(starts), limits=limits, strides=steps)

@@ -32,6 +32,9 @@ class Along(Wiring):
         mapped = {s: (a,) for s, a in enumerate(axes) if a is not None}
         return Slots(ins, outs, [(params["program"], ins, outs)], len(axes), mapped)
 
+    def carried(self, params):
+        return lambda *xs: _one_by_one(*xs, **{**params, "parallel": False})
+
     def rebuild(self, params, programs, parts, operands, extra):
         n, axes = len(params["in_axes"]), (*params["in_axes"], *params["out_axes"])
         moved = [tuple([a if a is None else p.at[a] for p in ps]) for ps, a in zip(parts, axes)]
@@ -82,6 +85,15 @@ def _(*xs, program, in_axes, out_axes, size, parallel):
         return at_once(
             *xs, program=program, in_axes=in_axes, out_axes=out_axes, size=size, parallel=True
         )
+    return _one_by_one(
+        *xs, program=program, in_axes=in_axes, out_axes=out_axes, size=size, parallel=False
+    )
+
+
+def _one_by_one(
+    *xs: Any, program: Program, in_axes: tuple, out_axes: tuple, size: Any, parallel: bool
+) -> list[Any]:
+    """Apply a map as a scan over the rows."""
     same = [i for i, a in enumerate(in_axes) if a is None]
     order = same + [i for i, a in enumerate(in_axes) if a is not None]
     body = derived(

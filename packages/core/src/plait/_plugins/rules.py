@@ -121,6 +121,10 @@ class RuleTable:
         programs: the signature for primitives that hold programs, if it differs.
         base: a table that answers if this one has no rule, neither for the primitive nor for one of
           its traits.
+        default: the rule of all other primitives without programs that `expand` cannot rewrite.  It
+          receives the primitive first, as rules of traits do.
+        fallback: a table, or the name of one.  `default` is then the rule of the primitives that
+          have a rule there, and receives the primitive, that rule, and the arguments.
 
     Raises DuplicateRule if another module has made a table of this name.
 
@@ -137,7 +141,14 @@ class RuleTable:
         signature: str = "",
         programs: str = "",
         base: "RuleTable | None" = None,
+        default: Rule | None = None,
+        fallback: "RuleTable | str | None" = None,
     ):
+        if fallback is not None and default is None:
+            raise RegistrationError(
+                f"the table {name!r} has a fallback and no default, which would use its rules",
+                fix="write default=f, which is called as f(prim, rule of the fallback, ...)",
+            )
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the table's module
         self.owner: str = frame.f_globals.get("__name__", "?")
         held = _tables.get(name)
@@ -162,10 +173,11 @@ class RuleTable:
         self._failed: dict[str, list[PluginError]] = {}
         self._unheard: dict[str, PluginError] = {}  # namespace -> why its owner is not loaded
         self._found: dict[Any, Rule | None] = {}  # memo of `find`, cleared at registrations
-        self.base = base
+        self.base, self.default, self.fallback = base, default, fallback
         self._above: list[RuleTable] = []  # tables whose base this one is
-        if base is not None:
-            base._above.append(self)
+        for below in (base, fallback):
+            if isinstance(below, RuleTable):
+                below._above.append(self)
         _tables[name] = self
 
     def __repr__(self) -> str:
@@ -285,8 +297,26 @@ class RuleTable:
             rule = self._of_traits(prim)
         if rule is None and self.base is not None:
             rule = self.base.find(prim)
+        if rule is None and self.default is not None and getattr(prim, "higher", None) is None:
+            rule = self._by_default(self.default, prim)
         self._found[prim] = rule
         return rule
+
+    def _by_default(self, default: Rule, prim: Any) -> Rule | None:
+        """Return the default rule for a primitive without another, with the primitive bound."""
+        if self.fallback is not None:
+            if isinstance(self.fallback, str):
+                self.fallback = _named(self.fallback, self.name)
+                self.fallback._above.append(self)
+            found = self.fallback.find(prim)
+            return None if found is None else partial(default, prim, found)
+        said = _tables.get("expand")
+        if said is not None:
+            if self not in said._above:
+                said._above.append(self)
+            if said.find(prim) is not None and prim.effect is None:
+                return None
+        return partial(default, prim)
 
     def _of_traits(self, prim: Keyed) -> Rule | None:
         """Return the rule of the first trait that has one, with the primitive bound."""
@@ -372,7 +402,7 @@ class RuleTable:
         """Return the error for a primitive without a rule."""
         found: tuple[Declared, ...] = declared(self.group, prim.namespace)
         looked = ", ".join(f"{d.point.value} of {d}" for d in found) or "no installed module"
-        short = prim.name.rpartition(".")[2]
+        short = variable(prim)
         fix = (
             f"add one:  @{self.name}_rules.rule({short})\n"
             f"or say it with other primitives:  @expand_rules.rule({short})"
@@ -385,6 +415,17 @@ class RuleTable:
             where=where,
             fix=fix,
         )
+
+
+def variable(prim: Keyed) -> str:
+    """Return the name by which the module that defines a primitive holds it.
+
+    It is often another than the primitive's: beside a primitive there is a function for users.
+    """
+    module = sys.modules.get(getattr(getattr(prim, "rule", None), "__module__", ""))
+    held = vars(module).items() if module is not None else ()
+    names = [name for name, value in held if value is prim and not name.startswith("_")]
+    return names[0] if names else prim.name.rpartition(".")[2]
 
 
 def _namespaces(key: Keyed | Trait) -> tuple[str, ...]:
@@ -425,6 +466,18 @@ def origin(fn: Rule) -> str:
 def described(module: str) -> str:
     """Return a module and its distribution, for messages."""
     return f"{module} ({distribution_of(module)})"
+
+
+def _named(name: str, user: str) -> RuleTable:
+    """Return the table of a name, which a plugin may have to be loaded for."""
+    for d in () if name in _tables else declared("plait.tables", name):
+        load(d)
+    if name not in _tables:
+        raise PluginError(
+            f"the table {user!r} falls back to {name!r}, which no installed distribution has",
+            fix=f"python -m pip install {TABLES.get(name, 'its distribution')}",
+        )
+    return _tables[name]
 
 
 def tables() -> dict[str, RuleTable]:

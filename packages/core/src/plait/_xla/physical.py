@@ -46,6 +46,9 @@ class Physical(Carrier):
     def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
         return (aval.physical,)
 
+    def lose(self, prim: Primitive, params: dict[str, Any]) -> None:
+        """Do not warn: no transformation follows that could use the rule."""
+
     def whole(self, aval: Aval) -> Any:
         return WORDS if aval.category == OPAQUE else None
 

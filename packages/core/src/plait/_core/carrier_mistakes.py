@@ -1,0 +1,186 @@
+"""Mistakes of authors of carriers, found where core uses what a method returned.
+
+An error names the carrier, the method or rule, and the line that defines it.  Users of a
+transformation did not write these, so their lines would mislead.
+
+Invariant: nothing here costs time where operations are applied at once, unless checks are on:
+values are checked where programs are lifted, and exceptions where they are raised.
+"""
+
+import dis
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import CodeType, TracebackType
+from typing import Any
+
+from .._base.errors import CarrierError, ConcretizationError, PlaitError
+from .._base.source import hidden
+from .._plugins.rules import origin
+from .._types.avals import Aval
+from .higher_order import Part
+from .interpreter import Value
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def blamed(carrier: Any, method: str, what: str, fix: str) -> CarrierError:
+    """Return the error for a method of a carrier: `what` follows the method's name."""
+    kind = type(carrier)
+    at = code_of(getattr(kind, method, None))
+    if at is not None and hidden(at.co_filename):  # the default, which the author did not replace
+        at = code_of(kind.run)
+    line = f"{at.co_filename}:{at.co_firstlineno}" if at is not None else kind.__module__
+    return CarrierError(f"{kind.__module__}.{kind.__qualname__}.{method} {what}", line, fix)
+
+
+def code_of(f: Any) -> CodeType | None:
+    """Return the code of a function, without decorators and bound arguments."""
+    while isinstance(f, partial):
+        f = f.func
+    f = getattr(f, "__wrapped__", f)
+    return getattr(f, "__code__", None)
+
+
+# ---- what methods return ---------------------------------------------------------------------
+
+
+def parts_of(carrier: Any, aval: Aval, form: Any) -> tuple[Part, ...]:
+    """Return the components of an `aval` in `form` as the carrier describes them."""
+    avals = carrier.part_avals(aval, form)
+    if not isinstance(avals, tuple | list) or not all(isinstance(a, Aval) for a in avals):
+        raise blamed(
+            carrier, "part_avals", f"must return a tuple of types, and returned {avals!r}",
+            "return one type for each component",
+        )  # fmt: skip
+    axes = carrier.part_axes(aval, form)
+    if len(avals) != len(axes):
+        raise blamed(
+            carrier, "part_axes",
+            f"gives the axes of {len(axes)} components of {aval!r} in form {form!r}, and "
+            f"part_avals the types of {len(avals)}",
+            "return a tuple for each component",
+        )  # fmt: skip
+    for a, at in zip(avals, axes, strict=True):
+        there = [i for i in at if i is not None]
+        if len(at) != aval.ndim or not all(0 <= i < a.ndim for i in there):
+            raise blamed(
+                carrier, "part_axes", f"returned {at!r} for the component {a!r} of {aval!r}",
+                "give, for each axis of the value, its position in the component, or None",
+            )  # fmt: skip
+    return tuple([Part(a, tuple(at)) for a, at in zip(avals, axes, strict=True)])
+
+
+def check_parts(carrier: Any, method: str, aval: Aval, form: Any, parts: Any) -> None:
+    """Raise CarrierError unless components have the types that the carrier gives for the form.
+
+    Args:
+      carrier: the carrier.
+      method: the method that returned them, or "lift" if they are those of a lifted value.
+      aval: the type of the value.
+      form: the form, which may be None.
+      parts: the components.
+    """
+    want = (aval,) if form is None else tuple([p.aval for p in carrier.parts_of(aval, form)])
+    what = f"{aval!r} in form {form!r}"
+    if not isinstance(parts, tuple | list) or not all(isinstance(p, Value) for p in parts):
+        raise blamed(
+            carrier, method if method != "lift" else "run",
+            f"must give a tuple of values as components of {what}, and gave {parts!r}",
+            "convert with plait.ext.as_value",
+        )  # fmt: skip
+    have = tuple([p.aval for p in parts])
+    if len(have) == len(want) and all(h.same_type(w) for h, w in zip(have, want)):
+        return
+    if method == "lift":
+        raise blamed(
+            carrier, "part_avals",
+            f"gives the types {want} for {what}, and `lift` was given {have}",
+            "mend part_avals, or the components that are lifted",
+        )  # fmt: skip
+    raise blamed(
+        carrier, method, f"returned components of the types {have} for {what}, where part_avals "
+        f"gives {want}", "return components of these types",
+    )  # fmt: skip
+
+
+def check_lifted(carrier: Any, x: Any, aval: Aval, prim: Any = None) -> None:
+    """Raise CarrierError unless a value that the carrier may have lifted, the result of `prim` if
+    that is given, has the type `aval`, and components of its form."""
+    if not x.aval.same_type(aval):
+        raise blamed(
+            carrier, "run",
+            ("" if prim is None else f"by the {carrier.rules.name!r} rule of {prim} ")
+            + f"returned a value of type {x.aval!r} for {aval!r}",
+            "lift a value with the type of the operation's result",
+        )  # fmt: skip
+    form, parts = carrier.split(x)
+    if form is not None:
+        check_form(carrier, form)
+        check_parts(carrier, "lift", x.aval, form, parts)
+
+
+def check_form(carrier: Any, form: Any) -> None:
+    """Raise CarrierError for a form that cannot be part of a cache key."""
+    try:
+        hash(form)
+    except TypeError:
+        raise blamed(
+            carrier, "run", f"lifted a value in the form {form!r}, which is not hashable",
+            "use tuples in place of lists, and frozenset in place of set",
+        ) from None  # fmt: skip
+
+
+def check_result(carrier: Any, prim: Any, out: Any) -> None:
+    """Raise CarrierError unless `run` returned a value, or a list of them if `prim` has many."""
+    if prim.many:
+        if isinstance(out, list | tuple):
+            return
+    elif isinstance(out, Value):
+        return
+    want = "a list of values" if prim.many else "one value"
+    raise blamed(
+        carrier, "run", f"must return {want} for {prim}, and returned {out!r}",
+        "return self.lift(aval, form, parts) for each result",
+    )  # fmt: skip
+
+
+# ---- what methods raise ----------------------------------------------------------------------
+
+
+def reported(carrier: Any, prim: Any, rule: Callable[..., Any], error: Exception) -> Exception:
+    """Return the error to raise for an exception of `run` or a rule.
+
+    An exception that Python raised in a line of the carrier or of the rule is the author's mistake.
+    So is a request for the elements of a traced value there.  Others are returned as they are, also
+    those that the author raises.
+    """
+    own = [code_of(type(carrier).run), code_of(rule)]
+    frames = _frames(error.__traceback__)
+    if isinstance(error, ConcretizationError):
+        outside = [f for f in frames if not hidden(f[0].co_filename)]
+        at = outside[-1] if outside else None
+    else:
+        at = frames[-1] if frames else None
+        if isinstance(error, PlaitError) or (at and at[0].co_code[at[1]] == _RAISE):
+            return error
+    if at is None or at[0] not in own or hidden(at[0].co_filename):
+        return error
+    of_rule = at[0] is own[1]
+    who = f"the {carrier.rules.name!r} rule" if of_rule else "the method run"
+    kind = type(carrier)
+    told = str(error).partition("\n")[0]
+    return CarrierError(
+        f"{who} of the carrier {kind.__module__}.{kind.__qualname__} failed for {prim}: "
+        f"{type(error).__name__}: {told}",
+        f"{at[0].co_filename}:{at[2]}",
+        f"mend it, or the rule, {origin(rule)}, which returns: {carrier.rules.__doc__}",
+    )
+
+
+def _frames(at: TracebackType | None) -> Sequence[tuple[CodeType, int, int]]:
+    """Return the code, the instruction and the line of each frame of a traceback."""
+    found = []
+    while at is not None:
+        found.append((at.tb_frame.f_code, at.tb_lasti, at.tb_lineno))
+        at = at.tb_next
+    return found
