@@ -30,7 +30,9 @@ def _examples(module):
     for name in getattr(module, "__all__", dir(module)):
         f = getattr(module, name)
         if callable(f) and not isinstance(f, type) and name[0] != "_":
-            for test in found.find(f, f"{module.__name__}.{name}", module=False, globs=dict(vars(module))):
+            for test in found.find(
+                f, f"{module.__name__}.{name}", module=False, globs=dict(vars(module))
+            ):
                 if test.examples and test.name not in MIXED:
                     yield test
 

@@ -314,6 +314,8 @@ def orthogonal(
             raise AxisError(f"an orthogonal matrix of shape {shape}", fix="give two axes at least")
         (at,) = normal_axes(column_axis, len(shape))
         columns = shape[at]
+        if 0 in shape:
+            return fill(0, Aval(shape, kind))
         rows = product(shape) // columns
         if columns > rows:
             q = _orthonormal(key, columns, rows, kind)

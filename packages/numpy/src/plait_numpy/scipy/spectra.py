@@ -35,6 +35,15 @@ _WINDOWS = {"hann": np.hanning, "hamming": np.hamming, "blackman": np.blackman,
 _BOUNDARIES = ("zeros", None)
 
 
+def _triangle(n: int) -> np.ndarray:
+    """Return scipy's window "triang", whose ends are not 0."""
+    distance = np.abs(2 * np.arange(n) - (n - 1))
+    return 1 - distance / (n + 1 if n % 2 else n)
+
+
+_WINDOWS["triang"] = _triangle
+
+
 def _window(given: Any, n: int) -> np.ndarray:
     """Return a window of `n` elements, the first ones of a period."""
     if isinstance(given, str | tuple):
