@@ -106,7 +106,7 @@ def call_by_user() -> FrameType | None:
     """Return the frame of the function that user code called last, if what runs now is part of it.
 
     Only Plait and libraries of array functions may lie between; otherwise return None.  The rules
-    of a transformation are such a case: what they compute with was not given by the user.
+    of a transformation are such a case: the user gave none of their operands.
     """
     frame, called = sys._getframe(1), None
     while frame is not None:

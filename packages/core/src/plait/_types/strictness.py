@@ -1,7 +1,7 @@
 """The operands of the user's own call, which strict settings of promotion concern.
 
-Functions of Plait promote and broadcast intermediate values, too: that is no business of their
-callers.  A mark on each function that is called would cost time in every call.  So the stack is
+Functions of Plait promote and broadcast intermediate values, too, and the settings of their callers
+do not concern these.  A mark on each function that is called would cost time in every call.  So the stack is
 read instead, and only where a promotion is about to be refused: the operands are the user's if
 arguments of the function that user code called have such types.
 
@@ -19,7 +19,7 @@ from .._base.source import call_by_user
 __all__ = ["users_operands"]
 
 _DEEP = 4
-"""How deep arguments are looked for in lists, tuples and dicts."""
+"""The depth to which lists, tuples and dicts are searched for arguments."""
 
 
 def users_operands() -> list[Any] | None:

@@ -30,8 +30,6 @@ from plait.typing import Array, ArrayLike
 from ..numpy.fourier import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from ..numpy.statistics import median
 
-_WINDOWS = {"hann": np.hanning, "hamming": np.hamming, "blackman": np.blackman,
-            "bartlett": np.bartlett}  # fmt: skip
 _BOUNDARIES = ("zeros", None)
 
 
@@ -41,7 +39,13 @@ def _triangle(n: int) -> np.ndarray:
     return 1 - distance / (n + 1 if n % 2 else n)
 
 
-_WINDOWS["triang"] = _triangle
+_WINDOWS: dict[str, Any] = {
+    "hann": np.hanning,
+    "hamming": np.hamming,
+    "blackman": np.blackman,
+    "bartlett": np.bartlett,
+    "triang": _triangle,
+}
 
 
 def _window(given: Any, n: int) -> np.ndarray:
