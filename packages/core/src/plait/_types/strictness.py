@@ -1,9 +1,9 @@
 """The operands of the user's own call, which strict settings of promotion concern.
 
 Functions of Plait promote and broadcast intermediate values, too, and the settings of their callers
-do not concern these.  A mark on each function that is called would cost time in every call.  So the stack is
-read instead, and only where a promotion is about to be refused: the operands are the user's if
-arguments of the function that user code called have such types.
+do not concern these.  A mark on each function that is called would cost time in every call.  So the
+stack is read instead, and only where a promotion is about to be refused: the operands are the
+user's if arguments of the function that user code called have such types.
 
 Invariant: the stack is read only for promotions that would be refused; no frame is kept.
 """
