@@ -467,3 +467,24 @@ def test_custom_calls_of_derivatives_must_be_known():
     other = container.pack({**manifest, "vjp": calls}, {**members, "vjp1.mlirbc": data})
     refused(other, "vjp_of_lambda calls functions outside StableHLO: lapack_strsn_ffi")
     assert deserialize(other, custom_calls=["lapack_strsn_ffi"]).has_vjp()
+
+
+INTEGERS = {
+    "integers": (lambda x, i: (x * i).sum(), np.int32([3, 1, 2]), np.float32([3, 1, 2])),
+    "booleans": (lambda x, i: pnp.where(i, x, 0).sum(), np.array([True, False, True]),
+                 np.float32([1, 0, 1])),
+    "lookups": (lambda x, i: (x[i] * x).sum(), np.int32([0, 0, 0]), np.float32([6, 0, 0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_arguments_without_derivatives_of_sizes_known_later(name):
+    f, i, want = INTEGERS[name]
+    x = np.float32([1, 2, 3]) if name != "lookups" else np.float32([2, 1, 1])
+    want = want if name != "lookups" else np.float32([2 + 2 + 1 + 1, 2, 2])
+    specs = symbolic_args_specs((x, i), "n")
+    saved = deserialize(export(f)(*specs).serialize(vjp_order=1))
+    got = plait.grad(lambda x: saved.call(x, i))(x)
+    np.testing.assert_allclose(got, want, 1e-6)
+    whole = export(plait.grad(f, (0, 1), allow_int=True))(*specs)
+    np.testing.assert_allclose(whole.call(x, i)[0], want, 1e-6)

@@ -418,3 +418,24 @@ def test_linear_algebra_is_traced(f):
     actual = [v.shape for v in plait.tree.leaves(f(np.eye(3, dtype=F32)))]
     known = [tuple(d if isinstance(d, int) else d.substitute({"n": 3}) for d in s) for s in shapes]
     assert known == actual
+
+
+@pytest.mark.parametrize("name", ["glorot_normal", "he_uniform"])
+def test_initial_values_of_sizes_known_later(name):
+    x = np.zeros((60, 40), F32)
+    init = getattr(nn.initializers, name)()
+    specs = plait.export.symbolic_args_specs((x,), "b, c")
+    made = export(lambda x: init(random.key(0), x.shape))(*specs)
+    draws = np.asarray(made.call(x))
+    want = np.sqrt(2 / (60 + 40) if name == "glorot_normal" else 2 / 60)
+    np.testing.assert_allclose(draws.std(), want, 0.05)
+
+
+@pytest.mark.parametrize("at", [0, 1, -1])
+def test_insertion_and_deletion_along_axes_of_sizes_known_later(at):
+    for x in (np.arange(3.0), np.arange(5.0)):
+        specs = plait.export.symbolic_args_specs((x,), "b")
+        made = export(lambda x: (pnp.insert(x, at, 9.0), pnp.delete(x, at)))(*specs)
+        inserted, rest = made.call(x)
+        np.testing.assert_array_equal(np.asarray(inserted), np.insert(x, at, 9.0))
+        np.testing.assert_array_equal(np.asarray(rest), np.delete(x, at))

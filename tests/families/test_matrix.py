@@ -90,6 +90,14 @@ def test_a_wrong_inverse_is_found(monkeypatch):
         inverse_law(tanh, [np.float32([0.3, -0.7])], {})
 
 
+def test_an_inverse_that_is_nowhere_finite_is_found(monkeypatch):
+    tanh = registered("core.tanh")
+    rules = {tanh: lambda y, x: [y * np.nan]}
+    monkeypatch.setattr("plait_autodiff.laws.inverse_rules", rules)
+    with pytest.raises(AssertionError, match="nowhere finite"):
+        inverse_law(tanh, [np.float32([0.3, -0.7])], {})
+
+
 def test_foreign_functions_have_no_derivative_and_say_so():
     kind = plait.ShapeDtypeStruct((2, 2), np.float32), plait.ShapeDtypeStruct((), np.int32)
     call = plait.ffi.ffi_call("lapack_spotrf_ffi", kind)

@@ -120,7 +120,7 @@ def test_vectors():
     want = ss.multinomial.logpmf(k, n, p)
     np.testing.assert_allclose(np.asarray(stats.multinomial.logpmf(k, n, p)), want, 1e-12)
     with pytest.raises(TypeRule, match="one parameter for each row"):
-        stats.dirichlet.logpdf(x.T, alpha)
+        stats.dirichlet.logpdf(x[:1], alpha)
 
 
 def test_normal_vectors():

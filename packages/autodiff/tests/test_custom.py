@@ -605,3 +605,24 @@ def test_a_wrapper_of_a_rule_is_taken_by_its_own_arguments():
     f = plait.custom_vjp(lambda x: x)
     f.defvjp(lambda x: (x, x), wrapper)
     assert float(plait.grad(f)(2.0)) == 6.0
+
+
+def test_checks_run_a_rule_and_not_the_function_too():
+    calls = []
+
+    def seen(name, x):
+        shape = plait.ShapeDtypeStruct(np.shape(x), np.float32)
+        return plait.pure_callback(lambda v: (calls.append(name), np.sin(v))[1], shape, x)
+
+    f, g = custom_vjp(lambda x: seen("f", x)), custom_jvp(lambda x: seen("g", x))
+    f.defvjp(lambda x: (seen("forward", x), x), lambda x, ct: (ct * np.float32(2),))
+    g.defjvp(lambda xs, ts: (seen("rule", xs[0]), ts[0] * np.float32(3)))
+    with plait.config(checks=True):
+        assert float(grad(f)(np.float32(0.5))) == 2
+        assert float(grad(g)(np.float32(0.5))) == 3
+        wrong = custom_vjp(lambda x: x * 2)
+        wrong.defvjp(lambda x: ((x, x), x), lambda x, ct: (ct[0],))
+        with pytest.raises(TypeError):
+            grad(lambda x: wrong(x))(np.float32(0.5))
+    plait.effects_barrier()
+    assert calls == ["forward", "rule"]

@@ -88,6 +88,12 @@ def test_empty_scan():
 # ---- mistakes --------------------------------------------------------------------------------
 
 
+def test_scans_of_more_turns_than_32_bits_count():
+    count, total = 2**31 + 5, np.int64(0)
+    got = lax.scan(lambda c, _: (c + np.int64(1), None), total, None, length=count)[0]
+    assert int(got) == count
+
+
 def test_lengths():
     """A scan that knows no length, or two."""
     step = lambda c, r: (c, c)  # noqa: E731

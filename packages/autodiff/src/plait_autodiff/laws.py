@@ -286,7 +286,7 @@ recompute_law.applies = _divides  # type: ignore[attr-defined]
 def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> int:
     """Check that operands recovered from the result and the other operands equal the originals.
 
-    Only elements where the inverse is finite are compared.
+    Only elements where the inverse is finite are compared, and each operand must have one.
 
     Returns the number of comparisons; raises Inapplicable if none is given back.
     """
@@ -302,6 +302,8 @@ def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, A
             got, want = np.asarray(back), np.asarray(x)
             finite = np.isfinite(_wide(got))
             what = f"operand {i}, from the result"
+            if got.size and not finite.any():
+                raise AssertionError(f"{what}, is nowhere finite")
             count += agree(np.where(finite, got, want), want, 1e-6, what)
     if not count:
         raise Inapplicable("no operand is given back")

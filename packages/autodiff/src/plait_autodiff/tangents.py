@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
+from plait.ext.sizes import is_symbolic
 from plait.ext.trace import Handle, Value, admitted, name_of
 from plait.ext.tree import difference, flatten, key_paths
 from plait.ext.types import COMPLEX, INTEGER, Aval, float0
@@ -29,8 +30,13 @@ def expect_function(f: Any, what: str) -> None:
 # ---- tangents as users give them -----------------------------------------------------------
 
 
-def no_tangent(aval: Aval) -> np.ndarray:
-    """Return the tangent or cotangent of a value that has no derivative."""
+def no_tangent(aval: Aval) -> Any:
+    """Return the tangent or cotangent of a value that has no derivative.
+
+    It is an array of numpy, as in JAX, unless a size is known by name only.
+    """
+    if is_symbolic(aval.shape):
+        return Literal(False, Aval(aval.shape, float0))
     return np.zeros(aval.shape, float0)
 
 

@@ -225,6 +225,8 @@ def _aval(x: Any) -> Aval:
         return WEAK[x.__class__]
     if isinstance(x, type) and x in WEAK:
         return WEAK[x]
+    if x is None:  # as in numpy, the default dtype
+        return WEAK[float].strong()
     if isinstance(x, np.dtype | str | ScalarType | type | Opaque):
         return Aval((), canonical(dtype_of(x)))
     aval = getattr(x, "aval", None)

@@ -310,10 +310,14 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
         return pnp.reshape(v, [-1 if i == axis else 1 for i in range(ndim)])
 
     def init(x: Any) -> Any:
-        return x, pnp.zeros_like(x), [pnp.zeros(n, x.dtype) for n in x.shape]
+        return x, pnp.zeros_like(x), [pnp.zeros(n, x.dtype) for n in x.shape or (1,)]
 
     def update(i: Any, g: Any, state: Any) -> Any:
         x, m, rows = state
+        if not x.ndim:
+            bound = rows[0][0] + pnp.square(g)
+            m = (1 - momentum) * (g * _inverse_root(bound)) + momentum * m
+            return x - step(i) * m, m, [bound[None]]
         bound = along(rows[0], 0, x.ndim)
         for axis in range(1, x.ndim):
             bound = pnp.minimum(bound, along(rows[axis], axis, x.ndim))

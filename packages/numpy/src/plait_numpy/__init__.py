@@ -10,4 +10,4 @@ import os as _os
 
 from plait.ext.errors import hide as _hide
 
-_hide(_os.path.dirname(__file__))
+_hide(_os.path.dirname(__file__), arrays=True)

@@ -29,6 +29,7 @@ from .numpy import (
     take,
     tensordot,
     where,
+    zeros,
 )
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -42,6 +43,7 @@ class ResizeMethod(enum.Enum):
     LANCZOS3 = 2
     LANCZOS5 = 3
     CUBIC = 4
+    CUBIC_PYTORCH = 5
 
     @staticmethod
     def from_string(name: str) -> "ResizeMethod":
@@ -65,6 +67,9 @@ _NAMES = {
     "cubic": ResizeMethod.CUBIC,
     "bicubic": ResizeMethod.CUBIC,
     "tricubic": ResizeMethod.CUBIC,
+    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "tricubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
 }
 
 
@@ -76,17 +81,23 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
     return lambda x: where(x < radius, sinc(x) * sinc(x / radius), 0.0)
 
 
-def _keys(x: Any) -> Any:
-    near = (1.5 * x - 2.5) * x * x + 1.0
-    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return where(x < 1, near, where(x < 2, far, 0.0))
+def _keys(a: float) -> Callable[[Any], Any]:
+    """Return R. Keys's kernel of slope `a` at 1: Cubic convolution interpolation, 1981."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        far = ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+        return where(x < 1, near, where(x < 2, far, 0.0))
+
+    return kernel
 
 
 _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
     ResizeMethod.LINEAR: _triangle,
     ResizeMethod.LANCZOS3: _lanczos(3.0),
     ResizeMethod.LANCZOS5: _lanczos(5.0),
-    ResizeMethod.CUBIC: _keys,
+    ResizeMethod.CUBIC: _keys(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _keys(-0.75),
 }
 
 
@@ -205,7 +216,9 @@ def resize(
     for d, (n, m) in enumerate(zip(x.shape, shape)):
         if n == m:
             continue
-        if not n or not m:
+        if not m:
+            return zeros(shape, x.dtype)
+        if not n:
             raise ShapeError(f"axis {d} of size {n} can not become one of size {m}")
         if kind is ResizeMethod.NEAREST:
             middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))

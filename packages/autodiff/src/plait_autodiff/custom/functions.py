@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait import config
-from plait.ext.errors import ArgumentError
+from plait.ext.errors import ArgumentError, ConcretizationError
 from plait.ext.ir import Eqn, Program, Var, dce, derived, evaluate
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import Deferred, Ends, Slots, Wiring, enclosed, staged, width
+from plait.ext.trace import Deferred, Ends, Slots, Wiring, enclosed, stage, staged, width
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
@@ -154,8 +154,12 @@ def promised(program: Any, xs: Sequence[Any]) -> list[Aval] | None:
     """Return the types of the function's own results, for comparison with its rule's.
 
     Return None if checks are off.  Return None for a staged function too: its rule was checked
-    when it was staged.
+    when it was staged.  The function is only traced, so that its effects do not happen twice; one
+    that needs values in Python is not checked.
     """
     if not config.checks or not isinstance(program, Deferred):
         return None
-    return [o.aval for o in program.f(*xs)]
+    try:
+        return list(stage(program.f, [x.aval for x in xs], program.name)[0].out_avals)
+    except ConcretizationError:
+        return None

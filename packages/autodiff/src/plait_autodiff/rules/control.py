@@ -7,6 +7,7 @@ transposed programs.
 
 from typing import Any
 
+from plait.errors import IrreversibleLoop
 from plait.ext import ir
 from plait.ext.errors import MissingRule
 from plait.ext.ir import Program, derived, effects_of, evaluate
@@ -158,8 +159,8 @@ def _(split, args, params):
     return merge(unknown[k:], part(later, unknown[k:]), outs)
 
 
-def _irreversible() -> MissingRule:
-    return MissingRule(
+def _irreversible() -> IrreversibleLoop:
+    return IrreversibleLoop(
         "while_loop can not be differentiated in reverse: how many values it would keep is not "
         "known beforehand",
         fix="say how often it turns at most, while_loop(..., max_steps=n); or use scan, fori_loop "

@@ -9,7 +9,7 @@ own; like those it belongs to the process, not to a thread.
 
 import logging
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from typing import Any
 
 from .. import events
@@ -38,6 +38,17 @@ __all__ = [
 ]
 
 Block = AbstractContextManager[Any]
+"""A context manager, which also decorates functions."""
+
+
+class _Nothing(ContextDecorator):
+    """A block that changes nothing."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: Any) -> None:
+        return None
 
 
 # ---- dtypes, shapes and precision ------------------------------------------------------------
@@ -149,17 +160,17 @@ class _EvaluateKnown(Interpreter):
 
 def debug_nans(new_val: bool = True) -> Block:
     """Make an operation that returns a nan an error; see `plait.debug.nans`."""
-    return nans() if new_val else nullcontext()
+    return nans() if new_val else _Nothing()
 
 
 def debug_infs(new_val: bool = True) -> Block:
     """Make an operation that returns an infinity an error; see `plait.debug.infs`."""
-    return infs() if new_val else nullcontext()
+    return infs() if new_val else _Nothing()
 
 
 def check_tracer_leaks(new_val: bool = True) -> Block:
     """Make it an error to keep traced values; see `plait.debug.checking_leaks`."""
-    return checking_leaks() if new_val else nullcontext()
+    return checking_leaks() if new_val else _Nothing()
 
 
 def enable_checks(new_val: bool = True) -> Block:
@@ -180,7 +191,7 @@ def explain_cache_misses(new_val: bool = True) -> Block:
 def log_compiles(new_val: bool = True) -> Block:
     """Log to `plait`, as warnings, each function traced and each program lowered or compiled in the
     block."""
-    return events.listening(_logged) if new_val else nullcontext()
+    return events.listening(_logged) if new_val else _Nothing()
 
 
 def _logged(name: str, what: Any) -> None:

@@ -105,7 +105,7 @@ class MissingRule(PlaitError, NotImplementedError):
     """A transformation met a primitive it has no rule for."""
 
 
-class NanError(PlaitError, FloatingPointError):
+class NanError(PlaitError, FloatingPointError, ZeroDivisionError):
     """An operation made a nan or an infinity, inside `plait.debug.nans()` or `infs()`."""
 
 
@@ -210,6 +210,14 @@ class ProgramError(PlaitError, ValueError):
 
 class AxisError(PlaitError, ValueError, IndexError):
     """An axis out of range, or axes that do not fit together."""
+
+
+class UnboundAxisName(AxisError, NameError):
+    """A name of an axis that is not bound where it is used."""
+
+
+class IrreversibleLoop(MissingRule, ValueError):
+    """A loop of unknown length that was differentiated in reverse."""
 
 
 class PlacementError(PlaitError, ValueError):

@@ -8,6 +8,7 @@ begins like one (`plait_user` beside `plait`) is the user's.
 """
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
@@ -17,8 +18,8 @@ from . import jaxlib_api
 from .wrapping import name_of
 
 __all__ = [
-    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "here", "hidden", "hide",
-    "of_standard_library", "outline", "user_frames", "user_line", "warn", "where_defined",
+    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "here", "hidden",
+    "hide", "of_standard_library", "outline", "user_frames", "user_line", "warn", "where_defined",
 ]  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Named(NamedTuple):
 
 
 _roots: list[str] = []
+_libraries: list[str] = []
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 _INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
 _told: set[tuple[type[Warning], str]] = set()
@@ -57,11 +59,18 @@ _shown: dict[Any, Any] = {}
 """Python's registry of shown warnings, so that each is shown once for a line."""
 
 
-def hide(folder: str) -> None:
-    """Hide frames of files below `folder` from now on: they are not the user's."""
+def hide(folder: str, arrays: bool = False) -> None:
+    """Hide frames of files below `folder` from now on: they are not the user's.
+
+    arrays: True for a library of array functions, to which users give their own operands.  Then
+    strict settings of promotion concern these operands, and nothing else that the library computes
+    with.
+    """
     root = os.path.join(os.path.abspath(folder), "")
     if root not in _roots:
         _roots.append(root)
+    if arrays and root not in _libraries:
+        _libraries.append(root)
 
 
 def below_hidden(file: str) -> bool:
@@ -92,6 +101,25 @@ def asked_by_us(frame: FrameType | None) -> bool:
             return below_hidden(file)
         frame = frame.f_back
     return False
+
+
+def call_by_user() -> FrameType | None:
+    """Return the frame of the function that user code called last, if what runs now is part of it.
+
+    Only Plait and libraries of array functions may lie between; otherwise return None.  The rules
+    of a transformation are such a case: the user gave none of their operands.
+    """
+    frame, called = sys._getframe(1), None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if below_hidden(file):
+            if not file.startswith(("<plait ", *_libraries)):
+                return None
+            called = frame
+        elif not of_standard_library(file) and not file.startswith("<frozen "):
+            break
+        frame = frame.f_back
+    return called
 
 
 def user_frames(where: Any, limit: int = 5) -> list[Frame]:
@@ -160,4 +188,4 @@ def outline(f: Any) -> "Outline | None":
     return o
 
 
-hide(os.path.dirname(os.path.dirname(__file__)))  # all of core
+hide(os.path.dirname(os.path.dirname(__file__)), arrays=True)  # all of core

@@ -7,14 +7,14 @@ from collections.abc import Hashable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from .._base.errors import AxisError
+from .._base.errors import UnboundAxisName
 from .interpreter import Interpreter, current
 
 
 def axis_size(axis_name: Any) -> int:
     """Return the size of the innermost axis of that name (of a tuple of names: the product).
 
-    Raises AxisError if no axis of that name is bound.
+    Raises UnboundAxisName if no axis of that name is bound.
     """
     if axis_name.__class__ in (tuple, list):
         return prod([axis_size(name) for name in axis_name])
@@ -24,7 +24,7 @@ def axis_size(axis_name: Any) -> int:
 def binder(axis_name: Any) -> Interpreter:
     """Return the interpreter that binds the innermost axis of that name.
 
-    Raises AxisError if none does.
+    Raises UnboundAxisName if none does.
     """
     by: Interpreter | None = current()
     try:
@@ -40,7 +40,7 @@ def binder(axis_name: Any) -> Interpreter:
 def joined(names: Sequence[Any]) -> tuple[Any, ...]:
     """Return the names of axes, with a tuple for consecutive ones that are bound together.
 
-    Raises AxisError if a name is not bound.
+    Raises UnboundAxisName if a name is not bound.
     """
     rows: list[tuple[Hashable, list[Any]]] = []
     for name in names:
@@ -81,9 +81,9 @@ def bound_axes() -> dict[Any, Binding]:
     return found
 
 
-def unbound(name: object) -> AxisError:
+def unbound(name: object) -> UnboundAxisName:
     """Return the error for an axis name that is not bound."""
-    return AxisError(
+    return UnboundAxisName(
         f"no axis named {name!r} is bound here",
         fix=f"bind it outside: map over an axis with axis_name={name!r}, or over devices",
     )

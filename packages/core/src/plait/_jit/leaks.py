@@ -10,6 +10,7 @@ block ends, so it costs nothing outside of such blocks.
 import gc
 import sys
 from collections.abc import Iterable
+from contextlib import ContextDecorator
 from functools import cache
 from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -29,8 +30,9 @@ _LINKS = 5
 """The links of a chain that a message shows."""
 
 
-class checking_leaks:  # noqa: N801 - used as a function is
-    """A context manager that raises an error if traced values are still kept after the block.
+class checking_leaks(ContextDecorator):  # noqa: N801 - used as a function is
+    """A context manager that raises an error if traced values are still kept after the block.  It
+    decorates functions, too: each call is such a block.
 
     Raises UnexpectedTracerError, which lists values whose transformation began in the block and has
     ended.  It names the line that made each value, and the chain of objects that keeps it.
@@ -49,6 +51,9 @@ class checking_leaks:  # noqa: N801 - used as a function is
     """
 
     __slots__ = ("_before",)
+
+    def _recreate_cm(self) -> "checking_leaks":
+        return checking_leaks()  # calls of a decorated function may be nested
 
     def __enter__(self) -> None:
         self._before = {id(x): ref(x) for x in _tracers()}

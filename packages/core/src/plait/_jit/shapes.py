@@ -6,7 +6,7 @@ in a computation is never made from one.
 
 from typing import Any
 
-from .._base.errors import AxisError
+from .._base.errors import ArgumentError, AxisError
 from .._core.array import as_value
 from .._core.interpreter import GROUND, Interpreter, Tracer, Value, current
 from .._core.staging import Stage
@@ -28,6 +28,10 @@ class ShapeDtypeStruct:
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
 
     def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False, sharding: Any = None):
+        if dtype is None:
+            raise ArgumentError(
+                "ShapeDtypeStruct needs a dtype, got None", fix='write one, for instance "float32"'
+            )
         aval = Aval(tuple(shape), dtype, weak_type)
         self.shape, self.dtype, self.weak_type = aval.shape, aval.dtype, weak_type
         self.sharding = sharding
@@ -62,6 +66,11 @@ class ShapeDtypeStruct:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a shape without axes")
+        return self.shape[0]
 
     @property
     def size(self) -> Any:

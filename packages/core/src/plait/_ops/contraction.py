@@ -15,7 +15,7 @@ from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeErro
 from .._core.array import as_value
 from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive
-from .._types.avals import Aval, asked_dtype, broadcast_shapes, dtype_of
+from .._types.avals import NOTHING, Aval, asked_dtype, broadcast_shapes, dtype_of, nothing_to_do
 from .._types.dims import product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr
@@ -79,6 +79,8 @@ def dot_general(
 ) -> Aval:
     """Multiply elements and sum over the `contract` axes: (those of x, those of y).  Elements are
     paired along the `shared` axes."""
+    if NOTHING in (x.category, y.category):
+        raise nothing_to_do([x, y])
     (cx, cy), (bx, by) = contract, shared
     _check_axes(x, (*cx, *bx), "left")
     _check_axes(y, (*cy, *by), "right")

@@ -213,18 +213,19 @@ def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
 
 def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps):
     """Lower a loop that also carries its number of turns; its predicate may have effects."""
+    index = _counter(max_steps)
 
     def going(b, i, s):
         (more,) = b.program(cond, [*cc, *s])
-        left = b.compare(i, b.constant(max_steps, _I), "LT", _B)
+        left = b.compare(i, b.constant(max_steps, index), "LT", _B)
         return b.op("stablehlo.and", [more, left], _B)
 
     def turn(b, s):
-        i = b.op("stablehlo.add", [s[1], b.constant(1, _I)], _I)
+        i = b.op("stablehlo.add", [s[1], b.constant(1, index)], index)
         new = b.program(body, [*bc, *s[2:]])
         return [going(b, i, new), i, *new]
 
-    types, zero = (_B, _I, *outs), e.constant(0, _I)
+    types, zero = (_B, index, *outs), e.constant(0, index)
     regions = [(types, lambda b, s: s[:1]), (types, turn)]
     first = [going(e, zero, init), zero, *init]
     return list(e.op("stablehlo.while", first, *types, order=order, regions=regions))[2:]
@@ -342,12 +343,17 @@ def _with_row_at_least(aval: Aval) -> Aval:
     return with_room(aval, (1, *aval.shape[1:]))
 
 
-def _at(e: Emitter, i: Any, n: int) -> list:
-    return [i, *(e.constant(0, _I) for _ in range(n - 1))]
+def _counter(most: Any) -> Aval:
+    """Return the type of a counter of up to `most` turns: i32, unless that is too narrow."""
+    return _I if most.__class__ is Dim or most < 2**31 else Aval((), np.int64)
 
 
-def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
-    """Read row `i` of a value of this type."""
+def _at(e: Emitter, i: Any, n: int, index: Aval) -> list:
+    return [i, *(e.constant(0, index) for _ in range(n - 1))]
+
+
+def _row(e: Emitter, x: Any, i: Any, aval: Aval, index: Aval) -> Any:
+    """Read row `i`, a value of type `index`, of a value of this type."""
     slim, row = aval.with_shape((1, *aval.shape[1:])), aval.with_shape(aval.shape[1:])
     if is_symbolic(row.shape):
         one = e.op("stablehlo.reshape", [i], Aval((1,), INT32))
@@ -360,18 +366,18 @@ def _row(e: Emitter, x: Any, i: Any, aval: Aval) -> Any:
         y = e.op("stablehlo.real_dynamic_slice", [x, start, stop, strides], slim)
         return e.op("stablehlo.dynamic_reshape", [y, e.shape(row.shape)], row)
     sizes = i64s(*slim.shape)
-    y = e.op("stablehlo.dynamic_slice", [x, *_at(e, i, aval.ndim)], slim, slice_sizes=sizes)
+    y = e.op("stablehlo.dynamic_slice", [x, *_at(e, i, aval.ndim, index)], slim, slice_sizes=sizes)
     return e.op("stablehlo.reshape", [y], row)
 
 
-def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval) -> Any:
+def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval, index: Aval) -> Any:
     """Return `ys` with row `i` replaced."""
     slim = aval.with_shape((1, *aval.shape[1:]))
     if is_symbolic(slim.shape):
         y = e.op("stablehlo.dynamic_reshape", [y, e.shape(slim.shape)], slim)
     else:
         y = e.op("stablehlo.reshape", [y], slim)
-    return e.op("stablehlo.dynamic_update_slice", [ys, y, *_at(e, i, aval.ndim)], aval)
+    return e.op("stablehlo.dynamic_update_slice", [ys, y, *_at(e, i, aval.ndim, index)], aval)
 
 
 @lower_rules.rule(scan)
@@ -382,16 +388,19 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
     y_avals = [_with_row_at_least(a) for a in outs[carry:]]
     rows = [make_room(e, x, a, b) for x, a, b in zip(rows, ins[k:], row_avals)]
     ys = [e.constant(np.zeros((), a.dtype), a) for a in y_avals]
-    symbolic = length.__class__ is Dim
+    symbolic, index = length.__class__ is Dim, _counter(length)
     if not symbolic and length == 0:
         return [*init, *ys]
 
+    def limit(b: Emitter, n: Any) -> Any:
+        return b.size(n) if symbolic else b.constant(n, index)
+
     def step(b: Emitter, i, state, ys):
         """Run turn number `i`, a value."""
-        j = b.op("stablehlo.subtract", [b.size(length - 1), i], _I) if reverse else i
-        given = [_row(b, x, j, a) for x, a in zip(rows, row_avals)]
+        j = b.op("stablehlo.subtract", [limit(b, length - 1), i], index) if reverse else i
+        given = [_row(b, x, j, a, index) for x, a in zip(rows, row_avals)]
         r = b.program(body, [*ks, *state, *given])
-        ys = [_with_row(b, y, j, new, a) for y, new, a in zip(ys, r[carry:], y_avals)]
+        ys = [_with_row(b, y, j, new, a, index) for y, new, a in zip(ys, r[carry:], y_avals)]
         return r[:carry], ys
 
     unroll = 1 if symbolic else max(1, min(unroll, length))
@@ -401,16 +410,16 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
         i, state, ys = s[0], s[1 : 1 + carry], s[1 + carry :]
         for _ in range(unroll):
             state, ys = step(b, i, state, ys)
-            i = b.op("stablehlo.add", [i, b.constant(1, _I)], _I)
+            i = b.op("stablehlo.add", [i, b.constant(1, index)], index)
         return [i, *state, *ys]
 
     def going(b: Emitter, s):
-        return [b.compare(s[0], b.size(turns), "LT", _B)]
+        return [b.compare(s[0], limit(b, turns), "LT", _B)]
 
     state = list(init)
     if symbolic or turns > unroll:
-        types = (_I, *outs[:carry], *y_avals)
-        init = [e.constant(0, _I), *state, *ys]
+        types = (index, *outs[:carry], *y_avals)
+        init = [e.constant(0, index), *state, *ys]
         regions = [(types, going), (types, turn)]
         r = e.op("stablehlo.while", init, *types, order=ordered([body]), regions=regions)
         r = list(r)[1:] if len(types) > 1 else []
@@ -419,5 +428,5 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
     else:
         done = 0
     for i in range(0) if symbolic else range(done, length):
-        state, ys = step(e, e.constant(i, _I), state, ys)
+        state, ys = step(e, e.constant(i, index), state, ys)
     return [*state, *(take_back(e, y, b, a) for y, a, b in zip(ys, outs[carry:], y_avals))]

@@ -6,7 +6,8 @@ tree of depth 2 log n (Brent and Kung, "A regular layout for parallel adders", 1
 linear work too.  Along an axis of symbolic size they are scans.
 
 Invariant: the result has the type of the operand; element i of it depends on elements up to i only
-(from i on if `reverse`).  Floats narrower than float32 are accumulated in float32.
+(from i on if `reverse`).  Floats narrower than float32 are accumulated in float32, and sums of
+float32 one row after the other in float64: the errors of a million additions would add up to 1 %.
 """
 
 from collections.abc import Callable, Sequence
@@ -154,10 +155,16 @@ def accumulated(aval: Aval) -> Aval:
     return Aval(aval.shape, FLOAT32 if narrow else aval.dtype)
 
 
+def _summed(prim: Primitive, row: Aval) -> Aval:
+    """Return the type in which rows are accumulated one after the other."""
+    double = {"float32": np.float64, "complex64": np.complex128} if prim is cumsum_ else {}
+    return Aval(row.shape, double.get(row.dtype.name, accumulated(row).dtype))
+
+
 @cache
-def _turn(prim: Primitive, row: Aval, count: int) -> Program:
+def _turn(prim: Primitive, row: Aval, count: int, wide: Aval) -> Program:
     """Return the program (carry, rows) -> (carry, row of the result)."""
-    law, wide = _laws[prim], accumulated(row)
+    law = _laws[prim]
 
     def turn(carry: Any, *rows: Any) -> list[Any]:
         carry = law.step(carry, *(convert(x, wide.dtype) for x in rows))
@@ -170,8 +177,12 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     """Emit a loop over rows; all sizes must be static."""
     n = aval.shape[axis]
     row = Aval([1 if i == axis else d for i, d in enumerate(aval.shape)], aval.dtype)
-    wide, index, flag = accumulated(row), Aval((), INT32 if n < 2**31 else np.int64), Aval((), BOOL)
-    program, sizes = _turn(prim, row, len(xs)), i64s(*row.shape)
+    wide, index, flag = (
+        _summed(prim, row),
+        Aval((), INT32 if n < 2**31 else np.int64),
+        Aval((), BOOL),
+    )
+    program, sizes = _turn(prim, row, len(xs), wide), i64s(*row.shape)
 
     def going(r: Emitter, state):
         return [r.compare(state[0], r.constant(n, index), "LT", flag)]
@@ -242,7 +253,7 @@ def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> An
     rows = [moveaxis(convert(x, aval.dtype), axis, 0) for x in xs]
     wide = accumulated(row)
     start = Literal(_laws[prim].start(wide.dtype), wide)
-    body = _turn(prim, row, len(xs))
+    body = _turn(prim, row, len(xs), wide)
     out = scan.bind(
         start, *rows, body=body, consts=0, carry=1, length=aval.shape[axis], reverse=reverse,
         unroll=1,

@@ -43,7 +43,7 @@ from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
 from ..typing import Array as AnyArray
 from ..typing import ArrayLike
-from . import hyperbolic
+from . import gamma_function, hyperbolic
 from .complex_elementary import corrected, direction, modulus
 from .complex_elementary import power as complex_power
 from .shape import convert, fit
@@ -405,7 +405,8 @@ erf = _function("erf", "chlo.erf", "The error function.", ZeroPreserving, Increa
 erfc = _function("erfc", "chlo.erfc", "1 - erf(x).", Decreasing, accepts=FLOAT)
 erf_inv = _function("erf_inv", "chlo.erf_inv", "Inverse of erf.", ZeroPreserving, Increasing,
                     accepts=FLOAT)  # fmt: skip
-lgamma = _function("lgamma", "chlo.lgamma", "log |Gamma(x)|.", accepts=FLOAT)
+lgamma = _function("lgamma", None, "log |Gamma(x)|.", accepts=FLOAT)
+lower_rules.rule(lgamma)(hyperbolic.rule(gamma_function.lgamma))
 digamma = _function("digamma", "chlo.digamma", "Derivative of lgamma.", accepts=FLOAT)
 
 # ---- powers by whole numbers ---------------------------------------------------------------

@@ -89,20 +89,23 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def beside(out: Any, like: Any) -> Any:
-    """Return `out` placed like `like`.
+    """Return `out` placed like `like`: an array, a traced value, or a description of an array.
 
     If the shapes agree, it goes to the placement of the array, or gets the sharding of the type.
-    It varies along the mesh axes that `like` varies along, whatever the shapes.
+    Otherwise it goes to the device of an array that lies on one.  It varies along the mesh axes
+    that `like` varies along, whatever the shapes.
     """
+    same = tuple(like.shape) == out.aval.shape if hasattr(like, "shape") else False
     if not isinstance(like, Value):
-        return out
+        sharding = getattr(like, "sharding", None) if same else None
+        return placed(out, sharding)
     if like.aval.vma:
         out = varied(out, like.aval.vma)
-    if like.aval.shape != out.aval.shape:
-        return out
     if like.__class__ is not Array:
-        return out if like.aval.sharding is None else lie_as(out, like.aval.sharding)
+        return lie_as(out, like.aval.sharding) if same and like.aval.sharding is not None else out
     there: Any = like
-    if there.key.placement is not None and out.__class__ is Array:
+    if there.key.placement is None or out.__class__ is not Array:
+        return out
+    if same or len(there.devices()) == 1:
         return resolve("device_put")(out, there.sharding)
     return out

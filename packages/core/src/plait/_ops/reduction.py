@@ -23,10 +23,12 @@ from .._types.avals import (
     FLOATING,
     INT32,
     INTEGER,
+    NOTHING,
     Aval,
     asked_dtype,
     category,
     default_dtype,
+    nothing_to_do,
 )
 from .._types.dims import product
 from .._xla.lower import Emitter, lower_rules
@@ -39,7 +41,7 @@ from .sizes import size_value
 
 __all__ = [
     "all_", "any_", "highest", "lowest", "max_", "mean", "min_", "prod", "reduce_and", "reduce_max",
-    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reduce_xor", "sum_",
+    "reduce_min", "reduce_or", "reduce_prod", "reduce_sum", "reduce_xor", "sum_", "truth",
 ]  # fmt: skip
 
 # ---- neutral elements ----------------------------------------------------------------------
@@ -323,8 +325,15 @@ max_ = _extremum("max", reduce_max, maximum, lowest, "Greatest")
 min_ = _extremum("min", reduce_min, minimum, highest, "Least")
 
 
-def _truth(x: Any) -> Any:
+def truth(x: Any) -> Any:
+    """Return True for elements that are not zero; booleans as they are.
+
+    >>> truth(2.0).item()
+    True
+    """
     x = as_value(x)
+    if x.aval.category == NOTHING:
+        raise nothing_to_do([x.aval])
     return x if x.aval.dtype == BOOL else ne(x, Literal(0, x.aval))
 
 
@@ -344,7 +353,7 @@ def any_(
     >>> any_(np.array([[0, 0], [0, 2]]), axis=1).tolist()
     [False, True]
     """
-    return _over(reduce_or, _truth(x), axis, keepdims, where, lambda d: False)
+    return _over(reduce_or, truth(x), axis, keepdims, where, lambda d: False)
 
 
 def all_(
@@ -357,7 +366,7 @@ def all_(
     >>> all_(np.array([[1, 0], [3, 2]]), axis=1).tolist()
     [False, True]
     """
-    return _over(reduce_and, _truth(x), axis, keepdims, where, lambda d: True)
+    return _over(reduce_and, truth(x), axis, keepdims, where, lambda d: True)
 
 
 def mean(

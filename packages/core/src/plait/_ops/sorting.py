@@ -23,7 +23,17 @@ from .._core.array import as_value
 from .._core.carrier import expand_rules
 from .._core.primitive import primitive
 from .._plugins.traits import Discrete
-from .._types.avals import BOOL, COMPLEX, FLOAT32, FLOATING, INT32, Aval, category
+from .._types.avals import (
+    BOOL,
+    COMPLEX,
+    FLOAT32,
+    FLOATING,
+    INT32,
+    NOTHING,
+    Aval,
+    category,
+    nothing_to_do,
+)
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
@@ -47,6 +57,8 @@ def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
             f"sort by {num_keys} keys of {len(xs)} operands",
             fix="num_keys is at least 1 and at most the number of operands",
         )
+    if any(x.category == NOTHING for x in xs[:num_keys]):
+        raise nothing_to_do(xs[:num_keys])
     for x in xs:
         if x.shape != xs[0].shape:
             raise ShapeError(

@@ -27,6 +27,7 @@ from .._base.jaxlib_api import EXTRA_DTYPES
 from .._base.source import warn
 from .dims import Dim, broadcast_dims, product
 from .opaque import Opaque
+from .strictness import users_operands
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -576,11 +577,12 @@ def _same(avals: "Sequence[Aval]") -> Any:
 
 
 def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
-    """Raise TypeRule unless all have one dtype, or are Python numbers that may take that dtype."""
+    """Raise TypeRule for operands of the user, unless all have one dtype, or are numbers that may
+    take it."""
     bows = not strong or all(a.dtype == strong[0] for a in avals if not a.weak_type)
     if bows and strong and len(strong) < len(avals):
         bows = kind == category(strong[0]) != BOOLEAN
-    if not bows:
+    if not bows and _of_user(avals):
         said = [f"{short_name(a.dtype)}{'*' * a.weak_type}" for a in avals]
         every = ", ".join(dict.fromkeys(said))
         raise OperandTypeError(
@@ -630,16 +632,27 @@ def met(avals: "tuple[Aval, ...]") -> Aval:
     except KeyError:
         dtype, weak = promote(avals)
         shape = broadcast_dims([a.shape for a in avals])
-        if _ranks[0] != "allow":
-            _judge_ranks(avals)
-        out = _met[avals] = Aval(shape, dtype, weak)
+        judge_ranks(avals)
+        out = Aval(shape, dtype, weak)
+        if not _strict[0] and _ranks[0] == "allow":  # otherwise it depends on the caller, too
+            _met[avals] = out
         return out
 
 
-def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
-    """Warn or raise if these have different numbers of axes; scalars fit any number."""
-    if len({a.ndim for a in avals if a.ndim}) < 2:
+def judge_ranks(avals: "Sequence[Aval]", of_user: bool = False) -> None:
+    """Warn or raise, by the setting, if operands of the user have different numbers of axes.
+
+    Scalars fit any number.  of_user: True if the operands are the user's for certain.
+    """
+    if _ranks[0] == "allow":
         return
+    ranks = {a.ndim for a in avals if a.ndim}
+    if len(ranks) < 2:
+        return
+    if not of_user:
+        given = users_operands()
+        if given is None or not ranks <= {_described(x).ndim for x in given}:
+            return
     error = ShapeError(
         f"{' and '.join(map(repr, avals))} have different numbers of axes, while "
         f"numpy_rank_promotion is {_ranks[0]!r}",
@@ -648,6 +661,31 @@ def _judge_ranks(avals: "tuple[Aval, ...]") -> None:
     if _ranks[0] == "raise":
         raise error
     warn(str(error))
+
+
+def _of_user(avals: "Sequence[Aval]") -> bool:
+    """Return whether the user's call was given operands of these dtypes, numbers for weak ones."""
+    given = users_operands()
+    if given is None:
+        return False
+    kinds = {_kind(_described(x)) for x in given}
+    return all(_kind(a) in kinds for a in avals)
+
+
+def _kind(aval: Aval) -> Any:
+    return aval.category if aval.weak_type else aval.dtype
+
+
+def _described(x: Any) -> Aval:
+    """Return the type of an argument: an array, a number, or a description of a dtype."""
+    if hasattr(x, "aval"):
+        return x.aval
+    try:
+        if x.__class__ in WEAK:
+            return WEAK[x.__class__]
+        return Aval(getattr(x, "shape", ()), canonical(np.dtype(getattr(x, "dtype", x))))
+    except (TypeError, ValueError, OperandTypeError):
+        return WEAK[bool]
 
 
 def broadcast_shapes(shapes: "Sequence[tuple[Any, ...]]") -> tuple[Any, ...]:

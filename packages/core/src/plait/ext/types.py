@@ -26,6 +26,7 @@ from .._types.avals import (
     float0,
     inexact_dtype,
     is_narrow,
+    judge_ranks,
     promote,
     short_name,
 )
@@ -55,5 +56,6 @@ __all__ = [
     "default_dtype",
     "dtype_of",
     "inexact_dtype",
+    "judge_ranks",
     "promote",
 ]

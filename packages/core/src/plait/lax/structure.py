@@ -242,6 +242,9 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     >>> plait.lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
+    for shape in shapes:
+        if any(n.__class__ is int and n < 0 for n in shape):
+            raise ShapeError(f"{shape} has a negative size", fix="give sizes from 0 on")
     return _broadcast_shapes([normal_shape(s) for s in shapes])
 
 

@@ -220,6 +220,11 @@ def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[f
     return inputs * field, outputs * field
 
 
+def _root(x: Any) -> Any:
+    """Return the square root of a number, or of a value made of sizes known by name."""
+    return math.sqrt(x) if isinstance(x, int | float) else el.sqrt(x)
+
+
 def variance_scaling(
     scale: ArrayLike, mode: str, distribution: str, in_axis: Axis = -2, out_axis: Axis = -1,
     batch_axis: Axis = (), dtype: DTypeLike | None = None,
@@ -261,15 +266,16 @@ def variance_scaling(
             )
         shape = tuple(shape)
         count = _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis))
-        variance = scale / count if count else 0.0
+        none = count.__class__ in (int, float) and not count
+        variance = 0.0 if none else scale / count
         if category(kind) == COMPLEX and distribution != "normal":
-            return el.mul(_rays(key, shape, kind, distribution == "uniform"), math.sqrt(variance))
+            return el.mul(_rays(key, shape, kind, distribution == "uniform"), _root(variance))
         if distribution == "uniform":
-            return el.mul(_draw_uniform(key, shape, kind, -1), math.sqrt(3 * variance))
+            return el.mul(_draw_uniform(key, shape, kind, -1), _root(3 * variance))
         if distribution == "normal":
-            return el.mul(_draw_normal(key, shape, kind), math.sqrt(variance))
+            return el.mul(_draw_normal(key, shape, kind), _root(variance))
         draw = _draw_truncated(key, -2, 2, shape, kind)
-        return el.mul(draw, math.sqrt(variance) / _TRUNCATED)
+        return el.mul(draw, _root(variance) / _TRUNCATED)
 
     return init
 
@@ -314,6 +320,8 @@ def orthogonal(
             raise AxisError(f"an orthogonal matrix of shape {shape}", fix="give two axes at least")
         (at,) = normal_axes(column_axis, len(shape))
         columns = shape[at]
+        if 0 in shape:
+            return fill(0, Aval(shape, kind))
         rows = product(shape) // columns
         if columns > rows:
             q = _orthonormal(key, columns, rows, kind)
@@ -362,7 +370,7 @@ _MODES = {
     "fan_in": lambda a, b: a,
     "fan_out": lambda a, b: b,
     "fan_avg": lambda a, b: (a + b) / 2,
-    "fan_geo_avg": lambda a, b: math.sqrt(a * b),
+    "fan_geo_avg": lambda a, b: _root(a * b),
 }
 
 

@@ -77,7 +77,7 @@ def one_hot(
     """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
 
     Args:
-      x: labels, any shape.
+      x: labels, any shape; also a list of them.
       num_classes: the size of the new axis.
       dtype: dtype of the result; the default float if not given.
       axis: position of the new axis.
@@ -86,7 +86,7 @@ def one_hot(
     >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    x = value(x)
+    x = value(np.asarray(x)) if isinstance(x, list | tuple) else value(x)
     kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
     at = normal_axis(axis, x.aval.ndim + 1)
     return _one_hot(x, classes=num_classes, dtype=kind, axis=at)

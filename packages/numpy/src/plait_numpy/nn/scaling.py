@@ -218,7 +218,7 @@ def _rounded(
     back = tuple([order.index(i) for i in range(len(order))])
     read = transpose(reshape(convert(read, x.aval.dtype), shape), back)
     # Rounding has derivative zero, so the value is that of `read` and the derivative that of `x`.
-    return el.add(el.stop(read), el.sub(x, el.stop(x)))
+    return el.add(el.stop(read), el.select(el.is_finite(x), el.sub(x, el.stop(x)), 0))
 
 
 def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:

@@ -26,6 +26,7 @@ from plait.ext.types import (
     FLOATING,
     INTEGER,
     default_dtype,
+    dtype_of,
     ml_dtypes,
 )
 from plait.typing import Array, ArrayLike
@@ -441,6 +442,11 @@ def _to_multiple(x: Any, *, unit: int) -> Any:
 def _to_digits(x: Any, *, digits: int) -> Any:
     narrow = x.aval.dtype.itemsize < 4
     y = convert(x, FLOAT32) if narrow else x
+    most = math.log10(float(ml_dtypes.finfo(y.aval.dtype).max))
+    if digits > most:  # the factor overflows; no number has so many digits
+        return x
+    if -digits > most:  # so does this one; all numbers are less than half of it
+        return el.select(el.is_finite(x), el.mul(x, 0), x)
     scale = float(10.0 ** np.abs(digits))
     up, down = (el.mul, el.div) if digits > 0 else (el.div, el.mul)
     scaled = up(y, scale)
@@ -457,7 +463,12 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
         raise OperandTypeError(
             f"{name} is for integers, not {a.aval!r}", fix="convert with .astype"
         )
-    return el.abs_(a), el.abs_(b)
+    return a, b
+
+
+def _sizes(x: Any) -> Any:
+    """Return absolute values as unsigned integers, which hold that of the least integer, too."""
+    return convert(el.abs_(x), dtype_of("u" + x.aval.dtype.name.removeprefix("u")))
 
 
 @fused
@@ -478,8 +489,9 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         rest = el.rem(a, el.select(going, b, 1))
         return el.select(going, b, a), el.select(going, rest, b)
 
-    pair = tuple([convert(v, v.aval.dtype) for v in _whole("gcd", x1, x2)])
-    return while_loop(lambda pair: any_(el.ne(pair[1], 0)), divided, pair)[0]
+    a, b = _whole("gcd", x1, x2)
+    out = while_loop(lambda pair: any_(el.ne(pair[1], 0)), divided, (_sizes(a), _sizes(b)))[0]
+    return convert(out, a.aval.dtype)
 
 
 @fused
@@ -494,8 +506,9 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     12
     """
     a, b = _whole("lcm", x1, x2)
-    d = gcd(a, b)
-    return el.mul(el.div(a, el.select(el.eq(d, 0), 1, d)), b)
+    d = _sizes(gcd(a, b))
+    least = el.mul(el.div(_sizes(a), el.select(el.eq(d, 0), 1, d)), _sizes(b))
+    return convert(least, a.aval.dtype)
 
 
 # ---- parts of floats -----------------------------------------------------------------------
@@ -606,14 +619,47 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     step = bias - 1
     # The range from the least numbers to the greatest needs several factors.  All but the last give
     # normal numbers, so that only the last multiplication rounds.
-    size = el.stop(frexp(x)[1])
+    _, size = frexp(el.stop(x))
     near = el.sub(el.clamp(1 - step, el.add(size, n), step), size)
     last = el.clamp(-step, el.sub(n, near), step)
+    out = x
     for _ in range(3):
         part = el.clamp(-step, near, step)
-        x = el.mul(x, _power_of_two(part, x.aval.dtype))
+        out = el.mul(out, _power_of_two(part, x.aval.dtype))
         near = el.sub(near, part)
-    return el.mul(x, _power_of_two(last, x.aval.dtype))
+    out = el.mul(out, _power_of_two(last, x.aval.dtype))
+    bits, tiny = _scaled_bits(x, n, size)
+    return el.select(tiny, el.stop(bits), out)
+
+
+def _scaled_bits(x: Any, n: Any, size: Any) -> tuple[Any, Any]:
+    """Return x * 2 ** n by its bits, and where it or `x` is subnormal: arithmetic may flush those.
+
+    size: the exponent of `x`, as from `frexp`.
+    """
+    whole, mantissa, bias = _layout(x.aval.dtype)
+    number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
+    bits, field, rest = _parts(x)
+    fraction, _ = frexp(x)
+    ones = el.or_(_parts(fraction)[2], number(1 << mantissa))  # all digits of x, the first one too
+    field_out = el.add(el.add(size, n), bias - 1)  # of the result, were it normal
+    drop = convert(el.clamp(0, el.sub(1, field_out), mantissa + 2), whole)
+    kept = el.shift_right_logical(ones, drop)
+    lost = el.sub(ones, el.shift_left(kept, drop))
+    half = el.shift_right_logical(el.shift_left(number(1), drop), number(1))
+    odd = el.eq(el.and_(kept, number(1)), 1)
+    up = el.and_(el.gt(drop, 0), el.or_(el.gt(lost, half), el.and_(el.eq(lost, half), odd)))
+    kept = el.add(kept, convert(up, whole))
+    # A result that is normal after all has its first digit as the lowest bit of the exponent.
+    high = el.shift_left(convert(el.clamp(0, el.sub(field_out, 1), 2 * bias), whole),
+                         number(mantissa))  # fmt: skip
+    high = el.select(
+        el.gt(field_out, 2 * bias), number((2 * bias + 1) << mantissa), el.add(high, kept)
+    )
+    out = bitcast(el.or_(high, el.and_(bits, number(np.iinfo(whole).min))), x.aval.dtype)
+    start = el.and_(el.eq(field, 0), el.ne(rest, 0))
+    still = el.or_(el.eq(el.or_(field, rest), 0), el.eq(field, number(2 * bias + 1)))
+    return out, el.and_(el.not_(still), el.or_(start, el.lt(field_out, 1)))
 
 
 @fused

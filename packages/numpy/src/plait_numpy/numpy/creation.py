@@ -711,6 +711,8 @@ class _Grid:
         self._sparse = sparse
 
     def __getitem__(self, key: Any) -> Any:
+        if key == ():
+            return zeros((0,)) if not self._sparse else []
         one = not isinstance(key, tuple)
         parts = [_slice_range(s) for s in ((key,) if one else key)]
         dtype = promote([p.aval for p in parts])[0]

@@ -30,6 +30,7 @@ from plait.ext.types import INT32, inexact_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
+from .interchange import placeable
 from .manipulation import roll
 
 _NORMS = (None, "backward", "ortho", "forward")
@@ -366,9 +367,8 @@ def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
     return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
 
 
-def fftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
-) -> Array:
+@placeable
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
     """Return the frequencies of the elements of a spectrum: 0, 1, ..., then the negative ones, in
     cycles per unit of `d`.
 
@@ -376,7 +376,6 @@ def fftfreq(
       n: number of elements.
       d: spacing of the signal's elements.
       dtype: the default float if not given.
-      device: accepted for compatibility, without effect.
 
     Raises TypeRule unless `n` is at least 1.  As numpy.fft.fftfreq.
 
@@ -395,13 +394,11 @@ def fftfreq(
     return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
 
 
-def rfftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
-) -> Array:
+@placeable
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Array:
     """Return the frequencies of the elements of `rfft` of `n` elements, none of them negative.
 
-    d, dtype, device: as in `fftfreq`.  Raises TypeRule unless `n` is at least 1.  As
-    numpy.fft.rfftfreq.
+    d, dtype: as in `fftfreq`.  Raises TypeRule unless `n` is at least 1.  As numpy.fft.rfftfreq.
 
     >>> import plait
     >>> plait.numpy.fft.rfftfreq(4).tolist()

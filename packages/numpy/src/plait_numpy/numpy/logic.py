@@ -12,10 +12,10 @@ import numpy as np
 from plait.errors import DimMismatch, OperandTypeError, TypeRule
 from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.reduction import all_
+from plait.ext.ops.reduction import all_, truth
 from plait.ext.ops.shape import convert, fill
 from plait.ext.surface import beside, binary, fused, unary, value
-from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category
+from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category, float0
 from plait.typing import Array, ArrayLike
 
 from . import masking
@@ -53,12 +53,6 @@ greater_equal = _ordering("greater_equal", el.greater_equal, "x1 >= x2.")
 # ---- truth ---------------------------------------------------------------------------------
 
 
-def truth(x: Any) -> Array:
-    """Return whether elements are not zero; booleans as they are."""
-    x = value(x)
-    return x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
-
-
 def _logical(name: str, prim: Any, doc: str) -> masking.OfTwo[Array]:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return prim(truth(x1), truth(x2))
@@ -83,7 +77,9 @@ def logical_not(x: ArrayLike, /) -> Array:
     [True, False]
     """
     x = value(x)
-    return el.not_(x) if x.aval.dtype == BOOL else el.eq(x, Literal(0, x.aval))
+    if x.aval.dtype in (BOOL, float0):
+        return el.not_(truth(x))
+    return el.eq(x, Literal(0, x.aval))
 
 
 # ---- bits ----------------------------------------------------------------------------------
@@ -148,6 +144,8 @@ def bitwise_count(x: ArrayLike) -> Array:
 
 
 def _answer(x: Any, yes: bool) -> Any:
+    if x.aval.dtype == float0:
+        truth(x)  # raises
     return beside(fill(yes, Aval(x.aval.shape, BOOL)), x)
 
 

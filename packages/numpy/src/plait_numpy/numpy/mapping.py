@@ -14,7 +14,7 @@ from plait.ext import materialise_at_ground
 from plait.ext.ops.shape import broadcast_to, expand_dims, moveaxis, normal_axes, normal_axis
 from plait.ext.surface import value
 from plait.ext.trace import wraps
-from plait.ext.types import broadcast_shapes
+from plait.ext.types import BOOL, Aval, broadcast_shapes, judge_ranks
 from plait.typing import Array, ArrayLike, Axis
 
 
@@ -111,6 +111,11 @@ def vectorize(
     [3.0, 3.0, 3.0, 3.0]
     """
     left_out = set(excluded)
+    if not all(isinstance(x, int | str) for x in left_out):
+        raise ArgumentError(
+            f"vectorize: excluded must have numbers and names of arguments, got {excluded!r}",
+            fix="write excluded={0} for the first argument",
+        )
     core = None if signature is None else _terms(signature)
 
     @wraps(pyfunc)
@@ -160,6 +165,7 @@ def _broadcast_parts(
                     fix="one name has one size",
                 )
     leads = [x.aval.shape[: x.aval.ndim - len(own)] for x, own in zip(xs, names)]
+    judge_ranks([Aval(own, BOOL) for own in leads], of_user=True)
     lead = broadcast_shapes(leads)
     full = [broadcast_to(x, (*lead, *x.aval.shape[len(own) :])) for x, own in zip(xs, leads)]
     out = _over_leading(part, len(lead))(*full)

@@ -9,13 +9,11 @@ import numpy as np
 
 from plait.errors import ArgumentError, OperandTypeError
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.reduction import sum_
+from plait.ext.ops.reduction import sum_, truth
 from plait.ext.ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
 from plait.ext.surface import fused, value
 from plait.ext.types import BOOLEAN, INTEGER
 from plait.typing import Array, ArrayLike
-
-from .logic import truth
 
 _BYTE = np.dtype(np.uint8)
 

@@ -15,7 +15,7 @@ from plait.ext.ops import cumulative, reduction
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction as argreduction
 from plait.ext.ops.elementwise import rounded, single
-from plait.ext.ops.reduction import highest, lowest
+from plait.ext.ops.reduction import highest, lowest, truth
 from plait.ext.ops.shape import (
     concatenate,
     convert,
@@ -39,7 +39,7 @@ from plait.ext.types import (
 )
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
-from .logic import isnan, truth
+from .logic import isnan
 from .masking import unwritten
 
 
@@ -195,8 +195,7 @@ def count_nonzero(a: ArrayLike, axis: Axis | None = None, keepdims: bool = False
     2
     """
     x = value(a)
-    there = x if x.aval.dtype == BOOL else el.ne(x, Literal(0, x.aval))
-    return reduction.sum_(there, axis, keepdims=keepdims)
+    return reduction.sum_(truth(x), axis, keepdims=keepdims)
 
 
 @dispatched

@@ -12,7 +12,7 @@ from plait.errors import AxisError, ConcretizationError, ShapeError
 from plait.ext import Aval, Tracer, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
-from plait.ext.ops.shape import convert, normal_axis, normal_shape
+from plait.ext.ops.shape import convert, normal_axis, normal_shape, size_value
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, is_symbolic, max_dim, product
 from plait.ext.surface import value
@@ -192,6 +192,8 @@ def delete(
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
+    if is_symbolic(x.aval.shape[at : at + 1]) and _is_place(obj):
+        return take(x, _without(obj, x.aval.shape[at]), at, mode="clip")
     n = fixed_size(x, at)
     traced = isinstance(obj, Tracer) and obj.aval.category == INTEGER
     if traced and (assume_unique_indices or not obj.aval.ndim):
@@ -212,8 +214,9 @@ def _others(positions: Any, n: int) -> Any:
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """Insert `values` before given positions: an int, several, or a slice.
 
-    Raises AxisError for positions out of range, ConcretizationError for traced ones.  As
-    numpy.insert.
+    One position may be traced; it counts from the end if it is negative, and is clamped to the
+    axis.  Raises AxisError for known positions out of range, ConcretizationError for several traced
+    ones.  As numpy.insert.
 
     >>> import numpy as np, plait
     >>> plait.numpy.insert(np.array([1, 2, 3]), 1, 9).tolist()
@@ -223,6 +226,8 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     if axis is None:
         x, axis = ravel(x), 0
     at = normal_axis(axis, x.aval.ndim)
+    if _is_place(obj) and (isinstance(obj, Tracer) or is_symbolic(x.aval.shape[at : at + 1])):
+        return _inserted(x, obj, v, at)
     n = fixed_size(x, at)
     positions = _fixed_positions("insert", obj, n)
     if not positions.ndim and v.aval.ndim:  # as in numpy, the values' first axis goes to the axis
@@ -237,6 +242,40 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     source = np.where(marks > 0, n + marks - 1, np.cumsum(marks == 0) - 1)
     both = sh.concatenate([x, v], at)
     return take(both, source.astype(np.int32), at, mode="clip")
+
+
+def _is_place(obj: Any) -> bool:
+    """Return whether this is one position: an integer, known or traced."""
+    if isinstance(obj, Tracer):
+        return obj.aval.category == INTEGER and not obj.aval.ndim
+    return isinstance(obj, int | np.integer) and not isinstance(obj, bool)
+
+
+def _place(obj: Any, n: Any) -> Any:
+    """Return a position as i32, counted from the front of an axis of size `n`."""
+    p = convert(value(obj), np.int32)
+    return el.select(el.lt(p, 0), el.add(p, size_value(n, np.dtype(np.int32))), p)
+
+
+def _without(obj: Any, n: Any) -> Any:
+    i = sh.iota(np.dtype(np.int32), (max_dim(n - 1, 0),))
+    return el.add(i, convert(el.ge(i, _place(obj, n)), np.int32))
+
+
+def _inserted(x: Any, obj: Any, v: Any, at: int) -> Any:
+    """Insert before one position of an axis of any size."""
+    n = x.aval.shape[at]
+    v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim and obj.__class__ is int else v
+    count = v.aval.shape[at] if v.aval.ndim == x.aval.ndim else 1
+    v = sh.broadcast_to(
+        convert(v, x.aval.dtype), (*x.aval.shape[:at], count, *x.aval.shape[at + 1 :])
+    )
+    size, wide = (size_value(d, np.dtype(np.int32)) for d in (n, count))
+    p = el.minimum(el.maximum(_place(obj, n), 0), size)
+    i = sh.iota(np.dtype(np.int32), (n + count,))
+    later = el.select(el.lt(i, el.add(p, wide)), el.add(el.sub(i, p), size), el.sub(i, wide))
+    source = el.select(el.lt(i, p), i, later)
+    return take(sh.concatenate([x, v], at), source, at, mode="clip")
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> Array:

@@ -14,7 +14,7 @@ from plait.errors import ArgumentError, ConcretizationError, ShapeError, Subscri
 from plait.ext import Aval, Literal, Tracer, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import taking
-from plait.ext.ops.reduction import sum_
+from plait.ext.ops.reduction import sum_, truth
 from plait.ext.ops.shape import (
     broadcast_to,
     convert,
@@ -27,11 +27,18 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.sizes import decide_ge, product
 from plait.ext.surface import dispatched, fused, size_given, value
-from plait.ext.types import BOOL, COMPLEX, INTEGER, asked_dtype, broadcast_shapes, default_dtype
+from plait.ext.types import (
+    BOOL,
+    COMPLEX,
+    INTEGER,
+    asked_dtype,
+    broadcast_shapes,
+    default_dtype,
+    float0,
+)
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
-from .logic import truth
 from .masking import unwritten
 
 # ---- by conditions -------------------------------------------------------------------------
@@ -372,7 +379,9 @@ def _count(name: str, mask: Any, size: int | None) -> int:
 def _mask(a: Any) -> Any:
     """Return whether elements are not zero, as a numpy array if known, even while tracing."""
     x = value(a)
-    return truth(x) if isinstance(x, Tracer) else np.asarray(x).astype(bool)
+    if isinstance(x, Tracer) or x.aval.dtype == float0:
+        return truth(x)
+    return np.asarray(x).astype(bool)
 
 
 def nonzero(

@@ -10,7 +10,7 @@ from typing import Literal as Exactly
 
 import numpy as np
 
-from plait.errors import ArgumentError, ConcretizationError
+from plait.errors import ConcretizationError
 from plait.ext import Aval, Tracer
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import any_, dtype_for_indices, sum_
@@ -320,11 +320,12 @@ def intersect1d(
     Args:
       ar1, ar2: arrays, which are flattened.
       assume_unique: accepted for compatibility.
-      return_indices: whether to return their first positions in each, too; only without `size`.
+      return_indices: whether to return their first positions in each, too; those of missing
+        elements are the sizes of the arrays.
       size, fill_value: see `unique`; missing elements are 0 by default.
 
-    Raises ConcretizationError if operands are traced and `size` is not given, TypeRule if
-    `return_indices` and `size` are given.  As numpy.intersect1d.
+    Raises ConcretizationError if operands are traced and `size` is not given.  As
+    numpy.intersect1d.
 
     >>> import numpy as np, plait
     >>> plait.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
@@ -334,13 +335,28 @@ def intersect1d(
     out = _chosen(x, isin(x, y), size, fill_value, "intersect1d")
     if not return_indices:
         return out
-    if size is not None:
-        raise ArgumentError("intersect1d: return_indices needs known values", fix="leave size out")
     positions = []
     for v in (x, y):
+        if v.aval.shape == (0,):  # from which nothing can be taken
+            positions.append(fill(0, Aval(out.aval.shape, np.int32)))
+            continue
         order = argsort(v)
-        positions.append(take(order, searchsorted(take(v, order), out)))
+        place = take(order, searchsorted(take(v, order), out), mode="clip")
+        if size is not None:  # elements beyond those that were found are nowhere
+            found = _count_common(x, y)
+            there = el.lt(iota(place.aval.dtype, place.aval.shape, 0), found)
+            place = el.select(there, place, v.aval.size)
+        positions.append(place)
     return out, *positions
+
+
+def _count_common(x: Any, y: Any) -> Any:
+    """Return how many distinct elements of `x` are in `y`."""
+    common = isin(x, y)
+    order = argsort(x)
+    s, c = take(x, order), take(common, order)
+    first = concatenate([fill(1, Aval((min_dim(s.aval.size, 1),), BOOL)), el.ne(s[1:], s[:-1])], 0)
+    return sum_(convert(el.and_(first, c), np.int32))
 
 
 def setdiff1d(

@@ -79,7 +79,7 @@ def _quantile(
         )
     if not isinstance(q, Tracer):
         host = np.asarray(q)
-        if host.size and not (host.min() >= 0 and host.max() <= 1):
+        if ((host < 0) | (host > 1)).any():  # a nan is neither: its result is nan
             raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
     q = value(q) if isinstance(q, np.ndarray | np.generic) else q
@@ -123,7 +123,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
         count = convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
     else:
         count = broadcast_to(size_value(size, real), (*(1 for _ in rows), 1))
-    out = _picked(x, q, count, method)
+    out = el.select(isnan(q), np.nan, _picked(x, q, count, method))
     bad = el.eq(count, 0) if skip else reduction.any_(nan, -1, keepdims=True)
     out = moveaxis(el.select(bad, np.nan, out), -1, 0)
     out = reshape(out, (*shape, *rows))

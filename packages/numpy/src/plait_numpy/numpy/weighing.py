@@ -56,6 +56,7 @@ def weighted_quantile(
     at = reduction.sum_(convert(el.lt(expand_dims(share, 0), wanted), np.int32), -1)
     out = take_along_axis(x, moveaxis(at, 0, -1), -1, mode="clip")
     bad = el.eq(total, 0) if skip else reduction.any_(lost, -1, keepdims=True)
+    bad = el.or_(bad, isnan(reshape(q, (1,) * len(rows) + (q.aval.size,))))
     out = reshape(moveaxis(el.select(bad, np.nan, out), -1, 0), (*q.aval.shape, *rows))
     first = len(q.aval.shape)
     return expand_dims(out, tuple([first + i for i in axes])) if keepdims else out

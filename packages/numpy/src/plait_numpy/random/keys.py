@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plait import config
-from plait.errors import OperandTypeError, ShapeError
+from plait.errors import OperandTypeError, OutOfBounds, ShapeError
 from plait.ext import Aval, Literal, Opaque, Value, as_value
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.random import (
@@ -115,6 +115,10 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
         if s.__class__ is not Literal:
             return random_seed.bind(s, dtype=kind)
         s = int(s.value)
+    if seed.__class__ is int and not -(2**63) <= s < 2**63:
+        raise OutOfBounds(
+            f"a seed must fit in int64, got {s}", fix="fold in more numbers with fold_in"
+        )
     high = 0 if -(2**31) <= s < 2**32 else s >> 32
     words = np.array([high & 0xFFFFFFFF, s & 0xFFFFFFFF], np.uint32)
     made = placed_by_default(standing_for(asarray(np.resize(words, kind.shape)), Aval((), kind)))

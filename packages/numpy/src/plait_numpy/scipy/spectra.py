@@ -30,9 +30,22 @@ from plait.typing import Array, ArrayLike
 from ..numpy.fourier import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from ..numpy.statistics import median
 
-_WINDOWS = {"hann": np.hanning, "hamming": np.hamming, "blackman": np.blackman,
-            "bartlett": np.bartlett}  # fmt: skip
 _BOUNDARIES = ("zeros", None)
+
+
+def _triangle(n: int) -> np.ndarray:
+    """Return scipy's window "triang", whose ends are not 0."""
+    distance = np.abs(2 * np.arange(n) - (n - 1))
+    return 1 - distance / (n + 1 if n % 2 else n)
+
+
+_WINDOWS: dict[str, Any] = {
+    "hann": np.hanning,
+    "hamming": np.hamming,
+    "blackman": np.blackman,
+    "bartlett": np.bartlett,
+    "triang": _triangle,
+}
 
 
 def _window(given: Any, n: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
 from plait.ext.surface import fused, value
-from plait.ext.types import FLOATING
+from plait.ext.types import COMPLEX
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, Axis
 
@@ -104,16 +104,11 @@ def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> A
     return moveaxis(y, -1, axis)
 
 
-def _real(x: Any) -> Any:
-    (x,) = el.floating((x,))
-    if x.aval.category != FLOATING:
-        raise OperandTypeError(f"cosine transforms are of real arrays, not of {x.aval!r}",
-                       fix="transform .real and .imag")  # fmt: skip
-    return x
-
-
 def _checked(x: Any, kind: Any, n: Any, axis: Any, norm: Any, undo: bool) -> Any:
-    x = _real(x)
+    (x,) = el.floating((x,))
+    if x.aval.category == COMPLEX:  # the transform is linear
+        parts = (el.real(x), el.imag(x))
+        return el.complex_(*[_checked(v, kind, n, axis, norm, undo) for v in parts])
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at] if n is None else n
     if kind not in _TYPES or norm not in _NORMS:
@@ -132,7 +127,7 @@ def dct(
     """Return the discrete cosine transform along an axis.
 
     Args:
-      x: real, any shape.
+      x: real or complex, any shape.
       type: 1, 2, 3 or 4.
       n: the length to transform: longer axes are cut, shorter ones padded with zeros.
       axis: axis of the transform.
@@ -161,7 +156,7 @@ def idct(
 
 
 def _over(x: Any, kind: int, s: Any, axes: Any, norm: Any, undo: bool) -> Any:
-    x = _real(value(x))
+    x = value(x)
     if axes is None:
         axes = range(x.aval.ndim) if s is None else range(-len(s), 0)
     at = [normal_axis(i, x.aval.ndim) for i in axes]

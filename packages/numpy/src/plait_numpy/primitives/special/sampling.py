@@ -20,6 +20,7 @@ from plait.ext.ops.elementwise import (
     agreed,
     and_,
     bitcast_,
+    eq,
     erf_inv,
     exp,
     log,
@@ -139,11 +140,13 @@ def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
     volume = until_settled(_attempt, good, one, d, c, *rest)[0]
     (u,) = units([extra], a.aval.dtype)
     logs = log1p(neg(u))
+    # At shape 0 all samples are 0.  Without this, a uniform number of 0 would give 0 / 0.
+    none = eq(a, 0.0)
+    each = select(none, -math.inf, logs / select(and_(small, not_(none)), a, 1.0))
     if logarithm:
-        boost = select(small, logs / select(small, a, 1.0), 0.0)
-        out = log(d) + log(volume) + boost
+        out = log(d) + log(volume) + select(small, each, 0.0)
         return select(good, out, math.nan)
-    boost = select(small, exp(logs / select(small, a, 1.0)), 1.0)
+    boost = select(small, exp(each), 1.0)
     return select(good, d * volume * boost, math.nan)
 
 

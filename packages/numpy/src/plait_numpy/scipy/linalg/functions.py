@@ -235,7 +235,14 @@ def _parlett(t: Any, f: Any) -> Any:
     place = el.sub.bind(columns, iota(np.int32, (n, n), 0))
     gap = el.sub.bind(as_rows(on, t.aval), as_columns(on, t.aval))
     same = el.eq(gap, 0.0)
-    gap = el.select(same, 1.0, gap)
+    # Between equal eigenvalues the recurrence is 0 / 0, and the element depends on derivatives of
+    # the function, unless nothing but rounding errors connects the two.
+    size = el.abs_(t)
+    strict = el.select(el.gt(place, 0), size, 0.0)
+    joined = el.maximum(strict, el.sqrt(times(strict, strict)))
+    least = 4.0 * n * float(np.finfo(size.aval.dtype).eps)
+    unknown = el.and_(same, el.gt(joined, el.mul(least, max_(max_(size, -1), -1))))
+    gap = el.select(unknown, math.nan, el.select(same, 1.0, gap))
     start = el.mul.bind(as_rows(f, t.aval), identity(t.aval))
 
     def step(p: Any, known: Any) -> Any:
@@ -268,8 +275,10 @@ def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | t
       func: elementwise function of an array of eigenvalues (complex).
       disp: whether to return the result alone; if not, (result, an estimate of its error).
 
-    The recurrence divides by differences of eigenvalues: where two coincide, the result is wrong,
-    and the estimate is 1.  On the CPU only; has no derivative.  As scipy.linalg.funm.
+    The recurrence divides by differences of eigenvalues.  The result is nan where it depends on
+    derivatives of the function: if the matrix has equal eigenvalues and cannot be diagonalised.
+    The estimate is 1 for any equal eigenvalues.  On the CPU only; has no derivative.  As
+    scipy.linalg.funm.
     Raises TypeRule for matrices that are not square, and for stacks of them.
 
     >>> import numpy as np, plait

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError, AxisError, MissingPlugin
-from plait.ext import Aval
+from plait.errors import ArgumentError, AxisError, MissingPlugin, TreeMismatch
+from plait.ext import Aval, Value
 from plait.ext.control import fori_loop, while_loop
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.contraction import dot, matmul
@@ -73,6 +73,8 @@ def _operator(A: Any, b: Any, back: Callable, what: str) -> Callable:
             return out
 
         return applied
+    if hasattr(A, "__matmul__") and not isinstance(A, Value | np.ndarray):
+        return _operator(lambda x: A @ x, b, back, what)
     matrix = value(A)
     if matrix.aval.ndim != 2 or matrix.aval.shape != (b.aval.size, b.aval.size):
         raise AxisError(f"{what} is {matrix.aval!r} and b {b.aval!r}",
@@ -86,6 +88,10 @@ def _solved(
 ) -> tuple:  # fmt: skip
     flat, back = _straight(b)
     product_, better = _operator(A, flat, back, "A"), _operator(M, flat, back, "M")
+    if x0 is not None and flatten(x0)[1] != flatten(b)[1]:
+        raise TreeMismatch(
+            f"x0 has the structure {flatten(x0)[1]} and b {flatten(b)[1]}", fix="give them one"
+        )
     start = fill(0, flat.aval.strong()) if x0 is None else _straight(x0)[0]
     if start.aval.shape != flat.aval.shape:
         raise AxisError(f"x0 is {start.aval!r} and b {flat.aval!r}", fix="give them one shape")

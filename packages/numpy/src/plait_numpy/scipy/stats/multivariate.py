@@ -11,7 +11,7 @@ from typing import Any
 from plait.errors import ArgumentError, ShapeError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_
-from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis
+from plait.ext.ops.shape import broadcast_to, concatenate, convert, expand_dims, moveaxis
 from plait.ext.surface import fused
 from plait.ext.types import FLOATING, broadcast_shapes, default_dtype, promote
 
@@ -40,10 +40,13 @@ def _of_vectors(body: Callable[..., Any]) -> Callable[..., Any]:
 
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     k = alpha.aval.shape
+    if len(k) == 1 and x.aval.ndim and x.aval.shape[0] == k[0] - 1:
+        x = concatenate([x, expand_dims(1.0 - sum_(x, 0), 0)], 0)
     if len(k) != 1 or not x.aval.ndim or x.aval.shape[0] != k[0]:
         raise ShapeError(
             f"dirichlet: points {x.aval!r} of parameters {alpha.aval!r}",
-            fix="give one parameter for each row of the points: the components lie along axis 0",
+            fix="give one parameter for each row of the points: the components lie along axis 0, "
+            "and the last one may be left out",
         )
     total = sum_(x, 0)
     bad = el.or_(el.gt(el.abs_(total - 1.0), 1e-4), el.lt(x, 0.0).any(0))
@@ -104,7 +107,8 @@ def _family(name: str, doc: str, log: str, body: Callable, signature: str) -> Fa
 dirichlet = _family(
     "dirichlet", "The Dirichlet distribution of vectors of positive numbers with sum 1.",
     "logpdf", _dirichlet_logpdf,
-    "Args:\n  x: points; the components lie along axis 0.\n  alpha: a vector of parameters.",
+    "Args:\n  x: points; the components lie along axis 0, and the last one, which the others\n"
+    "    determine, may be left out.\n  alpha: a vector of parameters.",
 )  # fmt: skip
 
 multinomial = _family(
