@@ -14,52 +14,13 @@ import os as _os
 
 from plait.ext.errors import hide as _hide
 
-from .errors import (
-    CheckError,
-    DivisionByZeroError,
-    Error,
-    ErrorCategory,
-    FailedCheckError,
-    NaNError,
-    OutOfBoundsError,
-    Place,
-)
-from .functions import (
-    all_checks,
-    automatic_checks,
-    check,
-    check_error,
-    checkify,
-    debug_check,
-    div_checks,
-    float_checks,
-    index_checks,
-    init_error,
-    nan_checks,
-    user_checks,
-)
+from . import errors as _errors
+from . import functions as _functions
+from .errors import *
+from .functions import *
 
-__all__ = [
-    "CheckError",
-    "DivisionByZeroError",
-    "Error",
-    "ErrorCategory",
-    "FailedCheckError",
-    "NaNError",
-    "OutOfBoundsError",
-    "Place",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+__all__: list[str] = []
+__all__ += _errors.__all__
+__all__ += _functions.__all__
 
 _hide(_os.path.dirname(__file__))

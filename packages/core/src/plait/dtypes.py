@@ -165,6 +165,8 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
       arg1: a dtype, or a kind: `floating`, `integer`, ...
       arg2: the same.
 
+    Raises OperandTypeError if an argument is neither.
+
     >>> import plait
     >>> plait.numpy.issubdtype("bfloat16", plait.numpy.floating)
     True
@@ -252,6 +254,8 @@ def result_type(
     classes bool, int, float and complex, are weak: they count only if they are of a higher kind
     than everything else.
 
+    Raises OperandTypeError if nothing is given, or a text that is not a dtype.
+
     >>> import plait
     >>> plait.numpy.result_type("int8", 1.5), plait.numpy.result_type("bfloat16", 1)
     (dtype('float32'), dtype(bfloat16))
@@ -264,6 +268,8 @@ def result_type(
 
 def promote_types(a: Any, b: Any) -> np.dtype:
     """Return the dtype that two dtypes are promoted to; bool, int, float and complex are weak.
+
+    Raises OperandTypeError if `a` or `b` is not a dtype.
 
     >>> import plait
     >>> plait.numpy.promote_types("int32", "float16")
@@ -406,6 +412,8 @@ class finfo:  # noqa: N801
 
 def iinfo(int_type: Any) -> np.iinfo:
     """Return the limits of an integer dtype, as numpy's: max, min, bits.
+
+    Raises OperandTypeError if `int_type` is not an integer dtype.
 
     >>> import plait
     >>> plait.numpy.iinfo("int8").max

@@ -632,6 +632,9 @@ def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
     that is known to be negative.  In an array of exponents, a negative one gives 1 / x ** -y
     truncated to an integer: 1 or -1 if x is, else 0.
 
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
+
     >>> import plait
     >>> plait.numpy.power(2, 3).item()
     8
@@ -697,6 +700,9 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> AnyArray:
     """Return the greatest integer not above x / y; 0 for integers by zero.
 
     x, y: real; shapes broadcast, dtypes are promoted.
+
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for booleans and complex numbers.
 
     >>> import plait
     >>> plait.numpy.floor_divide(7, 2).item()

@@ -35,10 +35,25 @@ from . import masking
 from .masking import masked, unwritten
 from .samples import shown
 
-_TWO = "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}."
-_REAL = "x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.{}."
-_ONE = "x: numbers, any shape; the result has x's shape and dtype.  As numpy.{}."
-_WHOLE = "x: real, any shape; integers and booleans are returned as they are.  As numpy.{}."
+_TWO = (
+    "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast."
+)
+_NO_BOOLEANS = _TWO[:-1] + ",\nand OperandTypeError for booleans."
+_REAL = (
+    "x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not\n"
+    "broadcast, and OperandTypeError for complex numbers."
+)
+_ONE = (
+    "x: numbers, any shape; the result has x's shape and dtype.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if `x` is not an array, and OperandTypeError for booleans."
+)
+_WHOLE = (
+    "x: real, any shape; integers and booleans are returned as they are.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers."
+)
+_ANY = "x: any shape and dtype.  As numpy.{}.\n\nRaises NotAnArrayError if `x` is not an array."
 
 
 def _doc(first: str, rest: str, name: str) -> str:
@@ -46,7 +61,7 @@ def _doc(first: str, rest: str, name: str) -> str:
 
 
 add = masking.binary("add", el.add, _doc("x1 + x2.", _TWO, "add"))
-subtract = masking.binary("subtract", el.sub, _doc("x1 - x2.", _TWO, "subtract"))
+subtract = masking.binary("subtract", el.sub, _doc("x1 - x2.", _NO_BOOLEANS, "subtract"))
 multiply = masking.binary("multiply", el.mul, _doc("x1 * x2.", _TWO, "multiply"))
 divide = true_divide = binary(
     "divide", el.div, _doc("x1 / x2, of floats.", _TWO, "divide"), prepare=el.floating
@@ -71,6 +86,9 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.fmod.
 
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for booleans and complex numbers.
+
     >>> import plait
     >>> float(plait.numpy.fmod(-7.0, 2.0))
     -1.0
@@ -83,6 +101,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the remainder of floor division, with the sign of x2; 0 for integers divided by zero.
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.remainder.
+
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for booleans and complex numbers.
 
     >>> import plait
     >>> float(plait.numpy.remainder(-7.0, 2.0))
@@ -100,6 +121,9 @@ def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
 
     x1, x2: real; shapes broadcast, dtypes are promoted.  As numpy.divmod.
 
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for booleans and complex numbers.
+
     >>> import plait
     >>> [float(x) for x in plait.numpy.divmod(7.0, 2.0)]
     [3.0, 1.0]
@@ -111,6 +135,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return x1 ** x2 in floats: integers become the default float, also as bases.
 
     x1, x2: numbers; shapes broadcast.  As numpy.float_power, but float32 stays float32.
+
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
 
     >>> import plait
     >>> float(plait.numpy.float_power(2, 3))
@@ -152,6 +179,8 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
     x: numbers, any shape; integers become the default float.  As numpy.reciprocal of floats.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import plait
     >>> float(plait.numpy.reciprocal(4.0))
     0.25
@@ -163,6 +192,8 @@ def square(x: ArrayLike, /) -> Array:
     """Return x * x.
 
     x: numbers, any shape and dtype.  As numpy.square.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import plait
     >>> int(plait.numpy.square(3))
@@ -181,7 +212,7 @@ def _magnitude(x: Any) -> Any:
 absolute = abs = unary(
     "absolute",
     el.abs_,
-    _doc("|x|; real for complex x.", "x: any shape and dtype.  As numpy.{}.", "absolute"),
+    _doc("|x|; real for complex x.", _ANY, "absolute"),
     _magnitude,
 )
 
@@ -191,6 +222,8 @@ def sign(x: ArrayLike, /) -> Array:
     """Return -1, 0 or 1; nan of nan; x / |x| if complex.  A zero keeps its sign, as in JAX.
 
     x: numbers, any shape; the result has x's shape and dtype.  As numpy.sign, except for -0.0.
+
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for booleans.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sign(np.array([-2.5, -0.0, 3.0])).tolist()
@@ -217,6 +250,8 @@ def signbit(x: ArrayLike, /) -> Array:
 
     x: real, any shape; the result is boolean.  As numpy.signbit.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> plait.numpy.signbit(np.array([-0.0, 0.0])).tolist()
     [True, False]
@@ -235,6 +270,9 @@ def copysign(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.copysign.
 
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for complex numbers.
+
     >>> import plait
     >>> plait.numpy.copysign(3.0, -0.0)
     Array(-3., dtype=float32, weak_type=True)
@@ -249,6 +287,9 @@ def heaviside(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return 0 below zero, 1 above, x2 at zero, and nan for nan.
 
     x1, x2: real; shapes broadcast, integers become the default float.  As numpy.heaviside.
+
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for complex numbers.
 
     >>> import plait
     >>> float(plait.numpy.heaviside(0.0, 0.5))
@@ -268,6 +309,9 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmax.
 
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.fmax(np.nan, 1.0))
     1.0
@@ -280,6 +324,9 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Return the lesser operand; if one is nan, return the other.
 
     x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.fmin.
+
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.fmin(np.nan, 1.0))
@@ -324,6 +371,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     x1, x2: real; shapes broadcast, integers become the default float.  Raises TypeRule for complex
     numbers.  As numpy.hypot.
+
+    Raises DimMismatch if shapes do not broadcast.
 
     >>> import plait
     >>> float(plait.numpy.hypot(3.0, 4.0))
@@ -371,6 +420,8 @@ def trunc(x: ArrayLike) -> Array:
 
     x: real, any shape; integers and booleans are returned as they are.  As numpy.trunc.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import plait
     >>> float(plait.numpy.trunc(-1.7))
     -1.0
@@ -389,6 +440,8 @@ def rint(x: ArrayLike, /) -> Array:
 
     x: any shape; integers become the default float; complex by parts.  As numpy.rint.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import plait
     >>> float(plait.numpy.rint(2.5))
     2.0
@@ -405,6 +458,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       out: must be None.
 
     As numpy.round.
+
+    Raises NotAnArrayError if `a` is not an array.
 
     >>> import plait
     >>> plait.numpy.round(2.5), plait.numpy.round(1234, -2)
@@ -478,6 +533,8 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
     numpy.gcd.
 
+    Raises DimMismatch if shapes do not broadcast.
+
     >>> import plait
     >>> int(plait.numpy.gcd(12, 18))
     6
@@ -501,6 +558,8 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2: integers; shapes broadcast.  Raises TypeRule for operands that are not integers.  As
     numpy.lcm.
 
+    Raises DimMismatch if shapes do not broadcast.
+
     >>> import plait
     >>> int(plait.numpy.lcm(4, 6))
     12
@@ -518,6 +577,8 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Return (fraction, whole part), both with x's sign.
 
     x: real, any shape; integers become the default float; out: must be None.  As numpy.modf.
+
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
 
     >>> import plait
     >>> [float(x) for x in plait.numpy.modf(-1.5)]
@@ -554,11 +615,13 @@ def frexp(x: ArrayLike) -> tuple[Array, Array]:
 
     x: real, any shape; integers become the default float.  As numpy.frexp.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import plait
     >>> [x.item() for x in plait.numpy.frexp(8.0)]
     [0.5, 4]
     """
-    x = _inexact(value(x))
+    x = real_float("frexp", x)
     dtype = x.aval.dtype
     bits, field, rest = _parts(x)
     whole, mantissa, bias = _layout(dtype)
@@ -601,6 +664,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     x1: real; x2: integers; shapes broadcast.  Raises TypeRule for exponents that are not integers.
     As numpy.ldexp.
+
+    Raises DimMismatch if shapes do not broadcast.
 
     >>> import plait
     >>> float(plait.numpy.ldexp(1.0, 3))
@@ -668,11 +733,13 @@ def spacing(x: ArrayLike) -> Array:
 
     x: real, any shape; integers become the default float.  As numpy.spacing.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.spacing(np.float64(1.0)))
     2.220446049250313e-16
     """
-    x = _inexact(value(x))
+    x = real_float("spacing", x)
     bits, field, rest = _parts(x)
     whole, mantissa, _ = _layout(x.aval.dtype)
     number = lambda n: np.asarray(n, whole)[()]  # noqa: E731
@@ -708,6 +775,8 @@ def nan_to_num(
       posinf, neginf: replace infinities; by default the greatest and the least finite number.
 
     As numpy.nan_to_num.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.nan_to_num(np.array([1.0, np.nan]), nan=7.0).tolist()

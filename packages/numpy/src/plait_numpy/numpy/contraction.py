@@ -86,6 +86,8 @@ def vdot(
 ) -> Array:  # fmt: skip
     """Return the inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
 
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if shapes do not fit.
+
     >>> import numpy as np, plait
     >>> complex(plait.numpy.vdot(np.array([1j]), np.array([2 + 0j])))
     -2j
@@ -102,6 +104,8 @@ def inner(
 ) -> Array:  # fmt: skip
     """Contract the last axes; an operand without axes multiplies the other.  As numpy.inner.
 
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if shapes do not fit.
+
     >>> import numpy as np, plait
     >>> plait.numpy.inner(np.ones((2, 3)), np.ones((4, 3))).shape
     (2, 4)
@@ -114,6 +118,8 @@ def inner(
 @dispatched
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Multiply all elements of `a` by all of `b`, giving a matrix.  As numpy.outer.
+
+    Raises NotAnArrayError if an operand is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.outer(np.array([1, 2]), np.array([3, 4])).tolist()
@@ -138,6 +144,9 @@ def tensordot(
 
     As numpy.tensordot.
 
+    Raises NotAnArrayError if an operand is not an array, and AxisError if one has fewer axes than
+    are summed.
+
     >>> import numpy as np, plait
     >>> plait.numpy.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape
     (2, 5)
@@ -154,6 +163,9 @@ def vecdot(
     """Return inner products along an axis, `x1` conjugated; the other axes broadcast.
 
     As numpy.vecdot.
+
+    Raises NotAnArrayError if an operand is not an array, ShapeError if shapes do not fit, and
+    AxisError if `x1` has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vecdot(np.ones((2, 3)), np.ones(3)).tolist()
@@ -172,6 +184,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Raises AxisError for a first operand with fewer than two axes.  As numpy.matvec.
 
+    Raises NotAnArrayError if an operand is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.matvec(np.ones((2, 3)), np.ones(3)).tolist()
     [3.0, 3.0]
@@ -185,6 +199,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply vectors, conjugated, by matrices; leading axes broadcast.
 
     Raises AxisError for a second operand with fewer than two axes.  As numpy.vecmat.
+
+    Raises NotAnArrayError if an operand is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.vecmat(np.ones(2), np.ones((2, 3))).tolist()
@@ -203,6 +219,8 @@ def _matrices(name: str, x: Any) -> None:
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Return the Kronecker product: each element of `a` times the whole of `b`.  As numpy.kron.
+
+    Raises NotAnArrayError if an operand is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.kron(np.ones((2, 3)), np.ones((4, 5))).shape
@@ -230,6 +248,8 @@ def cross(
 
     Two vectors in the plane have a scalar product: the result lacks the axis.  Raises AxisError for
     other numbers of components.  As numpy.cross.
+
+    Raises NotAnArrayError if an operand is not an array, and OperandTypeError for booleans.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cross(np.array([1.0, 0, 0]), np.array([0.0, 1, 0])).tolist()

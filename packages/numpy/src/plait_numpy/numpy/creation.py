@@ -270,6 +270,8 @@ def copy(a: ArrayLike, order: str | None = None) -> AnyArray:
 
     a: any shape and dtype.  As numpy.copy.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.copy(np.arange(3)).tolist()
     [0, 1, 2]
@@ -283,6 +285,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray
     """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
     dtype: None is the default float.  As numpy.astype.
+
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError if `dtype` is not a dtype.
 
     >>> import numpy as np, plait
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
@@ -302,6 +306,9 @@ def fromfunction(
       dtype: dtype of these arrays.
 
     As numpy.fromfunction.
+
+    Raises TypeRule if `function` is not callable, and ShapeError if a size is not a non-negative
+    integer.
 
     >>> import plait
     >>> plait.numpy.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int).tolist()
@@ -323,6 +330,9 @@ def zeros(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyAr
 
     As numpy.zeros.
 
+    Raises ShapeError if a size is not a non-negative integer, and OperandTypeError if `dtype` is
+    not a dtype.
+
     >>> import plait
     >>> plait.numpy.zeros((2, 3)).shape
     (2, 3)
@@ -334,6 +344,9 @@ def zeros(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyAr
 def ones(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArray:
     """Return ones, in the default float if no dtype is given.  As numpy.ones.
 
+    Raises ShapeError if a size is not a non-negative integer, and OperandTypeError if `dtype` is
+    not a dtype.
+
     >>> import plait
     >>> plait.numpy.ones(2).dtype.name
     'float32'
@@ -344,6 +357,9 @@ def ones(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArr
 @placeable
 def empty(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArray:
     """Return zeros: arrays always have defined contents.  As numpy.empty.
+
+    Raises ShapeError if a size is not a non-negative integer, and OperandTypeError if `dtype` is
+    not a dtype.
 
     >>> import plait
     >>> plait.numpy.empty((2, 3)).shape
@@ -364,6 +380,9 @@ def full(
       dtype: that of the value if not given.
 
     As numpy.full.
+
+    Raises ShapeError if a size is not a non-negative integer or `fill_value` does not broadcast,
+    NotAnArrayError if `fill_value` is not an array, and OperandTypeError if `dtype` is not a dtype.
 
     >>> import plait
     >>> plait.numpy.full((2,), 7).tolist()
@@ -391,6 +410,8 @@ def zeros_like(
 
     As numpy.zeros_like.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.zeros_like(np.arange(2)).tolist()
     [0, 0]
@@ -404,6 +425,8 @@ def ones_like(
 ) -> AnyArray:
     """Return ones of the shape and dtype of `a`, unless others are given.  As numpy.ones_like.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.ones_like(np.arange(2)).tolist()
     [1, 1]
@@ -416,6 +439,8 @@ def empty_like(
     prototype: ArrayLike, dtype: DTypeLike | None = None, shape: SupportsIndex | Shape | None = None
 ) -> AnyArray:
     """Return zeros of the shape and dtype of `prototype`.  As numpy.empty_like.
+
+    Raises NotAnArrayError if `prototype` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.empty_like(np.ones((2, 3))).shape
@@ -432,6 +457,8 @@ def full_like(
     """Return `fill_value` everywhere, in the shape and dtype of `a`, unless others are given.
 
     As numpy.full_like.
+
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if shapes do not fit.
 
     >>> import numpy as np, plait
     >>> plait.numpy.full_like(np.ones(2), 7).tolist()
@@ -540,6 +567,8 @@ def linspace(
 
     Raises TypeRule for a negative `num`.  As numpy.linspace.
 
+    Raises DimMismatch if shapes do not broadcast, and AxisError for an axis that the result lacks.
+
     >>> import plait
     >>> plait.numpy.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -582,6 +611,9 @@ def logspace(
 ) -> AnyArray:  # fmt: skip
     """Return `base` to the power of evenly spaced exponents; see `linspace`.  As numpy.logspace.
 
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and AxisError if `start` has no such axis.
+
     >>> import plait
     >>> plait.numpy.logspace(0, 3, 4, base=2.0).tolist()
     [1.0, 2.0, 4.0, 8.0]
@@ -601,6 +633,8 @@ def geomspace(
 
     Arguments are those of `linspace`.  Real ends must have one sign; complex ones are joined by a
     spiral.  Raises TypeRule for known ends that are zero.  As numpy.geomspace.
+
+    Raises DimMismatch if shapes do not broadcast, and AxisError for an axis that `start` lacks.
 
     >>> import plait
     >>> plait.numpy.geomspace(1, 8, 4).tolist()

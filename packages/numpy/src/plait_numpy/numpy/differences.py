@@ -43,6 +43,8 @@ def diff(
 
     Raises TypeRule for a negative `n`.  As numpy.diff.
 
+    Raises AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.diff(np.array([1, 4, 9])).tolist()
     [3, 5]
@@ -81,6 +83,8 @@ def ediff1d(
     """Take differences of neighbours in the flattened array, between given ends.
 
     As numpy.ediff1d.
+
+    Raises NotAnArrayError if `ary` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.ediff1d(np.array([1, 4, 9]), to_begin=0).tolist()
@@ -126,6 +130,8 @@ def trapezoid(
 
     As numpy.trapezoid.
 
+    Raises NotAnArrayError if `y` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.trapezoid(np.array([1.0, 4.0, 9.0])))
     9.0
@@ -162,6 +168,9 @@ def unwrap(
 
     As numpy.unwrap.
 
+    Raises NotAnArrayError if `p` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> plait.numpy.unwrap(np.array([0.0, 6.0]), period=5.0).tolist()
     [0.0, 1.0]
@@ -193,6 +202,8 @@ def gradient(
     Returns an array for one axis, a list for several.  Raises TypeRule for another `edge_order`,
     numbers of distances and axes that differ, and axes with fewer than two values.  As
     numpy.gradient.
+
+    Raises AxisError for an axis that `f` lacks.
 
     >>> import numpy as np, plait
     >>> plait.numpy.gradient(np.array([1.0, 4.0, 9.0])).tolist()

@@ -186,6 +186,8 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     a, n, axis, norm: as in `fft`.  Raises as `fft`.  As numpy.fft.ifft.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.fft.ifft(np.array([4.0, 0, 0, 0])).real.tolist()
     [1.0, 1.0, 1.0, 1.0]
@@ -197,6 +199,9 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     """Transform a real array; return its n // 2 + 1 elements up to the mirrored half.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.rfft.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    ArgumentError for complex numbers.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.rfft(np.float32([1, 2, 3])).shape
@@ -210,6 +215,8 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     a: half a spectrum, m elements; n: length of the result (2 (m - 1) if not given);
     axis, norm: as in `fft`.  As numpy.fft.irfft.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.irfft, np.ones(3)).shape
@@ -227,6 +234,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     a: m elements; n: length of the result, 2 (m - 1) if not given; axis, norm: as in `fft`.
     As numpy.fft.hfft.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.hfft, np.ones(3)).shape
     (4,)
@@ -238,6 +247,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     """Return the inverse of `hfft`: half a signal, from its real spectrum.
 
     a: real; n, axis, norm: as in `fft`.  As numpy.fft.ihfft.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    ArgumentError for complex numbers.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.ihfft, np.ones(4)).shape
@@ -272,6 +284,8 @@ def ifftn(
 ) -> Array:
     """Return the inverse of `fftn`, with its arguments.  As numpy.fft.ifftn.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.ifftn, np.ones((2, 3))).shape
     (2, 3)
@@ -285,6 +299,8 @@ def rfftn(
     """Transform a real array over several axes; return half of the last one.
 
     a: real; s, axes, norm: as in `fftn`.  As numpy.fft.rfftn.
+
+    Raises NotAnArrayError if `a` is not an array, and ArgumentError for complex numbers.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.rfftn, np.ones((2, 4))).shape
@@ -300,6 +316,8 @@ def irfftn(
 
     a, axes, norm: as in `fftn`.  As numpy.fft.irfftn.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.irfftn, np.ones((2, 3))).shape
     (2, 4)
@@ -311,6 +329,8 @@ def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `fftn` over two axes, with its arguments.  As numpy.fft.fft2.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.fft2(np.ones((2, 3))).shape
@@ -324,6 +344,8 @@ def ifft2(
 ) -> Array:
     """Return `ifftn` over two axes, with its arguments.  As numpy.fft.ifft2.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.ifft2, np.ones((2, 3))).shape
     (2, 3)
@@ -336,6 +358,9 @@ def rfft2(
 ) -> Array:
     """Return `rfftn` over two axes, with its arguments.  As numpy.fft.rfft2.
 
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has fewer than two axes, and
+    ArgumentError for complex numbers.
+
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.rfft2, np.ones((2, 4))).shape
     (2, 3)
@@ -347,6 +372,8 @@ def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None
 ) -> Array:
     """Return `irfftn` over two axes, with its arguments.  As numpy.fft.irfft2.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> plait.eval_shape(plait.numpy.fft.irfft2, np.ones((2, 3))).shape
@@ -429,6 +456,8 @@ def fftshift(x: ArrayLike, axes: Axis | None = None) -> Array:
 
     As numpy.fft.fftshift.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.fft.fftshift(np.arange(4)).tolist()
     [2, 3, 0, 1]
@@ -438,6 +467,8 @@ def fftshift(x: ArrayLike, axes: Axis | None = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: Axis | None = None) -> Array:
     """Return the inverse of `fftshift`, with its arguments.  As numpy.fft.ifftshift.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.fft.ifftshift(np.arange(4)).tolist()

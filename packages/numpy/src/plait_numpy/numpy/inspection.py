@@ -70,6 +70,8 @@ def shape(a: ArrayLike) -> tuple[Any, ...]:
 
     a: an array, or an object that converts to one.  As numpy.shape.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.shape(np.ones((2, 3)))
     (2, 3)
@@ -83,6 +85,8 @@ def ndim(a: ArrayLike) -> int:
 
     a: an array, or an object that converts to one.  As numpy.ndim.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.ndim(np.ones((2, 3)))
     2
@@ -92,6 +96,8 @@ def ndim(a: ArrayLike) -> int:
 
 def size(a: ArrayLike, axis: Axis | None = None) -> int:
     """Return the number of elements, altogether or along axes.  As numpy.size.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.size(np.ones((2, 3))), plait.numpy.size(np.ones((2, 3)), 0)
@@ -122,6 +128,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Return whether a dtype converts to another under numpy's casting rule.  As numpy.can_cast.
+
+    Raises TypeRule if a dtype or `casting` is not known.
 
     >>> import plait
     >>> plait.numpy.can_cast("int32", "int64"), plait.numpy.can_cast("int64", "int32")

@@ -78,6 +78,8 @@ def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None
     Memory is shared if it is contiguous and aligned to 64 bytes; then the caller should not write
     to `x` any more.  Raises CopyError if a copy is needed and forbidden.  As numpy.from_dlpack.
 
+    Raises TypeRule if `x` lacks the protocol.
+
     >>> import numpy as np, plait
     >>> plait.numpy.from_dlpack(np.arange(3, dtype="float32")).tolist()
     [0.0, 1.0, 2.0]
@@ -102,6 +104,8 @@ def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> AnyArray:
     """Make a vector from the bytes of an object.  As numpy.frombuffer.
 
+    Raises TypeRule if `buffer` is not bytes-like or does not hold whole elements.
+
     >>> import plait
     >>> plait.numpy.frombuffer(bytes([1, 2]), "uint8").tolist()
     [1, 2]
@@ -117,6 +121,8 @@ def fromfile(
 ) -> AnyArray:
     """Read a vector of numbers from a file, binary or (with `sep`) text.  As numpy.fromfile.
 
+    Raises OSError if the file cannot be opened.
+
     >>> import tempfile, plait
     >>> with tempfile.TemporaryFile() as f:
     ...     _ = f.write(bytes([1, 2])), f.seek(0)
@@ -129,6 +135,8 @@ def fromfile(
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> AnyArray:
     """Read a vector of numbers from a text, separated by `sep`.  As numpy.fromstring.
 
+    Raises TypeRule if `string` cannot be read to its end.
+
     >>> import plait
     >>> plait.numpy.fromstring("1 2 3", sep=" ").tolist()
     [1.0, 2.0, 3.0]
@@ -138,6 +146,8 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def fromiter(iter: Iterable, dtype: DTypeLike, count: int = -1) -> AnyArray:
     """Make a vector of the numbers that an iterator yields.  As numpy.fromiter.
+
+    Raises TypeRule if `iter` is not iterable, is too short, or yields anything but numbers.
 
     >>> import plait
     >>> plait.numpy.fromiter(range(3), int).tolist()
@@ -150,6 +160,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> AnyArray | dict[str, AnyArray]
     """Load a file of `save` or numpy.save as an array, and one of savez as arrays by name.
 
     Arguments are those of numpy.load.
+
+    Raises OSError if the file cannot be opened.
 
     >>> import io, plait
     >>> f = io.BytesIO()

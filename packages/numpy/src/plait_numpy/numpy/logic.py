@@ -22,8 +22,15 @@ from . import masking
 from .masking import masked, unwritten
 from .samples import shown
 
-_TWO = "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}."
-_BITS = "{}\n\nx1, x2: integers or booleans; shapes broadcast.  As numpy.{}."
+_TWO = (
+    "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast."
+)
+_BITS = (
+    "{}\n\nx1, x2: integers or booleans; shapes broadcast.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not\n"
+    "broadcast, and OperandTypeError for other numbers."
+)
 
 
 def _comparison(name: str, prim: Any, doc: str) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -72,6 +79,8 @@ def logical_not(x: ArrayLike, /) -> Array:
 
     x: any shape and dtype; the result is boolean.  As numpy.logical_not.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.logical_not(np.array([0, 5])).tolist()
     [True, False]
@@ -95,7 +104,9 @@ bitwise_xor = masking.binary("bitwise_xor", el.xor, _bits("Bits of one only.", "
 invert = bitwise_not = bitwise_invert = unary(
     "invert",
     el.not_,
-    "All bits inverted.\n\nx: integers or booleans, any shape.  As numpy.invert." + shown("invert"),
+    "All bits inverted.\n\nx: integers or booleans, any shape.  As numpy.invert.\n\n"
+    "Raises NotAnArrayError if `x` is not an array, and OperandTypeError for other numbers."
+    + shown("invert"),
 )
 left_shift = bitwise_left_shift = binary(
     "left_shift",
@@ -108,6 +119,9 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift x1 down by x2 bits, keeping the sign.
 
     x1, x2: integers; shapes broadcast.  As numpy.right_shift.
+
+    Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast,
+    and OperandTypeError for booleans, floats and complex numbers.
 
     >>> import plait
     >>> int(plait.numpy.right_shift(20, 2))
@@ -159,6 +173,8 @@ def isnan(x: ArrayLike, /) -> Array:
 
     x: any shape and dtype; the result is boolean.  As numpy.isnan.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.isnan(np.array([np.nan, 1.0])).tolist()
     [True, False]
@@ -177,7 +193,8 @@ isfinite = unary(
     "isfinite",
     el.is_finite,
     "Whether it is neither infinite nor nan.\n\n"
-    f"x: any shape and dtype; the result is boolean.  As numpy.isfinite.{shown('isfinite')}",
+    "x: any shape and dtype; the result is boolean.  As numpy.isfinite.\n\n"
+    f"Raises NotAnArrayError if `x` is not an array.{shown('isfinite')}",
     _finite,
 )
 
@@ -187,6 +204,8 @@ def isinf(x: ArrayLike) -> Array:
     """Return whether elements are infinite.
 
     x: any shape and dtype; the result is boolean.  As numpy.isinf.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isinf(np.array([np.inf, 1.0])).tolist()
@@ -240,6 +259,8 @@ def isreal(x: ArrayLike) -> Array:
 
     x: any shape and dtype; the result is boolean.  As numpy.isreal.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.isreal(np.array([1.0, 1j])).tolist()
     [True, False]
@@ -252,6 +273,8 @@ def iscomplex(x: ArrayLike) -> Array:
     """Return whether the imaginary part is not zero.
 
     x: any shape and dtype; the result is boolean.  As numpy.iscomplex.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.iscomplex(np.array([1.0, 1j])).tolist()
@@ -266,6 +289,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
 
     As numpy.iscomplexobj.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.iscomplexobj(np.array([1j]))
     True
@@ -276,6 +301,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
 
 def isrealobj(x: ArrayLike) -> bool:
     """Return whether an array (or scalar) has a dtype that is not complex.  As numpy.isrealobj.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.isrealobj(np.array([1j]))
@@ -316,6 +343,9 @@ def isclose(
 
     Returns booleans.  As numpy.isclose.
 
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
+
     >>> import numpy as np, plait
     >>> plait.numpy.isclose(np.array([1.0, 1.1]), 1.0).tolist()
     [True, False]
@@ -330,6 +360,9 @@ def allclose(
     """Return whether all elements are close, as a boolean array without axes; see `isclose`.
 
     As numpy.allclose.
+
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
 
     >>> import numpy as np, plait
     >>> bool(plait.numpy.allclose(np.array([1.0]), np.array([1.0 + 1e-9])))
@@ -353,6 +386,8 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
     As numpy.array_equal.
 
+    Raises NotAnArrayError if an operand is not an array.
+
     >>> import numpy as np, plait
     >>> bool(plait.numpy.array_equal(np.array([1, 2]), np.array([1, 2, 3])))
     False
@@ -367,6 +402,8 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return whether all elements are equal after broadcasting; False if shapes do not broadcast.
 
     a1, a2: any shapes and dtypes; the result is boolean, without axes.  As numpy.array_equiv.
+
+    Raises NotAnArrayError if an operand is not an array.
 
     >>> import numpy as np, plait
     >>> bool(plait.numpy.array_equiv(np.array([1, 1]), np.array(1)))

@@ -59,6 +59,8 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
 
     As numpy.ravel.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.ravel(np.array([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
@@ -70,6 +72,8 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
 def transpose(a: ArrayLike, axes: Axis | None = None) -> Array:
     """Permute the axes; reverse them by default.  As numpy.transpose.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.transpose(np.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -79,6 +83,9 @@ def transpose(a: ArrayLike, axes: Axis | None = None) -> Array:
 
 def permute_dims(a: ArrayLike, /, axes: Axis) -> Array:
     """Permute the axes: a: any shape; axes: all of them.  As numpy.permute_dims.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError unless `axes` is a permutation of
+    its axes.
 
     >>> import numpy as np, plait
     >>> plait.numpy.permute_dims(np.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -90,6 +97,8 @@ def permute_dims(a: ArrayLike, /, axes: Axis) -> Array:
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes.  As numpy.matrix_transpose.
 
+    Raises NotAnArrayError if `x` is not an array, and AxisError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> plait.numpy.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -100,6 +109,8 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 @dispatched
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Swap two axes.  As numpy.swapaxes.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.swapaxes(np.ones((2, 3, 4)), 0, 2).shape
@@ -123,6 +134,9 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
 
     As numpy.moveaxis.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis or the
+    numbers of axes differ.
+
     >>> import numpy as np, plait
     >>> plait.numpy.moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -134,6 +148,8 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis before the position `start`.  As numpy.rollaxis.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rollaxis(np.ones((2, 3, 4)), 2).shape
@@ -154,6 +170,8 @@ def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
     Raises ShapeError for a named axis of another size, and UndecidedDim if none is named and a
     symbolic size may be 1.  As numpy.squeeze.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.squeeze(np.ones((1, 3, 1)), axis=0).shape
     (3, 1)
@@ -164,6 +182,9 @@ def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
 @dispatched
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """Insert axes of size 1, at positions of the result.  As numpy.expand_dims.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if the result has no such axis or
+    one is named twice.
 
     >>> import numpy as np, plait
     >>> plait.numpy.expand_dims(np.ones(3), (0, 2)).shape
@@ -188,6 +209,9 @@ def broadcast_to(array: ArrayLike, shape: SupportsIndex | Shape) -> Array:
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays to one shape.  As numpy.broadcast_arrays.
 
+    Raises NotAnArrayError if one of `args` is not an array, and DimMismatch if shapes do not
+    broadcast.
+
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.broadcast_arrays(np.ones(3), np.ones((2, 1)))]
     [(2, 3), (2, 3)]
@@ -204,6 +228,8 @@ def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least one; return an array, or a list for several.  As numpy.atleast_1d.
 
+    Raises NotAnArrayError if one of `arys` is not an array.
+
     >>> import plait
     >>> plait.numpy.atleast_1d(7).shape
     (1,)
@@ -217,6 +243,8 @@ def atleast_2d(x: ArrayLike, /) -> Array: ...
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least two; new ones come first.  As numpy.atleast_2d.
+
+    Raises NotAnArrayError if one of `arys` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.atleast_2d(np.arange(3)).shape
@@ -238,6 +266,8 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Add axes up to at least three: a vector becomes (1, n, 1), a matrix (n, m, 1).
 
     As numpy.atleast_3d.
+
+    Raises NotAnArrayError if one of `arys` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.atleast_3d(np.arange(3)).shape
@@ -264,6 +294,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
     Raises TypeRule for an axis of symbolic size.  As numpy.unstack.
 
+    Raises AxisError for an axis that `x` lacks.
+
     >>> import numpy as np, plait
     >>> [part.tolist() for part in plait.numpy.unstack(np.array([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
@@ -281,6 +313,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
     """Reverse the order along axes, all of them by default.  As numpy.flip.
 
+    Raises NotAnArrayError if `m` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.flip(np.array([1, 2, 3])).tolist()
     [3, 2, 1]
@@ -293,6 +327,8 @@ def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """Reverse the order along the second axis.  As numpy.fliplr.
 
+    Raises NotAnArrayError if `m` is not an array, and AxisError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> plait.numpy.fliplr(np.array([[1, 2]])).tolist()
     [[2, 1]]
@@ -302,6 +338,8 @@ def fliplr(m: ArrayLike) -> Array:
 
 def flipud(m: ArrayLike) -> Array:
     """Reverse the order along the first axis.  As numpy.flipud.
+
+    Raises NotAnArrayError if `m` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.flipud(np.array([[1], [2]])).tolist()
@@ -314,6 +352,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """Rotate by a quarter turn `k` times, from the first axis of `axes` to the second.
 
     Raises AxisError unless `axes` are two.  As numpy.rot90.
+
+    Raises NotAnArrayError if `m` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.rot90(np.array([[1, 2]])).tolist()

@@ -38,6 +38,8 @@ def apply_along_axis(
 
     As numpy.apply_along_axis.
 
+    Raises NotAnArrayError if `arr` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.apply_along_axis(lambda v: v[0] + v[-1], 1, np.float32([[1, 2], [3, 4]]))
     Array([3., 7.], dtype=float32)
@@ -55,6 +57,8 @@ def apply_over_axes(func: Callable, a: ArrayLike, axes: Axis) -> Array:
     """Apply `func(a, axis)` for one axis after the other; axes that it drops are kept with size 1.
 
     As numpy.apply_over_axes.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.apply_over_axes(plait.numpy.sum, np.ones((2, 3)), [0, 1]).tolist()
@@ -104,6 +108,8 @@ def vectorize(
 
     The other axes broadcast, and come first in the results; None is passed unchanged.  As
     numpy.vectorize.
+
+    Raises ArgumentError if `signature` cannot be read.
 
     >>> import numpy as np, plait
     >>> f = plait.numpy.vectorize(plait.numpy.dot, signature="(n),(n)->()")

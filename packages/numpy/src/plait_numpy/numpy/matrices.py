@@ -59,6 +59,9 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
 
     As numpy.eye.
 
+    Raises ShapeError if a size is not an integer, TypeRule if one is negative, and OperandTypeError
+    if `dtype` is not a dtype.
+
     >>> import plait
     >>> plait.numpy.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -73,6 +76,9 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
 
 def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """Return the identity matrix with n rows.  As numpy.identity.
+
+    Raises ShapeError if `n` is not an integer, TypeRule if it is negative, and OperandTypeError if
+    `dtype` is not a dtype.
 
     >>> import plait
     >>> plait.numpy.identity(2).tolist()
@@ -97,6 +103,8 @@ def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
       dtype: the default float if not given.
 
     As numpy.tri.
+
+    Raises ShapeError if a size is not an integer, and OperandTypeError if `dtype` is not a dtype.
 
     >>> import plait
     >>> plait.numpy.tri(2).tolist()
@@ -161,6 +169,8 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Raises AxisError for arrays with fewer than two axes, and if both axes are the same.  As
     numpy.diagonal.
+
+    Raises NotAnArrayError if `a` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.diagonal(np.arange(6).reshape(2, 3), 1).tolist()
@@ -236,6 +246,8 @@ def _diag(x: Any, *, k: int) -> Any:
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return a matrix with the elements of `v` on diagonal `k`.  As numpy.diagflat.
 
+    Raises NotAnArrayError if `v` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.diagflat(np.array([1, 2])).tolist()
     [[1, 0], [0, 2]]
@@ -249,6 +261,8 @@ def trace(
     out: None = None,
 ) -> Array:  # fmt: skip
     """Return the sum of a diagonal; see `diagonal`; out: must be None.  As numpy.trace.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.trace(np.eye(3)))
@@ -342,6 +356,8 @@ def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return (rows, columns) of the lower triangle of an n by m matrix.  As numpy.tril_indices.
 
+    Raises TypeRule if `n` is not an integer.
+
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
@@ -351,6 +367,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Return (rows, columns) of the upper triangle of an n by m matrix.  As numpy.triu_indices.
+
+    Raises TypeRule if `n` is not an integer.
 
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.triu_indices(2)]
@@ -362,6 +380,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return `tril_indices` for the shape of a matrix.  As numpy.tril_indices_from.
 
+    Raises NotAnArrayError if `arr` is not an array, and ShapeError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.tril_indices_from(np.eye(2))]
     [[0, 1, 1], [0, 0, 1]]
@@ -372,6 +392,8 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return `triu_indices` for the shape of a matrix.  As numpy.triu_indices_from.
+
+    Raises NotAnArrayError if `arr` is not an array, and ShapeError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.triu_indices_from(np.eye(2))]
@@ -401,6 +423,8 @@ def mask_indices(
 
     As numpy.mask_indices.
 
+    Raises TypeRule if `n` is not a non-negative integer.
+
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.mask_indices(2, plait.numpy.triu)]
     [[0, 0, 1], [0, 1, 1]]
@@ -413,6 +437,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Return the positions of the main diagonal of an array with `ndim` axes.  As
     numpy.diag_indices.
 
+    Raises TypeRule if `n` is not an integer.
+
     >>> import plait
     >>> [i.tolist() for i in plait.numpy.diag_indices(2)]
     [[0, 1], [0, 1]]
@@ -424,6 +450,8 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Return `diag_indices` for the shape of an array.  As numpy.diag_indices_from.
+
+    Raises NotAnArrayError if `arr` is not an array, and ShapeError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> [i.tolist() for i in plait.numpy.diag_indices_from(np.eye(2))]

@@ -41,6 +41,8 @@ def sort(
 
     Raises TypeRule if `order` is given, and for an unknown `kind`.  As numpy.sort.
 
+    Raises AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.sort(np.array([3, 1, 2]), descending=True).tolist()
     [3, 2, 1]
@@ -56,6 +58,8 @@ def argsort(
 
     Raises TypeRule if `order` is given, for an unknown `kind`, and for a dtype that is not an
     integer.  As numpy.argsort.
+
+    Raises AxisError for an axis that `a` lacks.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argsort(np.array([3, 1, 2])).tolist()
@@ -95,6 +99,8 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> Array:
 
 def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis, as complex numbers.  As numpy.sort_complex.
+
+    Raises NotAnArrayError if `a` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.sort_complex(np.array([2.0, 1.0])).tolist()

@@ -46,6 +46,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     Raises TypeRule for floats.  As numpy.packbits.
 
+    Raises AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.packbits(np.array([1, 0, 0, 0, 0, 0, 1, 1])).tolist()
     [131]

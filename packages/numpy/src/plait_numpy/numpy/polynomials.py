@@ -81,6 +81,9 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Add two polynomials.  As numpy.polyadd.
 
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if `a1` has more than one
+    axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.polyadd(np.array([1, 2]), np.array([5])).tolist()
     [1, 7]
@@ -90,6 +93,9 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtract two polynomials.  As numpy.polysub.
+
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if `a1` has more than one
+    axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.polysub(np.array([1, 2]), np.array([5])).tolist()
@@ -237,6 +243,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
       seq_of_zeros: a vector, or a square matrix.
 
     Returns coefficients, starting with one.  As numpy.poly.
+
+    Raises NotAnArrayError if `seq_of_zeros` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.poly(np.array([1.0, -1.0])).tolist()
@@ -403,6 +411,8 @@ def _window(host: np.ndarray) -> Any:
 def bartlett(M: int) -> Array:
     """Return the triangular window with M points.  As numpy.bartlett.
 
+    Raises TypeRule if `M` is not a number.
+
     >>> import plait
     >>> plait.numpy.bartlett(3).tolist()
     [0.0, 1.0, 0.0]
@@ -412,6 +422,8 @@ def bartlett(M: int) -> Array:
 
 def blackman(M: int) -> Array:
     """Return the Blackman window with M points.  As numpy.blackman.
+
+    Raises TypeRule if `M` is not a number.
 
     >>> import plait
     >>> plait.numpy.blackman(4).shape
@@ -423,6 +435,8 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """Return the Hamming window with M points.  As numpy.hamming.
 
+    Raises TypeRule if `M` is not a number.
+
     >>> import plait
     >>> plait.numpy.hamming(4).shape
     (4,)
@@ -433,6 +447,8 @@ def hamming(M: int) -> Array:
 def kaiser(M: int, beta: float) -> Array:
     """Return the Kaiser window with M points and shape `beta`.  As numpy.kaiser.
 
+    Raises TypeRule if `M` or `beta` is not a number.
+
     >>> import plait
     >>> plait.numpy.kaiser(4, 1.5).shape
     (4,)
@@ -442,6 +458,8 @@ def kaiser(M: int, beta: float) -> Array:
 
 def hanning(M: int) -> Array:
     """Return the Hann window with M points.  As numpy.hanning.
+
+    Raises TypeRule if `M` is not a number.
 
     >>> import plait
     >>> plait.numpy.hanning(3).tolist()

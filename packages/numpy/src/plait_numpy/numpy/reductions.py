@@ -63,6 +63,8 @@ def sum(
 
     Raises AxisError for an axis that `a` lacks.  As numpy.sum.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.sum(np.array([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
@@ -99,6 +101,8 @@ def prod(
 ) -> Array:  # fmt: skip
     """Multiply the elements over axes; arguments are those of `sum`.  As numpy.prod.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> int(plait.numpy.prod(np.array([2, 3, 4])))
     24
@@ -127,6 +131,8 @@ def max(
 
     Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.max.
 
+    Raises NotAnArrayError if `a` is not an array.
+
     >>> import numpy as np, plait
     >>> int(plait.numpy.max(np.array([3, 9, 4])))
     9
@@ -141,6 +147,8 @@ def min(
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the least of the elements over axes; arguments are those of `max`.  As numpy.min.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.min(np.array([3, 9, 4])))
@@ -161,6 +169,8 @@ def any(
     """Return whether any element over axes is not zero; arguments are those of `sum`.  As
     numpy.any.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.any(np.array([[True, False], [False, False]]), axis=1).tolist()
     [True, False]
@@ -176,6 +186,8 @@ def all(
 ) -> Array:  # fmt: skip
     """Return whether no element over axes is zero; arguments are those of `sum`.  As numpy.all.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> bool(plait.numpy.all(np.array([True, False])))
     False
@@ -189,6 +201,8 @@ def count_nonzero(a: ArrayLike, axis: Axis | None = None, keepdims: bool = False
     """Count the elements over axes that are not zero, as the default integer.
 
     As numpy.count_nonzero.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.count_nonzero(np.array([0, 7, 8])))
@@ -212,6 +226,8 @@ def argmax(
 
     Raises AxisError for an axis that `a` lacks, or that is empty.  As numpy.argmax.
 
+    Raises NotAnArrayError if `a` is not an array, and OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> int(plait.numpy.argmax(np.array([3, 9, 4])))
     1
@@ -226,6 +242,9 @@ def argmin(
 ) -> Array:
     """Return the position of the least element; arguments are those of `argmax`.  As numpy.argmin.
 
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> int(plait.numpy.argmin(np.array([3, 9, 4])))
     0
@@ -237,6 +256,9 @@ def argmin(
 @dispatched
 def ptp(a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the greatest less the least element over axes.  As numpy.ptp.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for booleans.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.ptp(np.array([3, 9, 4])))
@@ -269,6 +291,8 @@ def mean(
       where: mask of the elements that count; broadcasts with `a`.
 
     Raises AxisError for an axis that `a` lacks.  As numpy.mean.
+
+    Raises NotAnArrayError if `a` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.mean(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1).tolist()
@@ -364,6 +388,8 @@ def std(
 
     As numpy.std.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.std(np.array([8.0, 4.0])))
     2.0
@@ -401,6 +427,8 @@ def average(
       keepdims: whether to keep the axes, with size 1.
 
     Raises TypeRule for weights of another shape.  As numpy.average.
+
+    Raises AxisError for an axis that `a` lacks.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.average(np.array([1.0, 4.0]), weights=np.array([2.0, 1.0])))
@@ -463,6 +491,8 @@ def nansum(
 ) -> Array:  # fmt: skip
     """Return `sum`, counting nans as zero.  As numpy.nansum.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
     13.0
@@ -475,6 +505,8 @@ def nanprod(
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return `prod`, counting nans as one.  As numpy.nanprod.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
@@ -499,6 +531,8 @@ def nanmax(
 ) -> Array:  # fmt: skip
     """Return `max` without nans; nan if all are nan.  As numpy.nanmax.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
     9.0
@@ -514,6 +548,8 @@ def nanmin(
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return `min` without nans; nan if all are nan.  As numpy.nanmin.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
@@ -548,6 +584,9 @@ def nanargmax(
 
     As numpy.nanargmax, which raises if all are nan.
 
+    Raises NotAnArrayError if `a` is not an array, AxisError for an axis that `a` lacks, and
+    OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> int(plait.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
     1
@@ -562,6 +601,9 @@ def nanargmin(
     """Return the position of the least element that is not nan; -1 if all are nan.
 
     As numpy.nanargmin, which raises if all are nan.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError for an axis that `a` lacks, and
+    OperandTypeError for complex numbers.
 
     >>> import numpy as np, plait
     >>> int(plait.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
@@ -589,6 +631,8 @@ def nanmean(
 ) -> Array:  # fmt: skip
     """Return `mean` without nans.  As numpy.nanmean.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
     6.0
@@ -604,6 +648,8 @@ def nanvar(
     *, correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
@@ -626,6 +672,8 @@ def nanstd(
     *, correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the root of `nanvar`.  As numpy.nanstd.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
@@ -654,6 +702,8 @@ def cumsum(
 
     As numpy.cumsum.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.cumsum(np.array([1, 2, 3])).tolist()
     [1, 3, 6]
@@ -667,6 +717,8 @@ def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return running products; arguments are those of `cumsum`.  As numpy.cumprod.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.cumprod(np.array([1, 2, 3])).tolist()
@@ -688,6 +740,8 @@ def nancumsum(
 ) -> Array:
     """Return `cumsum`, counting nans as zero.  As numpy.nancumsum.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
     [2.0, 2.0, 5.0]
@@ -699,6 +753,8 @@ def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """Return `cumprod`, counting nans as one.  As numpy.nancumprod.
+
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()

@@ -33,6 +33,9 @@ def tile(A: ArrayLike, reps: Any) -> Array:
 
     As numpy.tile.
 
+    Raises NotAnArrayError if `A` is not an array, and ShapeError if a number of repetitions is not
+    a non-negative integer.
+
     >>> import numpy as np, plait
     >>> plait.numpy.tile(np.array([1, 2]), 2).tolist()
     [1, 2, 1, 2]

@@ -241,6 +241,9 @@ def _check_kth(kth: Any, x: Any, axis: Any) -> None:
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Return the indices that make a `partition`, whose arguments it takes.  As numpy.argpartition.
 
+    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis or no
+    element `kth`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.argpartition(np.array([3, 1, 2]), 1).tolist()
     [1, 2, 0]

@@ -119,6 +119,8 @@ def piecewise(
 
     All functions are evaluated everywhere.  As numpy.piecewise.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.piecewise(np.arange(3), [np.arange(3) > 1], [lambda x: -x, 7]).tolist()
     [7, 7, -2]
@@ -218,6 +220,9 @@ def take(
 
     As numpy.take, which raises for indices outside.
 
+    Raises NotAnArrayError if `a` is not an array, OperandTypeError for indices that are not
+    integers, and AxisError for an axis that `a` lacks.
+
     >>> import numpy as np, plait
     >>> plait.numpy.take(np.array([5, 6, 7]), np.array([2, 0])).tolist()
     [7, 5]
@@ -241,6 +246,9 @@ def take_along_axis(
         are outside.
 
     As numpy.take_along_axis.
+
+    Raises NotAnArrayError if an operand is not an array, AxisError if `arr` has no such axis, and
+    OperandTypeError for booleans, floats and complex numbers.
 
     >>> import numpy as np, plait
     >>> plait.numpy.take_along_axis(np.array([5, 6, 7]), np.array([2]), 0).tolist()
@@ -447,6 +455,9 @@ def flatnonzero(
 
     As numpy.flatnonzero.
 
+    Raises NotAnArrayError if `a` is not an array, and ConcretizationError in a traced function
+    without `size`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.flatnonzero(np.array([0, 5, 7])).tolist()
     [1, 2]
@@ -458,6 +469,9 @@ def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Return the positions of nonzero elements, as rows; see `nonzero`.  As numpy.argwhere.
+
+    Raises NotAnArrayError if `a` is not an array, and ConcretizationError in a traced function
+    without `size`.
 
     >>> import numpy as np, plait
     >>> plait.numpy.argwhere(np.array([0, 5, 7])).tolist()
@@ -516,6 +530,9 @@ def extract(
 
     As numpy.extract.
 
+    Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
+    function without `size`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.extract(np.array([True, False, True]), np.array([1, 2, 3])).tolist()
     [1, 3]
@@ -536,6 +553,9 @@ def unravel_index(indices: ArrayLike, shape: SupportsIndex | Shape) -> tuple[Arr
     """Convert row-major positions of a shape to indices: one array for each axis.
 
     Negative positions count from the end; those outside are clamped.  As numpy.unravel_index.
+
+    Raises NotAnArrayError if `indices` is not an array, OperandTypeError if it does not hold
+    integers, and ShapeError if `shape` is not a shape.
 
     >>> import plait
     >>> [int(i) for i in plait.numpy.unravel_index(6, (3, 4))]

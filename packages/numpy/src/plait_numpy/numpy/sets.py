@@ -172,6 +172,9 @@ def unique_values(
 ) -> Array:
     """Return the distinct elements, nans being distinct; see `unique`.  As numpy.unique_values.
 
+    Raises NotAnArrayError if `x` is not an array, and ConcretizationError in a traced function
+    without `size`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.unique_values(np.array([2, 1, 2])).tolist()
     [1, 2]
@@ -183,6 +186,9 @@ def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCounts:
     """Return (values, counts); see `unique`.  As numpy.unique_counts.
+
+    Raises NotAnArrayError if `x` is not an array, and ConcretizationError in a traced function
+    without `size`.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_counts(np.array([2, 1, 2])).counts.tolist()
@@ -197,6 +203,9 @@ def unique_inverse(
 ) -> UniqueInverse:
     """Return (values, inverse_indices); see `unique`.  As numpy.unique_inverse.
 
+    Raises NotAnArrayError if `x` is not an array, and ConcretizationError in a traced function
+    without `size`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.unique_inverse(np.array([2, 1, 2])).inverse_indices.tolist()
     [1, 0, 1]
@@ -209,6 +218,9 @@ def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAll:
     """Return (values, indices, inverse_indices, counts); see `unique`.  As numpy.unique_all.
+
+    Raises NotAnArrayError if `x` is not an array, and ConcretizationError in a traced function
+    without `size`.
 
     >>> import numpy as np, plait
     >>> plait.numpy.unique_all(np.array([2, 1, 2])).counts.tolist()
@@ -252,6 +264,8 @@ def isin(
 
     Returns booleans of the shape of `element`.  As numpy.isin.
 
+    Raises NotAnArrayError if an operand is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.isin(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [False, True, True]
@@ -293,6 +307,9 @@ def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Return the distinct elements of both, in order; see `unique`.  As numpy.union1d.
+
+    Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
+    function without `size`.
 
     >>> import numpy as np, plait
     >>> plait.numpy.union1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
@@ -367,6 +384,9 @@ def setdiff1d(
 
     The result has the dtype of the first.  As numpy.setdiff1d.
 
+    Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
+    function without `size`.
+
     >>> import numpy as np, plait
     >>> plait.numpy.setdiff1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [1]
@@ -382,6 +402,9 @@ def setxor1d(
     """Return the distinct elements that occur in only one of both, in order; see `intersect1d`.
 
     As numpy.setxor1d.
+
+    Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
+    function without `size`.
 
     >>> import numpy as np, plait
     >>> plait.numpy.setxor1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()

@@ -74,6 +74,9 @@ def concatenate(
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis.  As numpy.concat.
 
+    Raises ShapeError if sizes of other axes differ, AxisError for an axis that the arrays lack, and
+    ArgumentError if `arrays` is empty.
+
     >>> import numpy as np, plait
     >>> plait.numpy.concat([np.array([1]), np.array([2, 3])]).tolist()
     [1, 2, 3]
@@ -108,6 +111,9 @@ def stack(
 def vstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the first axis; vectors are rows.  As numpy.vstack.
 
+    Raises NotAnArrayError if a part is not an array, ShapeError if sizes of other axes differ, and
+    ArgumentError if `tup` is empty.
+
     >>> import numpy as np, plait
     >>> plait.numpy.vstack([np.arange(2), np.arange(2)]).tolist()
     [[0, 1], [0, 1]]
@@ -118,6 +124,9 @@ def vstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
 @dispatched
 def hstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, or the only one.  As numpy.hstack.
+
+    Raises NotAnArrayError if a part is not an array, ShapeError if sizes of other axes differ, and
+    ArgumentError if `tup` is empty.
 
     >>> import numpy as np, plait
     >>> plait.numpy.hstack([np.array([1]), np.array([2, 3])]).tolist()
@@ -130,6 +139,9 @@ def hstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
 def dstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.  As numpy.dstack.
 
+    Raises NotAnArrayError if a part is not an array, ShapeError if sizes of other axes differ, and
+    ArgumentError if `tup` is empty.
+
     >>> import numpy as np, plait
     >>> plait.numpy.dstack([np.ones(2), np.ones(2)]).shape
     (1, 2, 2)
@@ -139,6 +151,9 @@ def dstack(tup: Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
 
 def column_stack(tup: Sequence[ArrayLike]) -> Array:
     """Join columns side by side; vectors are columns.  As numpy.column_stack.
+
+    Raises NotAnArrayError if a part is not an array, ShapeError if sizes of other axes differ, and
+    ArgumentError if `tup` is empty.
 
     >>> import numpy as np, plait
     >>> plait.numpy.column_stack([np.arange(2), np.arange(2)]).tolist()
@@ -185,6 +200,8 @@ def _block(arrays: Any, level: int, depth: int) -> tuple[Any, int]:
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Append `values` to `arr`: both flattened, or along an axis.  As numpy.append.
+
+    Raises NotAnArrayError if an operand is not an array, and AxisError if `arr` has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.append(np.array([1, 2]), np.array([[3], [4]])).tolist()
@@ -268,6 +285,9 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the first axis; see `split`.  As numpy.vsplit.
 
+    Raises NotAnArrayError if `ary` is not an array, AxisError if it has fewer than two axes, and
+    ShapeError if the parts differ in size.
+
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.vsplit(np.ones((4, 1)), 2)]
     [(2, 1), (2, 1)]
@@ -286,6 +306,9 @@ def _has_axes(name: str, ary: Any, least: int) -> None:
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the second axis, or the only one; see `split`.  As numpy.hsplit.
 
+    Raises NotAnArrayError if `ary` is not an array, AxisError if it has no axes, and ShapeError if
+    the parts differ in size.
+
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.hsplit(np.ones((1, 4)), 2)]
     [(1, 2), (1, 2)]
@@ -295,6 +318,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """Split along the third axis; see `split`.  As numpy.dsplit.
+
+    Raises NotAnArrayError if `ary` is not an array, AxisError if it has fewer than three axes, and
+    ShapeError if the parts differ in size.
 
     >>> import numpy as np, plait
     >>> [x.shape for x in plait.numpy.dsplit(np.ones((1, 1, 4)), 2)]

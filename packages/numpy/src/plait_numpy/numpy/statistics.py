@@ -182,6 +182,8 @@ def quantile(
     Returns q's axes, then the remaining axes.  Raises TypeRule for other methods, complex numbers,
     known fractions outside of [0, 1], and axes without elements.  As numpy.quantile.
 
+    Raises AxisError for an axis that `a` lacks.
+
     >>> import plait
     >>> float(plait.numpy.quantile(plait.numpy.arange(5.0), 0.75))
     3.0
@@ -196,6 +198,9 @@ def nanquantile(
     weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return `quantile` without nans.  As numpy.nanquantile.
+
+    Raises NotAnArrayError if an operand is not an array, AxisError if `a` has no such axis, and
+    OperandTypeError for complex numbers.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanquantile(np.array([1.0, np.nan, 9.0]), 0.5))
@@ -218,6 +223,9 @@ def percentile(
 ) -> Array:  # fmt: skip
     """Return `quantile`, by percents.  As numpy.percentile.
 
+    Raises NotAnArrayError if an operand is not an array, AxisError if `a` has no such axis, and
+    OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.percentile(np.array([1.0, 2.0, 9.0]), 50))
     2.0
@@ -232,6 +240,9 @@ def nanpercentile(
     weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return `percentile` without nans.  As numpy.nanpercentile.
+
+    Raises NotAnArrayError if an operand is not an array, AxisError if `a` has no such axis, and
+    OperandTypeError for complex numbers.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanpercentile(np.array([1.0, np.nan, 9.0]), 50))
@@ -249,6 +260,9 @@ def median(
 
     Arguments are those of `quantile`.  As numpy.median.
 
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.median(np.array([1.0, 2.0, 9.0])))
     2.0
@@ -261,6 +275,9 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
     """Return `median` without nans.  As numpy.nanmedian.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has no such axis, and
+    OperandTypeError for complex numbers.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.nanmedian(np.array([1.0, np.nan, 9.0])))
@@ -345,6 +362,8 @@ def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
     """Return the correlation matrix of variables; arguments are those of `cov`.  As numpy.corrcoef.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.corrcoef(np.array([[1.0, 2.0], [2.0, 4.0]])).shape
@@ -449,6 +468,8 @@ def histogram_bin_edges(
       range: (first, last) edge; by default the least and the greatest element.
 
     As numpy.histogram_bin_edges, without its rules for choosing a number.
+
+    Raises NotAnArrayError if `a` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.histogram_bin_edges(np.array([0.0, 4.0]), 2).tolist()

@@ -324,6 +324,8 @@ def einsum_path(
 
     As numpy.einsum_path.
 
+    Raises ArgumentError if the subscripts do not fit the operands.
+
     >>> import numpy as np, plait
     >>> plait.numpy.einsum_path("ij,jk", np.ones((2, 3)), np.ones((3, 4)))[0]
     ['einsum_path', (0, 1)]

@@ -24,8 +24,14 @@ from .masking import masked
 from .samples import shown
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
-_REST = "x: numbers, any shape; integers become the default float.  As numpy.{}."
-_REAL = "x: real, any shape; integers become the default float.  As numpy.{}."
+_REST = (
+    "x: numbers, any shape; integers become the default float.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if `x` is not an array."
+)
+_REAL = (
+    "x: real, any shape; integers become the default float.  As numpy.{}.\n\n"
+    "Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers."
+)
 
 
 def _function(name: str, prim: Any, doc: str, rest: str = _REST) -> Callable[[ArrayLike], Array]:
@@ -60,8 +66,9 @@ arctan2 = atan2 = binary(
     "arctan2",
     el.atan2,
     "The angle of the point (x2, x1), in [-pi, pi].\n\n"
-    "x1, x2: real; shapes broadcast, integers become the default float.  As numpy.arctan2."
-    + shown("arctan2"),
+    "x1, x2: real; shapes broadcast, integers become the default float.  As numpy.arctan2.\n\n"
+    "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not\n"
+    "broadcast, and OperandTypeError for complex numbers." + shown("arctan2"),
     prepare=lambda xs: _reals("arctan2", *xs),
 )
 
@@ -70,6 +77,8 @@ def exp2(x: ArrayLike, /) -> Array:
     """Return 2 ** x.
 
     x: numbers, any shape; integers become the default float.  As numpy.exp2.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import plait
     >>> float(plait.numpy.exp2(3.0))
@@ -97,6 +106,8 @@ def log2(x: ArrayLike) -> Array:
 
     x: numbers, any shape; integers become the default float.  As numpy.log2.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import plait
     >>> float(plait.numpy.log2(1.0))
     0.0
@@ -110,6 +121,8 @@ def log10(x: ArrayLike) -> Array:
 
     x: numbers, any shape; integers become the default float.  As numpy.log10.
 
+    Raises NotAnArrayError if `x` is not an array.
+
     >>> import plait
     >>> float(plait.numpy.log10(1.0))
     0.0
@@ -122,6 +135,8 @@ def deg2rad(x: ArrayLike, /) -> Array:
 
     x: real, any shape; integers become the default float.  As numpy.deg2rad.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import numpy as np, plait
     >>> plait.numpy.deg2rad(np.array([0.0, 90.0])).shape
     (2,)
@@ -133,6 +148,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     """Convert radians to degrees.
 
     x: real, any shape; integers become the default float.  As numpy.rad2deg.
+
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
 
     >>> import plait
     >>> float(plait.numpy.rad2deg(0.0))
@@ -149,6 +166,8 @@ def sinc(x: ArrayLike) -> Array:
     """Return sin(pi x) / (pi x), 1 at zero, with the right derivatives there.
 
     x: numbers, any shape; integers become the default float.  As numpy.sinc.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import plait
     >>> float(plait.numpy.sinc(0.0))
@@ -186,6 +205,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
     imaginary part is in (-pi, pi].  As numpy.logaddexp.
 
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
+
     >>> import plait
     >>> float(plait.numpy.logaddexp(1000.0, 1000.0)) - 1000 < 0.7
     True
@@ -204,6 +226,9 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     x1, x2: numbers; shapes broadcast, integers become the default float; for complex numbers the
     imaginary part is in (-pi, pi] / log(2).  As numpy.logaddexp2.
+
+    Raises NotAnArrayError if an operand is not an array, and DimMismatch if shapes do not
+    broadcast.
 
     >>> import plait
     >>> float(plait.numpy.logaddexp2(1.0, 1.0))
@@ -245,6 +270,8 @@ def i0(x: ArrayLike) -> Array:
 
     x: real, any shape; integers become the default float.  As numpy.i0.
 
+    Raises NotAnArrayError if `x` is not an array, and OperandTypeError for complex numbers.
+
     >>> import plait
     >>> float(plait.numpy.i0(0.0))
     1.0
@@ -262,6 +289,8 @@ def real(val: ArrayLike, /) -> Array:
 
     val: numbers, any shape.  As numpy.real.
 
+    Raises NotAnArrayError if `val` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.real(np.array([1 + 2j])).tolist()
     [1.0]
@@ -275,6 +304,8 @@ def imag(val: ArrayLike, /) -> Array:
 
     val: numbers, any shape.  As numpy.imag.
 
+    Raises NotAnArrayError if `val` is not an array.
+
     >>> import numpy as np, plait
     >>> plait.numpy.imag(np.array([1 + 2j])).tolist()
     [2.0]
@@ -287,6 +318,8 @@ def conjugate(x: ArrayLike, /) -> Array:
     """Return the complex conjugate; real arrays are returned as they are.
 
     x: numbers, any shape.  As numpy.conjugate.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import numpy as np, plait
     >>> plait.numpy.conjugate(np.array([1 + 2j])).tolist()
@@ -315,6 +348,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
       deg: whether in degrees.
 
     As numpy.angle.
+
+    Raises NotAnArrayError if `z` is not an array.
 
     >>> import plait
     >>> float(plait.numpy.angle(1j, deg=True))

@@ -63,6 +63,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Returns (..., n) or (..., n, k); infinities and nan where a is singular.
     Raises TypeRule for shapes that do not fit.  As numpy.linalg.solve.
 
+    Raises AxisError for other numbers of axes.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0])).tolist()
     [1.0, 0.5]
@@ -83,6 +85,9 @@ def inv(a: ArrayLike) -> Array:
     """Invert square matrices: (..., n, n); infinities and nan where one is singular.
 
     As numpy.linalg.inv.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has fewer than two axes, and
+    ShapeError if its matrices are not square.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.inv(np.diag([2.0, 4.0])).tolist()
@@ -157,6 +162,8 @@ def lstsq(
     Returns (x (n,) or (n, k), squared residuals (k,), rank, singular values).
     Raises TypeRule for shapes that do not fit.  As numpy.linalg.lstsq.
 
+    Raises AxisError for other numbers of axes.
+
     >>> import numpy as np, plait
     >>> a = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> x, residuals, rank, s = plait.numpy.linalg.lstsq(a, np.array([1.0, 3.0, 5.0]))
@@ -223,6 +230,9 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
     As numpy.linalg.tensorinv.
 
+    Raises NotAnArrayError if `a` is not an array, and ShapeError if the axes before and after `ind`
+    do not make a square matrix.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensorinv(np.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -282,6 +292,9 @@ def det(a: ArrayLike) -> Array:
     """Return determinants of square matrices: (...).  As numpy.linalg.det.
 
     The derivative, the transposed matrix of cofactors, exists for singular matrices too.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has fewer than two axes, and
+    ShapeError if its matrices are not square.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.det(np.array([[2.0, 1.0], [1.0, 2.0]])))

@@ -191,6 +191,8 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Return singular values, descending: (..., min(m, n)) of (..., m, n).  As
     numpy.linalg.svdvals.
 
+    Raises NotAnArrayError if `x` is not an array, and AxisError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.svdvals(np.eye(2)).tolist()
     [1.0, 1.0]
@@ -208,6 +210,9 @@ def eig(a: ArrayLike) -> EigResult:
     Returns EigResult((..., n), (..., n, n)): a @ V = V * eigenvalues, columns of length one.
     As numpy.linalg.eig, which gives real arrays if it can.
 
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has fewer than two axes, and
+    ShapeError if its matrices are not square.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eig(np.diag([1.0, 2.0])).eigenvalues.tolist()
     [(1+0j), (2+0j)]
@@ -218,6 +223,9 @@ def eig(a: ArrayLike) -> EigResult:
 
 def eigvals(a: ArrayLike) -> Array:
     """Return eigenvalues of square matrices, always complex: (..., n).  As numpy.linalg.eigvals.
+
+    Raises NotAnArrayError if `a` is not an array, AxisError if it has fewer than two axes, and
+    ShapeError if its matrices are not square.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.eigvals(np.eye(2)).tolist()

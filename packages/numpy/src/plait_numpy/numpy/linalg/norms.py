@@ -142,6 +142,8 @@ def vector_norm(
 
     Raises TypeRule for an unknown `ord`.  As numpy.linalg.vector_norm.
 
+    Raises AxisError for an axis that `x` lacks.
+
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.vector_norm(np.ones((2, 2))))
     2.0

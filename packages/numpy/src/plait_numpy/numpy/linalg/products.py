@@ -23,6 +23,8 @@ def matmul(
 ) -> Array:  # fmt: skip
     """Return the matrix product; see `plait.numpy.matmul`.  As numpy.linalg.matmul.
 
+    Raises NotAnArrayError if an operand is not an array, and ShapeError if shapes do not fit.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.matmul(np.ones((5, 2, 3)), np.ones((3, 4))).shape
     (5, 2, 4)
@@ -39,6 +41,9 @@ def vecdot(
 
     As numpy.linalg.vecdot.
 
+    Raises NotAnArrayError if an operand is not an array, ShapeError if shapes do not fit, and
+    AxisError if `x1` has no such axis.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.vecdot(np.ones((2, 3)), np.ones(3)).tolist()
     [3.0, 3.0]
@@ -53,6 +58,9 @@ def tensordot(
 ) -> Array:  # fmt: skip
     """Return the sum of products over axes; see `plait.numpy.tensordot`.  As
     numpy.linalg.tensordot.
+
+    Raises NotAnArrayError if an operand is not an array, and AxisError if one has fewer axes than
+    are summed.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
@@ -100,6 +108,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices, the last two axes.  As numpy.linalg.diagonal.
 
+    Raises NotAnArrayError if `x` is not an array, and AxisError if it has fewer than two axes.
+
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.diagonal(np.eye(3)).tolist()
     [1.0, 1.0, 1.0]
@@ -109,6 +119,8 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return the sums of the diagonals of matrices, the last two axes.  As numpy.linalg.trace.
+
+    Raises NotAnArrayError if `x` is not an array, and AxisError if it has fewer than two axes.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.linalg.trace(np.eye(3)))
