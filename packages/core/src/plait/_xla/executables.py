@@ -444,6 +444,11 @@ def bound(
         if world is not None:
             of = owners(place.devices)
             began = world.launches(module.code, program.name, tuple(sorted(of)))
+            here = set(place.devices) & set(local())
+            # The runtime runs a program on the caller's thread if one device of this process takes
+            # part.  There a collective whose peer is frozen could not be left.
+            if not acts and len(here) == 1 and platform() == "cpu":
+                run, acts = _completed(run), True
             run = _as_flight(run, acts, of, platform() == "cpu", began)
         elif platform() == "cpu" and (acts or loaded.meets):
             run = _in_turn(run, acts)
@@ -572,6 +577,17 @@ def _as_flight(
             return results
 
     return taken
+
+
+def _completed(run: Callable) -> Callable:
+    """Return `run`, which returns when the program is complete."""
+
+    def completed(bufs: list[Any]) -> Any:
+        results = run(bufs, with_tokens=True)
+        results.consume_token().block_until_ready()
+        return results
+
+    return completed
 
 
 def _flown(run: Callable, bufs: list[Any], of: frozenset[int]) -> Any:

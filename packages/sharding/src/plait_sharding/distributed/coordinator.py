@@ -10,6 +10,8 @@ Invariant: nothing here waits for one process: reading and writing never block, 
 is silent for too long is dropped.
 """
 
+import math
+import os
 import selectors
 import socket
 import sys
@@ -125,7 +127,7 @@ class Coordinator:
         try:
             for message in peer.lines.messages(data):
                 self._take(peer, message)
-        except (Garbled, KeyError, TypeError, ValueError, AttributeError) as e:
+        except Exception as e:  # of any kind: one process must not end the others' coordinator
             self._drop(peer, f"it sent what is no message ({type(e).__name__}: {e})")
 
     def _write(self, peer: Peer) -> None:
@@ -210,14 +212,24 @@ class Coordinator:
                     do(peer, message)
                     return
         elif "pulse" in message:
-            peer.index, peer.pulse = int(message["pulse"]), True
+            peer.index, peer.pulse = self._number(message["pulse"]), True
         elif "hello" in message:
             self._hello(peer, message)
         else:
             raise Garbled("no greeting")
 
+    def _number(self, given: Any) -> int:
+        """Return the number of a process; raise Garbled unless there is one of that number."""
+        if given.__class__ is not int or not 0 <= given < self.count:
+            raise Garbled(f"{given!r} is not the number of one of {self.count} processes")
+        return given
+
     def _hello(self, peer: Peer, message: dict) -> None:
-        index, count = int(message["hello"]), int(message["count"])
+        index, count, silence = message["hello"], message["count"], float(message["silence"])
+        if count == self.count:
+            index = self._number(index)
+        if not (math.isfinite(silence) and silence > 0):
+            raise Garbled(f"{silence} seconds of silence")
         peer.name, peer.facts = str(message["name"]), dict(message["facts"])
         wrong = self._misfit(peer, index, count)
         if wrong is not None:
@@ -226,7 +238,7 @@ class Coordinator:
             self._say_who_is_missing()
             return
         peer.index, peer.lines.longest = index, LONGEST
-        self.silence = min(self.silence if self.came else 1e9, float(message["silence"]))
+        self.silence = min(self.silence if self.came else 1e9, silence)
         self.members[index] = peer
         self.came.add(index)
         if len(self.members) < self.count:
@@ -287,9 +299,16 @@ class Coordinator:
 
     # -- meetings ----------------------------------------------------------------------------
 
+    def _group(self, message: dict) -> tuple[int, ...]:
+        """Return the numbers of the processes that a message is about."""
+        group = tuple([self._number(i) for i in message["group"]])
+        if not group or len(set(group)) < len(group):
+            raise Garbled(f"{group} is not a group of processes")
+        return group
+
     def _met(self, peer: Peer, message: dict) -> None:
         """Record a process at a meeting; when all are there, send the values of all to each."""
-        group, number = tuple(message["group"]), int(message["at"])
+        group, number = self._group(message), int(message["at"])
         peer.at = f"{message['kind']} {message['name']!r}"
         key = group, number
         there = self.meetings.setdefault(key, {})
@@ -307,7 +326,7 @@ class Coordinator:
 
     def _ran(self, peer: Peer, message: dict) -> None:
         """Compare the programs that a process has begun to run with those of its group."""
-        group, me = tuple(message["group"]), peer.index
+        group, me = self._group(message), peer.index
         table = self.runs.setdefault(group, {})
         number = self.counts.get((group, me), 0)
         for mark, name in message["ran"]:
@@ -383,7 +402,10 @@ def main(args: list[str]) -> None:
     count, patience = int(args[1]), float(args[2])
     host, port = listener.getsockname()[:2]
     service, beside = service_beside(host, port, count, patience)
-    Coordinator(listener, count, patience, beside).serve()
+    coordinator = Coordinator(listener, count, patience, beside)
+    # A pipe that reads what process 0 prints would not end before the coordinator does.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    coordinator.serve()
     service.shutdown()
 
 

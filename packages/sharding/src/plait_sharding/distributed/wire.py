@@ -44,7 +44,7 @@ class Lines:
         for line in filter(None, lines):
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):  # the parser recurses at each bracket
                 raise Garbled("a line that is no JSON") from None
             if not isinstance(message, dict):
                 raise Garbled("a line that is no message")
