@@ -1,7 +1,8 @@
 """`jax.experimental.ode`: initial value problems, by an explicit Runge-Kutta method.
 
 The method is that of Dormand and Prince (1980), of order 5.  The interpolation of order 4 is from
-Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6.  Reverse mode integrates the adjoint equation backwards in time.
+Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6.
+Reverse mode integrates the adjoint equation backwards in time.
 
 Invariant: memory does not depend on the number of steps.
 """
