@@ -50,34 +50,49 @@ __all__ = [
 ]  # and one name for each dtype, below
 
 
-class ScalarType:
-    """A stand-in for a dtype; calling it makes an array of that dtype."""
+class ScalarType(type):
+    """The class of classes that stand for a dtype; calling one makes an array of that dtype.
 
-    __slots__ = ("dtype", "__name__")
+    They have no instances: `isinstance` and `issubclass` are those of numpy's scalars, and a class
+    that inherits from one stands for the same dtype.
 
-    def __init__(self, dtype: Any):
-        self.dtype = dtype_of(dtype)
-        self.__name__ = self.dtype.name
+    >>> import plait
+    >>> plait.numpy.int8([1, 2])
+    Array([1, 2], dtype=int8)
+    """
 
-    def __call__(self, x: Any = 0) -> Any:
-        return make_array(x, canonical(self.dtype))
+    dtype: Any
 
-    def __eq__(self, other: object) -> bool:
+    def __new__(cls, of: Any, bases: Any = None, names: Any = None) -> "ScalarType":
+        if bases is not None:  # a class statement
+            return super().__new__(cls, of, bases, names)
+        dtype = dtype_of(of)
+        place = "bool_" if dtype == np.bool_ else dtype.name
+        names = {"dtype": dtype, "__module__": __name__, "__qualname__": place}
+        return super().__new__(cls, dtype.name, (), names)
+
+    def __init__(cls, *args: Any):
+        super().__init__(cls.__name__, (), {})
+
+    def __call__(cls, x: Any = 0) -> Any:
+        return make_array(x, canonical(cls.dtype))
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.dtype.type)
+
+    def __eq__(cls, other: object) -> bool:
         if not isinstance(other, ScalarType | np.dtype | type):
             return NotImplemented
         try:
-            return np.dtype(other) == self.dtype
+            return np.dtype(other) == cls.dtype
         except (TypeError, ValueError):  # a user's class that is not a dtype
             return False
 
-    def __hash__(self) -> int:
-        return hash(self.dtype.type)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
 
-    def __repr__(self) -> str:
-        return f"plait.numpy.{self.__name__}"
-
-    def __reduce__(self):
-        return ScalarType, (self.dtype,)
+    def __repr__(cls) -> str:
+        return f"plait.numpy.{cls.dtype.name}"
 
 
 bool_ = ScalarType(np.bool_)

@@ -1,8 +1,8 @@
 """`jax.experimental.ode`: initial value problems, by an explicit Runge-Kutta method.
 
-The method is that of Dormand and Prince (1980), of order 5 with an embedded one of order 4, and the
-interpolation of order 4 of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I,
-section II.6.  Reverse mode integrates the adjoint equation backwards in time.
+The method is that of Dormand and Prince (1980), of order 5.  The interpolation of order 4 is from
+Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6.
+Reverse mode integrates the adjoint equation backwards in time.
 
 Invariant: memory does not depend on the number of steps.
 """
@@ -101,7 +101,7 @@ class Step(NamedTuple):
     """The integration after a step.
 
     Attributes:
-      count: the number of steps since the last time that was asked for.
+      count: the number of steps since the last requested time.
       y, slope, t: the solution, its derivative and the time.
       dt: the length of the next step.
       before: the time before the step.

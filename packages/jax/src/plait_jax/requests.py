@@ -96,7 +96,7 @@ def missing(name: str, why: str = "") -> Exception:
 class Placeholder(ABCMeta):
     """The metaclass of placeholders for missing names: classes without instances of their own.
 
-    A library may do with a placeholder what it does when it is imported: inherit from it, read
+    A library may use a placeholder as libraries do at their import: inherit from it, read
     attributes, decorate functions with it, give it options by keywords, register something in it.
     """
 

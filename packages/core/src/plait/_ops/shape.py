@@ -20,7 +20,7 @@ from .._base.errors import (
 )
 from .._core.array import Literal, as_value, asarray, fits, solid, wrap
 from .._core.buffers import put
-from .._core.interpreter import Value, admitted_sizes, current
+from .._core.interpreter import Tracer, Value, admitted_sizes, current
 from .._core.primitive import Ints, Sizes, primitive
 from .._plugins.traits import AnyElement, Increasing, Linear, Structural
 from .._types.avals import (
@@ -659,6 +659,15 @@ def array(x: Any, dtype: Any = None) -> Any:
     """Make an Array from scalars, numpy arrays and nested lists; values are converted if needed."""
     if x.__class__ is Dim:
         x = as_value(x)
+    if isinstance(x, list | tuple) and _holds_tracers(x):
+        x = stack([array(v, dtype) for v in x])
     if isinstance(x, Value):
         return materialise_at_ground(x if dtype is None else convert(x, dtype))
     return asarray(x, dtype)
+
+
+def _holds_tracers(x: Any) -> bool:
+    """Return whether there are traced values in nested lists."""
+    if isinstance(x, list | tuple):
+        return any(map(_holds_tracers, x))
+    return isinstance(x, Tracer)
