@@ -329,7 +329,8 @@ MADE = {
         lambda: Pile.from_list([[[1, 2], [3]], [[4, 5]]]),
     ),
     "keys": (
-        OperandTypeError, "key", lambda: Pile.from_list([plait.random.split(plait.random.key(0))])
+        OperandTypeError, "one dtype",
+        lambda: Pile.from_list([plait.random.split(plait.random.key(0)), ONE(2)]),
     ),
     "traced": (
         ConcretizationError, "padded arrays",
@@ -397,9 +398,12 @@ MAPPED = {
     "said otherwise": (
         ArgumentError, r"in_axes is 0", lambda: vmap(both, (0, 0))(pile(), ONE(3))
     ),
-    "axes before its leaves": (
-        ShapeError, r"axes were added to the leaves",
-        lambda: vmap(total, pile_axis)(vmap(lambda s: pile())(ONE(2))),
+    "an axis behind its leaves": (
+        AxisError, r"out_axes is 1 for a pile", lambda: vmap(lambda s: pile(), out_axes=1)(ONE(2))
+    ),
+    "leaves of another shape": (
+        ShapeError, r"has changed their shape",
+        lambda: vmap(total, pile_axis)(plait.tree.map(lambda a: a.sum(), pile())),
     ),
     "no pile": (
         ArgumentError, r"args\[0\] is a pile, and it is f64\[3\]",
@@ -500,7 +504,8 @@ def test_what_collectives_give_all_examples_is_one():
 @pytest.mark.parametrize("change", [lambda a: a * 0.5, lambda a: a * 100, lambda a: -a])
 def test_lengths_that_a_function_of_all_leaves_has_changed(change):
     """Nothing is cut off, or made up, in silence."""
-    changed = plait.tree.map(change, pile())
+    leaves, tree = plait.tree.flatten(pile())
+    changed = tree.unflatten(map(change, leaves))
     for use in (
         lambda p: p.to_list(), lambda p: p.to_padded(), lambda p: p.lengths, lambda p: p[0],
         lambda p: p.data, vmap(pnp.sum, pile_axis),

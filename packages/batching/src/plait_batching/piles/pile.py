@@ -22,12 +22,14 @@ from plait.ext.errors import (
     ShapeError,
     border,
 )
+from plait.ext.ops.opaque import unwrap, wrap
 from plait.ext.sizes import Dim, Scope, is_symbolic, symbolic_dims
 from plait.ext.trace import Tracer, Value, current
-from plait.ext.tree import LEAF, TreeDef, flatten, register, registered_by, tell_parts_apart
+from plait.ext.tree import LEAF, TreeDef, flatten, guard, register, registered_by, tell_parts_apart
 from plait.ext.types import Aval, Opaque, float0
 from plait.ext.values import Array, as_value
 
+from .added_axes import leading, of_batch, with_added_axes
 from .capacities import (
     COUNTS,
     TILE,
@@ -39,6 +41,7 @@ from .capacities import (
     size_of_lengths,
 )
 from .carrier import Ragged
+from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
 from .operation import FLAT, PADDED, TILES, layout, place
@@ -248,13 +251,17 @@ class Pile:
         for s, n in zip(self._sizes, self._lengths, strict=True):
             if not isinstance(n, Tracer):
                 lengths[s.name] = np.asarray(n)
-        return self._tree.unflatten([PileType(self._count, t, lengths) for t in self._types])
+        types = [t for _, t in self._columns()]
+        return self._tree.unflatten([PileType(self._count, t, lengths) for t in types])
 
     @property
     def lengths(self) -> Any:
         """int32[number of elements]: the sizes along the axis in which elements differ.
 
-        If several axes differ, this is the first; raises ArgumentError if none does."""
+        If several axes differ, this is the first; raises ArgumentError if none does.  A stack of
+        batches has those of each."""
+        if leading(self._lengths):
+            return self._lengths[0]
         for t in self._types:
             for a in self._axes(t):
                 return self._ragged().lengths(t.shape[a])
@@ -279,7 +286,19 @@ class Pile:
         Raises ShapeError for a pile of piles, whose rows have two levels.
         """
         self._expect_arrays("data")
-        return self._tree.unflatten([self._rows(x, t) for x, t in self._columns()])
+        return self._tree.unflatten([self._on_rows(self._rows, *c) for c in self._columns()])
+
+    def _on_rows(self, f: Callable[..., Any], x: Any, t: Aval) -> Any:
+        """Return `f(x, t)`; where the leaf `x` is a pile, the pile of these results for its leaves.
+
+        Such leaves are blocks of second derivatives, whose first axes are those of this pile."""
+        if not is_pile(x):
+            return f(x, t)
+        rank = len(layout(t, self._caps(), place(t, self._caps(), False)).shape)
+        return x._with_rows([f(y, t.with_shape((*t.shape, *y.shape[rank:]))) for y in x._leaves])
+
+    def _with_rows(self, rows: Any) -> "Pile":
+        return Pile._of(rows, self._lengths, self._types, self._sizes, self._tree, self._count)
 
     def _expect_arrays(self, asked: str) -> None:
         if piles_in(self._tree):
@@ -303,22 +322,43 @@ class Pile:
     def _columns(self) -> list[tuple[Any, Aval]]:
         """Return (rows of all elements, type of an element) for each leaf of the elements.
 
-        Raises ShapeError if rows have axes that the type lacks.  A pile is a tree for functions
-        that add axes to every leaf of a tree, such as vmap's out_axes=0.  The dtype may have
-        changed."""
+        The type has the axes that were added in front of all leaves, and the dtype of the rows.
+        Raises ShapeError if rows do not fit the type, or if this is a stack of batches."""
+        if leading(self._lengths):
+            raise ShapeError(
+                f"{_named(self)} holds {len(self)} batches of {self._count} elements",
+                fix="take one of them, p[0], or map over the batches by plait.lax.map or scan",
+            )
         caps, found = self._caps(), []
         for x, t in zip(self._leaves, self._types, strict=True):
-            if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
+            if is_pile(x):
+                found.append((x, t))
+                continue
+            fitted = with_added_axes(x, t, caps)
+            if fitted is None:
                 raise ShapeError(
-                    f"the rows of a pile of elements {t!r} are {_named(x)}: axes were added to the "
-                    "leaves of this tree",
+                    f"the rows of a pile of elements {t!r} are {_named(x)}: a function of all "
+                    "leaves of this tree has changed their shape",
                     fix="take the leaves, plait.tree.leaves(p); or map over piles by "
                     "out_axes=plait.pile_axis",
                 )
+            x, t = fitted
             dtype = x.aval.dtype if isinstance(x, Value) else x.dtype
             found.append((x, t if dtype in (t.dtype, float0) else t.with_dtype(dtype)))
         self._expect_lengths()
         return found
+
+    def __defined__(self) -> "Pile":
+        """Return the pile with zeros beyond its last row."""
+        r = self._ragged()
+
+        def defined(x: Any, t: Aval, given: Any) -> Any:
+            is_plain = not is_pile(x) and not is_passive(x) and x.shape == given.shape
+            return r.cleaned(as_value(x), t) if is_plain else given
+
+        return self._with_rows(
+            [defined(x, t, y) for (x, t), y in zip(self._columns(), self._leaves, strict=True)]
+        )
 
     def _expect_lengths(self) -> None:
         """Raise ShapeError if a function of all leaves of a tree has changed the lengths, as far as
@@ -379,14 +419,16 @@ class Pile:
             if capacity is None or capacity < 0:
                 raise ArgumentError("a capacity is a number of rows", fix="give an int, as 128")
         self._expect_arrays("to_padded")
-        return self._tree.unflatten(
-            [self._padded(x, t, fill, capacity) for x, t in self._columns()]
-        )
+        padded = lambda x, t: self._padded(x, t, fill, capacity)  # noqa: E731
+        return self._tree.unflatten([self._on_rows(padded, *c) for c in self._columns()])
 
     def _padded(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
         axes = self._axes(t)
         if not axes:
             return x
+        if is_passive(x):
+            shape = self._padded(np.zeros(x.shape, bool), t.with_dtype(bool), False, capacity).shape
+            return np.zeros(shape, float0)
         if self._count == 0:
             shape = [capacity or 0 if i in axes else n for i, n in enumerate(t.shape)]
             return pnp.zeros((0, *shape), t.dtype)
@@ -418,6 +460,8 @@ class Pile:
         """Return the elements, as numpy arrays, trees of them, or piles if they are piles.
 
         Raises ConcretizationError if the pile is traced."""
+        if leading(self._lengths):
+            return [of_batch(self, i) for i in range(len(self))]
         columns = [self._elements(x, t) for x, t in self._columns()]
         elements = [self._tree.unflatten(leaves) for leaves in zip(*columns, strict=True)]
         if not piles_in(self._tree):
@@ -427,13 +471,20 @@ class Pile:
             spoken_of(e, {k: int(v[b]) for k, v in named.items()}) for b, e in enumerate(elements)
         ]
 
-    def _elements(self, x: Any, t: Aval) -> list[np.ndarray]:
+    def _elements(self, x: Any, t: Aval) -> list[Any]:
+        if is_pile(x):
+            rank = len(layout(t, self._caps(), place(t, self._caps(), False)).shape)
+            wide = [(y, t.with_shape((*t.shape, *y.shape[rank:]))) for y in x._leaves]
+            each = [self._elements(y, u) for y, u in wide]
+            return [x._with_rows(map(as_value, rows)) for rows in zip(*each, strict=True)]
         if any(isinstance(v, Tracer) for v in (x, *self._lengths)):
             raise ConcretizationError(
                 f"the elements of a traced pile {self!r} are not known",
                 fix="map over it with vmap, or use to_padded",
             )
-        padded = np.asarray(self._padded(x, t, 0, None))
+        padded = self._padded(x, t, 0, None)
+        if t.dtype.__class__ is not Opaque:  # numpy has no arrays of keys
+            padded = np.asarray(padded)
         named = dict(zip([s.name for s in self._sizes], [np.asarray(n) for n in self._lengths]))
         found = []
         for b in range(self._count):
@@ -446,7 +497,7 @@ class Pile:
         return found
 
     def __len__(self) -> int:
-        return self._count
+        return leading(self._lengths)[0] if leading(self._lengths) else self._count
 
     @border
     def __getitem__(self, b: Any) -> Any:
@@ -464,12 +515,11 @@ class Pile:
                 f"an element of a pile is asked for by {_named(b)}",
                 fix="give its number, an int: p[0]",
             )
-        if not -self._count <= i < self._count:
+        count = len(self)
+        if not -count <= i < count:
             raise SubscriptError(
-                f"element {i} of a pile of {self._count} elements",
-                fix=f"give {-self._count} <= number < {self._count}"
-                if self._count
-                else "there are none",
+                f"element {i} of a pile of {count} elements",
+                fix=f"give {-count} <= number < {count}" if count else "there are none",
             )
         return self.to_list()[i]
 
@@ -496,7 +546,7 @@ class Pile:
                 inside = ", ".join(str(e) for e in self.to_list()[:6])
         except Exception:  # while trees are rebuilt, leaves may be objects that are not arrays
             return f"Pile<{self._count} elements>"
-        more = ", ..." if self._count > 6 else ""
+        more = ", ..." if len(self) > 6 else ""
         return f"Pile([{inside}{more}])"
 
 
@@ -522,6 +572,16 @@ register(Pile, _children, _again)
 # Piles of the same lengths must have one size in every function, so jit must see which of their
 # lengths are the same object.
 tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
+
+
+def _lengths_among(static: Any, count: int) -> list[int]:
+    """Return the numbers of the children that are lengths, of this pile or of its elements."""
+    types, _, tree, _ = static
+    return [*_inner_lengths(tree), *range(len(types), count)]
+
+
+# A step of an optimiser changes rows, but not lengths.
+guard(Pile, _lengths_among, expect_equal, is_passive)
 
 
 class _Frame:
@@ -675,16 +735,12 @@ def _arrays(data: Any) -> tuple[list, TreeDef]:
 def _array(x: Any) -> np.ndarray:
     """Return an element as a numpy array.
 
-    Raises ShapeError for a list of lists of different sizes, ConcretizationError for traced values,
-    and OperandTypeError for keys."""
+    Raises ShapeError for a list of lists of different sizes, and ConcretizationError for traced
+    values."""
     if isinstance(x, Tracer):
         raise ConcretizationError(
             f"a pile of {x!r}, whose sizes are those of every element",
             fix="make it of padded arrays and traced lengths: Pile.from_padded(x, lengths)",
-        )
-    if isinstance(x, Array) and not isinstance(x.dtype, np.dtype):
-        raise OperandTypeError(
-            f"a pile of {x.aval!r}", fix="pile up numbers; keys are mapped along an axis"
         )
     try:
         return np.asarray(x)
@@ -755,14 +811,15 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
             )
     if not tree.num_leaves:
         raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
-    columns = [
-        [np.asarray(as_value(_array(x))) for x in leaf] for leaf in zip(*[ls for ls, _ in trees])
-    ]
+    columns = list(zip(*[leaves for leaves, _ in trees], strict=True))
     return _of_columns(columns, [axes] * len(columns), lambda types: tree)
 
 
 def _of_columns(
-    columns: list[list], axes: Sequence[tuple], tree_of: Callable[[list], Any], first: int = 0
+    columns: Sequence[Sequence],
+    axes: Sequence[tuple],
+    tree_of: Callable[[list], Any],
+    first: int = 0,
 ) -> Pile:
     """Return the pile of elements with these leaves, which differ in size along these axes.
 
@@ -772,15 +829,38 @@ def _of_columns(
     """
     vectors: list[np.ndarray] = []  # the lengths of each name
     types, leaves = [], []
-    for column, own in zip(columns, axes, strict=True):
-        types.append(_element_type(column, own, vectors, first))
+    made = [_numbers(column) for column in columns]
+    for (column, opaque), own in zip(made, axes, strict=True):
+        if opaque is not None:
+            own = [a - len(opaque.shape) * (a < 0) for a in own]
+        types.append(_element_type(column, tuple(own), vectors, first))
     sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
     count, tree = len(columns[0]), tree_of(types)
     caps = capacities_of(sizes, count)
-    for column, t in zip(columns, types):
-        leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
+    for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
+        leaf = pnp.asarray(_laid_out(column, t, caps, count))
+        if opaque is not None:
+            leaf = wrap(leaf, opaque)
+            types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
+        leaves.append(leaf)
     lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]
     return Pile._of(leaves, lengths, types, sizes, tree, count)
+
+
+def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
+    """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
+    dtypes: set[Any] = {
+        x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
+    }
+    if not dtypes:
+        return [np.asarray(as_value(_array(x))) for x in column], None
+    (opaque, *others) = dtypes
+    if others or not all(isinstance(x, Array) and x.dtype == opaque for x in column):
+        raise OperandTypeError(
+            "elements of a pile have one dtype, and some are keys of another kind, or numbers",
+            fix="make a pile for each dtype",
+        )
+    return [np.asarray(unwrap(x)) for x in column], opaque
 
 
 def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
@@ -794,15 +874,15 @@ def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
                 f"{elements[b]!r}, where the first is {elements[0]!r}",
                 fix="give them one structure, and the piles in them elements of one type",
             )
-    columns: list[list] = []
+    columns: list[Sequence] = []
     own: list[tuple] = []
     for unit in zip(*[units for units, _ in apart]):
         if not is_pile(unit[0]):
-            columns.append([np.asarray(as_value(_array(x))) for x in unit])
+            columns.append(unit)
             own.append(axes)
             continue
         for i, t in enumerate(unit[0]._types):
-            columns.append([np.asarray(p._rows(*p._columns()[i])) for p in unit])
+            columns.append([p._rows(*p._columns()[i]) for p in unit])
             own.append(unit[0]._axes(t))
         columns.append([np.asarray(p.lengths) for p in unit])
         own.append((0,))
