@@ -42,6 +42,6 @@ def leading(lengths: tuple) -> tuple[int, ...]:
     return tuple(getattr(lengths[0], "shape", (0,)))[:-1] if lengths else ()
 
 
-def of_batch(p: Any, i: int) -> Any:
-    """Return batch number `i` of a stack."""
+def of_batch(p: Any, i: Any) -> Any:
+    """Return batch number `i` of a stack, or several of them."""
     return map_tree(lambda x: x[i], p)

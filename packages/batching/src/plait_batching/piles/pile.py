@@ -41,10 +41,12 @@ from .capacities import (
     size_of_lengths,
 )
 from .carrier import Ragged
+from .choosing import Parts, gathered, indices_of, known
 from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
 from .operation import FLAT, PADDED, TILES, layout, place
+from .operators import PileOperators
 from .row_access import chosen
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
@@ -84,7 +86,7 @@ class PileType:
         return f"Var1:{self.length} => {short}[{sizes}]"
 
 
-class Pile:
+class Pile(PileOperators):
     """Batch of arrays, or of trees of arrays, in which some sizes differ between elements.
 
     vmap maps over the elements where `in_axes` has `plait.pile_axis`.  To jit, grad and the
@@ -177,7 +179,7 @@ class Pile:
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]])
-        Pile([[1. 2.], [3.]])
+        Pile([[1. 2.], [3.]], f32[n0])
         """
         if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | dict):
             raise ArgumentError(
@@ -200,7 +202,7 @@ class Pile:
 
         >>> import plait
         >>> plait.Pile.from_padded(plait.numpy.ones((2, 3)), plait.numpy.array([1, 2]))
-        Pile([[1.], [1. 1.]])
+        Pile([[1.], [1. 1.]], f32[n0])
         """
         xs, tree = _arrays(x)
         n = _checked(lengths)
@@ -500,28 +502,71 @@ class Pile:
         return leading(self._lengths)[0] if leading(self._lengths) else self._count
 
     @border
-    def __getitem__(self, b: Any) -> Any:
-        """Return element number `b`, an int; negative ones count from the end.
+    def __getitem__(self, at: Any) -> Any:
+        """Return an element by its number, or the pile of the elements that are chosen.
 
-        Raises SubscriptError, an IndexError, for any other index."""
-        if isinstance(b, slice):
-            raise SubscriptError(
-                "a pile has no slices",
-                fix="make one of some elements: Pile.from_list(p.to_list()[a:b])",
-            )
-        i = _whole(b)
+        Args:
+          at: an int, where negative ones count from the end; a slice, a vector of integers, or a
+            boolean for each element; or a tuple of one of these and subscripts of each element.
+
+        If lengths are traced, an element is a pile of one.  Raises SubscriptError, an IndexError,
+        for a number that is out of range.
+
+        >>> import plait
+        >>> p = plait.Pile.from_list([[1.0, 2.0], [], [3.0]])
+        >>> p[[2, 0]]
+        Pile([[3.], [1. 2.]], f32[n0])
+        >>> p[2]
+        array([3.], dtype=float32)
+        """
+        if isinstance(at, tuple) and at:
+            first, *rest = at
+            p = self if first is Ellipsis else self[first] if first != slice(None) else self
+            inner = (Ellipsis, *rest) if first is Ellipsis else tuple(rest)
+            return p._mapped(lambda x: x[inner]) if is_pile(p) else p[inner]
+        if leading(self._lengths):
+            return of_batch(self, at)
+        i = _whole(at)
+        if i is None and not _is_scalar(at):
+            if not isinstance(at, slice | list | np.ndarray | Value):
+                raise SubscriptError(
+                    f"an element of a pile is asked for by {_named(at)}",
+                    fix="give its number, an int: p[0]; or a slice, or several numbers",
+                )
+            return self._gathered([self], indices_of(at, self._count))
         if i is None:
-            raise SubscriptError(
-                f"an element of a pile is asked for by {_named(b)}",
-                fix="give its number, an int: p[0]",
-            )
-        count = len(self)
-        if not -count <= i < count:
+            return self._gathered([self], indices_of(pnp.reshape(as_value(at), (1,)), self._count))
+        if not -self._count <= i < self._count:
+            count = self._count
             raise SubscriptError(
                 f"element {i} of a pile of {count} elements",
                 fix=f"give {-count} <= number < {count}" if count else "there are none",
             )
-        return self.to_list()[i]
+        if known(*self._lengths, *self._leaves):
+            return self.to_list()[i]
+        one = self._gathered([self], np.array([i % self._count]))
+        if not known(*self._lengths) or piles_in(self._tree):
+            return one
+        return one._tree.unflatten([x[0] for x in flatten(one.to_padded())[0]])
+
+    def _gathered(self, piles: Sequence["Pile"], at: Any) -> "Pile":
+        parts = [Parts(p._columns(), p._lengths, p._sizes, p._count) for p in piles]
+        out = gathered(parts, at)
+        rows, types = zip(*out.columns, strict=True)
+        lengths = tuple(map(_one_of, out.lengths))
+        return Pile._of(rows, lengths, types, out.sizes, self._tree, out.count)
+
+    def _joined(self, piles: Sequence["Pile"]) -> "Pile":
+        """Return one batch of the elements of several, of one type."""
+        kind = [t.shape for t in self._types], self._tree
+        for i, p in enumerate(piles):
+            if ([t.shape for t in p._types], p._tree) != kind:
+                raise ShapeError(
+                    f"a batch of elements {self._types!r} is joined with one of {p._types!r}, "
+                    f"number {i}",
+                    fix="join batches whose elements differ in size along the same axes only",
+                )
+        return self._gathered(piles, np.arange(sum(p._count for p in piles)))
 
     @border
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -539,6 +584,11 @@ class Pile:
         return iter(self.to_list())
 
     def __repr__(self) -> str:
+        text = str(self)
+        types = ", ".join(map(repr, self._types))
+        return f"{text[:-1]}, {types})" if text.startswith("Pile([") else text
+
+    def __str__(self) -> str:
         if any(isinstance(v, Tracer) for v in (*self._leaves, *self._lengths)):
             return f"Pile<{', '.join(f'{self._count} x {t!r}' for t in self._types)}>"
         try:
@@ -717,6 +767,11 @@ def _whole(n: Any) -> int | None:
         return None if isinstance(n, bool) else index(n)
     except TypeError:
         return None
+
+
+def _is_scalar(n: Any) -> bool:
+    """Return whether an index is a traced integer."""
+    return isinstance(n, Tracer) and n.aval.ndim == 0 and n.aval.dtype.kind in "iu"
 
 
 def _axis(axis: Any) -> int:

@@ -100,10 +100,10 @@ def guarded_map(
     kept = {i for g in nodes for i in g.kept}
     passive = {i: g.guard.passive for g in nodes for i in g.rows}
     out: list[Any] = []
+    firsts = [xs[0] for xs in operands]
     for i, xs in enumerate(operands):
         is_passive = i in passive and len(xs) > 1 and any(map(passive[i], xs))
-        out.append(xs[0] if i in kept or is_passive else f(i))
-    firsts = [xs[0] for xs in operands]
+        out.append(firsts[i] if i in kept or is_passive else f(i))
     for g in nodes:
         if all(_same_shape(firsts[i], out[i]) for i in g.rows):
             for i in g.kept:
