@@ -25,6 +25,7 @@ from .carrier import Ragged
 from .guarding import is_passive
 from .layouts import fit
 from .operation import FLAT, PADDED, layout, place
+from .policy import bounded, in_force
 from .row_access import rows_at
 
 __all__ = ["Parts", "gathered", "indices_of", "known"]
@@ -80,7 +81,10 @@ def gathered(parts: Sequence[Parts], at: Any) -> Parts:
     count = at.shape[0]
     vectors = list(zip(*[p.lengths for p in parts], strict=True))
     lengths = [_taken(_joined(v), at) for v in vectors]
-    sizes = tuple([_size(s, n, count) for s, n in zip(_bounds(parts), lengths, strict=True)])
+    bounds = zip(_bounds(parts), lengths, strict=True)
+    # A shuffled batch keeps its capacities, so that it has the program of the batch.
+    is_shuffled = len(parts) == 1 and known(at) and len(np.unique(at)) == count == parts[0].count
+    sizes = parts[0].sizes if is_shuffled else tuple([_size(s, n, count) for s, n in bounds])
     out = Parts((), lengths, sizes, count)
     columns = []
     for column in zip(*[p.columns for p in parts], strict=True):
@@ -114,9 +118,15 @@ def _bounds(parts: Sequence[Parts]) -> list[Size]:
 def _size(s: Size, n: Any, count: int) -> Size:
     """Return the bounds of a size of the chosen elements; an element may be chosen many times."""
     if known(n) and not is_symbolic(s.counts):
-        return size_of_lengths(s.name, np.asarray(n))
-    tiles = -(-s.longest // TILE)
-    return Size(s.name, rounded(s.longest * count, 8, 64), s.longest, count * tiles * tiles + 1)
+        policy = in_force(None)
+        if policy is None:
+            return size_of_lengths(s.name, np.asarray(n))
+        policy.expect(n)
+        return policy.size(s.name, count)
+    if is_symbolic((*s.counts, count)):
+        tiles = -(-s.longest // TILE)
+        return Size(s.name, s.longest * count, s.longest, count * tiles * tiles + 1)
+    return bounded(s.name, rounded(s.longest * count, 8, 64), s.longest, count)
 
 
 def _joined(xs: Sequence[Any]) -> Any:

@@ -45,8 +45,11 @@ from .choosing import Parts, gathered, indices_of, known
 from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
-from .operation import FLAT, PADDED, TILES, layout, place
+from .on_host import elements_on_host, is_on_host, laid_out, padded_on_host
+from .operation import FLAT, PADDED, layout, place
 from .operators import PileOperators
+from .policy import Capacities as Policy
+from .policy import bounded, in_force
 from .row_access import chosen
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
@@ -97,6 +100,9 @@ class Pile(PileOperators):
         or a tree of arrays.  Rows after those are spare room that belongs to no element.
       lengths: int[number of elements], the number of rows of each; they may be traced.
       axis: the axis along which the sizes of elements differ.
+      capacity: (rows of all elements, rows of the longest), or `plait.Capacities`: batches of equal
+        capacity have one program.  By default it follows from the lengths; where they are traced,
+        one element may have all the rows.
 
     A pile is equal only to itself: `p == q` tests whether they are one object.
 
@@ -119,9 +125,10 @@ class Pile(PileOperators):
     _count: int
 
     @border
-    def __init__(self, data: Any, lengths: Any, axis: int = 0):
+    def __init__(self, data: Any, lengths: Any, axis: int = 0, capacity: Any = None):
         xs, tree = _arrays(data)
-        n = _checked(lengths)
+        policy = in_force(capacity)
+        n = _with_empty(_checked(lengths), policy)
         axis = _axis(axis)
         rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
@@ -131,8 +138,10 @@ class Pile(PileOperators):
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
-        size = _size("n0", n, have, have)
-        hold_rows(n, have)
+        size = _size("n0", n, have, have, policy)
+        hold_rows(n, have if policy is None else min(have, policy.rows))
+        if policy is not None:
+            hold_lengths(n, policy.longest)
         if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
             raise ShapeError(
                 f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
@@ -165,7 +174,9 @@ class Pile(PileOperators):
 
     @classmethod
     @border
-    def from_list(cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0) -> "Pile":
+    def from_list(
+        cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0, capacity: Any = None
+    ) -> "Pile":
         """Return the pile of these arrays, or trees of arrays.
 
         Args:
@@ -173,6 +184,7 @@ class Pile(PileOperators):
             `axis` only.  Lists of numbers are arrays, other lists are trees.  Several dtypes are
             promoted to a common one.
           axis: the axis, or axes, along which sizes may differ.
+          capacity: see `Pile`; it holds for each of the axes.
 
         Raises ShapeError for elements that differ along other axes, ArgumentError for no elements,
         and ConcretizationError for traced ones.
@@ -186,17 +198,19 @@ class Pile(PileOperators):
                 f"the elements of a pile are {_named(elements)}", fix="give a list of arrays"
             )
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-        return _from_list(list(elements), tuple([_axis(a) for a in axes]))
+        policy = in_force(capacity)
+        return _from_list(list(elements), tuple([_axis(a) for a in axes]), policy)
 
     @classmethod
     @border
-    def from_padded(cls, x: Any, lengths: Any, axis: int = 0) -> "Pile":
+    def from_padded(cls, x: Any, lengths: Any, axis: int = 0, capacity: Any = None) -> "Pile":
         """Return the pile of the first `lengths[b]` rows, along `axis`, of each element `x[b]`.
 
         Args:
           x: an array, or a tree of arrays, with the elements along axis 0.
           lengths: int[x.shape[0]], which may be traced.
           axis: the axis of the elements: axis `axis + 1` of `x`, unless it counts from the end.
+          capacity: see `Pile`.
 
         Raises ShapeError for arrays that lack these axes or have too few rows.
 
@@ -227,13 +241,23 @@ class Pile(PileOperators):
                 f"a length of {int(np.asarray(n).max())}, and there are {width} rows",
                 fix="give lengths that fit",
             )
-        size = _size("n0", n, width * count, width)
-        hold_lengths(n, width)
+        policy = in_force(capacity)
+        n, xs = _with_empty(n, policy), [_with_count(v, policy) for v in xs]
+        count = n.shape[0]
+        size = _size("n0", n, width * count, width, policy)
+        hold_lengths(n, width if policy is None else min(width, policy.longest))
+        hold_rows(n, size.rows)
         r = Ragged(current(), count, None, (size,), False, ambient=(n,))
         types, made = [], []
+        on_host = is_on_host(n, *xs)
         for v, a in zip(xs, at):
             t = v.aval.with_shape((*v.shape[: a + 1], named("n0"), *v.shape[a + 2 :])[1:])
             types.append(t)
+            if on_host:
+                cut = (slice(None),) * a
+                rows = [e[(*cut, slice(0, k))] for e, k in zip(np.asarray(v), np.asarray(n))]
+                made.append(as_value(laid_out(rows, t, r.caps, count)))
+                continue
             if count == 0:
                 made.append(pnp.zeros(layout(t, r.caps, FLAT).shape, t.dtype))
                 continue
@@ -315,11 +339,15 @@ class Pile(PileOperators):
         if len(axes) != 1 or place(t, self._caps(), False) != FLAT:
             return self._padded(x, t, 0, None)
         (a,) = axes
-        rows = self._ragged().rows(t.shape[a])
-        if isinstance(rows.lengths, Tracer):
-            return chosen(rows.there, (a,), as_value(x), 0)
-        total = int(np.asarray(rows.lengths).sum())
-        return x[(slice(None),) * a + (slice(0, total),)]
+        if not is_on_host(*self._lengths):
+            rows = self._ragged().rows(t.shape[a])
+            if isinstance(rows.lengths, Tracer):
+                return chosen(rows.there, (a,), as_value(x), 0)
+            total = int(np.asarray(rows.lengths).sum())
+        else:
+            total = sum([_size_of(t.shape[a], own) for own in self._each_size()])
+        cut = (slice(None),) * a + (slice(0, total),)
+        return as_value(np.asarray(x)[cut]) if is_on_host(x) else x[cut]
 
     def _columns(self) -> list[tuple[Any, Aval]]:
         """Return (rows of all elements, type of an element) for each leaf of the elements.
@@ -434,6 +462,8 @@ class Pile(PileOperators):
         if self._count == 0:
             shape = [capacity or 0 if i in axes else n for i, n in enumerate(t.shape)]
             return pnp.zeros((0, *shape), t.dtype)
+        if is_on_host(x, *self._lengths) and isinstance(fill, _NUMBERS):
+            return self._padded_on_host(x, t, fill, capacity)
         r = self._ragged()
         how = place(t, r.caps, False)
         form = FLAT if how == FLAT else (how, 0)
@@ -456,6 +486,25 @@ class Pile(PileOperators):
             elif wide is not None:
                 y = fit(y, a + 1, wide)
         return y
+
+    def _padded_on_host(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
+        sizes, axes = self._each_size(), self._axes(t)
+        elements = elements_on_host(x, t, self._caps(), sizes)
+        shape = list(t.shape)
+        for a in axes:
+            most = max([e.shape[a] for e in elements], default=0)
+            if capacity is not None and most > capacity:
+                raise ShapeError(
+                    f"an element of size {most} does not fit a capacity of {capacity}",
+                    fix=f"give capacity={most} or more",
+                )
+            shape[a] = most if capacity is None else capacity
+        return as_value(padded_on_host(elements, tuple(shape), t.dtype, fill))
+
+    def _each_size(self) -> list[dict[str, int]]:
+        """Return the known named sizes of each element."""
+        named = [(s.name, np.asarray(n).tolist()) for s, n in zip(self._sizes, self._lengths)]
+        return [{k: v[b] for k, v in named} for b in range(self._count)]
 
     @border
     def to_list(self) -> list[Any]:
@@ -484,6 +533,8 @@ class Pile(PileOperators):
                 f"the elements of a traced pile {self!r} are not known",
                 fix="map over it with vmap, or use to_padded",
             )
+        if is_on_host(x, *self._lengths):
+            return elements_on_host(x, t, self._caps(), self._each_size())
         padded = self._padded(x, t, 0, None)
         if t.dtype.__class__ is not Opaque:  # numpy has no arrays of keys
             padded = np.asarray(padded)
@@ -774,6 +825,13 @@ def _is_scalar(n: Any) -> bool:
     return isinstance(n, Tracer) and n.aval.ndim == 0 and n.aval.dtype.kind in "iu"
 
 
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def _size_of(d: Any, sizes: dict[str, int]) -> int:
+    return d.substitute(sizes) if d.__class__ is Dim else d
+
+
 def _axis(axis: Any) -> int:
     a = _whole(axis)
     if a is None:
@@ -818,6 +876,8 @@ def _checked(lengths: Any) -> Any:
         )
     if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
+        return _one_of(as_value(np.asarray(n).astype(np.int32)))
     return _one_of(pnp.asarray(n, "int32"))
 
 
@@ -838,23 +898,48 @@ def _one_of(n: Any) -> Any:
     return found
 
 
-def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
+def _size(name: str, n: Any, rows: Any, longest: Any, policy: Policy | None = None) -> Size:
     """Return the capacities for lengths; if they are traced, for the greatest possible ones."""
+    count = n.shape[0]
+    if policy is not None:
+        if not isinstance(n, Tracer):
+            policy.expect(n)
+        return policy.size(name, count)
     if not isinstance(n, Tracer) and longest.__class__ is int:
         return size_of_lengths(name, np.asarray(n))
+    rows, longest = rounded(rows, 8, 64), rounded(longest, 1, 8)
+    if not is_symbolic((rows, longest, count)):
+        return bounded(name, rows, longest, count)
     tiles = -(-longest // TILE)
-    count = n.shape[0]
-    return Size(name, rounded(rows, 8, 64), rounded(longest, 1, 8), count * tiles * tiles + 1)
+    return Size(name, rows, longest, count * tiles * tiles + 1)
 
 
-def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
+def _with_empty(n: Any, policy: Policy | None) -> Any:
+    """Return lengths with those of the empty elements that the policy adds."""
+    more = 0 if policy is None else policy.missing(n.shape[0])
+    if not more:
+        return n
+    if isinstance(n, Tracer):
+        return pnp.pad(n, (0, more))
+    return _one_of(as_value(np.pad(np.asarray(n), (0, more))))
+
+
+def _with_count(x: Any, policy: Policy | None) -> Any:
+    """Return an array of elements, with the empty ones that the policy adds."""
+    more = 0 if policy is None else policy.missing(x.shape[0])
+    if more and is_on_host(x):
+        return as_value(np.pad(np.asarray(x), [(0, more), *[(0, 0)] * (x.ndim - 1)]))
+    return fit(x, 0, x.shape[0] + more) if more else x
+
+
+def _from_list(elements: list, axes: tuple[int, ...], policy: Policy | None) -> Pile:
     if not elements:
         raise ArgumentError(
             "a pile of no elements has no type",
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
     if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
-        return _of_piles(elements, axes)
+        return _of_piles(elements, axes, policy)
     trees = [flatten(e, _is_numbers) for e in elements]
     tree = trees[0][1]
     for b, (_, t) in enumerate(trees):
@@ -867,13 +952,14 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
     if not tree.num_leaves:
         raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
     columns = list(zip(*[leaves for leaves, _ in trees], strict=True))
-    return _of_columns(columns, [axes] * len(columns), lambda types: tree)
+    return _of_columns(columns, [axes] * len(columns), lambda types: tree, policy)
 
 
 def _of_columns(
     columns: Sequence[Sequence],
     axes: Sequence[tuple],
     tree_of: Callable[[list], Any],
+    policy: Policy | None,
     first: int = 0,
 ) -> Pile:
     """Return the pile of elements with these leaves, which differ in size along these axes.
@@ -889,11 +975,14 @@ def _of_columns(
         if opaque is not None:
             own = [a - len(opaque.shape) * (a < 0) for a in own]
         types.append(_element_type(column, tuple(own), vectors, first))
-    sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
-    count, tree = len(columns[0]), tree_of(types)
+    more = 0 if policy is None else policy.missing(len(columns[0]))
+    vectors = [np.pad(v, (0, more)) for v in vectors]
+    names = [f"n{first + i}" for i in range(len(vectors))]
+    sizes = tuple([_size(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
+    count, tree = len(columns[0]) + more, tree_of(types)
     caps = capacities_of(sizes, count)
     for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
-        leaf = pnp.asarray(_laid_out(column, t, caps, count))
+        leaf = pnp.asarray(laid_out(column, t, caps, count))
         if opaque is not None:
             leaf = wrap(leaf, opaque)
             types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
@@ -918,7 +1007,7 @@ def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
     return [np.asarray(unwrap(x)) for x in column], opaque
 
 
-def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
+def _of_piles(elements: list, axes: tuple[int, ...], policy: Policy | None) -> Pile:
     """Return the pile of trees that contain piles: its leaves are their rows and their lengths."""
     apart = [flatten(e, lambda x: is_pile(x) or _is_numbers(x)) for e in elements]
     units, tree = apart[0]
@@ -948,7 +1037,7 @@ def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
             spoken.append(_spoken_inside(u, given) if is_pile(u) else next(given))
         return flatten(tree.unflatten(spoken))[1]
 
-    return _of_columns(columns, own, tree_of, 1)
+    return _of_columns(columns, own, tree_of, policy, 1)
 
 
 def _kind(x: Any) -> Any:
@@ -1018,31 +1107,6 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from
         shape.append(named(f"n{named_from + i}"))
     dtype = np.result_type(*[x.dtype for x in column])
     return Aval(tuple(shape), dtype)
-
-
-def _laid_out(column: list, t: Aval, caps: Capacities, count: int) -> np.ndarray:
-    """Return the elements in the layout of their type, copied one after the other."""
-    axes = ragged_axes(t.shape, caps.named)
-    how = place(t, caps, False)
-    out = np.zeros(layout(t, caps, how).shape, t.dtype)
-    at = 0
-    for b, x in enumerate(column):
-        if how == FLAT:
-            (a,) = axes
-            out[(slice(None),) * a + (slice(at, at + x.shape[a]),)] = x
-            at += x.shape[a]
-        elif how == TILES:
-            i, j = axes
-            for p in range(0, x.shape[i], TILE):
-                for q in range(0, x.shape[j], TILE):
-                    cut = [slice(None)] * x.ndim
-                    cut[i], cut[j] = slice(p, p + TILE), slice(q, q + TILE)
-                    tile = x[tuple(cut)]
-                    out[(at, *[slice(0, n) for n in tile.shape])] = tile
-                    at += 1
-        else:
-            out[(b, *[slice(0, n) for n in x.shape])] = x
-    return out
 
 
 def refitted(x: Any, t: Aval, caps: Capacities) -> Any:
