@@ -35,8 +35,8 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 
 OURS = """
 plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
-plait.hvp plait.vhp plait.vtile plait.Pile plait.mask plait.implicit_diff plait.invertible
-plait.is_vmappable plait.xmap plait.reroll
+plait.hvp plait.vhp plait.vtile plait.Pile plait.Capacities plait.mask plait.implicit_diff
+plait.invertible plait.is_vmappable plait.xmap plait.reroll
 plait.map_axes plait.is_jittable plait.register_jittable plait.unregister_jittable plait.is_adable
 plait.register_adable plait.unregister_adable plait.saved_residuals
 plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll

@@ -7,9 +7,17 @@ as leaves.
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from plait.ext.trace import admitted
 from plait.ext.tree import flatten, registered_by
 
-__all__ = ["adables", "is_adable", "kept_parts", "register_adable", "unregister_adable"]
+__all__ = [
+    "adables",
+    "beside_numbers",
+    "is_adable",
+    "kept_parts",
+    "register_adable",
+    "unregister_adable",
+]
 
 adables = registered_by("register_adable")
 
@@ -62,6 +70,22 @@ def is_adable(x: Any) -> bool:
     False
     """
     return type(x) in adables
+
+
+def beside_numbers(tree: Any) -> set[int]:
+    """Return the numbers of integers and keys that are parts of a value with floating parts.
+
+    Such a value is differentiated with respect to its floating parts.  The numbers are those of
+    leaves of the opened tree."""
+    found: set[int] = set()
+    at = 0
+    for x in flatten(tree, is_adable)[0]:
+        parts = flatten(adables.opened(x))[0] if is_adable(x) else [x]
+        if len(parts) > 1:
+            varies = [admitted(p).aval.varies for p in parts]
+            found.update([at + i for i, v in enumerate(varies) if not v and any(varies)])
+        at += len(parts)
+    return found
 
 
 def kept_parts(x: Any, tree: Any) -> list[int]:

@@ -10,14 +10,24 @@ import numpy as np
 
 from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.tree import flatten
+from plait.ext.types import float0
 from plait.ext.values import as_value
 
+from .adable import adables, beside_numbers, is_adable
 from .api import jvp, vjp
 from .tangents import expect_function
 
 
 def _arrays(tree_: Any) -> list[np.ndarray]:
-    return [np.asarray(as_value(x)) for x in flatten(tree_)[0]]
+    """Return the numbers of a tree; integers have no derivatives, and these are left out."""
+    leaves = [x for x in flatten(adables.opened(tree_))[0] if getattr(x, "dtype", None) != float0]
+    return [np.asarray(as_value(x)) for x in leaves]
+
+
+def _defined(tree_: Any) -> Any:
+    """Return the tree with zeros for undefined numbers, which values of adable classes may hold."""
+    leaves, kind = flatten(tree_, is_adable)
+    return kind.unflatten([x.__defined__() if hasattr(x, "__defined__") else x for x in leaves])
 
 
 def _like(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -62,9 +72,12 @@ def check_grads(
     """
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     _expect(f, args, order, modes)
+    function = f
+    f = lambda *xs: _defined(function(*xs))  # noqa: E731
     args = tuple(args)
-    leaves, tree = flatten(args)
-    xs = [np.asarray(as_value(x)) for x in leaves]
+    fixed = beside_numbers(args)
+    leaves, tree = flatten(adables.opened(args))
+    xs = [np.asarray(as_value(x)) for i, x in enumerate(leaves) if i not in fixed]
     if not all(x.dtype.kind in "fc" for x in xs):
         raise OperandTypeError(
             "check_grads is for real and complex arguments", fix="close over the others"
@@ -74,9 +87,19 @@ def check_grads(
     rtol = rtol if rtol is not None else 1e-6 if wide else 2e-2
     eps = eps if eps is not None else 1e-3 if wide else 1e-2
     rng = np.random.default_rng(0)
-    flat = lambda values: _arrays(f(*tree.unflatten(values)))  # noqa: E731
+
+    def whole(values: Sequence[Any], others: Sequence[Any]) -> Any:
+        given = iter(values)
+        n = range(len(leaves))
+        return tree.unflatten([others[i] if i in fixed else next(given) for i in n])
+
+    still = [np.zeros(np.shape(as_value(x)), float0) if i in fixed else None
+             for i, x in enumerate(leaves)]  # fmt: skip
+    flat = lambda values: _arrays(f(*whole(values, leaves)))  # noqa: E731
     ts = [_like(rng, x) for x in xs]
-    expected, tangent = _difference(flat, xs, ts, eps), tree.unflatten(ts)
+    tangent = _defined(whole(ts, still))
+    ts = _arrays(tangent)
+    expected = _difference(flat, xs, ts, eps)
     close = lambda a, b, what: np.testing.assert_allclose(  # noqa: E731
         a, b, rtol=rtol, atol=atol, err_msg=f"{what} mode against finite differences"
     )
@@ -109,8 +132,9 @@ def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
 
 def _cotangent(rng: np.random.Generator, out: Any) -> Any:
     """Return a random tree like the results."""
-    outs, tree = flatten(out)
-    return tree.unflatten([_like(rng, np.asarray(as_value(o))) for o in outs])
+    outs, tree = flatten(adables.opened(out))
+    return tree.unflatten([o if getattr(o, "dtype", None) == float0
+                           else _like(rng, np.asarray(as_value(o))) for o in outs])  # fmt: skip
 
 
 def _paired(cts: Sequence[Any], ts: Sequence[Any]) -> Any:

@@ -24,7 +24,7 @@ from plait.ext.ops.shape import reshape as reshape_
 from plait.ext.sizes import is_symbolic
 from plait.ext.trace import admitted, wraps
 from plait.ext.tree import flatten
-from plait.ext.types import INT32, Aval
+from plait.ext.types import INT32, Aval, float0
 from plait.ext.values import as_value
 
 from .adable import adables
@@ -124,13 +124,17 @@ def jacfwd(
         xs = [admitted(x) for x in leaves]
         function = (lambda *ys: pair_of(of(*ys), "jacfwd")[0]) if has_aux else of
 
+        live = [x for x in xs if x.aval.varies]
+
         def push(*ts: Any) -> list:
             nonlocal out_tree
-            dot = jvp(function, chosen, tree.unflatten(ts))[1]
+            moving = iter(ts)
+            given = [next(moving) if x.aval.varies else _nothing(x.aval.shape) for x in xs]
+            dot = jvp(function, chosen, tree.unflatten(given))[1]
             dots, out_tree = flatten(adables.opened(dot))
             return dots
 
-        dots = map_axes(push, parallel=True)(*basis(xs))
+        dots = map_axes(push, parallel=True)(*basis(live))
         expect_results(dots, holomorphic, "jacfwd", False)
         blocks = [columns_of(d, xs, tree, argnums) for d in dots]
         result = out_tree.unflatten(blocks)
@@ -139,12 +143,21 @@ def jacfwd(
     return border(wraps(fun)(jacobian))
 
 
+def _nothing(shape: tuple) -> np.ndarray:
+    """Return the derivative of integers or keys."""
+    return np.zeros(shape, float0)
+
+
 def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
     """Return blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
     m = d.aval.ndim - 1
-    blocks = []
-    for x, b in zip(xs, _divided(d, xs)):
-        k = x.aval.ndim
+    blocks: list[Any] = []
+    divided = iter(_divided(d, [x for x in xs if x.aval.varies]))
+    for x in xs:
+        if not x.aval.varies:
+            blocks.append(_nothing((*d.aval.shape[1:], *x.aval.shape)))
+            continue
+        k, b = x.aval.ndim, next(divided)
         blocks.append(moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
     block = tree.unflatten(blocks)
     return block[0] if isinstance(argnums, int) else block

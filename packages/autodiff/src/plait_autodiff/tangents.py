@@ -17,7 +17,7 @@ from plait.ext.tree import difference, flatten, key_paths
 from plait.ext.types import COMPLEX, INTEGER, Aval, float0
 from plait.ext.values import Literal, as_value
 
-from .adable import adables
+from .adable import adables, beside_numbers
 from .forward import ZERO
 
 
@@ -184,6 +184,7 @@ _INTEGERS = ("grad", "jacrev")
 
 
 def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
+    fixed = beside_numbers(chosen)
     chosen = adables.opened(chosen)
     for i, x in enumerate(flatten(chosen)[0]):
         v = admitted(x)
@@ -195,7 +196,7 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
                 f"{what} with holomorphic=True is for complex arguments, not {a!r}",
                 fix="convert with .astype('complex64')",
             )
-        if not a.varies and not allow_int:
+        if not a.varies and not allow_int and i not in fixed:
             where = key_paths(chosen)[i]
             raise OperandTypeError(
                 f"{what} is with respect to floating or complex arguments, and argument {where} is "

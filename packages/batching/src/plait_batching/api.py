@@ -36,6 +36,7 @@ from plait.ext.trace import (
     wraps,
 )
 from plait.ext.tree import TreeDef, flatten, key_paths, spread
+from plait.ext.values import as_value
 
 from .axes import (
     ENTRY,
@@ -48,6 +49,7 @@ from .axes import (
     may_be_sizes,
     one_size,
     taken,
+    unmoved,
     whole_of,
 )
 from .chunks import in_chunks
@@ -226,6 +228,8 @@ def vmap(
                 outs = [o if is_vmappable(o) else result(o, i, out, f) for i, o in enumerate(outs)]
                 like = _without_data(out, outs, out_tree)
                 wanted = spread(out_axes, like, "out_axes", is_axis, ENTRY)
+                varies = lambda i: b.split(as_value(outs[i]))[0] is not None  # noqa: E731
+                wanted = unmoved(wanted, out_tree, varies)
             at = wanted if chosen is None else map(chosen, wanted)
             token = enter(b.parent)  # type: ignore[arg-type]
             try:

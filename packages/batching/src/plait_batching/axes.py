@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from plait.errors import RegistrationError
 from plait.ext.errors import ArgumentError, AxisError, ShapeError
 from plait.ext.ops.shape import materialise_at_ground, normal_axis
-from plait.ext.tree import flatten, spread
+from plait.ext.tree import flatten, guarded_nodes, spread
 from plait.ext.types import INTEGER
 from plait.ext.values import Array, as_value
 
@@ -33,6 +33,7 @@ __all__ = [
     "one_size",
     "removed_kind",
     "taken",
+    "unmoved",
     "whole_of",
 ]
 
@@ -210,6 +211,26 @@ def lifted(batch: Batch, x: Any, entry: Any) -> Any:
             fix=f"give axis_size={size}, or map an axis of size {batch.size}",
         )
     return batch.wrap(value, at)
+
+
+def unmoved(wanted: list[Any], tree: Any, varies: Callable[[int], bool]) -> list[Any]:
+    """Return the entries of out_axes, with None for lengths of piles that do not vary.
+
+    The mapped axis of such a pile is an axis of its elements, and its lengths stay."""
+    nodes = guarded_nodes(tree)
+    if not nodes:
+        return wanted
+    out = list(wanted)
+    for node in nodes:
+        for i in node.rows:
+            if wanted[i].__class__ is int and wanted[i] != 0:
+                raise AxisError(
+                    f"vmap: out_axes is {wanted[i]} for a pile, whose rows have their own place",
+                    fix="write out_axes=0: the mapped axis is the first of each element",
+                )
+        for i in node.kept:
+            out[i] = wanted[i] if varies(i) else None
+    return out
 
 
 def taken(batch: Batch, x: Any, entry: Any, told: Callable[[], str]) -> Any:

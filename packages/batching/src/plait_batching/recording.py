@@ -19,7 +19,7 @@ from plait.ext.trace import (
 )
 from plait.ext.tree import TreeDef, flatten, key_paths, spread
 
-from .axes import ENTRY, is_axis, lifted, taken
+from .axes import ENTRY, is_axis, lifted, taken, unmoved
 from .interpreter import Batch
 
 __all__ = ["can_be_recorded", "recorded_map"]
@@ -66,8 +66,9 @@ def recorded_map(
             outs = [result(o, i, out, f) for i, o in enumerate(outs)]
             wanted = spread(out_axes, out, "out_axes", is_axis, ENTRY)
         own = [i for i, o in enumerate(outs) if recording.owns(o)]
+        wanted = unmoved(wanted, out_tree, own.__contains__)
         done = None
-        if own and all(w.__class__ is int for w in wanted):
+        if own and all(wanted[i].__class__ is int for i in own):
             where = tuple([wanted[i] for i in own])
             at = tuple([axes[i] for i in moving])
 

@@ -91,6 +91,7 @@ from plait._api.program_passes import reroll as reroll
 from plait._types.dims import symbolic_dims as symbolic_dims
 from plait._jit.shapes import typeof as typeof
 from plait._jit.jittable import unregister_jittable as unregister_jittable
+from plait_batching.piles import Capacities as Capacities
 from plait_autodiff import CustomPrimal as CustomPrimal
 from plait_sharding import Mesh as Mesh
 from plait_sharding import NamedSharding as NamedSharding

@@ -23,6 +23,7 @@ from ._base.errors import (
     TypeRule,
 )
 from ._base.freezing import PLAIN, bare, exact, freeze
+from ._base.guarded import guarded_map, guarded_nodes
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.tracebacks import border
 
@@ -176,14 +177,7 @@ def structure(tree: Any, is_leaf: "Callable[..., bool] | None" = None) -> "TreeD
 def map_tree(
     f: "Callable[..., Any]", tree: Any, *rest: Any, is_leaf: "Callable[..., bool] | None" = None
 ) -> Any:
-    """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
-
-    Raises TreeMismatch, with the place, if one of `rest` has another structure.
-
-    >>> import plait
-    >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
-    {'a': 11, 'b': (22,)}
-    """
+    """Apply `f` to corresponding leaves of trees, with no exception; see `map`."""
     xs, kind = flatten(tree, is_leaf)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
     return kind.unflatten([f(*vs) for vs in zip(xs, *others, strict=True)])
@@ -477,7 +471,9 @@ def map_with_path(
     """Apply `f(path, leaf, ...)` to corresponding leaves; see `map`."""
     pairs, kind = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
-    return kind.unflatten([f(*pair, *vs) for pair, *vs in zip(pairs, *others, strict=True)])
+    rows = list(zip([x for _, x in pairs], *others, strict=True))
+    each = lambda i: f(pairs[i][0], *rows[i])  # noqa: E731
+    return kind.unflatten(guarded_map(each, rows, guarded_nodes(kind)))
 
 
 # ---- prefixes ------------------------------------------------------------------------------
@@ -628,4 +624,23 @@ def transpose(
     return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
 
 
-map = border(map_tree)  # last, since `map` is Python's in the code above
+def _map(f: "Callable", tree, *rest, is_leaf: "Callable[..., bool] | None" = None):
+    """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
+
+    The lengths of piles are left alone, unless `f` changes the shapes of their rows.  Raises
+    TreeMismatch, with the place, if one of `rest` has another structure.
+
+    >>> import plait
+    >>> plait.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+    """
+    xs, kind = flatten(tree, is_leaf)
+    others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
+    rows = list(zip(xs, *others, strict=True))
+    nodes = guarded_nodes(kind)
+    if not nodes:
+        return kind.unflatten([f(*vs) for vs in rows])
+    return kind.unflatten(guarded_map(lambda i: f(*rows[i]), rows, nodes))
+
+
+map = border(_map)  # last, since `map` is Python's in the code above

@@ -13,5 +13,6 @@ from .axis import pile_axis
 from .call import over_piles
 from .masks import mask
 from .pile import Pile
+from .policy import Capacities
 
-__all__ = ["Pile", "mask", "over_piles", "pile_axis"]
+__all__ = ["Capacities", "Pile", "mask", "over_piles", "pile_axis"]

@@ -22,12 +22,14 @@ from plait.ext.errors import (
     ShapeError,
     border,
 )
+from plait.ext.ops.opaque import unwrap, wrap
 from plait.ext.sizes import Dim, Scope, is_symbolic, symbolic_dims
 from plait.ext.trace import Tracer, Value, current
-from plait.ext.tree import LEAF, TreeDef, flatten, register, registered_by, tell_parts_apart
+from plait.ext.tree import LEAF, TreeDef, flatten, guard, register, registered_by, tell_parts_apart
 from plait.ext.types import Aval, Opaque, float0
 from plait.ext.values import Array, as_value
 
+from .added_axes import leading, of_batch, with_added_axes
 from .capacities import (
     COUNTS,
     TILE,
@@ -39,9 +41,15 @@ from .capacities import (
     size_of_lengths,
 )
 from .carrier import Ragged
+from .choosing import Parts, gathered, indices_of, known
+from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
-from .operation import FLAT, PADDED, TILES, layout, place
+from .on_host import elements_on_host, is_on_host, laid_out, padded_on_host
+from .operation import FLAT, PADDED, layout, place
+from .operators import PileOperators
+from .policy import Capacities as Policy
+from .policy import bounded, in_force
 from .row_access import chosen
 
 __all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
@@ -81,7 +89,7 @@ class PileType:
         return f"Var1:{self.length} => {short}[{sizes}]"
 
 
-class Pile:
+class Pile(PileOperators):
     """Batch of arrays, or of trees of arrays, in which some sizes differ between elements.
 
     vmap maps over the elements where `in_axes` has `plait.pile_axis`.  To jit, grad and the
@@ -92,6 +100,9 @@ class Pile:
         or a tree of arrays.  Rows after those are spare room that belongs to no element.
       lengths: int[number of elements], the number of rows of each; they may be traced.
       axis: the axis along which the sizes of elements differ.
+      capacity: (rows of all elements, rows of the longest), or `plait.Capacities`: batches of equal
+        capacity have one program.  By default it follows from the lengths; where they are traced,
+        one element may have all the rows.
 
     A pile is equal only to itself: `p == q` tests whether they are one object.
 
@@ -114,9 +125,10 @@ class Pile:
     _count: int
 
     @border
-    def __init__(self, data: Any, lengths: Any, axis: int = 0):
+    def __init__(self, data: Any, lengths: Any, axis: int = 0, capacity: Any = None):
         xs, tree = _arrays(data)
-        n = _checked(lengths)
+        policy = in_force(capacity)
+        n = _with_empty(_checked(lengths), policy)
         axis = _axis(axis)
         rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
@@ -126,8 +138,10 @@ class Pile:
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
-        size = _size("n0", n, have, have)
-        hold_rows(n, have)
+        size = _size("n0", n, have, have, policy)
+        hold_rows(n, have if policy is None else min(have, policy.rows))
+        if policy is not None:
+            hold_lengths(n, policy.longest)
         if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
             raise ShapeError(
                 f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
@@ -160,7 +174,9 @@ class Pile:
 
     @classmethod
     @border
-    def from_list(cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0) -> "Pile":
+    def from_list(
+        cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0, capacity: Any = None
+    ) -> "Pile":
         """Return the pile of these arrays, or trees of arrays.
 
         Args:
@@ -168,36 +184,39 @@ class Pile:
             `axis` only.  Lists of numbers are arrays, other lists are trees.  Several dtypes are
             promoted to a common one.
           axis: the axis, or axes, along which sizes may differ.
+          capacity: see `Pile`; it holds for each of the axes.
 
         Raises ShapeError for elements that differ along other axes, ArgumentError for no elements,
         and ConcretizationError for traced ones.
 
         >>> import plait
         >>> plait.Pile.from_list([[1.0, 2.0], [3.0]])
-        Pile([[1. 2.], [3.]])
+        Pile([[1. 2.], [3.]], f32[n0])
         """
         if not isinstance(elements, Iterable) or isinstance(elements, str | bytes | dict):
             raise ArgumentError(
                 f"the elements of a pile are {_named(elements)}", fix="give a list of arrays"
             )
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-        return _from_list(list(elements), tuple([_axis(a) for a in axes]))
+        policy = in_force(capacity)
+        return _from_list(list(elements), tuple([_axis(a) for a in axes]), policy)
 
     @classmethod
     @border
-    def from_padded(cls, x: Any, lengths: Any, axis: int = 0) -> "Pile":
+    def from_padded(cls, x: Any, lengths: Any, axis: int = 0, capacity: Any = None) -> "Pile":
         """Return the pile of the first `lengths[b]` rows, along `axis`, of each element `x[b]`.
 
         Args:
           x: an array, or a tree of arrays, with the elements along axis 0.
           lengths: int[x.shape[0]], which may be traced.
           axis: the axis of the elements: axis `axis + 1` of `x`, unless it counts from the end.
+          capacity: see `Pile`.
 
         Raises ShapeError for arrays that lack these axes or have too few rows.
 
         >>> import plait
         >>> plait.Pile.from_padded(plait.numpy.ones((2, 3)), plait.numpy.array([1, 2]))
-        Pile([[1.], [1. 1.]])
+        Pile([[1.], [1. 1.]], f32[n0])
         """
         xs, tree = _arrays(x)
         n = _checked(lengths)
@@ -222,13 +241,23 @@ class Pile:
                 f"a length of {int(np.asarray(n).max())}, and there are {width} rows",
                 fix="give lengths that fit",
             )
-        size = _size("n0", n, width * count, width)
-        hold_lengths(n, width)
+        policy = in_force(capacity)
+        n, xs = _with_empty(n, policy), [_with_count(v, policy) for v in xs]
+        count = n.shape[0]
+        size = _size("n0", n, width * count, width, policy)
+        hold_lengths(n, width if policy is None else min(width, policy.longest))
+        hold_rows(n, size.rows)
         r = Ragged(current(), count, None, (size,), False, ambient=(n,))
         types, made = [], []
+        on_host = is_on_host(n, *xs)
         for v, a in zip(xs, at):
             t = v.aval.with_shape((*v.shape[: a + 1], named("n0"), *v.shape[a + 2 :])[1:])
             types.append(t)
+            if on_host:
+                cut = (slice(None),) * a
+                rows = [e[(*cut, slice(0, k))] for e, k in zip(np.asarray(v), np.asarray(n))]
+                made.append(as_value(laid_out(rows, t, r.caps, count)))
+                continue
             if count == 0:
                 made.append(pnp.zeros(layout(t, r.caps, FLAT).shape, t.dtype))
                 continue
@@ -248,13 +277,17 @@ class Pile:
         for s, n in zip(self._sizes, self._lengths, strict=True):
             if not isinstance(n, Tracer):
                 lengths[s.name] = np.asarray(n)
-        return self._tree.unflatten([PileType(self._count, t, lengths) for t in self._types])
+        types = [t for _, t in self._columns()]
+        return self._tree.unflatten([PileType(self._count, t, lengths) for t in types])
 
     @property
     def lengths(self) -> Any:
         """int32[number of elements]: the sizes along the axis in which elements differ.
 
-        If several axes differ, this is the first; raises ArgumentError if none does."""
+        If several axes differ, this is the first; raises ArgumentError if none does.  A stack of
+        batches has those of each."""
+        if leading(self._lengths):
+            return self._lengths[0]
         for t in self._types:
             for a in self._axes(t):
                 return self._ragged().lengths(t.shape[a])
@@ -279,7 +312,19 @@ class Pile:
         Raises ShapeError for a pile of piles, whose rows have two levels.
         """
         self._expect_arrays("data")
-        return self._tree.unflatten([self._rows(x, t) for x, t in self._columns()])
+        return self._tree.unflatten([self._on_rows(self._rows, *c) for c in self._columns()])
+
+    def _on_rows(self, f: Callable[..., Any], x: Any, t: Aval) -> Any:
+        """Return `f(x, t)`; where the leaf `x` is a pile, the pile of these results for its leaves.
+
+        Such leaves are blocks of second derivatives, whose first axes are those of this pile."""
+        if not is_pile(x):
+            return f(x, t)
+        rank = len(layout(t, self._caps(), place(t, self._caps(), False)).shape)
+        return x._with_rows([f(y, t.with_shape((*t.shape, *y.shape[rank:]))) for y in x._leaves])
+
+    def _with_rows(self, rows: Any) -> "Pile":
+        return Pile._of(rows, self._lengths, self._types, self._sizes, self._tree, self._count)
 
     def _expect_arrays(self, asked: str) -> None:
         if piles_in(self._tree):
@@ -294,31 +339,56 @@ class Pile:
         if len(axes) != 1 or place(t, self._caps(), False) != FLAT:
             return self._padded(x, t, 0, None)
         (a,) = axes
-        rows = self._ragged().rows(t.shape[a])
-        if isinstance(rows.lengths, Tracer):
-            return chosen(rows.there, (a,), as_value(x), 0)
-        total = int(np.asarray(rows.lengths).sum())
-        return x[(slice(None),) * a + (slice(0, total),)]
+        if not is_on_host(*self._lengths):
+            rows = self._ragged().rows(t.shape[a])
+            if isinstance(rows.lengths, Tracer):
+                return chosen(rows.there, (a,), as_value(x), 0)
+            total = int(np.asarray(rows.lengths).sum())
+        else:
+            total = sum([_size_of(t.shape[a], own) for own in self._each_size()])
+        cut = (slice(None),) * a + (slice(0, total),)
+        return as_value(np.asarray(x)[cut]) if is_on_host(x) else x[cut]
 
     def _columns(self) -> list[tuple[Any, Aval]]:
         """Return (rows of all elements, type of an element) for each leaf of the elements.
 
-        Raises ShapeError if rows have axes that the type lacks.  A pile is a tree for functions
-        that add axes to every leaf of a tree, such as vmap's out_axes=0.  The dtype may have
-        changed."""
+        The type has the axes that were added in front of all leaves, and the dtype of the rows.
+        Raises ShapeError if rows do not fit the type, or if this is a stack of batches."""
+        if leading(self._lengths):
+            raise ShapeError(
+                f"{_named(self)} holds {len(self)} batches of {self._count} elements",
+                fix="take one of them, p[0], or map over the batches by plait.lax.map or scan",
+            )
         caps, found = self._caps(), []
         for x, t in zip(self._leaves, self._types, strict=True):
-            if getattr(x, "shape", None) != layout(t, caps, place(t, caps, False)).shape:
+            if is_pile(x):
+                found.append((x, t))
+                continue
+            fitted = with_added_axes(x, t, caps)
+            if fitted is None:
                 raise ShapeError(
-                    f"the rows of a pile of elements {t!r} are {_named(x)}: axes were added to the "
-                    "leaves of this tree",
+                    f"the rows of a pile of elements {t!r} are {_named(x)}: a function of all "
+                    "leaves of this tree has changed their shape",
                     fix="take the leaves, plait.tree.leaves(p); or map over piles by "
                     "out_axes=plait.pile_axis",
                 )
+            x, t = fitted
             dtype = x.aval.dtype if isinstance(x, Value) else x.dtype
             found.append((x, t if dtype in (t.dtype, float0) else t.with_dtype(dtype)))
         self._expect_lengths()
         return found
+
+    def __defined__(self) -> "Pile":
+        """Return the pile with zeros beyond its last row."""
+        r = self._ragged()
+
+        def defined(x: Any, t: Aval, given: Any) -> Any:
+            is_plain = not is_pile(x) and not is_passive(x) and x.shape == given.shape
+            return r.cleaned(as_value(x), t) if is_plain else given
+
+        return self._with_rows(
+            [defined(x, t, y) for (x, t), y in zip(self._columns(), self._leaves, strict=True)]
+        )
 
     def _expect_lengths(self) -> None:
         """Raise ShapeError if a function of all leaves of a tree has changed the lengths, as far as
@@ -379,17 +449,21 @@ class Pile:
             if capacity is None or capacity < 0:
                 raise ArgumentError("a capacity is a number of rows", fix="give an int, as 128")
         self._expect_arrays("to_padded")
-        return self._tree.unflatten(
-            [self._padded(x, t, fill, capacity) for x, t in self._columns()]
-        )
+        padded = lambda x, t: self._padded(x, t, fill, capacity)  # noqa: E731
+        return self._tree.unflatten([self._on_rows(padded, *c) for c in self._columns()])
 
     def _padded(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
         axes = self._axes(t)
         if not axes:
             return x
+        if is_passive(x):
+            shape = self._padded(np.zeros(x.shape, bool), t.with_dtype(bool), False, capacity).shape
+            return np.zeros(shape, float0)
         if self._count == 0:
             shape = [capacity or 0 if i in axes else n for i, n in enumerate(t.shape)]
             return pnp.zeros((0, *shape), t.dtype)
+        if is_on_host(x, *self._lengths) and isinstance(fill, _NUMBERS):
+            return self._padded_on_host(x, t, fill, capacity)
         r = self._ragged()
         how = place(t, r.caps, False)
         form = FLAT if how == FLAT else (how, 0)
@@ -413,11 +487,32 @@ class Pile:
                 y = fit(y, a + 1, wide)
         return y
 
+    def _padded_on_host(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
+        sizes, axes = self._each_size(), self._axes(t)
+        elements = elements_on_host(x, t, self._caps(), sizes)
+        shape = list(t.shape)
+        for a in axes:
+            most = max([e.shape[a] for e in elements], default=0)
+            if capacity is not None and most > capacity:
+                raise ShapeError(
+                    f"an element of size {most} does not fit a capacity of {capacity}",
+                    fix=f"give capacity={most} or more",
+                )
+            shape[a] = most if capacity is None else capacity
+        return as_value(padded_on_host(elements, tuple(shape), t.dtype, fill))
+
+    def _each_size(self) -> list[dict[str, int]]:
+        """Return the known named sizes of each element."""
+        named = [(s.name, np.asarray(n).tolist()) for s, n in zip(self._sizes, self._lengths)]
+        return [{k: v[b] for k, v in named} for b in range(self._count)]
+
     @border
     def to_list(self) -> list[Any]:
         """Return the elements, as numpy arrays, trees of them, or piles if they are piles.
 
         Raises ConcretizationError if the pile is traced."""
+        if leading(self._lengths):
+            return [of_batch(self, i) for i in range(len(self))]
         columns = [self._elements(x, t) for x, t in self._columns()]
         elements = [self._tree.unflatten(leaves) for leaves in zip(*columns, strict=True)]
         if not piles_in(self._tree):
@@ -427,13 +522,22 @@ class Pile:
             spoken_of(e, {k: int(v[b]) for k, v in named.items()}) for b, e in enumerate(elements)
         ]
 
-    def _elements(self, x: Any, t: Aval) -> list[np.ndarray]:
+    def _elements(self, x: Any, t: Aval) -> list[Any]:
+        if is_pile(x):
+            rank = len(layout(t, self._caps(), place(t, self._caps(), False)).shape)
+            wide = [(y, t.with_shape((*t.shape, *y.shape[rank:]))) for y in x._leaves]
+            each = [self._elements(y, u) for y, u in wide]
+            return [x._with_rows(map(as_value, rows)) for rows in zip(*each, strict=True)]
         if any(isinstance(v, Tracer) for v in (x, *self._lengths)):
             raise ConcretizationError(
                 f"the elements of a traced pile {self!r} are not known",
                 fix="map over it with vmap, or use to_padded",
             )
-        padded = np.asarray(self._padded(x, t, 0, None))
+        if is_on_host(x, *self._lengths):
+            return elements_on_host(x, t, self._caps(), self._each_size())
+        padded = self._padded(x, t, 0, None)
+        if t.dtype.__class__ is not Opaque:  # numpy has no arrays of keys
+            padded = np.asarray(padded)
         named = dict(zip([s.name for s in self._sizes], [np.asarray(n) for n in self._lengths]))
         found = []
         for b in range(self._count):
@@ -446,32 +550,74 @@ class Pile:
         return found
 
     def __len__(self) -> int:
-        return self._count
+        return leading(self._lengths)[0] if leading(self._lengths) else self._count
 
     @border
-    def __getitem__(self, b: Any) -> Any:
-        """Return element number `b`, an int; negative ones count from the end.
+    def __getitem__(self, at: Any) -> Any:
+        """Return an element by its number, or the pile of the elements that are chosen.
 
-        Raises SubscriptError, an IndexError, for any other index."""
-        if isinstance(b, slice):
-            raise SubscriptError(
-                "a pile has no slices",
-                fix="make one of some elements: Pile.from_list(p.to_list()[a:b])",
-            )
-        i = _whole(b)
+        Args:
+          at: an int, where negative ones count from the end; a slice, a vector of integers, or a
+            boolean for each element; or a tuple of one of these and subscripts of each element.
+
+        If lengths are traced, an element is a pile of one.  Raises SubscriptError, an IndexError,
+        for a number that is out of range.
+
+        >>> import plait
+        >>> p = plait.Pile.from_list([[1.0, 2.0], [], [3.0]])
+        >>> p[[2, 0]]
+        Pile([[3.], [1. 2.]], f32[n0])
+        >>> p[2]
+        array([3.], dtype=float32)
+        """
+        if isinstance(at, tuple) and at:
+            first, *rest = at
+            p = self if first is Ellipsis else self[first] if first != slice(None) else self
+            inner = (Ellipsis, *rest) if first is Ellipsis else tuple(rest)
+            return p._mapped(lambda x: x[inner]) if is_pile(p) else p[inner]
+        if leading(self._lengths):
+            return of_batch(self, at)
+        i = _whole(at)
+        if i is None and not _is_scalar(at):
+            if not isinstance(at, slice | list | np.ndarray | Value):
+                raise SubscriptError(
+                    f"an element of a pile is asked for by {_named(at)}",
+                    fix="give its number, an int: p[0]; or a slice, or several numbers",
+                )
+            return self._gathered([self], indices_of(at, self._count))
         if i is None:
-            raise SubscriptError(
-                f"an element of a pile is asked for by {_named(b)}",
-                fix="give its number, an int: p[0]",
-            )
+            return self._gathered([self], indices_of(pnp.reshape(as_value(at), (1,)), self._count))
         if not -self._count <= i < self._count:
+            count = self._count
             raise SubscriptError(
-                f"element {i} of a pile of {self._count} elements",
-                fix=f"give {-self._count} <= number < {self._count}"
-                if self._count
-                else "there are none",
+                f"element {i} of a pile of {count} elements",
+                fix=f"give {-count} <= number < {count}" if count else "there are none",
             )
-        return self.to_list()[i]
+        if known(*self._lengths, *self._leaves):
+            return self.to_list()[i]
+        one = self._gathered([self], np.array([i % self._count]))
+        if not known(*self._lengths) or piles_in(self._tree):
+            return one
+        return one._tree.unflatten([x[0] for x in flatten(one.to_padded())[0]])
+
+    def _gathered(self, piles: Sequence["Pile"], at: Any) -> "Pile":
+        parts = [Parts(p._columns(), p._lengths, p._sizes, p._count) for p in piles]
+        out = gathered(parts, at)
+        rows, types = zip(*out.columns, strict=True)
+        lengths = tuple(map(_one_of, out.lengths))
+        return Pile._of(rows, lengths, types, out.sizes, self._tree, out.count)
+
+    def _joined(self, piles: Sequence["Pile"]) -> "Pile":
+        """Return one batch of the elements of several, of one type."""
+        kind = [t.shape for t in self._types], self._tree
+        for i, p in enumerate(piles):
+            if ([t.shape for t in p._types], p._tree) != kind:
+                raise ShapeError(
+                    f"a batch of elements {self._types!r} is joined with one of {p._types!r}, "
+                    f"number {i}",
+                    fix="join batches whose elements differ in size along the same axes only",
+                )
+        return self._gathered(piles, np.arange(sum(p._count for p in piles)))
 
     @border
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -489,6 +635,11 @@ class Pile:
         return iter(self.to_list())
 
     def __repr__(self) -> str:
+        text = str(self)
+        types = ", ".join(map(repr, self._types))
+        return f"{text[:-1]}, {types})" if text.startswith("Pile([") else text
+
+    def __str__(self) -> str:
         if any(isinstance(v, Tracer) for v in (*self._leaves, *self._lengths)):
             return f"Pile<{', '.join(f'{self._count} x {t!r}' for t in self._types)}>"
         try:
@@ -496,7 +647,7 @@ class Pile:
                 inside = ", ".join(str(e) for e in self.to_list()[:6])
         except Exception:  # while trees are rebuilt, leaves may be objects that are not arrays
             return f"Pile<{self._count} elements>"
-        more = ", ..." if self._count > 6 else ""
+        more = ", ..." if len(self) > 6 else ""
         return f"Pile([{inside}{more}])"
 
 
@@ -522,6 +673,16 @@ register(Pile, _children, _again)
 # Piles of the same lengths must have one size in every function, so jit must see which of their
 # lengths are the same object.
 tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
+
+
+def _lengths_among(static: Any, count: int) -> list[int]:
+    """Return the numbers of the children that are lengths, of this pile or of its elements."""
+    types, _, tree, _ = static
+    return [*_inner_lengths(tree), *range(len(types), count)]
+
+
+# A step of an optimiser changes rows, but not lengths.
+guard(Pile, _lengths_among, expect_equal, is_passive)
 
 
 class _Frame:
@@ -659,6 +820,18 @@ def _whole(n: Any) -> int | None:
         return None
 
 
+def _is_scalar(n: Any) -> bool:
+    """Return whether an index is a traced integer."""
+    return isinstance(n, Tracer) and n.aval.ndim == 0 and n.aval.dtype.kind in "iu"
+
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def _size_of(d: Any, sizes: dict[str, int]) -> int:
+    return d.substitute(sizes) if d.__class__ is Dim else d
+
+
 def _axis(axis: Any) -> int:
     a = _whole(axis)
     if a is None:
@@ -675,16 +848,12 @@ def _arrays(data: Any) -> tuple[list, TreeDef]:
 def _array(x: Any) -> np.ndarray:
     """Return an element as a numpy array.
 
-    Raises ShapeError for a list of lists of different sizes, ConcretizationError for traced values,
-    and OperandTypeError for keys."""
+    Raises ShapeError for a list of lists of different sizes, and ConcretizationError for traced
+    values."""
     if isinstance(x, Tracer):
         raise ConcretizationError(
             f"a pile of {x!r}, whose sizes are those of every element",
             fix="make it of padded arrays and traced lengths: Pile.from_padded(x, lengths)",
-        )
-    if isinstance(x, Array) and not isinstance(x.dtype, np.dtype):
-        raise OperandTypeError(
-            f"a pile of {x.aval!r}", fix="pile up numbers; keys are mapped along an axis"
         )
     try:
         return np.asarray(x)
@@ -707,6 +876,8 @@ def _checked(lengths: Any) -> Any:
         )
     if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
+        return _one_of(as_value(np.asarray(n).astype(np.int32)))
     return _one_of(pnp.asarray(n, "int32"))
 
 
@@ -727,23 +898,48 @@ def _one_of(n: Any) -> Any:
     return found
 
 
-def _size(name: str, n: Any, rows: Any, longest: Any) -> Size:
+def _size(name: str, n: Any, rows: Any, longest: Any, policy: Policy | None = None) -> Size:
     """Return the capacities for lengths; if they are traced, for the greatest possible ones."""
+    count = n.shape[0]
+    if policy is not None:
+        if not isinstance(n, Tracer):
+            policy.expect(n)
+        return policy.size(name, count)
     if not isinstance(n, Tracer) and longest.__class__ is int:
         return size_of_lengths(name, np.asarray(n))
+    rows, longest = rounded(rows, 8, 64), rounded(longest, 1, 8)
+    if not is_symbolic((rows, longest, count)):
+        return bounded(name, rows, longest, count)
     tiles = -(-longest // TILE)
-    count = n.shape[0]
-    return Size(name, rounded(rows, 8, 64), rounded(longest, 1, 8), count * tiles * tiles + 1)
+    return Size(name, rows, longest, count * tiles * tiles + 1)
 
 
-def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
+def _with_empty(n: Any, policy: Policy | None) -> Any:
+    """Return lengths with those of the empty elements that the policy adds."""
+    more = 0 if policy is None else policy.missing(n.shape[0])
+    if not more:
+        return n
+    if isinstance(n, Tracer):
+        return pnp.pad(n, (0, more))
+    return _one_of(as_value(np.pad(np.asarray(n), (0, more))))
+
+
+def _with_count(x: Any, policy: Policy | None) -> Any:
+    """Return an array of elements, with the empty ones that the policy adds."""
+    more = 0 if policy is None else policy.missing(x.shape[0])
+    if more and is_on_host(x):
+        return as_value(np.pad(np.asarray(x), [(0, more), *[(0, 0)] * (x.ndim - 1)]))
+    return fit(x, 0, x.shape[0] + more) if more else x
+
+
+def _from_list(elements: list, axes: tuple[int, ...], policy: Policy | None) -> Pile:
     if not elements:
         raise ArgumentError(
             "a pile of no elements has no type",
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
     if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
-        return _of_piles(elements, axes)
+        return _of_piles(elements, axes, policy)
     trees = [flatten(e, _is_numbers) for e in elements]
     tree = trees[0][1]
     for b, (_, t) in enumerate(trees):
@@ -755,14 +951,16 @@ def _from_list(elements: list, axes: tuple[int, ...]) -> Pile:
             )
     if not tree.num_leaves:
         raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
-    columns = [
-        [np.asarray(as_value(_array(x))) for x in leaf] for leaf in zip(*[ls for ls, _ in trees])
-    ]
-    return _of_columns(columns, [axes] * len(columns), lambda types: tree)
+    columns = list(zip(*[leaves for leaves, _ in trees], strict=True))
+    return _of_columns(columns, [axes] * len(columns), lambda types: tree, policy)
 
 
 def _of_columns(
-    columns: list[list], axes: Sequence[tuple], tree_of: Callable[[list], Any], first: int = 0
+    columns: Sequence[Sequence],
+    axes: Sequence[tuple],
+    tree_of: Callable[[list], Any],
+    policy: Policy | None,
+    first: int = 0,
 ) -> Pile:
     """Return the pile of elements with these leaves, which differ in size along these axes.
 
@@ -772,18 +970,44 @@ def _of_columns(
     """
     vectors: list[np.ndarray] = []  # the lengths of each name
     types, leaves = [], []
-    for column, own in zip(columns, axes, strict=True):
-        types.append(_element_type(column, own, vectors, first))
-    sizes = tuple([size_of_lengths(f"n{first + i}", v) for i, v in enumerate(vectors)])
-    count, tree = len(columns[0]), tree_of(types)
+    made = [_numbers(column) for column in columns]
+    for (column, opaque), own in zip(made, axes, strict=True):
+        if opaque is not None:
+            own = [a - len(opaque.shape) * (a < 0) for a in own]
+        types.append(_element_type(column, tuple(own), vectors, first))
+    more = 0 if policy is None else policy.missing(len(columns[0]))
+    vectors = [np.pad(v, (0, more)) for v in vectors]
+    names = [f"n{first + i}" for i in range(len(vectors))]
+    sizes = tuple([_size(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
+    count, tree = len(columns[0]) + more, tree_of(types)
     caps = capacities_of(sizes, count)
-    for column, t in zip(columns, types):
-        leaves.append(pnp.asarray(_laid_out(column, t, caps, count)))
+    for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
+        leaf = pnp.asarray(laid_out(column, t, caps, count))
+        if opaque is not None:
+            leaf = wrap(leaf, opaque)
+            types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
+        leaves.append(leaf)
     lengths = [_one_of(pnp.asarray(v, "int32")) for v in vectors]
     return Pile._of(leaves, lengths, types, sizes, tree, count)
 
 
-def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
+def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
+    """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
+    dtypes: set[Any] = {
+        x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
+    }
+    if not dtypes:
+        return [np.asarray(as_value(_array(x))) for x in column], None
+    (opaque, *others) = dtypes
+    if others or not all(isinstance(x, Array) and x.dtype == opaque for x in column):
+        raise OperandTypeError(
+            "elements of a pile have one dtype, and some are keys of another kind, or numbers",
+            fix="make a pile for each dtype",
+        )
+    return [np.asarray(unwrap(x)) for x in column], opaque
+
+
+def _of_piles(elements: list, axes: tuple[int, ...], policy: Policy | None) -> Pile:
     """Return the pile of trees that contain piles: its leaves are their rows and their lengths."""
     apart = [flatten(e, lambda x: is_pile(x) or _is_numbers(x)) for e in elements]
     units, tree = apart[0]
@@ -794,15 +1018,15 @@ def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
                 f"{elements[b]!r}, where the first is {elements[0]!r}",
                 fix="give them one structure, and the piles in them elements of one type",
             )
-    columns: list[list] = []
+    columns: list[Sequence] = []
     own: list[tuple] = []
     for unit in zip(*[units for units, _ in apart]):
         if not is_pile(unit[0]):
-            columns.append([np.asarray(as_value(_array(x))) for x in unit])
+            columns.append(unit)
             own.append(axes)
             continue
         for i, t in enumerate(unit[0]._types):
-            columns.append([np.asarray(p._rows(*p._columns()[i])) for p in unit])
+            columns.append([p._rows(*p._columns()[i]) for p in unit])
             own.append(unit[0]._axes(t))
         columns.append([np.asarray(p.lengths) for p in unit])
         own.append((0,))
@@ -813,7 +1037,7 @@ def _of_piles(elements: list, axes: tuple[int, ...]) -> Pile:
             spoken.append(_spoken_inside(u, given) if is_pile(u) else next(given))
         return flatten(tree.unflatten(spoken))[1]
 
-    return _of_columns(columns, own, tree_of, 1)
+    return _of_columns(columns, own, tree_of, policy, 1)
 
 
 def _kind(x: Any) -> Any:
@@ -883,31 +1107,6 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from
         shape.append(named(f"n{named_from + i}"))
     dtype = np.result_type(*[x.dtype for x in column])
     return Aval(tuple(shape), dtype)
-
-
-def _laid_out(column: list, t: Aval, caps: Capacities, count: int) -> np.ndarray:
-    """Return the elements in the layout of their type, copied one after the other."""
-    axes = ragged_axes(t.shape, caps.named)
-    how = place(t, caps, False)
-    out = np.zeros(layout(t, caps, how).shape, t.dtype)
-    at = 0
-    for b, x in enumerate(column):
-        if how == FLAT:
-            (a,) = axes
-            out[(slice(None),) * a + (slice(at, at + x.shape[a]),)] = x
-            at += x.shape[a]
-        elif how == TILES:
-            i, j = axes
-            for p in range(0, x.shape[i], TILE):
-                for q in range(0, x.shape[j], TILE):
-                    cut = [slice(None)] * x.ndim
-                    cut[i], cut[j] = slice(p, p + TILE), slice(q, q + TILE)
-                    tile = x[tuple(cut)]
-                    out[(at, *[slice(0, n) for n in tile.shape])] = tile
-                    at += 1
-        else:
-            out[(b, *[slice(0, n) for n in x.shape])] = x
-    return out
 
 
 def refitted(x: Any, t: Aval, caps: Capacities) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 
 from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
+from .._base.overriding import overridden
 from .._base.tracebacks import leaving
 from .._core.array import Array, Literal, as_value, failure
 from .._core.dispatch import dispatched
@@ -59,6 +60,9 @@ def make(A, cur, ground, compiled, prim, prepare, other, strict, Value, as_value
                 return other({x} if isinstance({x}, Value) else as_value({x}))
             return cur().apply(prim, prepare(({x},)), none)
         except BaseException as e:
+            out = overridden(e, function, ({x},), {{}})
+            if out is not NotImplemented:
+                return out
             leaving(e)
             raise
     return function
@@ -69,6 +73,9 @@ def make(cur, prim, agree, none):
         try:
             return cur().apply(prim, agree(({x}, {y})), none)
         except BaseException as e:
+            out = overridden(e, function, ({x}, {y}), {{}})
+            if out is not NotImplemented:
+                return out
             leaving(e)
             raise
     return function
@@ -85,7 +92,7 @@ def written(text: str, **names: str) -> Callable[..., Any]:
     """
     scope: dict[str, Any] = {"Any": Any, "__name__": __name__, "leaving": leaving}
     scope |= {"Array": AnyArray, "ArrayLike": ArrayLike}
-    scope |= {"RuntimeFailure": RuntimeFailure, "failure": failure}
+    scope |= {"RuntimeFailure": RuntimeFailure, "failure": failure, "overridden": overridden}
     exec(compile(text.format(**names), "<plait function by its parameters>", "exec"), scope)
     return scope["make"]
 

@@ -25,6 +25,7 @@ import numpy as np
 from .._base import code_memory
 from .._base.config import config
 from .._base.jaxlib_api import RuntimeFailure
+from .._base.overriding import overridden
 from .._base.tracebacks import leaving
 from .._base.wrapping import copy_names
 from .array import Array, failure
@@ -128,6 +129,9 @@ def dispatched(
             try:
                 return f(*args, **kwargs)
             except BaseException as e:
+                out = overridden(e, function, args, kwargs)
+                if out is not NotImplemented:
+                    return out
                 leaving(e)
                 raise
         key: list[Any] = []
@@ -186,6 +190,9 @@ def dispatched(
             try:
                 return f(*args, **kwargs)
             except BaseException as e:
+                out = overridden(e, function, args, kwargs)
+                if out is not NotImplemented:
+                    return out
                 leaving(e)
                 raise
         try:

@@ -32,7 +32,7 @@ DISTRIBUTION_OF = {
     ),
     "plait-batching": (
         "vmap custom_vmap sequential_vmap is_vmappable register_vmappable unregister_vmappable "
-        "vtile Pile mask pile_axis"
+        "vtile Capacities Pile mask pile_axis"
     ),
     "plait-sharding": (
         "Mesh PartitionSpec P NamedSharding SingleDeviceSharding device_put make_mesh set_mesh "

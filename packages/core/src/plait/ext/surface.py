@@ -18,6 +18,7 @@ Invariant: nothing is defined here.
 from .._api.default_devices import placed_by_default
 from .._api.strict_functions import agree, strict_binary, strict_unary
 from .._api.surfaces import binary, fused, unary, value
+from .._base.overriding import overridden
 from .._base.source import hidden
 from .._base.tracebacks import leaving
 from .._core.dispatch import dispatched
@@ -26,6 +27,6 @@ from .._ops.static_arguments import fixed, fixed_each, flag, size_given
 
 __all__ = [
     "OUT_SHARDING", "agree", "all_free", "beside", "binary", "dispatched", "fixed", "fixed_each",
-    "flag", "free", "fused", "hidden", "laid_out", "leaving", "offering", "placed",
+    "flag", "free", "fused", "hidden", "laid_out", "leaving", "offering", "overridden", "placed",
     "placed_by_default", "size_given", "strict_binary", "strict_unary", "unary", "value",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.guarded import guard, guarded_nodes
 from .._core.openable import registered_by
 from .._core.same_parts import tell_parts_apart
 from ..tree import (
@@ -32,6 +33,8 @@ __all__ = [
     "each_leaf",
     "flatten",
     "flatten_up_to",
+    "guard",
+    "guarded_nodes",
     "key_paths",
     "map_tree",
     "node_data",

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import DimMismatch, OperandTypeError, TypeRule
+from plait.errors import DimMismatch, NotAnArrayError, OperandTypeError, TypeRule
 from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import all_, truth
 from plait.ext.ops.shape import convert, fill
-from plait.ext.surface import beside, binary, fused, unary, value
+from plait.ext.surface import beside, binary, fused, overridden, unary, value
 from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category, float0
 from plait.typing import Array, ArrayLike
 
@@ -42,7 +42,13 @@ def _ordering(name: str, ordering: Callable, doc: str) -> Callable[[ArrayLike, A
     """Return a comparison that orders complex operands by real part, then by imaginary part."""
 
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        return ordering(x1, x2)
+        try:
+            return ordering(x1, x2)
+        except NotAnArrayError as e:
+            out = overridden(e, function, (x1, x2), {})
+            if out is NotImplemented:
+                raise
+            return out
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)

@@ -9,9 +9,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, overload
 
-from plait.errors import ArgumentError
+from plait.errors import ArgumentError, NotAnArrayError
 from plait.ext import Literal, Primitive, current, materialise_at_ground
 from plait.ext.ops import elementwise as el
+from plait.ext.surface import overridden
 from plait.ext.types import BOOL
 from plait.typing import Array, ArrayLike
 
@@ -68,9 +69,13 @@ def masked(f: Callable[..., Any]) -> Any:
 
     @functools.wraps(f)
     def function(*xs: Any, out: None = None, where: Any = None) -> Any:
-        if where is None and out is None:
-            return f(*xs)
-        return kept(f(*xs), where, out)
+        try:
+            return f(*xs) if where is None and out is None else kept(f(*xs), where, out)
+        except NotAnArrayError as e:
+            got = overridden(e, function, xs, {"out": out, "where": where})
+            if got is NotImplemented:
+                raise
+            return got
 
     P = inspect.Parameter
     kinds = {"out": None, "where": ArrayLike | None}
@@ -92,9 +97,15 @@ def binary(
     def function(
         x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: ArrayLike | None = None
     ) -> Array:
-        if where is None and out is None:
-            return cur().apply(prim, agree((x1, x2)), _NONE)
-        return kept(cur().apply(prim, agree((x1, x2)), _NONE), where, out)
+        try:
+            if where is None and out is None:
+                return cur().apply(prim, agree((x1, x2)), _NONE)
+            return kept(cur().apply(prim, agree((x1, x2)), _NONE), where, out)
+        except NotAnArrayError as e:
+            got = overridden(e, function, (x1, x2), {"out": out, "where": where})
+            if got is NotImplemented:
+                raise
+            return got
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

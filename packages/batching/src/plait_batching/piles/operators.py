@@ -1,0 +1,311 @@
+"""Arithmetic, reductions and properties of a pile of arrays, as if it were one array.
+
+The first axis is that of the elements, and the axes of an element follow: a pile of matrices [n, 3]
+is [elements, n, 3].  Other operands are piles of equal lengths, numbers, arrays that each element
+is combined with, or arrays with an axis of elements in front.
+
+Invariant: each operation is a map over the elements.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import plait
+import plait.numpy as pnp
+from plait.ext.errors import AxisError, NotAnArrayError, ShapeError, border
+from plait.ext.ops.shape import normal_axis
+from plait.ext.trace import Value
+
+from .axis import PileAxis, pile_axis
+
+__all__ = ["PileOperators"]
+
+# fmt: off
+ELEMENTWISE = frozenset([
+    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "divide", "equal", "exp",
+    "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "gcd", "greater",
+    "greater_equal", "heaviside", "hypot", "i0", "invert", "isfinite", "isinf", "lcm", "ldexp",
+    "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+    "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod",
+    "multiply", "negative", "nextafter", "not_equal", "remainder", "sign", "sin", "sinc", "sinh",
+    "spacing", "sqrt", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "celu", "elu",
+    "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "log_sigmoid", "mish",
+    "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "squareplus", "swish",
+    "erf", "erfc", "erfinv", "expit", "gammaln", "digamma", "lgamma", "logit", "xlogy", "xlog1py",
+    "rsqrt",
+])
+# fmt: on
+"""Names of functions of elements, which apply to the rows of piles."""
+
+_REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all")
+
+
+class PileOperators:
+    """Operators and methods of piles whose elements are arrays, or piles of them."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy's arrays leave operators to the pile
+
+    def __plait_function__(self, f: Callable, args: tuple, kwargs: dict) -> Any:
+        """Return `f(*args, **kwargs)` for functions of the array library that apply to piles."""
+        name = f.__name__
+        if name in ELEMENTWISE:
+            return _mapped(lambda *xs: f(*xs, **kwargs), *args)
+        if name in _REDUCTIONS and args and args[0] is self:
+            return getattr(self, name)(*args[1:], **kwargs)
+        if name == "concatenate":
+            return joined(*args, **kwargs)
+        return NotImplemented
+
+    def _mapped(self, f: Callable) -> Any:
+        return _mapped(f, self)
+
+    # ---- properties
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The number of elements, and the shape of one, in which sizes that differ have names."""
+        return (len(self), *_type(self).shape)  # type: ignore[arg-type]
+
+    @property
+    def ndim(self) -> int:
+        return _type(self).ndim + 1
+
+    @property
+    def dtype(self) -> Any:
+        return _type(self).dtype
+
+    @border
+    def astype(self, dtype: Any) -> Any:
+        """Return the pile with its rows converted to a dtype.
+
+        >>> import plait
+        >>> plait.Pile.from_list([[1, 2], [3]]).astype("float32")
+        Pile([[1. 2.], [3.]], f32[n0])
+        """
+        return _mapped(lambda x: x.astype(dtype), self)
+
+    # ---- reductions
+
+    @border
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        """Sum over axes: None for all of them, 0 for the elements, 1 for the first axis of each,
+        or `plait.pile_axis` for the axes in which elements differ.
+
+        >>> import plait
+        >>> p = plait.Pile.from_list([[1.0, 2.0], [3.0]])
+        >>> p.sum(axis=1), p.sum()
+        (Array([3., 3.], dtype=float32), Array(6., dtype=float32))
+        """
+        return _reduced("sum", self, axis, options)
+
+    @border
+    def prod(self, axis: Any = None, **options: Any) -> Any:
+        """Multiply over axes; see `sum`."""
+        return _reduced("prod", self, axis, options)
+
+    @border
+    def max(self, axis: Any = None, **options: Any) -> Any:
+        """Return the greatest over axes; see `sum`."""
+        return _reduced("max", self, axis, options)
+
+    @border
+    def min(self, axis: Any = None, **options: Any) -> Any:
+        """Return the least over axes; see `sum`."""
+        return _reduced("min", self, axis, options)
+
+    @border
+    def any(self, axis: Any = None, **options: Any) -> Any:
+        """Return whether any is true over axes; see `sum`."""
+        return _reduced("any", self, axis, options)
+
+    @border
+    def all(self, axis: Any = None, **options: Any) -> Any:
+        """Return whether all are true over axes; see `sum`."""
+        return _reduced("all", self, axis, options)
+
+    @border
+    def mean(self, axis: Any = None, **options: Any) -> Any:
+        """Average over axes; see `sum`."""
+        return _reduced("mean", self, axis, options)
+
+    @border
+    def var(self, axis: Any = None, **options: Any) -> Any:
+        """Return the variance over axes; see `sum`."""
+        return _reduced("var", self, axis, options)
+
+    @border
+    def std(self, axis: Any = None, **options: Any) -> Any:
+        """Return the standard deviation over axes; see `sum`."""
+        return _reduced("std", self, axis, options)
+
+
+def _type(p: Any) -> Any:
+    """Return the type of an element; raise NotAnArrayError if elements are trees or piles."""
+    if p._tree.num_leaves != 1 or p._tree.node_data() is not None:
+        raise NotAnArrayError(
+            f"the elements of {p!r} are trees, not arrays",
+            fix="map over it, vmap(f, in_axes=plait.pile_axis), or use plait.tree.map",
+        )
+    ((_, t),) = p._columns()
+    return t
+
+
+def _is_pile(x: Any) -> bool:
+    return isinstance(x, PileOperators)
+
+
+def _mapped(f: Callable, *xs: Any) -> Any:
+    """Return `f` of corresponding elements."""
+    first: Any = next(x for x in xs if _is_pile(x))
+    data = first._tree.node_data()
+    if data is not None and not issubclass(data[0], PileOperators):
+        _type(first)  # raises
+    axes = [pile_axis if _is_pile(x) else _axis_beside(x, first) for x in xs]
+    return _settled(plait.vmap(f, tuple(axes), pile_axis)(*xs))
+
+
+def _axis_beside(x: Any, p: Any) -> int | None:
+    """Return 0 for an array with an axis of elements, and None for one that all elements share."""
+    if not isinstance(x, Value | np.ndarray | np.generic) or p._tree.node_data() is not None:
+        return None
+    return 0 if x.ndim == p.ndim else None
+
+
+def _settled(p: Any) -> Any:
+    """Return an array in place of a pile whose elements have one shape."""
+    if _is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
+        return p.data
+    return p
+
+
+def _reduced(name: str, p: Any, axis: Any, options: dict) -> Any:
+    t = _type(p)
+    ragged = [a + 1 for a in p._axes(t)]
+    if axis is None:
+        axes = list(range(t.ndim + 1))
+    elif isinstance(axis, PileAxis):
+        axes = ragged
+    else:
+        given = axis if isinstance(axis, tuple | list) else (axis,)
+        axes = [normal_axis(a, t.ndim + 1, name) for a in given]
+    inner = tuple([a - 1 for a in axes if a])
+    if 0 not in axes:
+        return _mapped(lambda x: getattr(pnp, name)(x, axis=inner, **options), p)
+    if set(ragged) - set(axes):
+        raise AxisError(
+            f"{name} over the elements of {p!r}, whose sizes differ",
+            fix="reduce over the axis in which they differ, too: axis=(0, 1)",
+        )
+    if options.get("keepdims"):
+        raise ShapeError(
+            f"{name} over elements with keepdims=True", fix="leave keepdims out, and reshape"
+        )
+    return _over_all(name, p, inner, options)
+
+
+def _over_all(name: str, p: Any, inner: tuple[int, ...], options: dict) -> Any:
+    """Reduce over the elements, and over axes of each."""
+    if name in ("mean", "var", "std"):
+        ddof = options.pop("ddof", options.pop("correction", 0))
+        each = lambda x: pnp.asarray(_count(x, inner))  # noqa: E731
+        count = plait.vmap(each, pile_axis)(p).sum()
+        mean = _over_all("sum", p, inner, options) / count
+        if name == "mean":
+            return mean
+        around = lambda x: _expanded(mean, inner, x.ndim)  # noqa: E731
+        squares = _mapped(lambda x: pnp.abs(x - around(x)) ** 2, p)
+        squares = squares if _is_pile(squares) else p._with_rows([squares])
+        var = _over_all("sum", squares, inner, {}) / (count - ddof)
+        return var if name == "var" else pnp.sqrt(var)
+    reduce = getattr(pnp, name)
+    more = dict(options)
+    if name in ("max", "min") and "initial" not in more:
+        more["initial"] = _extreme(name, p)
+    return reduce(plait.vmap(lambda x: reduce(x, axis=inner, **more), pile_axis)(p), axis=0)
+
+
+def _count(x: Any, inner: tuple[int, ...]) -> Any:
+    n: Any = 1
+    for a in inner:
+        n = n * x.shape[a]
+    return n
+
+
+def _expanded(mean: Any, inner: tuple[int, ...], ndim: int) -> Any:
+    return pnp.expand_dims(mean, inner) if 0 < len(inner) < ndim else mean
+
+
+def _extreme(name: str, p: Any) -> Any:
+    """Return the value that every other one replaces; elements may be empty."""
+    dtype = p.dtype
+    if dtype.kind == "b":
+        return name == "min"
+    if dtype.kind in "iu":
+        info = pnp.iinfo(dtype)
+        return info.min if name == "max" else info.max
+    return -np.inf if name == "max" else np.inf
+
+
+@border
+def joined(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    """Return piles that are joined: one batch after the other, or along an axis of elements."""
+    xs = list(arrays)
+    if not all(map(_is_pile, xs)):
+        raise NotAnArrayError(
+            "concatenate of piles and arrays", fix="make piles of all of them: plait.Pile"
+        )
+    if axis == 0:
+        out = xs[0]._joined(xs)
+        return out if dtype is None else out.astype(dtype)
+    at = normal_axis(axis, xs[0].ndim, "concatenate") - 1
+    return _mapped(lambda *es: pnp.concatenate(es, axis=at, dtype=dtype), *xs)
+
+
+def _binary(f: Callable) -> tuple[Callable, Callable]:
+    def operand(x: Any) -> bool:
+        return _is_pile(x) or isinstance(x, Value | np.ndarray | np.generic | int | float | complex)
+
+    @border
+    def forward(self: Any, other: Any) -> Any:
+        return _mapped(f, self, other) if operand(other) else NotImplemented
+
+    @border
+    def backward(self: Any, other: Any) -> Any:
+        return _mapped(f, other, self) if operand(other) else NotImplemented
+
+    return forward, backward
+
+
+def _unary(f: Callable) -> Callable:
+    return border(lambda self: _mapped(f, self))
+
+
+# fmt: off
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and",
+    "or", "xor",
+)
+# fmt: on
+
+
+def _equip() -> None:
+    """Give the class the operators that Python has methods for."""
+    for name in _BINARY:
+        f = getattr(operator, f"__{name}__")
+        forward, backward = _binary(f)
+        setattr(PileOperators, f"__{name}__", forward)
+        setattr(PileOperators, f"__r{name}__", backward)
+    for name in ["lt", "le", "gt", "ge"]:
+        setattr(PileOperators, f"__{name}__", _binary(getattr(operator, name))[0])
+    for name in ["neg", "pos", "abs", "invert"]:
+        setattr(PileOperators, f"__{name}__", _unary(getattr(operator, name)))
+
+
+_equip()
