@@ -111,7 +111,7 @@ def test_jacobians(jacobian):
 
 
 def test_parts_that_can_not_be_differentiated():
-    """Integers beside floats have derivatives of dtype float0; a value of integers alone has none."""
+    """Integers beside floats have derivatives of dtype float0; integers alone have none."""
     integers = np.arange(3, dtype=np.int32)
     got = plait.grad(lambda p: p.x.sum())(Point("p", A, integers))
     assert got.y.dtype == plait.float0
