@@ -169,7 +169,7 @@ def test_private_modules_have_what_their_public_ones_have(jax):
     assert importlib.import_module("jax._src.scipy.special").gammaln is jax.scipy.special.gammaln
     if importlib.util.find_spec("plait_sharding") is not None:
         assert importlib.import_module("jax._src.mesh").Mesh is jax.sharding.Mesh
-    assert importlib.import_module("jax._src.api").vmap is jax.vmap
+    assert importlib.import_module("jax._src.api").jit is jax.jit
     util = importlib.import_module("jax._src.numpy.util")
     for args, want in (((1, 2.0), "complex64"), ((np.float64(1), np.arange(2)), "complex64")):
         assert [str(x.dtype) for x in util.promote_dtypes_complex(*args)] == [want] * 2

@@ -70,7 +70,7 @@ class Stacked:
     ):
         self.make, self.in_avals = make, tuple(in_avals)
         self.made: dict[Any, tuple[Program, Flags]] = {}
-        # Weak, since what is lifted refers to the rule that it is lifted from.
+        # Weak, since a lifted rule refers to this one.
         self.lifted: WeakValueDictionary[Any, Stacked] = WeakValueDictionary()
 
     def __repr__(self) -> str:
@@ -149,8 +149,8 @@ def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, fl
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
         raise ShapeError(
-            f"the mapping rule {name} returned {list(got)}, of which it says {list(flags)} are "
-            f"mapped, where {types} are expected",
+            f"the mapping rule {name} returned {list(got)}, mapped as {list(flags)}, "
+            f"where {types} are expected",
             fix="return stacks of what the function returns, the mapped axis in front",
         )
 
@@ -233,7 +233,7 @@ class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
         mapped axis in front.  `out_batched` marks the results in the same way (True or False may
         stand for a whole tree).
         """
-        takes = "the size, what is mapped, and the function's arguments"
+        takes = "the size, the mapped flags, and the function's arguments"
         self.expect_rule("def_vmap", rule, takes, 2, True)
         self.rule = rule
         return rule
