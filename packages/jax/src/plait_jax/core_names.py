@@ -8,12 +8,12 @@ from typing import Any
 
 from plait.errors import TypeRule
 from plait.ext import Aval, Tracer
-from plait.ext.ir import Effect
 
 from .jaxprs import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 __all__ = [
     "DropVar",
+    "Effect",
     "Effects",
     "JaxprTypeError",
     "call",
@@ -32,6 +32,12 @@ __all__ = [
     "unzip2",
     "unzip3",
 ]
+
+
+class Effect:
+    """The class that libraries derive their effects from; effects of Plait's operations have a name
+    (`plait.ext.ir.Effect`)."""
+
 
 Effects = Set[Effect]
 """A set of effects, for annotations."""
