@@ -49,7 +49,7 @@ def garbage(call):
 
 
 def leaves_nothing(call):
-    """Whether a call, of which some already ran, leaves nothing in a cycle."""
+    """Assert that a call, after a first one, leaves nothing in a cycle."""
     with suppress(OnPurpose, plait.PlaitError):
         call()  # fills caches
     assert garbage(call) == []

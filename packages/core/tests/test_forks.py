@@ -61,7 +61,7 @@ COMPUTES = """dict(
     transfer=lambda: f(np.ones(3)).shape,
 )"""
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
 def run(before, calls):

@@ -93,17 +93,8 @@ def gensym(*args: Any, **options: Any) -> Callable[[Any], Any]:
     return Var
 
 
-def new_jaxpr_eqn(
-    invars: Sequence[Any],
-    outvars: Sequence[Any],
-    primitive: Any,
-    params: dict[str, Any],
-    effects: Any = frozenset(),
-    source_info: Any = None,
-    ctx: Any = None,
-) -> JaxprEqn:
-    """Return an equation."""
-    return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
+new_jaxpr_eqn = JaxprEqn
+"""Makes an equation."""
 
 
 def call(f: Any, *args: Any) -> Any:

@@ -47,12 +47,7 @@ def code_of(f: Any) -> CodeType | None:
 def parts_of(carrier: Any, aval: Aval, form: Any) -> tuple[Part, ...]:
     """Return the components of an `aval` in `form` as the carrier describes them."""
     avals = carrier.part_avals(aval, form)
-    # Loops, and no comprehensions: every value that is lifted through a loop passes here.
-    fits = isinstance(avals, tuple | list)
-    for a in avals if fits else ():
-        if not isinstance(a, Aval):
-            fits = False
-    if not fits:
+    if not _are(avals, Aval):
         raise blamed(
             carrier, "part_avals", f"must return a tuple of types, and returned {avals!r}",
             "return one type for each component",
@@ -78,6 +73,19 @@ def parts_of(carrier: Any, aval: Aval, form: Any) -> tuple[Part, ...]:
     return tuple([Part(a, tuple(at)) for a, at in zip(avals, axes, strict=True)])
 
 
+def _are(xs: Any, kind: type) -> bool:
+    """Return whether these are a tuple or list of instances of a class.
+
+    A loop, and no comprehension, since every value that is lifted through a loop passes here.
+    """
+    if not isinstance(xs, tuple | list):
+        return False
+    for x in xs:
+        if not isinstance(x, kind):
+            return False
+    return True
+
+
 def check_parts(carrier: Any, method: str, aval: Aval, form: Any, parts: Any) -> None:
     """Raise CarrierError unless components have the types that the carrier gives for the form.
 
@@ -90,11 +98,7 @@ def check_parts(carrier: Any, method: str, aval: Aval, form: Any, parts: Any) ->
     """
     want = (aval,) if form is None else tuple([p.aval for p in carrier.parts_of(aval, form)])
     what = f"{aval!r} in form {form!r}"
-    fits = isinstance(parts, tuple | list)
-    for p in parts if fits else ():
-        if not isinstance(p, Value):
-            fits = False
-    if not fits:
+    if not _are(parts, Value):
         raise blamed(
             carrier, method if method != "lift" else "run",
             f"must give a tuple of values as components of {what}, and gave {parts!r}",
