@@ -251,7 +251,7 @@ def _aval(x: Any) -> Aval:
         return aval
     if hasattr(x, "dtype") and not hasattr(x, "__array__"):
         return Aval((), canonical(dtype_of(x.dtype)))
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, np.ndarray):
         return Aval((), canonical(x.dtype))
     return as_value(x).aval
 

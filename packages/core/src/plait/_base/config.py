@@ -136,6 +136,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _one_of("standard", "strict"),
         "strict: arrays of different dtypes are not promoted, but refused",
     ),
+    "numpy_scalars": (
+        "weak",
+        _one_of("weak", "strong"),
+        "what numpy's scalars of 64 bits are: weak, as Python's numbers, or strong, as arrays",
+    ),
     "numpy_rank_promotion": (
         "allow",
         _one_of("allow", "warn", "raise"),

@@ -37,6 +37,7 @@ from .._types.avals import (
     dtype_of,
     float0,
     no_number,
+    scalar_aval,
 )
 from .buffers import begin_get, devices, first, get, is_here, local, move, platform, put
 from .interpreter import Tracer, Value
@@ -576,7 +577,7 @@ def as_value(x: Any) -> Any:
         return from_numpy(x)
     if isinstance(x, np.generic):
         if x.dtype.kind in "biufc":
-            return Literal(x.item(), Aval((), canonical(x.dtype)))
+            return Literal(x.item(), scalar_aval(x))
         return from_numpy(np.asarray(x))
     for name in ("__plait_array__", "__jax_array__"):
         convert = getattr(x, name, None)
@@ -605,8 +606,8 @@ def fits(x: int, dtype: np.dtype) -> int:
     low, high = integer_bounds(dtype)
     if not low <= x <= high:
         raise OutOfBounds(
-            f"the Python integer {x} does not fit in {dtype.name}",
-            fix="give it a wider dtype, for instance numpy.int64(x), or set default_int",
+            f"the integer {x} does not fit in {dtype.name}",
+            fix="give it a wider dtype, for instance plait.numpy.int64(x), or set default_int",
         )
     return x
 

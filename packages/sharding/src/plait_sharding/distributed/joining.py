@@ -42,6 +42,7 @@ _SETTINGS = (
     "default_matmul_precision",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "numpy_scalars",
 )
 """Settings that change the program which a function compiles to."""
 
