@@ -59,6 +59,8 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """Return `axis` counted from the front; raises AxisError for an axis out of range."""
     try:
         n = axis.__index__()
+    except ConcretizationError:
+        raise
     except (AttributeError, TypeError):
         raise OperandTypeError(
             f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0"
