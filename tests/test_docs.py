@@ -18,8 +18,8 @@ import importlib
 import importlib.util
 import inspect
 import io
-import linecache
 import itertools
+import linecache
 import os
 import re
 import subprocess

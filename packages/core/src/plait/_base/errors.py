@@ -27,6 +27,7 @@ __all__ = [
     "IrreversibleLoop",
     "JaxRuntimeError",
     "KeyReuseError",
+    "MissingAttribute",
     "MissingPlatform",
     "MissingPlugin",
     "MissingRule",
@@ -137,6 +138,10 @@ class DuplicateRule(RegistrationError):
 
 class MissingPlugin(PlaitError, AttributeError):
     """A public name of a distribution that is not installed."""
+
+
+class MissingAttribute(PlaitError, AttributeError):
+    """A method that arrays of other libraries have, and those of Plait have by another name."""
 
 
 class PluginError(PlaitError, ImportError):

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import (
+    ArgumentError,
     CopyError,
     DeletedArrayError,
     NotAnArrayError,
@@ -24,6 +25,7 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
+from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._plugins.metadata import resolve
 from .._types.avals import (
@@ -341,6 +343,11 @@ class Array(Value):
             return standing_for, (np.array(laid(self).numpy()), self.aval)
         return _weakly if self.aval.weak_type else asarray, (np.array(self.numpy()),)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise later("_base.spelling").missing_method(self, name)
+
     def __copy__(self) -> "Array":
         return self
 
@@ -476,6 +483,11 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     found = explained(e)
     if found is not None:
         return found
+    if "donate the same buffer twice" in str(e):
+        return ArgumentError(
+            "the memory of one array is donated, and another argument uses it too",
+            fix="give the array once, or a copy of it: x.copy()",
+        )
     return RuntimeFailure(f"the computation failed: {e}")
 
 

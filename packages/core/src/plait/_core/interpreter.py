@@ -282,7 +282,7 @@ class Tracer(Value):
         return self.plain("numpy.asarray()").__array__(dtype, copy)
 
     def __format__(self, spec: str) -> str:
-        return format(self.plain("a format").numpy(), spec) if spec else str(self)
+        return format(self.plain("a format"), spec) if spec else str(self)
 
     def item(self, *index: SupportsIndex) -> Any:
         """Return the element as a Python scalar if this is `plain`."""
@@ -299,7 +299,9 @@ class Tracer(Value):
                 "has neither memory nor a place",
                 fix="ask the array that the transformed function was given, or returns",
             )
-        raise AttributeError(f"a traced value has no attribute {name!r}")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise later("_base.spelling").missing_method(self, name)
 
     def tobytes(self, order: str = "C") -> Any:
         """Return the bytes of the elements if this is `plain`."""

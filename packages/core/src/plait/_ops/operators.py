@@ -337,7 +337,7 @@ def _compress(
 
 
 @border
-def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
+def _view(self: Any, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
     """Read the same bits as elements of another dtype, and return that array.
 
     The last axis becomes longer or shorter if the dtypes have different sizes.  Raises ShapeError
@@ -349,6 +349,11 @@ def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
     >>> plait.numpy.asarray([1.0]).view("uint16").tolist()
     [0, 16256]
     """
+    if sizes or isinstance(dtype, int | tuple):
+        raise OperandTypeError(
+            f"view was given sizes, {(dtype, *sizes) if sizes else dtype}, where it takes a dtype",
+            fix="write x.reshape(shape) for another shape",
+        )
     want = asked_dtype(dtype)
     if self.dtype == want:
         return self
