@@ -10,33 +10,14 @@ from typing import Literal as Exactly
 import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
-from plait.ext import Literal
+from plait.ext import Literal, types
 from plait.ext.ops import cumulative, reduction
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction as argreduction
+from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.reduction import highest, lowest, truth
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    given_axes,
-    normal_axes,
-    normal_axis,
-    reshape,
-    transpose,
-)
 from plait.ext.surface import dispatched, fused, value
-from plait.ext.types import (
-    BOOL,
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    asked_dtype,
-    category,
-    default_dtype,
-    dtype_of,
-    inexact_dtype,
-)
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .logic import isnan
@@ -71,18 +52,18 @@ def sum(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
-    if dtype == BOOL:
+    if dtype == types.BOOL:
         return _logic(reduction.any_, el.or_, a, axis, keepdims, initial, where)
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
     if dtype is not None:
-        return asked_dtype(dtype)
+        return types.asked_dtype(dtype)
     if promote:
         return None
     have = value(a).aval.dtype
-    return None if have == BOOL else have
+    return None if have == types.BOOL else have
 
 
 def _logic(
@@ -109,7 +90,7 @@ def prod(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
-    if dtype == BOOL:
+    if dtype == types.BOOL:
         return _logic(reduction.all_, el.and_, a, axis, keepdims, initial, where)
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
@@ -299,8 +280,8 @@ def mean(
     [2.0, 4.0]
     """
     unwritten(out)
-    dtype = None if dtype is None else asked_dtype(dtype)
-    return _mean(a, where, axis=given_axes(axis), dtype=dtype, keepdims=bool(keepdims))
+    dtype = None if dtype is None else types.asked_dtype(dtype)
+    return _mean(a, where, axis=sh.given_axes(axis), dtype=dtype, keepdims=bool(keepdims))
 
 
 def _less(ddof: Any, correction: Any) -> Any:
@@ -317,9 +298,9 @@ def _less(ddof: Any, correction: Any) -> Any:
 
 def _float_dtype(x: Any, dtype: Any) -> np.dtype:
     """Return the dtype to compute a mean in: single precision at least."""
-    have = dtype_of(dtype) if dtype is not None else x.aval.dtype
-    if category(have) not in (FLOATING, COMPLEX):
-        return default_dtype(FLOATING)
+    have = types.dtype_of(dtype) if dtype is not None else x.aval.dtype
+    if types.category(have) not in (types.FLOATING, types.COMPLEX):
+        return types.default_dtype(types.FLOATING)
     return np.dtype(np.float32) if have.itemsize < 4 else have
 
 
@@ -330,20 +311,20 @@ def _var(
     x = value(a)
     wide = _float_dtype(x, dtype)
     result = dtype or (x.aval.dtype if x.aval.inexact else wide)
-    x = convert(x, wide if x.aval.category != COMPLEX else x.aval.dtype)
+    x = sh.convert(x, wide if x.aval.category != types.COMPLEX else x.aval.dtype)
     if mean is None:
         mean = reduction.mean(x, axis, keepdims=True, where=where)
     rest = el.sub(x, mean)
     # Elements outside of the mask must have no derivative, even if it were nan.
     if where is not None:
         rest = el.select(where, rest, 0)
-    squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
+    squares = el.square(el.abs_(rest) if rest.aval.category == types.COMPLEX else rest)
     total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
     ones = Literal(1, squares.aval)
     count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
     out = el.div(total, el.maximum(el.sub(count, correction), 0))
-    real = out.aval.dtype if category(result) == COMPLEX else result
-    return convert(out, real)
+    real = out.aval.dtype if types.category(result) == types.COMPLEX else result
+    return sh.convert(out, real)
 
 
 @dispatched
@@ -373,8 +354,8 @@ def var(
     """
     unwritten(out)
     correction = _less(ddof, correction)
-    dtype = None if dtype is None else asked_dtype(dtype)
-    axis = given_axes(axis)
+    dtype = None if dtype is None else types.asked_dtype(dtype)
+    axis = sh.given_axes(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
 
@@ -395,11 +376,11 @@ def std(
     2.0
     """
     how: Any = dict(where=where, mean=mean, correction=correction)
-    result = asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
-    if category(result) != FLOATING or result.itemsize >= 4:
+    result = types.asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
+    if types.category(result) != types.FLOATING or result.itemsize >= 4:
         return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
     # The deviation may fit in a float16 where its square does not.
-    return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
+    return sh.convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
 
 
 @overload
@@ -435,7 +416,7 @@ def average(
     2.0
     """
     return _average(
-        a, weights, axis=given_axes(axis), returned=bool(returned), keepdims=bool(keepdims)
+        a, weights, axis=sh.given_axes(axis), returned=bool(returned), keepdims=bool(keepdims)
     )
 
 
@@ -445,7 +426,7 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
     if weights is None:
         out = reduction.mean(x, axis, keepdims=keepdims)
         count = reduction.sum_(Literal(1, x.aval.strong()), axis, keepdims=keepdims)
-        return (out, convert(count, out.aval.dtype)) if returned else out
+        return (out, sh.convert(count, out.aval.dtype)) if returned else out
     w = value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
         if axis is None:
@@ -453,14 +434,14 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
                 f"average of {x.aval!r} with weights {w.aval!r}",
                 fix="give weights of the same shape, or the axes that they are for",
             )
-        at = normal_axes(axis, x.aval.ndim)
+        at = sh.normal_axes(axis, x.aval.ndim)
         if w.aval.shape != tuple([x.aval.shape[i] for i in at]):
             raise ShapeError(
                 f"{w.aval!r} are not weights for the axes {at} of {x.aval!r}",
                 fix="give one for each position along these axes, in their order",
             )
-        w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
-        w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
+        w = sh.transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
+        w = sh.reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
     given, w = el.floating((x, w))
     x, w = single(given), single(w)
     total = reduction.sum_(w, axis, keepdims=keepdims)
@@ -477,7 +458,7 @@ def _instead(a: Any, number: Any) -> Any:
     x = value(a)
     if not x.aval.inexact:
         return x
-    return el.select(isnan(x), convert(number(x.aval.dtype), x.aval.dtype), x)
+    return el.select(isnan(x), sh.convert(number(x.aval.dtype), x.aval.dtype), x)
 
 
 def _numbers(x: Any) -> Any:
@@ -616,7 +597,7 @@ def nanargmin(
 def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
     """Refuse a dtype without nan, which is the result where no number remains."""
     if dtype is not None and x.aval.inexact:
-        inexact_dtype(name, dtype)
+        types.inexact_dtype(name, dtype)
 
 
 def _also(where: Any, x: Any) -> Any:
@@ -661,7 +642,7 @@ def nanvar(
     correction = _less(ddof, correction)
     out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
                correction=correction)  # fmt: skip
-    each = Literal(1, x.aval.with_dtype(default_dtype(INTEGER)))
+    each = Literal(1, x.aval.with_dtype(types.default_dtype(types.INTEGER)))
     count = reduction.sum_(each, axis, keepdims=keepdims, where=where)
     return el.select(el.le(count, correction), np.nan, out_)
 
@@ -729,8 +710,8 @@ def cumprod(
 
 
 def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    dtype = None if dtype is None else asked_dtype(dtype)
-    if dtype == BOOL:  # running `any` for sums, `all` for products
+    dtype = None if dtype is None else types.asked_dtype(dtype)
+    if dtype == types.BOOL:  # running `any` for sums, `all` for products
         return truth(cumulate(truth(a), axis, np.int32))
     return cumulate(a, axis, dtype)
 
@@ -767,12 +748,12 @@ def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bo
     x = value(x)
     if axis is None and x.aval.ndim != 1:
         raise ShapeError(f"an axis is needed for {x.aval!r}", fix="give axis=")
-    at = normal_axis(0 if axis is None else axis, x.aval.ndim)
+    at = sh.normal_axis(0 if axis is None else axis, x.aval.ndim)
     out = f(x, at, dtype)
     if not include:
         return out
     one = [1 if i == at else d for i, d in enumerate(out.aval.shape)]
-    return concatenate([Literal(first, out.aval.with_shape(one)), out], at)
+    return sh.concatenate([Literal(first, out.aval.with_shape(one)), out], at)
 
 
 def cumulative_sum(
