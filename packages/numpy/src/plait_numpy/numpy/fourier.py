@@ -23,6 +23,11 @@ from plait.typing import Array, ArrayLike, Axis, DTypeLike
 from .interchange import placeable
 from .manipulation import roll
 
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
 _NORMS = (None, "backward", "ortho", "forward")
 
 
