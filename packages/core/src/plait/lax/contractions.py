@@ -18,6 +18,11 @@ from .._ops.layout import free, placed
 from .._ops.shape import broadcast_to, convert, convert_together, reshape
 from .._types.avals import FLOAT32, FLOATING, dtype_of
 
+__all__ = [
+    "batch_matmul", "dot", "dot_general", "DotAlgorithm", "DotAlgorithmPreset",
+    "DotDimensionNumbers", "Precision", "PrecisionLike", "scaled_dot",
+]  # fmt: skip
+
 
 class Precision(enum.Enum):
     """The precision of products on accelerators."""

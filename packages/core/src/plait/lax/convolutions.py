@@ -19,6 +19,12 @@ from .._ops.static_arguments import fixed_each
 from .._types.avals import asked_dtype
 from .._types.dims import product
 
+__all__ = [
+    "conv_general_dilated_local", "conv_general_dilated_patches", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
+    "ConvGeneralDilatedDimensionNumbers",
+]  # fmt: skip
+
 ConvGeneralDilatedDimensionNumbers = None | cn.ConvDims | tuple[str, str, str]
 """The types of `dimension_numbers` of convolutions."""
 

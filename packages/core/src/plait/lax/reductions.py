@@ -24,6 +24,12 @@ from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
 from ..tree import difference, flatten
 
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor",
+]  # fmt: skip
+
 T = TypeVar("T")
 
 # ---- over axes -----------------------------------------------------------------------------

@@ -25,6 +25,12 @@ from .._types.dims import product
 from ..dtypes import canonicalize_dtype
 from ..tree import flatten
 
+__all__ = [
+    "bitcast_convert_type", "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes",
+    "broadcast_to_rank", "collapse", "convert_element_type", "dce_sink", "dtype", "expand_dims",
+    "optimization_barrier", "reshape", "rev", "squeeze", "stage", "tile", "transpose",
+]  # fmt: skip
+
 T = TypeVar("T")
 
 # ---- dtypes --------------------------------------------------------------------------------

@@ -24,6 +24,14 @@ from . import masking
 from .masking import masked, unwritten
 from .samples import shown
 
+__all__ = [
+    "abs", "absolute", "add", "around", "ceil", "clip", "copysign", "divide", "divmod", "fabs",
+    "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd",
+    "heaviside", "hypot", "lcm", "ldexp", "maximum", "minimum", "mod", "modf", "multiply",
+    "nan_to_num", "negative", "nextafter", "positive", "pow", "power", "reciprocal", "remainder",
+    "rint", "round", "sign", "signbit", "spacing", "square", "subtract", "true_divide", "trunc",
+]  # fmt: skip
+
 _TWO = (
     "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}.\n\n"
     "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast."

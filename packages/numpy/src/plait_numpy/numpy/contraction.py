@@ -21,6 +21,11 @@ from plait.typing import Array, ArrayLike, DTypeLike
 
 from .masking import unwritten
 
+__all__ = [
+    "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
+
 
 @dispatched
 def dot(

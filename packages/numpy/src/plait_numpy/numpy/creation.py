@@ -32,6 +32,12 @@ from plait.typing import ArrayLike, DTypeLike, Shape
 
 from .interchange import from_dlpack, placeable
 
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "fromfunction", "full",
+    "full_like", "geomspace", "indices", "linspace", "logspace", "meshgrid", "mgrid", "ogrid",
+    "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
 # ---- from data -------------------------------------------------------------------------------
 
 

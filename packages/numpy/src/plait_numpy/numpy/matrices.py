@@ -25,6 +25,12 @@ from .interchange import placeable
 from .masking import unwritten
 from .selection import nonzero
 
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "eye", "fill_diagonal",
+    "identity", "mask_indices", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "triu_indices", "triu_indices_from", "vander",
+]  # fmt: skip
+
 _SMALL = 2**16
 """Largest pattern, in elements, that numpy makes on the host: copying costs less than compiling."""
 

@@ -25,6 +25,11 @@ from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander
 
+__all__ = [
+    "bartlett", "blackman", "hamming", "hanning", "kaiser", "poly", "polyadd", "polyder", "polydiv",
+    "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+]  # fmt: skip
+
 
 def _coefficients(p: Any) -> Any:
     p = value(p)

@@ -23,6 +23,13 @@ from plait.typing import Array, ArrayLike, Axis, DTypeLike
 from .logic import isnan
 from .masking import unwritten
 
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod",
+    "cumsum", "cumulative_prod", "cumulative_sum", "max", "mean", "min", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
 
 @dispatched
 def sum(

@@ -23,6 +23,12 @@ from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .masking import unwritten
 
+__all__ = [
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "ix_", "nonzero", "piecewise",
+    "place", "put", "put_along_axis", "ravel_multi_index", "select", "take", "take_along_axis",
+    "unravel_index", "where",
+]  # fmt: skip
+
 # ---- by conditions -------------------------------------------------------------------------
 
 

@@ -25,6 +25,12 @@ from plait.typing import Array, ArrayLike
 from .logic import isnan
 from .search import searchsorted
 
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "UniqueAll", "UniqueCounts",
+    "UniqueInverse",
+]  # fmt: skip
+
 
 class UniqueAll(NamedTuple):
     """The result of `unique_all`."""

@@ -29,6 +29,11 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
+    "hsplit", "hstack", "split", "stack", "vsplit", "vstack",
+]  # fmt: skip
+
 # ---- joining -------------------------------------------------------------------------------
 
 

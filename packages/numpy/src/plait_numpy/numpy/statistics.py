@@ -30,6 +30,11 @@ from .reductions import average
 from .search import searchsorted
 from .weighing import weighted_quantile
 
+__all__ = [
+    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]  # fmt: skip
+
 # ---- quantiles -----------------------------------------------------------------------------
 
 _CONTINUOUS = {

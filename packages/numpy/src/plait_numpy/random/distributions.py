@@ -19,6 +19,11 @@ from plait.typing import Array, ArrayLike, DTypeLike, Shape
 from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 
+__all__ = [
+    "bernoulli", "cauchy", "exponential", "gumbel", "laplace", "logistic", "normal", "rademacher",
+    "truncated_normal",
+]  # fmt: skip
+
 
 def normal(
     key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None

@@ -23,6 +23,11 @@ from ...primitives.linalg.batched_matrices import identity, nothing, real_dtype,
 from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 
+__all__ = [
+    "det", "inv", "lstsq", "matrix_power", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv",
+    "tensorsolve",
+]  # fmt: skip
+
 
 def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
     """Bring both operands to one dtype and stack; `b` holds matrices."""

@@ -27,6 +27,11 @@ from ...primitives.linalg.batched_matrices import conjugate as conjugated
 from ...primitives.linalg.factorisation import householder_product_
 from ...primitives.linalg.solving import order_back, rows_in_order, triangular
 
+__all__ = [
+    "cho_factor", "cholesky", "eigh", "eigh_tridiagonal", "hessenberg", "lu", "lu_factor", "qr",
+    "qr_multiply", "rsf2csf", "schur", "svd",
+]  # fmt: skip
+
 # ---- Cholesky, LU --------------------------------------------------------------------------
 
 
