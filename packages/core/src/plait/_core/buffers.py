@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.allocator import keep_freed_memory
 from .._base.config import config
 from .._base.errors import DeletedArrayError, MissingPlatform, PlacementError, PlaitError
+from .._base.lazy import later
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
@@ -50,7 +50,7 @@ def client():
 def _started() -> tuple[Any, str]:
     """Make the client, and freeze the settings that chose it; return (client, platform)."""
     if config.keep_memory:  # before the client's threads have memory of their own
-        keep_freed_memory()
+        later("_base.allocator").keep_freed_memory()
     forks.expect_runtime()
     made, name = _made()
     forks.watch()
