@@ -56,8 +56,10 @@ from . import (
     logic,
     manipulation,
     matrices,
+    nan_reductions,
     polynomials,
     reductions,
+    running_sums,
     selection,
     sets,
     stacking,
@@ -86,6 +88,7 @@ from .logic import *
 from .manipulation import *
 from .mapping import apply_along_axis, apply_over_axes, vectorize
 from .matrices import *
+from .nan_reductions import *
 from .ordering import argsort, lexsort, sort, sort_complex
 from .packing import packbits, unpackbits
 from .padding import pad
@@ -93,6 +96,7 @@ from .polynomials import *
 from .reductions import *
 from .refusals import explain
 from .repetition import delete, insert, repeat, resize, tile, trim_zeros
+from .running_sums import *
 from .search import argpartition, digitize, interp, partition, searchsorted
 from .selection import *
 from .sets import *
@@ -147,6 +151,8 @@ __all__ += manipulation.__all__
 __all__ += matrices.__all__
 __all__ += polynomials.__all__
 __all__ += reductions.__all__
+__all__ += nan_reductions.__all__
+__all__ += running_sums.__all__
 __all__ += selection.__all__
 __all__ += sets.__all__
 __all__ += stacking.__all__
