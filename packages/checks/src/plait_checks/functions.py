@@ -31,19 +31,9 @@ from .errors import (
 from .findings import NOTHING, Rethrown
 
 __all__ = [
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+    "all_checks", "automatic_checks", "check", "check_error", "checkify", "debug_check",
+    "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
 
 user_checks: ErrorCategory = frozenset([FailedCheckError])
 """Conditions given to `check`."""

@@ -32,22 +32,10 @@ from ._types.avals import (
 )
 
 __all__ = [
-    "ScalarType",
-    "canonicalize_dtype",
-    "dtype",
-    "finfo",
-    "float0",
-    "iinfo",
-    "isdtype",
-    "issubdtype",
-    "itemsize_bits",
-    "opaque",
-    "prng_key",
-    "promote_types",
-    "promotion_table",
-    "result_type",
-    "scalar_type_of",
-]  # and one name for each dtype, below
+    "ScalarType", "canonicalize_dtype", "dtype", "finfo", "float0", "iinfo", "isdtype",
+    "issubdtype", "itemsize_bits", "opaque", "prng_key", "promote_types", "promotion_table",
+    "result_type", "scalar_type_of",
+]  # fmt: skip
 
 
 class ScalarType(type):

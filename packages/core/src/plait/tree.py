@@ -31,23 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 __all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "register",
-    "register_dataclass",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative", "register", "register_dataclass", "static",
+    "structure", "transpose", "unflatten",
+]  # fmt: skip
 
 DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
 GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey

@@ -14,17 +14,9 @@ from plait.ext import Aval
 from .requests import missing
 
 __all__ = [
-    "AvalMutableQDD",
-    "AvalQDD",
-    "EffectTypes",
-    "HiPrimitive",
-    "HiType",
-    "MutableHiType",
-    "aval_method",
-    "aval_property",
-    "control_flow_allowed_effects",
-    "register_hitype",
-]
+    "AvalMutableQDD", "AvalQDD", "EffectTypes", "HiPrimitive", "HiType", "MutableHiType",
+    "aval_method", "aval_property", "control_flow_allowed_effects", "register_hitype",
+]  # fmt: skip
 
 
 class HiType(Aval):

@@ -21,13 +21,8 @@ from plait.ext.types import Aval
 from .mesh import Mesh, Names, PartitionSpec
 
 __all__ = [
-    "Entries",
-    "ShardingTypeError",
-    "divided_results",
-    "entries_of",
-    "explicit_rules",
-    "joined",
-]
+    "Entries", "ShardingTypeError", "divided_results", "entries_of", "explicit_rules", "joined",
+]  # fmt: skip
 
 Entries = tuple[Names, ...]
 """For each axis of an array, the explicit axes of a mesh that it is divided over."""

@@ -19,17 +19,9 @@ from .contexts import MissingMesh
 from .mesh import Mesh
 
 __all__ = [
-    "Lane",
-    "Layout",
-    "Naming",
-    "SerialLoop",
-    "check_sizes",
-    "laid_out",
-    "named_in",
-    "naming_tree",
-    "resources_of",
-    "size_of",
-]
+    "Lane", "Layout", "Naming", "SerialLoop", "check_sizes", "laid_out", "named_in", "naming_tree",
+    "resources_of", "size_of",
+]  # fmt: skip
 
 
 class SerialLoop:

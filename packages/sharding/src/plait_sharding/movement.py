@@ -22,18 +22,9 @@ from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 T = TypeVar("T")
 
 __all__ = [
-    "Shard",
-    "device_put",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_mesh",
-    "set_mesh",
-    "sharding_of",
-    "shards_of",
-    "use_abstract_mesh",
-    "use_mesh",
-    "with_sharding_constraint",
-]
+    "Shard", "device_put", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "sharding_of",
+    "shards_of", "use_abstract_mesh", "use_mesh", "with_sharding_constraint",
+]  # fmt: skip
 
 
 def make_mesh(

@@ -33,20 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
-    "Aval",
-    "Division",
-    "Opaque",
-    "Place",
-    "Placed",
-    "Placement",
-    "aval_for",
-    "category",
-    "dtype_of",
-    "float0",
-    "no_number",
-    "promote",
-    "weak_aval",
-]
+    "Aval", "Division", "Opaque", "Place", "Placed", "Placement", "aval_for", "category",
+    "dtype_of", "float0", "no_number", "promote", "weak_aval",
+]  # fmt: skip
 
 BOOL = np.dtype(bool)
 INT8 = np.dtype(np.int8)

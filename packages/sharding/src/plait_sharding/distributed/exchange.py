@@ -29,17 +29,10 @@ from .membership import is_initialized
 from .world import current_world
 
 __all__ = [
-    "assert_equal",
-    "broadcast_one_to_all",
-    "key_value_delete",
-    "key_value_get",
-    "global_array_to_host_local_array",
-    "host_local_array_to_global_array",
-    "process_allgather",
-    "key_value_set",
-    "sync_global_devices",
-    "wait_at_barrier",
-]
+    "assert_equal", "broadcast_one_to_all", "key_value_delete", "key_value_get",
+    "global_array_to_host_local_array", "host_local_array_to_global_array", "process_allgather",
+    "key_value_set", "sync_global_devices", "wait_at_barrier",
+]  # fmt: skip
 
 
 def _mesh() -> Mesh:

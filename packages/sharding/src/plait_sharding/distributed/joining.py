@@ -24,14 +24,9 @@ from .wire import connected
 from .world import World
 
 __all__ = [
-    "bracketed",
-    "come_in",
-    "connect",
-    "make_devices",
-    "split_address",
-    "start_coordinator",
+    "bracketed", "come_in", "connect", "make_devices", "split_address", "start_coordinator",
     "start_coordinator_at",
-]
+]  # fmt: skip
 
 _SETTINGS = (
     "default_float",

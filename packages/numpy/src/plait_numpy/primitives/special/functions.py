@@ -374,12 +374,4 @@ def _ndtri(p):
     return el.select(inside, x, edge)
 
 
-__all__ = [
-    "bessel_i0e",
-    "bessel_i1e",
-    "lbeta",
-    "log_ndtr",
-    "ndtri",
-    "polygamma",
-    "zeta",
-]
+__all__ = ["bessel_i0e", "bessel_i1e", "lbeta", "log_ndtr", "ndtri", "polygamma", "zeta"]

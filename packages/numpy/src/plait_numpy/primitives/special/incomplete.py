@@ -374,10 +374,4 @@ def _betainc(a, b, x):
     return el.select(el.or_(bad, el.and_(left, right)), math.nan, el.select(plain, out, edge))
 
 
-__all__ = [
-    "igamma",
-    "igamma_grad_a",
-    "igammac",
-    "random_gamma_grad",
-    "regularized_incomplete_beta",
-]
+__all__ = ["igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"]
