@@ -205,7 +205,7 @@ def test_static_arguments():
     for n in (1, 1.0, True, 1):
         g(np.float32(2), n)
     assert traced[0] == 3
-    for _ in range(2):  # what can not be hashed is traced each time
+    for _ in range(2):  # what cannot be hashed is traced each time
         assert float(plait.grad(lambda x: g(x, np.array(3.0)))(1.0)) == 3.0
     assert traced[0] == 5
     h = plait.checkpoint(lambda x, d: x * d["a"][0], static_argnums=1)

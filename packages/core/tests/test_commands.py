@@ -378,7 +378,7 @@ def test_a_folder_that_can_not_be_made_is_refused(capsys, tmp_path):
     file.write_text("kept")
     assert refused(capsys, "new-transform", "shift", str(file))[0] == f"{file} is a file"
     what, fix = refused(capsys, "new-transform", "shift", str(file / "below"))
-    assert "can not be written" in what
+    assert "cannot be written" in what
     assert "may write" in fix
     assert file.read_text() == "kept"
 

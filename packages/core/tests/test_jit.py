@@ -90,7 +90,7 @@ def test_static_name_given_by_position():
 
 
 def test_static_that_cannot_be():
-    """A list can not be hashed, an argument can not be out of range."""
+    """A list cannot be hashed, an argument cannot be out of range."""
     with pytest.raises(TypeRule, match="hashable"):
         plait.jit(lambda n, x: x * n[0], static_argnums=0)([1], f32(1))
     with pytest.raises(TypeRule, match="out of range"):

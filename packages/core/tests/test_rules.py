@@ -158,7 +158,7 @@ def test_keys_are_primitives_and_traits(table):
     for key in ("core_rules.first", "core_rules.nobody", 3, None, lambda x: x, (first,)):
         with pytest.raises(RegistrationError, match="is no key of 'core_rules' rules"):
             table.rule(key)(lambda: 1)
-    with pytest.raises(RegistrationError, match="can not be called"):
+    with pytest.raises(RegistrationError, match="cannot be called"):
         table.rule(second)(3)
     assert table.find(second) is None
 

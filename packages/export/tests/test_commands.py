@@ -183,7 +183,7 @@ def test_requests_without_a_length_or_for_other_pages(service):
 # ---- mistakes ------------------------------------------------------------------------------
 
 MISTAKES = [
-    (("check", "none.plait"), "none.plait can not be read"),
+    (("check", "none.plait"), "none.plait cannot be read"),
     (("check", "in.npz"), "no manifest.json"),
     (("inspect", "broken.plait"), "the artifact is damaged"),
     (("inspect", "sealed.plait"), "sealed, and no key is given"),
@@ -196,7 +196,7 @@ MISTAKES = [
     (("run", "f.plait", "in.npz", "nowhere/out.npz"), "No such file"),
     (("specialize", "f.plait", "x.plait"), "has the symbolic sizes b"),
     (("specialize", "f.plait", "x.plait", "b"), "'b' is no size"),
-    (("specialize", "f.plait", "x.plait", "b=1"), "can not be specialised"),
+    (("specialize", "f.plait", "x.plait", "b=1"), "cannot be specialised"),
     (("specialize", "f.plait", "x.plait", "b=2", "--platform", "tpu"), "not for 'tpu'"),
     (("serve", "f.plait", "--largest", "0"), "out of range"),
     (("serve", "f.plait", "--port", "99999"), "out of range"),
@@ -207,18 +207,18 @@ MISTAKES = [
 
 
 NAMES = [
-    (("inspect", "f.plait", "--key", "none"), "'none', which is to hold the key, can not be read"),
+    (("inspect", "f.plait", "--key", "none"), "'none', which is to hold the key, cannot be read"),
     (("compile", "f.plait", "out", "b=2", "--key", "."), "'.', which is to hold the key"),
     (("run", "f.plait", "none.npz", "out.npz"), "'none.npz', which is to hold the arguments"),
     (("run", "f.plait", ".", "out.npz"), "'.', which is to hold the arguments"),
-    *[(("run", "f.plait", "in.npz", out), f"{out!r} can not be written")
+    *[(("run", "f.plait", "in.npz", out), f"{out!r} cannot be written")
       for out in ("nowhere/out.npz", ".", "/proc/none", "f.plait/x")],
-    *[((word, "f.plait", out, "b=2"), f"{out!r} can not be written")
+    *[((word, "f.plait", out, "b=2"), f"{out!r} cannot be written")
       for word in ("specialize", "compile") for out in ("nowhere/x", ".")],
     (("specialize", "f.plait", "x", "b=2", "b=3"), "b is 2 and 3"),
     (("specialize", "f.plait", "x", "c=2"), "write b=8 behind the names of the files"),
     (("compile", "f.plait", "x"), "write b=8 behind the names of the files"),
-    (("inspect", "."), ". can not be read: Is a directory"),
+    (("inspect", "."), ". cannot be read: Is a directory"),
 ]  # fmt: skip
 
 
@@ -262,9 +262,9 @@ def test_files_that_can_not_be_written_are_told_to_python_too(path, tmp_path, mo
         assert e.value.fix and "test_commands.py" in str(e.value)
     assert not [*tmp_path.iterdir()]
     if path is not None and path != 3:
-        with pytest.raises(OSError, match="can not be written"):
+        with pytest.raises(OSError, match="cannot be written"):
             exported.save(path)
-    with pytest.raises(ArtifactError, match="can not be read|is the name of none"):
+    with pytest.raises(ArtifactError, match="cannot be read|is the name of none"):
         load(path if path != b"\0" else "\0")
 
 
@@ -287,7 +287,7 @@ def test_mistakes_are_one_message(folder, words, text, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     try:
         status = main(list(map(str, words)))
-    except SystemExit as e:  # of a command line that can not be parsed
+    except SystemExit as e:  # of a command line that cannot be parsed
         status = e.code
     out, said = capsys.readouterr()
     assert status == 2 and not out

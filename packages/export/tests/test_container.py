@@ -236,13 +236,13 @@ def test_modules_that_can_not_be_read(broken):
     """With every checksum right."""
     (data,) = parts()[1].values()
     header = data[: data.index(b"\0", 4) + 1]
-    refused(changed({"main.mlirbc": header + broken}), "can not be read|has no function main")
+    refused(changed({"main.mlirbc": header + broken}), "cannot be read|has no function main")
     middle = len(data) // 2
     for cut in (data[:middle], data[:middle] + broken + data[middle:]):
         try:
             used(changed({"main.mlirbc": cut}))
         except ArtifactError as e:
-            assert "can not be read" in e.what or "its module is not" in e.what
+            assert "cannot be read" in e.what or "its module is not" in e.what
 
 
 USES = {
@@ -413,7 +413,7 @@ MODULES = {
            backend_config = {}} : (tensor<3xf32>) -> tensor<3xf32>""",
         ["cusolver_potrf_ffi"],
     ),
-    "a question about platforms that can not be read": (
+    "a question about platforms that cannot be read": (
         """%1 = stablehlo.custom_call @plait.platform_index() {api_version = 4 : i32,
            backend_config = {}} : () -> tensor<i32>
            %2 = stablehlo.convert %1 : (tensor<i32>) -> tensor<f32>

@@ -246,7 +246,7 @@ def test_facts(tmp_path):
 
 def test_files_that_can_not_be_opened(tmp_path):
     for source in (tmp_path / "none", tmp_path, os.fspath(tmp_path)):
-        with pytest.raises(ArtifactError, match="can not be read"):
+        with pytest.raises(ArtifactError, match="cannot be read"):
             check(source)
     with pytest.raises(ArtifactError, match="a path or bytes, not int"):
         check(3)  # pyright: ignore[reportArgumentType]

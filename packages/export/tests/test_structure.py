@@ -132,7 +132,7 @@ def test_static_parts_that_can_not_be_read(monkeypatch):
     saved = export(lambda t: t.x)(Tagged(X, "a")).serialize()
     broken = structure._by_name["test.Tagged"]._replace(read=lambda data: 1 / 0)
     monkeypatch.setitem(structure._by_name, "test.Tagged", broken)
-    with pytest.raises(ArtifactError, match="'test.Tagged' can not be read: ZeroDivisionError"):
+    with pytest.raises(ArtifactError, match="'test.Tagged' cannot be read: ZeroDivisionError"):
         deserialize(saved)
 
 

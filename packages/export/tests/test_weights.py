@@ -419,7 +419,7 @@ def test_files_that_can_not_be_read(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(ArtifactError, match="these 0 bytes are no artifact"):
         load(tmp_path / "empty")
-    with pytest.raises(ArtifactError, match="can not be read: No such file"):
+    with pytest.raises(ArtifactError, match="cannot be read: No such file"):
         load(tmp_path / "missing")
     with pytest.raises(ArtifactError, match="is the name of none"):
         load(SAVED)  # pyright: ignore[reportArgumentType]
@@ -448,7 +448,7 @@ def test_a_file_that_can_not_be_written_leaves_nothing(tmp_path):
 
 
 def test_more_than_four_gibibytes(tmp_path):
-    """In a file with holes, whose zeros take no room: offsets that 32 bits can not hold."""
+    """In a file with holes, whose zeros take no room: offsets that 32 bits cannot hold."""
     count = (1 << 32) // 4 + 1024
     first, last = np.ones(1024, F32), np.full(1024, 2, F32)
     ends = np.cumsum([0, first.nbytes, 4 * count, last.nbytes]).tolist()

@@ -309,7 +309,7 @@ def test_clip():
              else pnp.clip(x, low, high), np.clip(x, low, high))  # fmt: skip
     assert pnp.clip(np.arange(4, dtype=np.int8), 1, 2).dtype == np.int8
     assert pnp.clip(np.arange(4), 0.5, 2).tolist() == [0.5, 1.0, 2.0, 2.0]
-    with pytest.raises(TypeRule, match="complex numbers can not be clipped"):
+    with pytest.raises(TypeRule, match="complex numbers cannot be clipped"):
         pnp.clip(1j, 0, 1)
 
 

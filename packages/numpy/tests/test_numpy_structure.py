@@ -635,7 +635,7 @@ def test_writing_by_number():
 # ---- errors --------------------------------------------------------------------------------
 
 ERRORS = [
-    (lambda: pnp.reshape(V, (2, 3)), TypeRule, "can not be reshaped"),
+    (lambda: pnp.reshape(V, (2, 3)), TypeRule, "cannot be reshaped"),
     (lambda: pnp.reshape(V, (-1, -1)), TypeRule, "not determined"),
     (lambda: pnp.reshape(V, (5,), order="K"), TypeRule, "order"),
     (lambda: pnp.transpose(M, (0, 0)), AxisError, "twice"),

@@ -520,7 +520,7 @@ def test_compiled_functions_are_for_arrays():
     compiled = plait.jit(lambda x: x + 4).lower(np.float32(1)).compile()
     assert float(compiled(np.float32(2))) == 6
     for transform in (plait.jit, lambda f: lambda x: plait.eval_shape(f, x)):
-        with pytest.raises(TypeError, match="can not be transformed"):
+        with pytest.raises(TypeError, match="cannot be transformed"):
             transform(lambda x: compiled(x))(np.float32(2))
 
 

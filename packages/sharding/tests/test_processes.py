@@ -222,7 +222,7 @@ def test_what_differs_is_named():
         three_parts(told["sources"], "DistributedError", r"\[0, 1, 2, 3\] say")
         three_parts(told["taken"], "DistributedError", "has a value already")
         three_parts(told["nothing"], "DistributedError", "'nobody'")
-        three_parts(told["unsendable"], "ArgumentError", "can not be sent")
+        three_parts(told["unsendable"], "ArgumentError", "cannot be sent")
         three_parts(told["stranger"], "ArgumentError", "at the barrier 'b'")
 
 

@@ -425,7 +425,7 @@ MISUSED = {
     ),
     "closed over and returned": (lambda r: plait.jit(lambda: r)(), OperandTypeError, "result"),
     "of a branch": (
-        lambda r: lax.cond(True, lambda: r, lambda: r), OperandTypeError, "can not be a reference",
+        lambda r: lax.cond(True, lambda: r, lambda: r), OperandTypeError, "cannot be a reference",
     ),
     "carried": (
         lambda r: lax.scan(lambda c, x: (c, x), r, pnp.ones(2)), OperandTypeError, "result",

@@ -556,7 +556,7 @@ def reduce(
     if initializer is not _NOTHING:
         xs = [initializer, *xs]
     if not xs:
-        raise ArgumentError("a tree without leaves can not be reduced", fix="give an initializer")
+        raise ArgumentError("a tree without leaves cannot be reduced", fix="give an initializer")
     out = xs[0]
     for x in xs[1:]:
         out = function(out, x)
@@ -573,7 +573,7 @@ def reduce_associative(
     """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
-        raise ArgumentError("a tree without leaves can not be reduced", fix="give an identity")
+        raise ArgumentError("a tree without leaves cannot be reduced", fix="give an identity")
     while len(xs) > 1:
         pairs = [operation(a, b) for a, b in zip(xs[::2], xs[1::2])]
         xs = pairs + xs[len(xs) & ~1 :]

@@ -299,7 +299,7 @@ def _decoded(held: Registered, node: dict[str, Any]) -> Any:
         return held.read(base64.b64decode(node.get("bytes", ""), validate=True))
     except Exception as e:
         raise ArtifactError(
-            f"the static part of a node {held.name!r} can not be read: {type(e).__name__}: {e}",
+            f"the static part of a node {held.name!r} cannot be read: {type(e).__name__}: {e}",
             fix="read it where it was registered with the same functions",
         ) from e
 

@@ -48,7 +48,7 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Raise MissingName."""
-        raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} can not be applied")
+        raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} cannot be applied")
 
 
 class EffectTypes:

@@ -199,7 +199,7 @@ def _checked(prim: Any, avals: Sequence[Aval], sharding: Any, out: Aval, entries
             raise unclear(
                 name_of(prim),
                 avals,
-                f"axis {axis} of the result, of shape {out.shape}, can not be divided in {k} "
+                f"axis {axis} of the result, of shape {out.shape}, cannot be divided in {k} "
                 f"equal pieces, over {said_over(names)} of {mesh!r}",
             )
     return out.with_sharding(sharding.update(mesh=mesh, spec=PartitionSpec(*entries)))

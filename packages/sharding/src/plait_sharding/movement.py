@@ -228,7 +228,7 @@ def device_put(
     if any(g and s for g, s in zip(gone, same)):
         raise ArgumentError(
             "device_put was told both to donate an array and that the result may alias it",
-            fix="what is donated is deleted, so the result can not be the same array",
+            fix="what is donated is deleted, so the result cannot be the same array",
         )
     wheres = [_place(t) for t in targets]
     leaves, tree = flatten(x)

@@ -209,7 +209,7 @@ def save_and_offload_only_these_names(
     moved = _strings(names_which_can_be_offloaded, what)
     if set(kept) & set(moved):
         raise ArgumentError(
-            f"{what}: {', '.join(sorted(set(kept) & set(moved)))} can not be both saved and "
+            f"{what}: {', '.join(sorted(set(kept) & set(moved)))} cannot be both saved and "
             "offloaded",
             fix="name it in one of the lists",
         )

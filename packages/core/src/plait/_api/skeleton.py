@@ -65,7 +65,7 @@ def write_transform(name: str, folder: Path, core_names: Collection[str] = ()) -
             path.write_text(text, encoding="utf-8")
     except OSError as e:
         raise ArgumentError(
-            f"{e.filename} can not be written: {e.strerror}",
+            f"{e.filename} cannot be written: {e.strerror}",
             fix="name a folder that you may write to",
         ) from None
     return list(made)

@@ -308,14 +308,14 @@ class Config:
             return read(value)
         except (ValueError, KeyError, TypeError):
             raise PlaitError(
-                f"setting {name!r} can not be {value!r}", fix=f"give {read.__name__}"
+                f"setting {name!r} cannot be {value!r}", fix=f"give {read.__name__}"
             ) from None
 
     def _adopt(self, values: dict) -> None:
         for name, (why, same) in self._frozen.items():
             if values[name] not in (self._values[name], *same):
                 raise PlaitError(
-                    f"setting {name!r} can not change any more: {why}",
+                    f"setting {name!r} cannot change any more: {why}",
                     fix=f"set it right after `import plait`, or by PLAIT_{name.upper()}",
                 )
         object.__setattr__(self, "_values", values)

@@ -182,7 +182,7 @@ def _bound(max_steps: Any, what: str) -> Any:
         )
     n = max_steps.__index__()
     if n < 0:
-        raise ArgumentError(f"{what} can not turn {n} times", fix="give a max_steps >= 0")
+        raise ArgumentError(f"{what} cannot turn {n} times", fix="give a max_steps >= 0")
     return n
 
 

@@ -173,7 +173,7 @@ class Function(Generic[P, R]):
         if signature is not None and not any(_takes(signature, n) for n in counts):
             name = name_of(rule, "rule")
             raise ArgumentError(
-                f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
+                f"{how} of {self.name()} was given {name}{signature}, that cannot be called with "
                 f"{' or '.join(map(str, counts))} arguments",
                 fix=f"write a function of {takes}",
             )

@@ -98,7 +98,7 @@ class Array(Value):
             if dtype is not None and x.dtype != dtype:
                 if copy is False:
                     raise CopyError(
-                        f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without "
+                        f"{self.aval!r} cannot become a numpy array of {np.dtype(dtype)} without "
                         "a copy",
                         fix="leave out copy=False",
                     )

@@ -93,7 +93,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
 
 def _without(plugin: Plugin, failure: Exception) -> None:
     """Raise MissingPlatform for a platform that cannot be used if the user set it; else warn."""
-    what = f"the plugin for {plugin.platform!r} can not be used: {failure}"
+    what = f"the plugin for {plugin.platform!r} cannot be used: {failure}"
     if config.platform is not None:
         fix = "set plait.config.platform = None to compute on the CPU"
         raise MissingPlatform(what, fix=fix) from None

@@ -132,7 +132,7 @@ class Openable:
             hash(static)
         except TypeError:
             raise ArgumentError(
-                f"{self.told}: what is static of {way.cls.__qualname__} can not be hashed: "
+                f"{self.told}: what is static of {way.cls.__qualname__} cannot be hashed: "
                 f"{static!r}",
                 fix="let arrays be parts, and lists be tuples",
             ) from None

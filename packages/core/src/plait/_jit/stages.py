@@ -394,7 +394,7 @@ class Compiled(_Stage):
         for i, (x, k) in enumerate(zip(leaves, self._wanted, strict=True)):
             if is_tracer(x):
                 raise ArgumentError(
-                    f"an executable can not be transformed, and was given {x!r}",
+                    f"an executable cannot be transformed, and was given {x!r}",
                     fix="call the function that it was compiled from, jitted or not",
                 )
             x = as_donated(x) if i in self._donated else as_argument(x)

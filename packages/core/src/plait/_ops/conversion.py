@@ -41,7 +41,7 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     for d in (x.dtype, dtype):
         if d == BOOL or category(d) == COMPLEX:
             raise ShapeError(
-                f"bitcast of {x!r} to {dtype.name}: {d.name} elements can not be read as bits",
+                f"bitcast of {x!r} to {dtype.name}: {d.name} elements cannot be read as bits",
                 fix="use .astype for booleans, and real and imaginary parts of complex numbers",
             )
     have, want = bits_of(x.dtype), bits_of(dtype)

@@ -411,7 +411,7 @@ def _integer_pow(x: Aval, *, exponent: int) -> Aval:
     out = agreed("integer_pow", NUMBER, x)
     if exponent < 0 and not x.inexact:
         raise OperandTypeError(
-            f"integers can not be raised to the negative power {exponent}",
+            f"integers cannot be raised to the negative power {exponent}",
             fix="convert to a floating dtype first",
         )
     return out
@@ -640,7 +640,7 @@ def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
         if v.aval.inexact or y >= 0:
             return integer_pow(v, exponent=y)
         raise OperandTypeError(
-            f"integers can not be raised to the negative power {y}",
+            f"integers cannot be raised to the negative power {y}",
             fix="convert to a floating dtype first",
         )
     a, b = promoted((x, y))

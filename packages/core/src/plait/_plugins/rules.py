@@ -225,7 +225,7 @@ class RuleTable:
             )
         if not callable(fn):
             raise RegistrationError(
-                f"the {self.name!r} rule for {key} is {fn!r}, which can not be called",
+                f"the {self.name!r} rule for {key} is {fn!r}, which cannot be called",
                 fix="register a function",
             )
         signature = self.signature

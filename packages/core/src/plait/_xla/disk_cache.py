@@ -94,7 +94,7 @@ def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
     except (ValueError, OSError, jaxlib_api.RuntimeFailure) as e:
         said = (str(e).splitlines() or [type(e).__name__])[0]
         _tell(
-            f"an executable on disk can not be used ({said}), and is compiled anew: {path}",
+            f"an executable on disk cannot be used ({said}), and is compiled anew: {path}",
         )
         return None
     try:
@@ -129,7 +129,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
             _evict(folder, limit)
     except OSError as e:
         if folder != user_cache():  # the user did not set the default folder, so no warning
-            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")
 
 
 def _writes_files(asked: Any) -> bool:
@@ -199,7 +199,7 @@ def _usable(folder: str) -> bool:
             raise NotADirectoryError(20, "it is no folder")
     except OSError as e:
         if folder != user_cache():
-            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")
         return False
     if _foreign(found):
         _tell(

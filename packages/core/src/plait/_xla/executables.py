@@ -278,7 +278,7 @@ def serialized(module: Module) -> bytes:
         return load(module).executable.serialize()
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise RuntimeFailure(
-            f"the runtime can not write this executable: {(str(e).splitlines() or [''])[0]}",
+            f"the runtime cannot write this executable: {(str(e).splitlines() or [''])[0]}",
             fix="keep the program instead, as StableHLO, and compile it where it is run",
         ) from e
 

@@ -143,7 +143,7 @@ class Unit:
         if self.places and not same_devices(self.place, place):
             raise PlacementError(
                 "received arrays on incompatible devices: "
-                f"one computation can not run on {self.place} and on {place}",
+                f"one computation cannot run on {self.place} and on {place}",
                 fix="bring the arrays to the devices of one of them with plait.device_put",
             )
         if place not in self.places:

@@ -64,7 +64,7 @@ def _asked(name: str, x: Any, accuracy: Any) -> Any:
         absolute, relative, units = accuracy
         if absolute < 0 or relative < 0 or units < 0 or (relative and units):
             raise ArgumentError(
-                f"lax.{name}: {accuracy} can not be met",
+                f"lax.{name}: {accuracy} cannot be met",
                 fix="tolerances are not negative, and rtol or ulps is left out",
             )
         bound = float(absolute), float(relative), units.__index__()

@@ -304,7 +304,7 @@ def dce_sink(val: ArrayLike, *, prevent_mlir_dce: bool = False) -> None:
     """
     if prevent_mlir_dce:
         raise ArgumentError(
-            "dce_sink can not keep what the compiler finds to be unused",
+            "dce_sink cannot keep what the compiler finds to be unused",
             fix="return it, or hand it to plait.debug.callback",
         )
     for x in flatten(val)[0]:

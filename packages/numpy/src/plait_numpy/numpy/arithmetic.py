@@ -358,7 +358,7 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     x = value(x)
     bounds = [b for b in (min, max) if b is not None]
     if types.COMPLEX in [value(v).aval.category for v in (x, *bounds)]:
-        raise OperandTypeError("complex numbers can not be clipped", fix="clip .real and .imag")
+        raise OperandTypeError("complex numbers cannot be clipped", fix="clip .real and .imag")
     if min is not None:
         x = el.maximum(x, min)
     return materialise_at_ground(x if max is None else el.minimum(x, max))

@@ -515,7 +515,7 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     step = 1 if step is None else step
     if step.__class__ is not int or not step:
         raise ShapeError(
-            f"arange to a symbolic size can not take steps of {step!r}",
+            f"arange to a symbolic size cannot take steps of {step!r}",
             fix="give an integer that is not zero, or multiply the result",
         )
     kind = types.asked_dtype(dtype, types.INTEGER)

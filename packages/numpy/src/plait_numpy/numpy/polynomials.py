@@ -132,7 +132,7 @@ def _trimmed(name: str, p: Any) -> Any:
     """Drop leading zeros, keeping at least one coefficient."""
     if isinstance(p, Tracer):
         raise ConcretizationError(
-            f"{name} can not count the leading zeros of {p!r}, which is being traced",
+            f"{name} cannot count the leading zeros of {p!r}, which is being traced",
             fix="leave out trim_leading_zeros",
         )
     positions = np.flatnonzero(np.asarray(p))

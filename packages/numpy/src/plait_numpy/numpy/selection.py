@@ -168,7 +168,7 @@ def choose(
     if mode == "raise":
         if isinstance(index, Tracer):
             raise ConcretizationError(
-                f"choose can not check {index!r}, which is being traced", fix='mode="clip"'
+                f"choose cannot check {index!r}, which is being traced", fix='mode="clip"'
             )
         host = np.asarray(index)
         if host.size and not (host.min() >= 0 and host.max() < n):
@@ -587,7 +587,7 @@ def ravel_multi_index(
         for x, n in zip(xs, sizes):
             if isinstance(x, Tracer):
                 raise ConcretizationError(
-                    f"ravel_multi_index can not check {x!r}, which is being traced",
+                    f"ravel_multi_index cannot check {x!r}, which is being traced",
                     fix='mode="clip"',
                 )
             host = np.asarray(x)

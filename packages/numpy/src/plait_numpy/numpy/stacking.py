@@ -107,7 +107,7 @@ def stack(
     for x in xs:
         if x.aval.shape != xs[0].aval.shape:
             raise ShapeError(
-                f"{xs[0].aval!r} and {x.aval!r} can not be stacked", fix="give one shape"
+                f"{xs[0].aval!r} and {x.aval!r} cannot be stacked", fix="give one shape"
             )
     return sh.stack(xs, axis)
 

@@ -281,7 +281,7 @@ def eigh_tridiagonal(
     """
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
         raise ArgumentError(
-            f"eigh_tridiagonal can not select {select!r} in {select_range}",
+            f"eigh_tridiagonal cannot select {select!r} in {select_range}",
             fix='use "a"; or "i" and select_range, two numbers of eigenvalues',
         )
     d, e = (el.floating((value(v),))[0] for v in (d, e))

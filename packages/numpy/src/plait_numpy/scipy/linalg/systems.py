@@ -92,9 +92,7 @@ def solve(
     [0.5, 0.25]
     """
     if assume_a not in _KINDS:
-        raise ArgumentError(
-            f"solve can not assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"'
-        )
+        raise ArgumentError(f"solve cannot assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"')
     x, y = _both("solve", a, b)
     kind = _KINDS[assume_a]
     return _solve(x, y, kind=kind, lower=bool(lower), trans=bool(transposed))
