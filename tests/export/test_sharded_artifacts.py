@@ -187,7 +187,7 @@ def test_other_numbers_of_devices_are_refused(again):
     alone = plait.device_put(X, plait.devices()[3])
     told(lambda: again.call(alone, W), "exported for 8 devices", "called on 1")
     told(lambda: again.in_shardings_jax(four), "exported for 8 devices", "called on 4")
-    told(lambda: again.in_shardings_jax("x"), "'x' is no mesh")
+    told(lambda: again.in_shardings_jax("x"), "'x' is not a mesh")
     inside = shard_map(lambda x: again.call(x, W)[0], mesh=four, in_specs=P(), out_specs=P())
     told(lambda: inside(X), "inside shard_map")
 

@@ -402,7 +402,7 @@ def test_sizes_known_by_name():
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("platforms", [["cpu"], ["tpu", "cpu"]], ids=len)
 def test_sizes_that_a_region_computes_with(platforms, order):
-    """Inside of it they are no numbers to who puts sizes into a module."""
+    """Inside of it they are not numbers to who puts sizes into a module."""
 
     def local(x, w):
         rows = x.reshape(-1) * x.shape[0]

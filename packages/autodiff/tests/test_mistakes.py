@@ -106,7 +106,10 @@ CALLED = {  # refused where it is called, jitted or not
     "jvp leaf": (by_jvp(lambda p, t: (p[0], "a")), "returned str as the tangent of a value"),
     "jvp complex": (by_jvp(lambda p, t: (p[0], 1j)), r"c64\[\]\* for a value of type f32"),
     "vjp pair": (by_vjp(lambda x: x, lambda r, ct: (ct,)), "must return a pair"),
-    "vjp residual": (by_vjp(lambda x: (x, "r"), lambda r, ct: (ct,)), "of type str is no array"),
+    "vjp residual": (
+        by_vjp(lambda x: (x, "r"), lambda r, ct: (ct,)),
+        "of type str is not an array",
+    ),
     "vjp no tuple": (by_vjp(lambda x: (x, None), lambda r, ct: ct), "a tuple of 1 cotangents"),
     "vjp leaf": (by_vjp(lambda x: (x, None), lambda r, ct: ("a",)), "returned str as the cotangen"),
     "ivjp pair": (by_ivjp(lambda xs, y, dy: (xs, xs, xs)), "must return two trees"),

@@ -219,7 +219,7 @@ def test_static_arguments():
     named = plait.checkpoint(lambda x, *, how, n=2: getattr(lax, how)(x) * n, static_argnames="how")
     np.testing.assert_allclose(plait.grad(lambda x: named(x, how="sin"))(0.5), 2 * np.cos(0.5))
     np.testing.assert_allclose(plait.grad(lambda x: named(x, how="cos", n=3))(0.0), 0)
-    with pytest.raises(plait.PlaitError, match="static_argnames 'who' is no argument"):
+    with pytest.raises(plait.PlaitError, match="static_argnames 'who' is not an argument"):
         plait.checkpoint(counted, static_argnames="who")
     with pytest.raises(plait.PlaitError, match="prevent_cse of checkpoint is 'no'"):
         plait.checkpoint(counted, prevent_cse="no")

@@ -137,7 +137,7 @@ def test_few_and_empty():
     ids=["data", "padded"],
 )
 def test_no_elements(make):
-    """Mapped, they are no results of the right type, eager and in one program."""
+    """Mapped, they are not results of the right type, eager and in one program."""
     p = make()
     assert (len(p), p.to_list(), list(p), str(p)) == (0, [], [], "Pile([])")
     assert p.to_padded(capacity=4).shape == (0, 4, 2) and p.data.shape == (0, 2)

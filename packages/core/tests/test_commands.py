@@ -343,7 +343,7 @@ def test_an_unknown_table_is_refused(capsys):
 )
 def test_a_name_that_is_none_is_refused(capsys, tmp_path, name):
     what, fix = refused(capsys, "new-transform", name, str(tmp_path / "new"))
-    assert what == f"{name!r} is no name of a package"
+    assert what == f"{name!r} is not the name of a package"
     assert "my_transform" in fix
     assert not (tmp_path / "new").exists()
 

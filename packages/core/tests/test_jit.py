@@ -100,7 +100,7 @@ def test_static_that_cannot_be():
 
 
 def test_method():
-    """A method decorated with jit says that `self` is no array."""
+    """A method decorated with jit says that `self` is not an array."""
 
     class Model:
         k = 2.0
@@ -129,7 +129,7 @@ def test_what_jit_refuses():
         (lambda: plait.jit(lambda x: x, static_argnames="x", donate_argnums=0), "donated"),
         (lambda: plait.jit(lambda x: x, static_argnums=1), "0 to 0"),
         (lambda: plait.jit(lambda x: x, static_argnums=-2), "out of range"),
-        (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is no argument"),
+        (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is not an argument"),
         (lambda: plait.jit(lambda x: x, compiler_options=[1]), "must be a dict"),
         (lambda: plait.jit(lambda x: x, backend="abacus"), "abacus"),
         (lambda: plait.jit(lambda x: x, device=1, in_shardings=1), "give one of them"),

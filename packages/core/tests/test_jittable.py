@@ -1,4 +1,4 @@
-"""Classes that jit takes apart, although they are no trees.
+"""Classes that jit takes apart, although they are not trees.
 
 Invariant: what is expected is numpy's; how often Python runs is counted by the functions
 themselves.

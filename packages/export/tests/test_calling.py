@@ -223,7 +223,7 @@ def test_another_structure():
 
 
 def test_what_is_no_array():
-    with pytest.raises(TypeRule, match="is no array"):
+    with pytest.raises(TypeRule, match="is not an array"):
         STATIC.call(X, "y")
 
 

@@ -157,7 +157,7 @@ def test_what_the_service_refuses(service, folder):
     refused(400, "5000 are allowed", service, bomb.read_bytes(), kind)
     refused(400, "no arrays in numpy's npz format", service, b"PK\3\4" + b"x" * 50, kind)
     refused(400, "this is no JSON", service, b"[" * 4000)
-    refused(400, "is no object", service, b"[1]")
+    refused(400, "is not an object", service, b"[1]")
     refused(400, "takes args[0]['data'], scale, and is given x", service, b'{"x": 1}')
     wrong = {"args[0]['data']": [[1, 2, 3]], "scale": 1}
     refused(400, "b >= 2", service, json.dumps(wrong).encode())
@@ -195,7 +195,7 @@ MISTAKES = [
     (("run", "f.plait", "none.npz", "out.npz"), "No such file"),
     (("run", "f.plait", "in.npz", "nowhere/out.npz"), "No such file"),
     (("specialize", "f.plait", "x.plait"), "has the symbolic sizes b"),
-    (("specialize", "f.plait", "x.plait", "b"), "'b' is no size"),
+    (("specialize", "f.plait", "x.plait", "b"), "'b' is not a size"),
     (("specialize", "f.plait", "x.plait", "b=1"), "cannot be specialised"),
     (("specialize", "f.plait", "x.plait", "b=2", "--platform", "tpu"), "not for 'tpu'"),
     (("serve", "f.plait", "--largest", "0"), "out of range"),

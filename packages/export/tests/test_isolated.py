@@ -161,7 +161,7 @@ def test_memory_is_limited():
 @pytest.mark.parametrize("wrong", [1, "yes", Limits(seconds=0), Limits(seconds=float("inf")),
                                    Limits(memory=-1), Limits(memory=1.5)])  # fmt: skip
 def test_what_are_no_limits(wrong):
-    with pytest.raises(ArgumentError, match="isolated is|are no limits"):
+    with pytest.raises(ArgumentError, match="isolated is|are not limits"):
         deserialize(SAVED, isolated=wrong)
 
 

@@ -141,7 +141,7 @@ def test_names_and_classes_are_registered_once():
         register_namedtuple_serialization(Pair, serialized_name="test.Other")
     with pytest.raises(DuplicateRule, match="Pair is registered"):
         register_namedtuple_serialization(Lonely, serialized_name="test.Pair")
-    with pytest.raises(TypeRule, match="int is no named tuple"):
+    with pytest.raises(TypeRule, match="int is not a named tuple"):
         register_namedtuple_serialization(int, serialized_name="test.Int")
     with pytest.raises(TypeRule, match="both written and read"):
         register_pytree_serialization(

@@ -447,7 +447,7 @@ def test_signatures_are_those_of_ufuncs():
 @pytest.mark.parametrize("bad", [[1, 2], "text", None, (1,), {1: 2}, object()])
 def test_what_is_no_array_is_refused(bad):
     for f in (pnp.sin, pnp.floor, pnp.logical_not, lambda x: pnp.add(x, 1), pnp.isnan, pnp.round):
-        with pytest.raises(TypeRule, match="is no array"):
+        with pytest.raises(TypeRule, match="is not an array"):
             f(bad)
 
 

@@ -437,8 +437,8 @@ def test_array_of_lists_and_scalars():
     same(pnp.array([x, x + 1]), [[0, 1, 2], [1, 2, 3]])
     same(plait.jit(lambda a, b: pnp.array([[a, 1], [2, b]]))(3.0, 4.0), [[3, 1], [2, 4]])
     assert plait.jit(lambda a: pnp.array([a, 2]))(1).dtype == np.int32
-    for bad, text in (([[1, 2], [3]], "different lengths"), ("abc", "is no array"),
-                      ([2**40], "do not fit"), ({1: 2}, "is no array")):  # fmt: skip
+    for bad, text in (([[1, 2], [3]], "different lengths"), ("abc", "is not an array"),
+                      ([2**40], "do not fit"), ({1: 2}, "is not an array")):  # fmt: skip
         with pytest.raises(TypeRule, match=text):
             pnp.array(bad)
     same(pnp.frombuffer(np.arange(3, dtype=np.int32).tobytes(), np.int32), np.arange(3))

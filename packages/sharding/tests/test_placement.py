@@ -202,7 +202,7 @@ def test_errors(lies, mesh, told):
     told(lambda: NamedSharding(mesh, P("z")), "the axis 'z'", kind=AxisError)
     told(lambda: NamedSharding(P("x"), mesh), "takes a mesh and a PartitionSpec")
     told(lambda: device_put(A, SingleDeviceSharding(9)), "no device number 9", "cpu_devices")
-    told(lambda: sharding_of(A), "is no array", kind=TypeRule)
+    told(lambda: sharding_of(A), "is not an array", kind=TypeRule)
     told(lambda: with_sharding_constraint(A, P("x")), "was given alone", "NamedSharding(mesh,")
     told(lambda: plait.jit(lambda a: sharding_of(a))(A), "has no placement")
 

@@ -140,7 +140,7 @@ def counted(does: str, name: str, given: Any, what: str, fix: str) -> int | None
     except AttributeError:
         n = 0
     if n < 1:
-        raise ArgumentError(f"{does}: {name}={given!r} is no number of {what}", fix=fix)
+        raise ArgumentError(f"{does}: {name}={given!r} is not a number of {what}", fix=fix)
     return n
 
 

@@ -280,7 +280,7 @@ def register_dataclass(
     if not dataclasses.is_dataclass(cls):
         if not isinstance(cls, type) or data_fields is None or meta_fields is None:
             raise ArgumentError(
-                f"{cls!r} is no dataclass",
+                f"{cls!r} is not a dataclass",
                 fix="decorate it with @dataclasses.dataclass, or name its data_fields and "
                 "meta_fields, which are then the arguments that it is made with",
             )

@@ -52,13 +52,13 @@ def read(text: Any, scope: Scope) -> Aval:
     dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
     if found is None or dtype is None:
         raise ArtifactError(
-            f"{text!r} is no type that this reader knows",
+            f"{text!r} is not a type that this reader knows",
             fix="python -m pip install --upgrade plait-core plait-export",
         )
     try:
         return Aval(symbolic_dims(found[2], scope), dtype, bool(found[3]))
     except PlaitError as e:
-        raise ArtifactError(f"{text!r} is no type: {e.what}") from None
+        raise ArtifactError(f"{text!r} is not a type: {e.what}") from None
 
 
 def scope_of(avals: Sequence[Any]) -> Scope | None:

@@ -320,7 +320,7 @@ def sharding_of(x: Any) -> Sharding:
     """
     if x.__class__ is not Array:
         raise OperandTypeError(
-            f"{x!r} is no array, and has no placement",
+            f"{x!r} is not an array, and has no placement",
             fix="ask the arrays that a function takes and returns, outside of it",
         )
     return x.key.placement or SingleDeviceSharding(first())

@@ -274,7 +274,7 @@ def _refusing(name: str) -> Any:
 
     def operator(self: Ref, *args: object) -> Any:
         raise OperandTypeError(
-            f"{name} of a reference, {self!r}, which is no array",
+            f"{name} of a reference, {self!r}, which is not an array",
             fix="read it first: ref[...] is the array that it holds",
         )
 

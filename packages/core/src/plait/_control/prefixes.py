@@ -38,7 +38,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     """
     if not callable(fn):
         raise ArgumentError(
-            f"associative_scan: {fn!r} is no function", fix="pass what can be called"
+            f"associative_scan: {fn!r} is not a function", fix="pass what can be called"
         )
     leaves, tree = flatten(elems)
     xs = [as_value(x) for x in leaves]

@@ -89,7 +89,7 @@ class Function(Generic[P, R]):
         for name in names:
             if name not in places:
                 raise ArgumentError(
-                    f"nondiff_argnames names {name!r}, which is no positional argument of "
+                    f"nondiff_argnames names {name!r}, which is not a positional argument of "
                     f"{self.name()}",
                     fix=f"its positional arguments are {', '.join(places) or 'none'}",
                 )

@@ -620,7 +620,7 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
+    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is not an array", fix=hint)
 
 
 def asarray(x: Any, dtype: Any = None) -> Any:

@@ -80,7 +80,7 @@ class Openable:
         that is not a class, or a class that cannot be taken apart.
         """
         if not isinstance(cls, type):
-            raise ArgumentError(f"{self.told}: {cls!r} is no class", fix="pass a class")
+            raise ArgumentError(f"{self.told}: {cls!r} is not a class", fix="pass a class")
         if cls in self._ways:
             raise RegistrationError(
                 f"{self.told} was told of {cls.__qualname__} already",

@@ -93,7 +93,7 @@ def trace(
         must check that they stay one from turn to turn.
     """
     if not callable(f):
-        raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"{does}: {f!r} is not a function", fix="pass what can be called")
     if does in _OPENING:
         args, kwargs = jittables.opened((args, kwargs))
     return trace_signature(f, abstracted(args, kwargs, does, avals, same), does, keep, on)

@@ -450,7 +450,7 @@ def pshuffle(x: T, axis_name: Hashable, perm: Sequence[int]) -> T:
     perm = fixed_each("pshuffle", "perm", perm)
     if sorted(perm) != list(range(size)):
         raise AxisError(
-            f"pshuffle: {perm!r} is no permutation of the {size} positions of axis {axis_name!r}",
+            f"pshuffle: {perm!r} does not permute the {size} positions of axis {axis_name!r}",
             fix="use ppermute, which lets positions be left out",
         )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])

@@ -313,7 +313,7 @@ def _by_letters(text: str, names: str, space: Sequence[str], n: int) -> list[int
     wanted = [*names, *space]
     if sorted(text) != sorted(wanted) or len(set(text)) != len(text) or len(text) != n:
         raise AxisError(
-            f"dimension_numbers: {text!r} is no order of the {n} axes {', '.join(wanted)}",
+            f"dimension_numbers: {text!r} is not an order of the {n} axes {', '.join(wanted)}",
             fix='write for instance ("NHWC", "HWIO", "NHWC")',
         )
     return [text.index(c) for c in wanted]

@@ -115,7 +115,7 @@ def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
     """Write `box` into `x` at `starts`, moved inside if it extends beyond the array."""
     if box.ndim != x.ndim or box.dtype != x.dtype:
         raise OperandTypeError(
-            f"dynamic_update_slice: {box!r} is no box of {x!r}",
+            f"dynamic_update_slice: {box!r} is not a box of {x!r}",
             fix="it must have as many axes, and the same dtype",
         )
     _place("dynamic_update_slice", x, starts, box.shape)

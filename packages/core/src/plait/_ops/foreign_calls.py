@@ -42,7 +42,7 @@ def _foreign(
     for k, order in [*zip(range(len(xs)), in_layouts), *zip(range(len(outs)), out_layouts)]:
         if sorted(order) != list(range(len(order))):
             raise ShapeError(
-                f"the layout {order} of number {k} is no order of axes",
+                f"the layout {order} of number {k} is not an order of axes",
                 fix="give the axes from the one with the greatest stride to that with the least",
             )
     for i, k in aliases:

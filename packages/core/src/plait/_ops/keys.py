@@ -91,7 +91,7 @@ def generator_named(name: Any) -> Opaque:
 def _keys(name: str, x: Aval) -> Generator:
     if x.category != OPAQUE or x.dtype not in GENERATORS:
         raise OperandTypeError(
-            f"{name}: {x!r} is no key", fix="make one: key = plait.random.key(0)"
+            f"{name}: {x!r} is not a key", fix="make one: key = plait.random.key(0)"
         )
     return GENERATORS[x.dtype]
 

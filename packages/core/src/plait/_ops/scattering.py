@@ -71,7 +71,7 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
     if rest != indices.shape[:-1]:
         raise ShapeError(
             f"{name}: updates {updates!r} are not one window for each of the indices {indices!r}",
-            fix=f"the axes that are no axes of the window must have sizes {indices.shape[:-1]}",
+            fix=f"the axes that are not axes of the window must have sizes {indices.shape[:-1]}",
         )
     for i, (d, m) in enumerate(zip(x.shape, window_sizes(x, updates, n))):
         if d.__class__ is int and m.__class__ is int and m > d and not ix.no_index(indices):

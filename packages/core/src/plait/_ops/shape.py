@@ -199,7 +199,7 @@ def transpose_(x: Aval, *, perm: Ints) -> Aval:
     """Permute axes: axis `i` of the result is axis `perm[i]`."""
     if sorted(perm) != list(range(x.ndim)):
         raise AxisError(
-            f"{perm} is no permutation of the axes of {x!r}",
+            f"{perm} is not a permutation of the axes of {x!r}",
             fix=f"name each of the axes 0 to {x.ndim - 1} once",
         )
     return x.with_shape([x.shape[i] for i in perm])

@@ -288,7 +288,7 @@ def short_name(dtype: Any) -> str:
 def no_number(what: str, aval: Aval) -> TypeRule:
     """Return the error for an operation on elements that are not numbers."""
     return OperandTypeError(
-        f"{what} cannot take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
+        f"{what} cannot take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is not a number",
         fix=aval.dtype.advice,
     )
 

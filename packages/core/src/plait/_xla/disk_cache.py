@@ -196,7 +196,7 @@ def _usable(folder: str) -> bool:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             found = os.stat(folder)
         if not os.path.isdir(folder):
-            raise NotADirectoryError(20, "it is no folder")
+            raise NotADirectoryError(20, "it is not a folder")
     except OSError as e:
         if folder != user_cache():
             _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")

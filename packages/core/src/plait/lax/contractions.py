@@ -224,7 +224,7 @@ def _scaled(x: Any, scale: Any, summed: Any) -> Any:
     )
     if not fits:
         raise ShapeError(
-            f"scaled_dot: {s.aval!r} are no scales for {x.aval!r}",
+            f"scaled_dot: {s.aval!r} are not scales for {x.aval!r}",
             fix="sizes are equal, or, along an axis that is summed over, divide the operand's",
         )
     parts = [(m, n // m if m else 1) for n, m in zip(shape, s.aval.shape)]

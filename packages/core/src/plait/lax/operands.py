@@ -70,6 +70,6 @@ def _asked(name: str, x: Any, accuracy: Any) -> Any:
         bound = float(absolute), float(relative), units.__index__()
         return accurate.bind(x, of=name, mode="tolerance", tolerance=bound)
     raise ArgumentError(
-        f"lax.{name}: {accuracy!r} is no accuracy",
+        f"lax.{name}: {accuracy!r} is not an accuracy",
         fix="pass a plait.lax.AccuracyMode, or plait.lax.Tolerance(atol, rtol, ulps)",
     )

@@ -71,7 +71,7 @@ def select_n(which: ArrayLike, *cases: Any) -> Array:
         return select(w, xs[1], xs[0])
     if w.aval.category != INTEGER:
         raise OperandTypeError(
-            f"select_n: {w.aval!r} are no numbers of cases", fix="give booleans or i32"
+            f"select_n: {w.aval!r} are not numbers of cases", fix="give booleans or i32"
         )
     out = xs[0]
     for i, x in enumerate(xs[1:], 1):

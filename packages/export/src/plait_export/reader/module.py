@@ -165,7 +165,7 @@ class _Reader:
         ranked = self.m.ir.RankedTensorType
         if not isinstance(t, ranked):
             raise NotReadable(
-                f"a value of type {t} is no array",
+                f"a value of type {t} is not an array",
                 fix="only functions of arrays are read back: call the artifact as it is",
             )
         dtype = _dtype(str(t.element_type))

@@ -177,7 +177,7 @@ def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
         return (tuple(a), tuple(b)), (tuple(c), tuple(d))
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{dimension_numbers!r} are no dimension numbers",
+            f"{dimension_numbers!r} are not dimension numbers",
             fix="write for instance (((1,), (1,)), ((), ()))",
         ) from None
 

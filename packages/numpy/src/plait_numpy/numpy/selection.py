@@ -533,7 +533,7 @@ def extract(
 
 def _no_negative(sizes: tuple) -> tuple:
     if any(n.__class__ is int and n < 0 for n in sizes):
-        raise ShapeError(f"{sizes} is no shape", fix="give sizes that are not negative")
+        raise ShapeError(f"{sizes} is not a shape", fix="give sizes that are not negative")
     return sizes
 
 

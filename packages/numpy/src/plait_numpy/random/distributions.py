@@ -167,7 +167,7 @@ def _simple(name: str, f: Any, doc: str) -> Sampler:
       shape: of the result.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for other dtypes.
+    Raises TypeRule for what is not a key, and for other dtypes.
 
     >>> import plait
     >>> plait.random.{name}(plait.random.key(0), (2,)).shape

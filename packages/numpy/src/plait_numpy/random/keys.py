@@ -34,7 +34,7 @@ def keys_of(k: Any) -> Array:
     if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
         return wrap_.bind(as_value(k), dtype=random.FRY)
     raise OperandTypeError(
-        f"{type(k).__name__} {k!r} is no key", fix="make one: key = plait.random.key(0)"
+        f"{type(k).__name__} {k!r} is not a key", fix="make one: key = plait.random.key(0)"
     )
 
 
@@ -190,7 +190,7 @@ def wrap_key_data(
     x, wanted = as_value(key_bits_array), _wanted(impl, dtype)
     if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != wanted.shape:
         raise OperandTypeError(
-            f"{x.aval!r} are no words of keys",
+            f"{x.aval!r} are not words of keys",
             fix=f"give uint32 with a last axis of size {wanted.shape[0]}",
         )
     return wrap_.bind(x, dtype=wanted)

@@ -150,7 +150,7 @@ def _transposition(trans: Any) -> int:
 def _pair(name: str, factors: Any) -> tuple:
     if not isinstance(factors, tuple | list) or len(factors) != 2:
         raise ArgumentError(
-            f"{name}: {type(factors).__name__} is no pair",
+            f"{name}: {type(factors).__name__} is not a pair",
             fix="give what cho_factor or lu_factor returned",
         )
     return tuple(factors)
