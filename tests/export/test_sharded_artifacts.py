@@ -295,7 +295,7 @@ def test_the_names_of_jax_export(mesh):
     assert made.disabled_safety_checks == (allow,)
     told(DisabledSafetyCheck.platform, "exported for")
     other: Any = ["theirs"]
-    told(lambda: export(call, disabled_checks=other), "no check")
+    told(lambda: export(call, disabled_checks=other), "not a check")
 
 
 def test_a_mapped_file(tmp_path, mesh):

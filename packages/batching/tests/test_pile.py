@@ -351,7 +351,7 @@ MADE = {
     ),
     "more than padded": (ShapeError, "length of 4", lambda: Pile.from_padded(ONE((2, 3)), [1, 4])),
     "another count": (ShapeError, "of 1 elements", lambda: Pile.from_padded(ONE((2, 3)), [1])),
-    "nothing padded": (ShapeError, "no padded", lambda: Pile.from_padded(ONE(2), [1, 1])),
+    "nothing padded": (ShapeError, "not a padded", lambda: Pile.from_padded(ONE(2), [1, 1])),
     "padded, too far": (
         ShapeError, "axis -3",
         lambda: Pile.from_padded(ONE((2, 3, 3)), [1, 1], -3),

@@ -148,7 +148,7 @@ def test_mistakes():
         plait.register_jittable(Pair)
     with pytest.raises(RegistrationError, match="not told of int"):
         plait.unregister_jittable(int)
-    with pytest.raises(ArgumentError, match="no class"):
+    with pytest.raises(ArgumentError, match="not a class"):
         plait.register_jittable(3)
 
     class Bare:

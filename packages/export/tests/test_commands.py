@@ -153,9 +153,9 @@ def test_what_the_service_refuses(service, folder):
     bomb = folder / "bomb.npz"
     np.savez_compressed(bomb, **{"args[0]['data']": np.zeros((9999, 3), np.float32)})
     kind = "application/octet-stream"
-    refused(400, "no arrays in numpy's npz format", service, pickled.read_bytes(), kind)
+    refused(400, "not arrays in numpy's npz format", service, pickled.read_bytes(), kind)
     refused(400, "5000 are allowed", service, bomb.read_bytes(), kind)
-    refused(400, "no arrays in numpy's npz format", service, b"PK\3\4" + b"x" * 50, kind)
+    refused(400, "not arrays in numpy's npz format", service, b"PK\3\4" + b"x" * 50, kind)
     refused(400, "this is no JSON", service, b"[" * 4000)
     refused(400, "is not an object", service, b"[1]")
     refused(400, "takes args[0]['data'], scale, and is given x", service, b'{"x": 1}')
@@ -191,7 +191,7 @@ MISTAKES = [
     (("inspect", "f.plait", "--key", "none"), "No such file"),
     (("check", "f.plait", "--seconds", "-1"), "is no time"),
     (("run", "f.plait", "f.plait", "out.npz"), "takes args[0]['data'], scale"),
-    (("run", "f.plait", "key", "out.npz"), "no arrays in numpy's npz format"),
+    (("run", "f.plait", "key", "out.npz"), "not arrays in numpy's npz format"),
     (("run", "f.plait", "none.npz", "out.npz"), "No such file"),
     (("run", "f.plait", "in.npz", "nowhere/out.npz"), "No such file"),
     (("specialize", "f.plait", "x.plait"), "has the symbolic sizes b"),

@@ -330,7 +330,7 @@ def test_words_for_keys():
     np.testing.assert_array_equal(host(wrapped), host(KEY))
     assert random.key_impl(KEY) == "threefry2x32"
     np.testing.assert_array_equal(host(random.clone(KEY)), host(KEY))
-    with pytest.raises(TypeRule, match="no words of keys"):
+    with pytest.raises(TypeRule, match="not words of keys"):
         random.wrap_key_data(np.zeros(2, np.float32))
 
 
