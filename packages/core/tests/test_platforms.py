@@ -86,7 +86,7 @@ def test_a_platform_that_was_asked_for_is_not_replaced(asked, said):
 @pytest.mark.parametrize("asked, fix", [("tpu", "libtpu"), ("gpu", "cuda"), ("vax", "= None")])
 def test_a_platform_without_a_plugin_says_what_to_install(asked, fix, said):
     text = said(PLAIT_PLATFORM=asked)
-    assert text.startswith(f"MissingPlatform the platform '{asked}' was asked for") and fix in text
+    assert text.startswith(f"MissingPlatform the platform '{asked}' is set") and fix in text
 
 
 def test_the_platform_is_one_and_stays(said, process):

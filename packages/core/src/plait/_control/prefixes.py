@@ -60,7 +60,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
         if shape != tree:
             raise TreeMismatch(
                 f"associative_scan: the function returns {shape}, for elements that are {tree}",
-                fix="return what it takes",
+                fix="return a tree like its arguments",
             )
         return [as_value(v) for v in found]
 

@@ -85,7 +85,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
     if name is not None and not of:
         wheel = WHEELS.get("cuda" if name == "gpu" else name)
         raise MissingPlatform(
-            f"the platform {name!r} was asked for, and no plugin for it is installed",
+            f"the platform {name!r} is set, and no plugin for it is installed",
             fix=f'install "{wheel}"' if wheel else "set plait.config.platform = None",
         )
     return of
@@ -243,8 +243,8 @@ def _expect_same(x: Any, key: Any, there: list) -> None:
     ids, world = key.placement.place.devices, member()
     if not there:
         raise PlacementError(
-            f"{key.aval!r} was to lie on the devices {list(ids)}, none of which this process "
-            f"drives: its own are {list(local())}",
+            f"{key.aval!r} needs the devices {list(ids)}, and this process drives "
+            f"none of them: its own are {list(local())}",
             fix="bring it to plait.local_devices(), or to a sharding with a device of this process",
         )
     if world is not None and len(owners(ids)) > 1 and isinstance(x, np.ndarray):

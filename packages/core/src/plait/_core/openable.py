@@ -102,7 +102,7 @@ class Openable:
         if self._ways.pop(cls, None) is None:
             raise RegistrationError(
                 f"{self.told} was not told of {getattr(cls, '__qualname__', cls)}",
-                fix="take back what was registered, once",
+                fix="unregister a class once, after registering it",
             )
 
     def opened(self, tree: Any) -> Any:
@@ -132,7 +132,7 @@ class Openable:
             hash(static)
         except TypeError:
             raise ArgumentError(
-                f"{self.told}: what is static of {way.cls.__qualname__} cannot be hashed: "
+                f"{self.told}: the static part of {way.cls.__qualname__} cannot be hashed: "
                 f"{static!r}",
                 fix="let arrays be parts, and lists be tuples",
             ) from None

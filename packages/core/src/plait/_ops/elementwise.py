@@ -565,11 +565,11 @@ def _(e, xs, ins, outs):
     return e.op("stablehlo.maximum", [xs[0], e.constant(0, ins[0])], outs[0])
 
 
-stop = _define("stop", None, "x itself, of which nothing but the value is passed on.", ANY,
+stop = _define("stop", None, "x itself, without its derivatives.", ANY,
                (Discrete, Increasing))  # fmt: skip
 lower_rules.rule(stop)(lambda e, xs, ins, outs: xs[0])
 
-once = _define("once", None, "x itself, rounded in one way: whoever reads it reads the same bits.",
+once = _define("once", None, "x itself, rounded once: every reader gets the same bits.",
                ANY, (Linear, ZeroPreserving, Increasing))  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def spectral(x: Any, real: bool = False) -> Value:
         return convert(x, dtype if real else _COMPLEX[dtype.name])
     if real:
         raise ArgumentError(
-            f"a transform of real arrays was asked for {x.aval!r}",
+            f"a transform of real arrays got {x.aval!r}",
             fix="use fft, or take .real first",
         )
     return convert(x, x.aval.dtype)

@@ -577,7 +577,7 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
         raise OperandTypeError(
             f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
             fix="convert with .astype, so that all have one dtype; a Python number takes that of "
-            "an array whose kind is no narrower",
+            "an array of the same or a wider kind",
         )
 
 

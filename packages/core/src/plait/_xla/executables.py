@@ -196,7 +196,7 @@ def _expect_runnable(ids: tuple[int, ...]) -> None:
     """Raise PlacementError if this process drives none of the devices."""
     if member() is not None and not set(ids) & set(local()):
         raise PlacementError(
-            f"a program was to run on the devices {list(ids)}, none of which this process drives: "
+            f"this process drives none of the devices {list(ids)} that a program needs: "
             f"its own are {list(local())}",
             fix="take plait.local_devices(), or a mesh with a device of each process that calls it",
         )
@@ -224,7 +224,7 @@ def _refused(
             )
     return RuntimeFailure(
         f"the compiler refused the program: {said}",
-        fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given",
+        fix="jit(f).lower(...).as_text(debug_info=True) shows the program",
     )
 
 

@@ -410,8 +410,7 @@ class Emitter:
         if name not in self.dims:
             raise PlaitError(
                 f"the size {name} is not known: no argument has an axis of that size",
-                fix=f"pass an array one of whose axes has the size {name}, as one of shape "
-                f"(0, {name})",
+                fix=f"pass an array with an axis of the size {name}, as one of shape (0, {name})",
             )
         return self.dims[name]
 

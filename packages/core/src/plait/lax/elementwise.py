@@ -179,7 +179,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         away = RoundingMethod(rounding_method) is RoundingMethod.AWAY_FROM_ZERO
     except ValueError:
         raise ArgumentError(
-            f"lax.round: {rounding_method!r} is no way to round",
+            f"lax.round: {rounding_method!r} is not a way to round",
             fix="pass a plait.lax.RoundingMethod",
         ) from None
     return (el.round_away if away else el.round_even).bind(value(x))

@@ -56,7 +56,7 @@ def _over(prim: Primitive, shows: str) -> _Over:
     given, result = shows.split(" -> ")
     reduce.__doc__ = (
         f"{prim.doc}\n\nThe axes, a tuple, go; the dtype stays.  out_sharding: how the result "
-        "shall lie on devices.\n\nRaises AxisError for axes that are not there.\n\n"
+        "lies on devices.\n\nRaises AxisError for axes that are not there.\n\n"
         f">>> import plait\n>>> plait.lax.{name}(plait.numpy.array({given}), (0,)).item()\n{result}"
     )
     return reduce
@@ -134,7 +134,7 @@ def elementwise(
     if len(program.outputs) != len(cells) or not all(alike):
         raise ArgumentError(
             f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
-            fix="it must return what it takes",
+            fix="return results of the types of its operands",
         )
     return program
 
