@@ -155,7 +155,7 @@ def test_weak_scalars_and_ranks():
     assert lax.add(np.ones((2, 3)), np.ones((1, 3))).shape == (2, 3)
     with pytest.raises(TypeRule, match="different numbers of axes"):
         lax.add(X, V)
-    with pytest.raises(TypeError, match="is no array"):
+    with pytest.raises(TypeError, match="is not an array"):
         lax.add([1], [2])
     x = plait.numpy.ones(3)
     assert len(plait.make_program(lambda x: lax.add(lax.neg(x), x))(x).eqns) == 2

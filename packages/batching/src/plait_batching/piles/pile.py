@@ -224,7 +224,7 @@ class Pile(PileOperators):
         for v in xs:
             if not -v.ndim < axis + (axis >= 0) < v.ndim or v.shape[0] != count:
                 raise ShapeError(
-                    f"{v.aval!r} is no padded array of {count} elements with an axis {axis}",
+                    f"{v.aval!r} is not a padded array of {count} elements with an axis {axis}",
                     fix="put the elements along axis 0",
                 )
         at = [axis % (v.ndim - 1) for v in xs]
@@ -623,7 +623,7 @@ class Pile(PileOperators):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Raise NotAnArrayError, since sizes differ."""
         raise NotAnArrayError(
-            f"{_named(self)} is no array: sizes of its elements differ",
+            f"{_named(self)} is not an array: sizes of its elements differ",
             fix="map over it: vmap(f, in_axes=plait.pile_axis), or use p.data or p.to_padded()",
         )
 

@@ -101,7 +101,7 @@ class Array(Value):
             if dtype is not None and x.dtype != dtype:
                 if copy is False:
                     raise CopyError(
-                        f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without "
+                        f"{self.aval!r} cannot become a numpy array of {np.dtype(dtype)} without "
                         "a copy",
                         fix="leave out copy=False",
                     )
@@ -633,7 +633,7 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
+    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is not an array", fix=hint)
 
 
 def asarray(x: Any, dtype: Any = None) -> Any:

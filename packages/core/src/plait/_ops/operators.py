@@ -233,7 +233,7 @@ def _contains(self: Any, item: ArrayLike) -> bool:
 
 def _iterate(self: Any) -> Iterator[Array]:
     if not self.aval.ndim:
-        raise TypeError("an array without axes can not be iterated over")
+        raise TypeError("an array without axes cannot be iterated over")
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
@@ -362,7 +362,7 @@ def _view(self: Any, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
     old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
     if old != new and (not sizes or sizes[-1] * old % new):
         raise ShapeError(
-            f"{self.aval!r} can not be viewed as {want.name}: the last axis has no whole number "
+            f"{self.aval!r} cannot be viewed as {want.name}: the last axis has no whole number "
             "of such elements",
             fix="view an array whose last axis is a multiple of the wider dtype's size",
         )
@@ -518,7 +518,7 @@ def _flat(self: Any) -> Array:
 def _no_item(self: Any, index: Any, value: Any) -> None:
     """Raise TypeError, since arrays are immutable."""
     raise TypeError(
-        f"arrays are immutable, and {self.aval!r} can not be written to.\n"
+        f"arrays are immutable, and {self.aval!r} cannot be written to.\n"
         "  write:  x = x.at[index].set(value)"
     )
 

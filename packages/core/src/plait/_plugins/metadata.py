@@ -294,7 +294,7 @@ def load(d: Declared):
         raise
     except BaseException as e:  # SystemExit, too: a plugin cannot end the program of its user
         raise PluginError(
-            f"the plugin {d} can not be loaded: {d.point.value} ({d.point.group}, "
+            f"the plugin {d} cannot be loaded: {d.point.value} ({d.point.group}, "
             f"{d.point.name!r}) raised {type(e).__name__}: {_text(e)}",
             fix=f"python -m pip install --upgrade {d.distribution}   "
             f"(or leave it out: PLAIT_PLUGINS without {d.distribution.removeprefix('plait-')})",

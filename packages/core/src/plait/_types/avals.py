@@ -34,21 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
-    "Aval",
-    "Division",
-    "Opaque",
-    "Place",
-    "Placed",
-    "Placement",
-    "aval_for",
-    "category",
-    "dtype_of",
-    "float0",
-    "no_number",
-    "promote",
-    "scalar_aval",
-    "weak_aval",
-]
+    "Aval", "Division", "Opaque", "Place", "Placed", "Placement", "aval_for", "category",
+    "dtype_of", "float0", "no_number", "promote", "scalar_aval", "weak_aval",
+]  # fmt: skip
 
 BOOL = np.dtype(bool)
 INT8 = np.dtype(np.int8)
@@ -301,7 +289,7 @@ def short_name(dtype: Any) -> str:
 def no_number(what: str, aval: Aval) -> TypeRule:
     """Return the error for an operation on elements that are not numbers."""
     return OperandTypeError(
-        f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
+        f"{what} cannot take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is not a number",
         fix=aval.dtype.advice,
     )
 
@@ -613,7 +601,7 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
         raise OperandTypeError(
             f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
             fix="convert with .astype, so that all have one dtype; a Python number takes that of "
-            "an array whose kind is no narrower",
+            "an array of the same or a wider kind",
         )
 
 
