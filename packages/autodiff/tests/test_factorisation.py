@@ -111,6 +111,12 @@ def test_functions_of_matrices():
     check(lambda x: tuple(la.slogdet(x)), Z[0])
     check(sp.expm, X[0])
     check(lambda x: (sp.sqrtm(x), la.pinv(x)), S[0])
+    # exp(N + t E) = 1 + N + t E + (N E + E N) t / 2 + N E N t / 6 + ... for N**2 = 0.
+    n, e = np.diag([1e7], 1), np.array([[0.0, 3e-3], [2e-9, 0.0]])
+    want = e + (n @ e + e @ n) / 2 + n @ e @ n / 6
+    np.testing.assert_allclose(plait.jvp(sp.expm, (n,), (e,))[1], want, rtol=1e-9)
+    back = plait.vjp(sp.expm, n)[1](np.eye(2)[::-1])[0]
+    np.testing.assert_allclose((np.asarray(back) * e).sum(), want[0, 1] + want[1, 0], rtol=1e-9)
 
 
 def test_what_does_not_depend_on_phases():

@@ -38,6 +38,10 @@ def test_minima():
     assert not bool(few.success) and int(few.status) == 1 and int(few.nit) == 2
     flat = optimize.minimize(lambda x: 0 * x.sum(), np.ones(2), method="BFGS")
     assert bool(flat.success) and int(flat.nit) == 0
+    for size in (1e-4, 1.0, 1e4):
+        steep = lambda x: ((size * (x - np.float32([0.0, 0.5]))) ** 2).mean()  # noqa: B023, E731
+        found = optimize.minimize(steep, np.ones(2, "f4"), method="BFGS", tol=1e-5 * size)
+        np.testing.assert_allclose(np.asarray(found.x), [0.0, 0.5], atol=1e-6 if size > 1 else 0.1)
     for f, text in ((lambda: optimize.minimize(rosenbrock, np.ones(2), method="Powell"), "no meth"),
                     (lambda: optimize.minimize(rosenbrock, np.ones(2), method="BFGS",
                                                options={"disp": 1}), "no option")):  # fmt: skip

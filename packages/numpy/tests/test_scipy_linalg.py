@@ -3,6 +3,8 @@
 Invariant: factors are compared up to what they are determined up to, by what they multiply to.
 """
 
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg as sl
@@ -194,6 +196,19 @@ def test_expm():
     assert ours.expm(np.zeros((0, 0))).shape == (0, 0)
     for got, want in zip(ours.expm_frechet(A, B @ B.T), sl.expm_frechet(A, B @ B.T)):
         close(got, want, 1e-9)
+
+
+@pytest.mark.parametrize("dtype, size", [("f8", 1e6), ("f8", 1e12), ("f4", 1e6)])
+def test_expm_of_nilpotent_matrices_is_a_finite_sum(dtype, size):
+    rtol = 1e-13 if dtype == "f8" else 2e-5
+    shift = np.triu(np.ones((4, 4)), 1) * [[1.0], [-2.0], [0.5], [0.0]]
+    mixed = (shift * (size if dtype == "f8" else 1.0))[[2, 0, 3, 1]][:, [2, 0, 3, 1]]
+    cases = shift * size, shift.T * size**0.25, mixed, np.diag([size, 1.0, 0.0], -1), 0 * shift
+    stack = np.stack(cases).astype(dtype)
+    for x, *both in zip(stack, map(ours.expm, stack), ours.expm(stack)):
+        want = sum(np.linalg.matrix_power(x.astype("f8"), k) / math.factorial(k) for k in range(4))
+        for got in both:
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * abs(want).max())
 
 
 def test_sqrtm():

@@ -170,7 +170,13 @@ def _descended(f: Callable, x: Any, options: dict[str, Any], limit: int) -> Opti
         better = el.lt(found.fun, s.fun)
         keep = lambda new, old: el.select(better, new, old)  # noqa: E731
         step = el.mul(p, found.step)
-        inverse = _updated(s.hess_inv, step, el.sub(found.jac, s.jac))
+        change = el.sub(found.jac, s.jac)
+        # The first estimate is rescaled to the function's curvature (Nocedal, Wright, 6.20): where
+        # that is far from 1, the update would cancel to rounding errors.
+        scale = el.div(dot(step, change), dot(change, change))
+        first = el.and_(el.eq(s.steps, 0), el.gt(scale, 0))
+        inverse = el.mul(s.hess_inv, el.select(first, scale, 1))
+        inverse = _updated(inverse, step, change)
         return _State(
             keep(el.add(s.x, step), s.x), keep(found.fun, s.fun), keep(found.jac, s.jac),
             keep(inverse, s.hess_inv), el.add(s.evaluations, found.tries), el.add(s.steps, 1),

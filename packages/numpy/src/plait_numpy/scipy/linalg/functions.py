@@ -66,6 +66,41 @@ def _approximant(x: Any, b: tuple) -> tuple:
     return bm.times(x, odd), even
 
 
+_SPARE = {7: 12, 13: 64}
+"""Map degree to the number of squarings that may be left out without overflow of the powers."""
+
+
+def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
+    """Return how often the approximant of each matrix, scaled to norm `most`, must be squared.
+
+    Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy, N.
+    Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009): those of a
+    triangular matrix with zeros on its diagonal vanish, however great its norm.
+    """
+    norm = max_(sum_(el.abs_(x), -2), -1)
+    halvings = lambda n: el.maximum(  # noqa: E731
+        el.ceil(el.div(el.log(el.div(n, most)), float(np.log(2)))), 0
+    )
+    count = halvings(norm)
+
+    def by_powers(count: Any) -> Any:
+        # Powers of absolute values: those of a matrix that vanish by cancellation alone leave the
+        # exponential without a correct digit.
+        lead = tuple(range(x.aval.ndim - 2))
+        large = broadcast_in_dim.bind(el.maximum(norm, 1), shape=x.aval.shape, dims=lead)
+        unit = el.div(el.abs_(x), large)
+        power = sum_(unit, -2, keepdims=True)
+        for _ in range(degree - 1):
+            power = times(power, unit)
+        # Derivatives need the terms A**i E A**j as well.  One of their two powers reaches the
+        # degree, and the other may be as great as the norm: hence the exponents 1/3 and 2/3.
+        power = el.pow_(max_(power, (-2, -1)), 1 / (3 * degree))
+        least = el.maximum(halvings(el.mul(norm, power)), el.sub(count, _SPARE[degree]))
+        return el.select(el.gt(count, limit), least, count)
+
+    return cond(el.gt(max_(count), limit), by_powers, lambda count: count, count)
+
+
 @fused
 def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     aval = x.aval
@@ -74,11 +109,10 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     part = bm.real_dtype(aval.dtype)
     _, most, coefficients = _PADE[part.name]
     # The number of squarings is piecewise constant, so it has no derivative.
-    norm = max_(sum_(el.abs_(el.stop.bind(x)), -2), -1)
-    count = el.maximum(el.ceil(el.div(el.log(el.div(norm, most)), float(np.log(2)))), 0)
+    count = _squarings(el.stop.bind(x), most, len(coefficients) - 1, max_squarings)
     lead = tuple(range(aval.ndim - 2))
     spread = lambda v: broadcast_in_dim.bind(v, shape=aval.shape, dims=lead)  # noqa: E731
-    factor = convert(el.pow_(convert(Literal(0.5, norm.aval), part), count), aval.dtype)
+    factor = convert(el.pow_(convert(Literal(0.5, count.aval), part), count), aval.dtype)
     odd, even = _approximant(el.mul.bind(x, spread(factor)), coefficients)
     top, bottom = el.add.bind(even, odd), el.sub.bind(even, odd)
     if upper_triangular:
@@ -107,7 +141,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
       A: (..., n, n).
       upper_triangular: a promise that saves work.
       max_squarings: the maximal number of squarings of the scaled matrix; norms above about 2 **
-        (max_squarings + 2) give nan.
+        (max_squarings + 2) give nan, unless the matrix is nilpotent by its zeros.
 
     Uses scaling, Pade's approximant of degree 13 (7 for float32), and squaring (Higham 2005, "The
     scaling and squaring method for the matrix exponential revisited").  As scipy.linalg.expm.
