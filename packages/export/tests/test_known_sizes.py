@@ -81,7 +81,11 @@ def test_folded_sizes(dtype):
         of_numbers = exported.read_for([aval])
         with np.errstate(all="ignore"):
             want = dict(zip(FOLDED, results(Numpy(), number(n, dtype), dtype), strict=True))
-        for read in (exported.call(x), again.call(x), evaluate(of_numbers, [plait.numpy.asarray(x)])):
+        for read in (
+            exported.call(x),
+            again.call(x),
+            evaluate(of_numbers, [plait.numpy.asarray(x)]),
+        ):
             for (name, w), got in zip(want.items(), read, strict=True):
                 np.testing.assert_array_equal(got, w, err_msg=f"{name} of {n}")
                 assert got.dtype == w.dtype, name
