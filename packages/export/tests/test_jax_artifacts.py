@@ -5,6 +5,7 @@
 """
 
 import re
+import struct
 from collections import namedtuple
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from plait_export import (
     register_namedtuple_serialization,
     register_pytree_serialization,
 )
-from plait_export.jax_artifacts import _number, _Table
+from plait_export.jax_artifacts import _number, _root
 
 GOLDEN = Path(__file__).with_name("golden")
 RESULTS = np.load(GOLDEN / "jax_results.npz")
@@ -154,7 +155,7 @@ def test_what_no_artifact_has_is_refused_by_name():
 
 def field_at(data: bytes, *numbers: int) -> int:
     """Where a field of the root is, or of a table in it."""
-    t = _Table(data, _number(data, 0, "<I"))
+    t = _root(data)
     for n in numbers[:-1]:
         t = t.table(n)
     return t._field(numbers[-1])
@@ -184,7 +185,7 @@ def test_numbers_that_are_not_known(numbers, value, text):
 def test_types_as_older_releases_write_them():
     """Each beside the function, and none by number."""
     data = bytearray(blob("sizes"))
-    root = _Table(data, _number(data, 0, "<I"))
+    root = _root(data)
     for number in (19, 22, 23):
         at = root._offsets + 4 + 2 * number
         data[at : at + 2] = b"\0\0"
@@ -192,6 +193,26 @@ def test_types_as_older_releases_write_them():
     assert repr(old) == repr(new)
     as_jax_has_it("sizes1", old.call(np.cos(np.arange(6, dtype=F32)).reshape(2, 3),
                                      np.cos(np.arange(3, dtype=F32))))  # fmt: skip
+
+
+def test_parts_that_are_shared():
+    """A short file of as many types as its length, which share as many sizes."""
+    count = 3000
+    vtable = struct.pack("<22H", 44, 8, *[0] * 19, 4)  # field 19, the types, at byte 4 of the root
+    root = 4 + len(vtable)
+    aval = struct.pack("<HHHH", 8, 8, 0, 4) + struct.pack("<iI", 8, 4)  # field 1, the sizes
+    sizes = b"".join([struct.pack("<I", 4 * (count - i)) for i in range(count)])
+    size = struct.pack("<I", 1) + b"b"
+    data = struct.pack("<I", root) + vtable + struct.pack("<iI", len(vtable), 4)
+    data += struct.pack("<I", count) + b"".join(
+        [struct.pack("<I", 4 * (count - i) + 8) for i in range(count)]
+    )
+    data += aval + struct.pack("<I", count) + sizes + size
+    (first, *_), file = _root(data).tables(19), _root(data).file
+    assert first.texts(1) == ["b"] * count
+    assert file.left > 0
+    with pytest.raises(ArtifactError, match="its parts are shared too often"):
+        [t.texts(1) for t in _root(data).tables(19)]
 
 
 @pytest.mark.sampled(5)

@@ -25,7 +25,7 @@ from .calling import MachineCode
 from .container import field, texts
 from .errors import ArtifactError, expecting
 from .loading import read_trusted, verify
-from .machine_code import CompiledArtifact, machine_here
+from .machine_code import FUNCTION, CompiledArtifact, function_of, machine_here
 from .parameters import names_of
 
 
@@ -83,13 +83,15 @@ def load_compiled(
         exported = read_trusted(manifest, members)
         scope = exported.scope or NO_SCOPE
         made = {}
-        for each in field(said, "each", list):
+        listed = field(said, "each", list)
+        here = {**machine_here(), FUNCTION: function_of(manifest, listed)}
+        for each in listed:
             ins = tuple([signature.read(t, scope) for t in texts(each, "inputs")])
             made[ins] = members.get(field(each, "member", str))
             if made[ins] is None:
                 raise ArtifactError("the artifact is damaged: an executable is missing")
         there = field(said, "made_where", dict)
-    _load(exported, made, there)
+    _load(exported, made, there, here)
     if len(exported.compiled) != len(made):
         with expecting("the artifact is damaged"):
             container.unpack(archive, portable.newest_version)
@@ -98,21 +100,25 @@ def load_compiled(
 
 
 def _load(
-    exported: Exported, made: Mapping[tuple[Aval, ...], bytes], there: dict[str, Any]
+    exported: Exported,
+    made: Mapping[tuple[Aval, ...], bytes],
+    there: dict[str, Any],
+    here: dict[str, str],
 ) -> None:
-    """Load the executables of a function; if they do not fit this machine, warn and load none."""
-    here = machine_here()
+    """Load the executables of a function; if they do not fit, warn and load none.
+
+    Args:
+      exported: the function.
+      made: the executables by the types of arguments.
+      there, here: the facts that they depend on, where they were made and in this process.
+    """
     differing = [name for name in here if there.get(name) != here[name]]
     try:
         if differing:
             raise PlaitError(f"it was made with {_differences(differing, there, here)}")
-        for ins, data in made.items():
-            if exported.division is not None:
-                exported.load_made(ins, MachineCode(bytes(data), exported.custom_calls))
-                continue
-            outs = exported.result_types(ins)
-            run = loaded_again(bytes(data), exported.custom_calls).executable.execute_sharded
-            exported.compiled[ins] = run, [handler(a) for a in outs], outs
+        with expecting("the artifact is damaged"):
+            for ins, data in made.items():
+                _load_one(exported, ins, bytes(data))
     except PlaitError as e:
         exported.compiled.clear()
         exported.made.clear()
@@ -121,6 +127,16 @@ def _load(
             "compiled when it is called",
             plait.errors.CacheWarning,
         )
+
+
+def _load_one(exported: Exported, ins: tuple[Aval, ...], data: bytes) -> None:
+    """Load the executable of a function for arguments of these types."""
+    if exported.division is not None:
+        exported.load_made(ins, MachineCode(data, exported.custom_calls))
+        return
+    outs = exported.result_types(ins)
+    run = loaded_again(data, exported.custom_calls).executable.execute_sharded
+    exported.compiled[ins] = run, [handler(a) for a in outs], outs
 
 
 def _differences(names: Sequence[str], there: dict[str, Any], here: dict[str, str]) -> str:

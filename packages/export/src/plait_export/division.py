@@ -27,7 +27,7 @@ Axes = tuple[tuple[str, int], ...]
 """(name, size) of each axis of a mesh."""
 
 _MOST = 1 << 20
-"""The greatest size of a mesh axis."""
+"""The greatest number of devices."""
 
 
 class Lies(NamedTuple):
@@ -89,10 +89,11 @@ class Division(NamedTuple):
         """
         places = [x.key.placement.place for x in args
                   if x.__class__ is Array and x.key.placement is not None]  # fmt: skip
-        ids = tuple(places[0].devices) if places else tuple(range(self.devices))
-        self.expect(len(ids), name)
         if not places:
-            self.expect_here(name)
+            self.expect_here(name)  # before their numbers are listed, which a file may exaggerate
+            return tuple(range(self.devices))
+        ids = tuple(places[0].devices)
+        self.expect(len(ids), name)
         return ids
 
     def expect(self, count: int, name: str) -> None:
@@ -194,11 +195,21 @@ def read(said: dict[str, Any], ins: Sequence[Any], outs: Sequence[Any]) -> Divis
     of = field(said, "devices", dict)
     meshes = tuple([_axes(each) for each in field(of, "meshes", list)])
     count = field(of, "count", int)
-    if not meshes or any(math.prod(n for _, n in axes) != count for axes in meshes):
+    if not 0 < count <= _MOST or not meshes or any(_size(axes) != count for axes in meshes):
         raise _damaged(f"its meshes are not of {count} devices")
     sides = [_side(field(of, side, list), avals, meshes)
              for side, avals in (("inputs", ins), ("outputs", outs))]  # fmt: skip
     return Division(meshes, *sides)
+
+
+def _size(axes: Axes) -> int:
+    """Return the number of devices of a mesh, or any number above `_MOST` if it is above."""
+    found = 1
+    for _, n in axes:
+        found *= n
+        if found > _MOST:
+            break
+    return found
 
 
 def _axes(said: Any) -> Axes:

@@ -107,7 +107,7 @@ def _expecting() -> expecting:
 
 
 def _root(data: bytes) -> "_Table":
-    return _Table(data, _number(data, 0, "<I"))
+    return _Table(_File(data), _number(data, 0, "<I"))
 
 
 # ---- tables --------------------------------------------------------------------------------
@@ -126,15 +126,35 @@ def _damaged(what: str = "it ends where more is expected") -> ArtifactError:
     return ArtifactError(f"this is not a file of jax.export, or it is damaged: {what}", fix=_AGAIN)
 
 
+class _File:
+    """The bytes of a file, and how many more of them may be read.
+
+    Tables can share their parts, so that a short file may describe a function as long as the square
+    of its own length.  Files that jax writes share almost nothing.
+    """
+
+    __slots__ = ("data", "left")
+
+    def __init__(self, data: bytes):
+        self.data, self.left = data, 4 * len(data)
+
+    def take(self, count: int) -> None:
+        """Count bytes that are read.  Raises ArtifactError if a file is read too often."""
+        self.left -= count
+        if self.left < 0:
+            raise _damaged("its parts are shared too often")
+
+
 class _Table:
     """A table, whose fields are read by their numbers in the schema; each may be missing."""
 
-    __slots__ = ("data", "at", "_offsets", "_count")
+    __slots__ = ("file", "data", "at", "_offsets", "_count")
 
-    def __init__(self, data: bytes, at: int):
-        self.data, self.at = data, at
-        self._offsets = at - _number(data, at, "<i")
-        self._count = (_number(data, self._offsets, "<H") - 4) // 2
+    def __init__(self, file: _File, at: int):
+        file.take(4)
+        self.file, self.data, self.at = file, file.data, at
+        self._offsets = at - _number(self.data, at, "<i")
+        self._count = (_number(self.data, self._offsets, "<H") - 4) // 2
 
     def _field(self, number: int) -> int | None:
         """Return the position of a field; None if it is missing."""
@@ -152,7 +172,7 @@ class _Table:
 
     def table(self, number: int) -> "_Table | None":
         at = self._field(number)
-        return None if at is None else _Table(self.data, self._followed(at))
+        return None if at is None else _Table(self.file, self._followed(at))
 
     def raw(self, number: int) -> bytes:
         at = self._field(number)
@@ -160,6 +180,7 @@ class _Table:
 
     def _bytes(self, at: int) -> bytes:
         length = _number(self.data, at, "<I")
+        self.file.take(length)
         found = self.data[at + 4 : at + 4 + length]
         if len(found) != length:
             raise _damaged()
@@ -177,6 +198,7 @@ class _Table:
         length = _number(self.data, start, "<I")
         if start + 4 + length * width > len(self.data):
             raise _damaged()
+        self.file.take(length * width)
         yield from range(start + 4, start + 4 + length * width, width)
 
     def numbers(self, number: int, form: str) -> list[int]:
@@ -187,7 +209,7 @@ class _Table:
         return [self._bytes(self._followed(at)).decode("utf-8") for at in self._elements(number, 4)]
 
     def tables(self, number: int) -> list["_Table"]:
-        return [_Table(self.data, self._followed(at)) for at in self._elements(number, 4)]
+        return [_Table(self.file, self._followed(at)) for at in self._elements(number, 4)]
 
 
 # ---- functions -----------------------------------------------------------------------------
@@ -293,24 +315,22 @@ def _structure(t: _Table, number: int, avals: Sequence[Aval]) -> Any:
     root = t.table(number)
     if root is None:
         raise _damaged("a tree is missing")
-    left = [len(t.data)]  # bounds the nodes: offsets can share them
-    tree = structure.read(_node(root, left, 0))
+    tree = structure.read(_node(root, 0))
     if tree.num_leaves != len(avals):
         raise _damaged(f"{len(avals)} values in a tree of {tree.num_leaves} leaves")
     return tree
 
 
-def _node(t: _Table, left: list[int], depth: int) -> Any:
+def _node(t: _Table, depth: int) -> Any:
     """Convert a tree to the JSON form of Plait's artifacts."""
-    left[0] -= 1
-    if depth > _DEEPEST or left[0] < 0:
+    if depth > _DEEPEST:
         raise _damaged("a tree is nested too deeply")
     kind = t.scalar(0, "<b")
     if kind == _LEAF:
         return "*"
     if kind == _NONE:
         return None
-    children = [_node(c, left, depth + 1) for c in t.tables(1)]
+    children = [_node(c, depth + 1) for c in t.tables(1)]
     if kind in (_TUPLE, _LIST):
         return {"tuple" if kind == _TUPLE else "list": children}
     if kind == _DICT:

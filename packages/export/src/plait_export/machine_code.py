@@ -91,9 +91,28 @@ class CompiledArtifact:
             name = f"executable{k}{container.EXECUTABLE}"
             members[name] = data
             listed.append({"member": name, "inputs": [*map(signature.shown, ins)]})
-        manifest["executables"] = {"made_where": machine_here(), "each": listed}
         manifest["requires"] = [*manifest["requires"], "executables"]
+        there = {**machine_here(), FUNCTION: function_of(manifest, listed)}
+        manifest["executables"] = {"made_where": there, "each": listed}
         return manifest, members
+
+
+FUNCTION = "function"
+"""The fact that names the function whose code it is."""
+
+
+def function_of(manifest: Mapping[str, Any], listed: Sequence[Any]) -> str:
+    """Return a digest of everything in a manifest that the calls of its executables depend on.
+
+    The runtime does not compare arguments with machine code, and code that runs on arguments of
+    other types reads memory that is not its own.
+    """
+    described = [
+        manifest.get(k) for k in ("platforms", "sizes", "custom_calls", "weights", "devices")
+    ]
+    types = [container.field(manifest, side, dict).get("types") for side in ("inputs", "outputs")]
+    text = json.dumps([described, types, listed], sort_keys=True)
+    return f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def machine_here() -> dict[str, str]:

@@ -122,7 +122,12 @@ def _split(text: str) -> list[str]:
             parts.append(text[start:i].strip())
             start = i + 1
     last = text[start:].strip()
-    return [*parts, last] if last else parts
+    parts = [*parts, last] if last else parts
+    if "" in parts:
+        raise ShapeError(
+            f"a size is missing in {text!r}", fix="write one size between two commas: 'b, 3'"
+        )
+    return parts
 
 
 def _outer(text: str) -> bool:

@@ -42,8 +42,19 @@ def parse(text: str, consts: Sequence[Any] = ()) -> Program:
     [f32[3]]
     """
     if not isinstance(text, str):
-        raise ProgramError(f"a program is read from a text, not from {text!r}")
-    return _Reader(text, consts).all()
+        raise ProgramError(
+            f"a program is read from a text, not from {text!r}",
+            fix="give what show(program) returned",
+        )
+    reader = _Reader(text, consts)
+    try:
+        return reader.all()
+    except PlaitError:
+        raise
+    except RecursionError:
+        raise reader.error("programs or values are nested too deeply") from None
+    except Exception as e:  # Python and numpy may refuse numbers and strings for many reasons.
+        raise reader.error(f"this cannot be read: {type(e).__name__}: {e}") from None
 
 
 _NAME = Pattern(r"[A-Za-z_]\w*")
@@ -53,7 +64,9 @@ _LABEL = Pattern(r"@\d+")
 _TYPE = Pattern(r"([A-Za-z]\w*(?:<\w+>)?)\[([^\]\n]*)\](\*?)(?:\{([\w,]+)\})?")
 _OPAQUE = Pattern(r"[A-Za-z]\w*<\w+>")
 _DIM = Pattern(r"\{([^{}\n]*)\}")
-_STRING = Pattern(r"b?(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")")
+_ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8})"
+_ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8})"
+_STRING = Pattern(rf"b?(?:'(?:{_ESCAPE}|[^'\\\n])*'|\"(?:{_ESCAPE}|[^\"\\\n])*\")")
 _REAL = r"(?:nan|inf|\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
 _NUMBER = Pattern(rf"-?{_REAL}(?:[+-]{_REAL}j)?(?!\w)")
 _FORMLESS = Pattern(r"<[^<>\n]*>")
@@ -66,6 +79,17 @@ _AND = Pattern(r"and\b")
 _ORDERED = Pattern(r"ordered\b")
 _SETTING = Pattern(r"[A-Za-z_]\w*\s*=")
 _END = Pattern(r"\Z")
+
+
+def _fits(value: Any, dtype: Any) -> bool:
+    """Return whether an array of a dtype can hold a number as it is written."""
+    if dtype.kind == "b":
+        return value.__class__ is bool
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return value.__class__ in (bool, int) and info.min <= value <= info.max
+    return dtype.kind == "c" or value.__class__ is not complex
+
 
 _TEXT = Interpreter()
 _TEXT.closed, _TEXT.does = True, "parse"
@@ -133,7 +157,7 @@ class _Reader(Scanner):
     def program_name(self) -> str:
         found = self.find(_STRING)
         if found is not None:
-            return literal_eval(found.group())
+            return str(literal_eval(found.group().removeprefix("b")))
         name = self.take(_NAME, "the name of a program").group()
         return "<lambda>" if name == "lambda" else name
 
@@ -221,7 +245,10 @@ class _Reader(Scanner):
         if found is None:
             value = self.scalar()
             self.need(":")
-            return Literal(value, self.type())
+            aval = self.type()
+            if not _fits(value, aval.physical.dtype):
+                raise self.error(f"{value!r} is not a value of {aval.dtype}", at)
+            return Literal(value, aval)
         if found.group() not in env:
             raise self.error(f"{found.group()} is not defined yet", at)
         return env[found.group()]
@@ -291,6 +318,9 @@ class _Reader(Scanner):
             memory = aval.physical
             if len(values) != memory.size:
                 raise self.error(f"{len(values)} elements are given for {memory!r}", at)
+            for value in values:
+                if not _fits(value, memory.dtype):
+                    raise self.error(f"{value!r} is not a value of {memory.dtype}", at)
             given = np.array(values, memory.dtype if memory.dtype.kind in "biufc" else np.float64)
             x = from_numpy(given.astype(memory.dtype).reshape(memory.shape))
             x = x if x.aval.dtype != memory.dtype else wrap(x.buffer(), aval)

@@ -89,5 +89,6 @@ class Scanner:
         column = at - self.text.rfind("\n", 0, at)
         shown = self.text.split("\n")[line - 1]
         return ProgramError(
-            f"line {line}, column {column}: {what}\n    {shown}\n    {' ' * (column - 1)}^", fix=fix
+            f"line {line}, column {column}: {what}\n    {shown}\n    {' ' * (column - 1)}^",
+            fix=fix or "write it as plait.text.show prints it",
         )

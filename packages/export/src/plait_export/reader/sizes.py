@@ -122,21 +122,32 @@ def folded(op: Op, xs: Sequence[Known]) -> "Known | None":
     rule = _FOLDS.get(op.name)
     if rule is None or len(op.types) != 1 or op.types[0].dtype.kind not in "iub":
         return None
+    dtype = op.types[0].dtype
     try:
         found = rule(op, xs)
+        if found is None or not all(_holds(dtype, n) for n in found[0]):
+            return None
     except (PlaitError, ZeroDivisionError, TypeError, IndexError, KeyError, ValueError):
         return None
-    if found is None:
-        return None
-    items, shape = found
-    dtype = op.types[0].dtype
-    if dtype.kind != "b":
-        info = np.iinfo(dtype)
-        if any(n.__class__ is not Dim and not info.min <= n <= info.max for n in items):
-            return None
-    elif not all(n.__class__ is bool for n in items):
-        return None
-    return Known(items, shape, dtype)
+    return Known(*found, dtype)
+
+
+_SIZED = 32
+"""The least number of bits of a dtype that holds every size."""
+
+
+def _holds(dtype: np.dtype, n: Any) -> bool:
+    """Return whether a dtype holds a known number for all sizes.
+
+    Raises UndecidedDim if that depends on the sizes.
+    """
+    if dtype.kind == "b":
+        return n.__class__ is bool
+    info = np.iinfo(dtype)
+    if n.__class__ is not Dim:
+        return info.min <= n <= info.max
+    # A size is at most 2**31 - 1, like everything that a module computes shapes from.
+    return bool(n >= max(info.min, -(2**31))) and (info.bits >= _SIZED or bool(n <= info.max))
 
 
 def _each(f: Callable) -> Callable:
@@ -183,9 +194,11 @@ _RELATIONS: dict[str, Callable] = {
 
 
 def _converted(op: Op, xs: Sequence[Known]) -> Any:
-    if op.types[0].dtype.kind == "b":
+    dtype, of = op.types[0].dtype, xs[0].dtype
+    if dtype.kind == "b":
         return [bool(n != 0) for n in xs[0].items], xs[0].shape
-    return [int(n) if n.__class__ is bool else n for n in xs[0].items], xs[0].shape
+    wrapped = lambda n: int(np.array(n, of).astype(dtype))  # noqa: E731
+    return [n if n.__class__ is Dim else wrapped(n) for n in xs[0].items], xs[0].shape
 
 
 def _selected(op: Op, xs: Sequence[Known]) -> Any:
@@ -238,6 +251,13 @@ def _bits(of_flags: Callable, of_numbers: Callable) -> Callable:
     return rule
 
 
+def _inverted(op: Op, xs: Sequence[Known]) -> Any:
+    if op.types[0].dtype.kind == "b":
+        return _each(lambda a: not a)(op, xs)
+    ones = np.iinfo(op.types[0].dtype).max if op.types[0].dtype.kind == "u" else -1
+    return _each(lambda a: ones - a)(op, xs)
+
+
 def _sum(op: Op, xs: Sequence[Known]) -> Any:
     if op.types[0].dtype.kind == "b":
         return None
@@ -255,7 +275,7 @@ _FOLDS: dict[str, Callable] = {
     "stablehlo.minimum": _each(min_dim),
     "stablehlo.and": _bits(lambda a, b: a and b, lambda a, b: a & b),
     "stablehlo.or": _bits(lambda a, b: a or b, lambda a, b: a | b),
-    "stablehlo.not": _bits(lambda a: not a, lambda a: None),
+    "stablehlo.not": _inverted,
     "stablehlo.sign": _each(lambda a: bool(a > 0) - bool(a < 0)),
     "stablehlo.abs": _each(lambda a: a if a >= 0 else -a),
     "stablehlo.clamp": _each(lambda low, x, high: min_dim(max_dim(low, x), high)),

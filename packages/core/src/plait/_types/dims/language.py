@@ -8,17 +8,24 @@ read is an error that points at it.
 """
 
 import re
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 from ..._base.errors import ProgramError
-from .polynomial import Algebra
+from .polynomial import Algebra, Atom, Monomial
 
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|//|[<>=]=|\S)", re.ASCII)
 _RELATIONS = (">=", "<=", "==", ">", "<")
 _PRECEDENCE = (("+", "-"), ("*", "//", "%"))
 _FUNCTIONS = {"floordiv": "floordiv", "mod": "mod", "max": "maximum", "min": "minimum"}
 _HIGHEST_POWER = 16
+_DEEPEST = 60
+"""The most parentheses, functions and signs inside each other."""
+_LONGEST = 80
+"""The most digits of a number."""
+_MOST_TERMS, _LONGEST_ATOM, _HIGHEST_DEGREE, _GREATEST = 1000, 300, 64, 2**512
+"""Limits of the polynomials that a text may describe.  Larger ones take minutes to compare."""
 
 _FIX = (
     "sizes are written as in symbolic_dims('b, 2*b + 1, floordiv(b, 3), mod(b, 8), max(a, b), 4')\n"
@@ -61,6 +68,12 @@ def _is_number(token: str) -> bool:
     return token.isdigit() and token.isascii()
 
 
+def _is_small(m: Monomial, c: int) -> bool:
+    """Return whether sizes with this monomial and coefficient are compared in reasonable time."""
+    short = all(len(s) <= _LONGEST_ATOM for s in m if isinstance(s, Atom))
+    return short and len(m) <= _HIGHEST_DEGREE and abs(c) < _GREATEST
+
+
 class _Reader:
     """A reader of one text, from left to right."""
 
@@ -69,7 +82,7 @@ class _Reader:
             raise ProgramError(f"sizes are read from a text, not from {text!r}", fix=_FIX)
         self.text, self.algebra = text, algebra
         self.tokens = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)] + [("", len(text))]
-        self.at = 0
+        self.at = self.depth = 0
 
     @property
     def next(self) -> str:
@@ -109,7 +122,7 @@ class _Reader:
     def expression(self, level: int = 0) -> Any:
         """Return a sum of products of powers; `level` is the precedence to start at."""
         if level == len(_PRECEDENCE):
-            return self.signed()
+            return self.deeper(self.signed)
         left = self.expression(level + 1)
         while self.next in _PRECEDENCE[level]:
             left = self.apply(self.take(), left, self.expression(level + 1))
@@ -118,32 +131,57 @@ class _Reader:
     def apply(self, operator: str, left: Any, right: Any) -> Any:
         a = self.algebra
         if operator == "-":
-            return a.add(left, a.mul(a.constant(-1), right))
+            operator, right = "+", a.mul(a.constant(-1), right)
         f = {"+": a.add, "*": a.mul, "//": a.floordiv, "%": a.mod}[operator]
         return self.checked(f, left, right)
 
     def checked(self, f: Any, left: Any, right: Any) -> Any:
+        """Return f(left, right).  Raises ProgramError for a division by 0 and a long result."""
+        if len(left) * len(right) > _MOST_TERMS * 10:
+            raise self.error("a size of fewer terms")
         try:
-            return f(left, right)
+            found = f(left, right)
         except ZeroDivisionError:
             raise self.error("a divisor other than 0") from None
+        if len(found) > _MOST_TERMS or not all(_is_small(m, c) for m, c in found.items()):
+            raise self.error("a size of fewer terms")
+        return found
+
+    def deeper(self, read: Callable[[], Any]) -> Any:
+        """Return the result of a method, one level deeper.  Raises ProgramError if too deep."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error("fewer parentheses and signs")
+        found = read()
+        self.depth -= 1
+        return found
 
     def signed(self) -> Any:
         if self.next == "-":
             self.take()
-            return self.algebra.mul(self.algebra.constant(-1), self.signed())
+            return self.algebra.mul(self.algebra.constant(-1), self.deeper(self.signed))
         base = self.single()
         if self.next not in ("**", "^"):
             return base
         self.take()
-        if not _is_number(self.next) or int(self.next) > _HIGHEST_POWER:
+        if not _is_number(self.next) or self.number() > _HIGHEST_POWER:
             raise self.error(f"an exponent of at most {_HIGHEST_POWER}")
-        return reduce(self.algebra.mul, [base] * int(self.take()), self.algebra.constant(1))
+        power = int(self.take())
+        times = lambda x, y: self.checked(self.algebra.mul, x, y)  # noqa: E731
+        return reduce(times, [base] * power, self.algebra.constant(1))
+
+    def number(self) -> int:
+        """Return the next token as a number."""
+        if len(self.next) > _LONGEST:
+            raise self.error(f"a number of at most {_LONGEST} digits")
+        return int(self.next)
 
     def single(self) -> Any:
         token = self.next
         if _is_number(token):
-            return self.algebra.constant(int(self.take()))
+            found = self.algebra.constant(self.number())
+            self.take()
+            return found
         if token in _FUNCTIONS:
             return self.call(self.take())
         if token.isidentifier() and token.isascii():
