@@ -115,7 +115,8 @@ _ELSEWHERE = {
     """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
-        Zero=:primitives.Zero deflinear2=:primitives.deflinear2 defjvp=:primitives.defjvp
+        Zero=:primitives.Zero deflinear=:primitives.deflinear deflinear2=:primitives.deflinear2
+        defjvp=:primitives.defjvp
         instantiate_zeros=:primitives.instantiate_zeros
         is_undefined_primal=:primitives.is_undefined_primal
         primitive_jvps=:primitives.primitive_jvps

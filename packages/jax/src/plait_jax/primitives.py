@@ -46,6 +46,7 @@ __all__ = [
     "apply_primitive",
     "axis_primitive_batchers",
     "defjvp",
+    "deflinear",
     "deflinear2",
     "defvectorized",
     "fancy_primitive_batchers",
@@ -455,6 +456,11 @@ def _sum(xs: Iterable[Any]) -> Any:
     for x in rest:
         first = plait.lax.add(first, x)
     return first
+
+
+def deflinear(prim: Any, transpose: Rule) -> None:
+    """Declare a primitive linear in all operands together; its transpose rule takes no operands."""
+    deflinear2(prim, lambda ct, *xs, **params: transpose(ct, **params))
 
 
 def deflinear2(prim: Any, transpose: Rule) -> None:
