@@ -372,7 +372,10 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     """Return leaf `i` of the arguments as a value.
 
     A leaf that is not an array is returned as it is, unless it is mapped along an axis: that raises
-    NotAnArrayError with its path."""
+    NotAnArrayError with its path.  A Python number that is not mapped stays one, too: while
+    tracing, arithmetic on a value would give a tracer, which is no size of a slice."""
+    if axis is None and x.__class__ in (int, float, complex, bool):
+        return x
     try:
         return x if kind_of(axis, x) is not None else admitted(x)
     except NotAnArrayError as e:
