@@ -12,6 +12,7 @@ from plait.ext.trace import GROUND, Interpreter
 
 __all__ = [
     "JVPTracer",
+    "axis_names",
     "find_top_trace",
     "get_opaque_trace_state",
     "is_concrete",
@@ -21,6 +22,16 @@ __all__ = [
     "unmapped_aval",
     "valid_jaxtype",
 ]
+
+
+def axis_names() -> list[Any]:
+    """Return the names of axes that are bound here, by `vmap`, `pmap` or `shard_map`."""
+    names: dict[Any, None] = {}
+    by: Interpreter | None = current()
+    while by is not None:
+        names.update(dict.fromkeys(by.sizes or ()))
+        by = by.parent
+    return list(names)
 
 
 LEVEL = property(lambda x: SimpleNamespace(main=x.by))
