@@ -32,6 +32,21 @@ def test_what_is_no_array_passes_as_it_is(given, f, around):
     np.testing.assert_array_equal(g(xs), xs + 1)
 
 
+@pytest.mark.parametrize("around", [lambda f: f, plait.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("options", [{}, {"axis_name": "i"}, {"chunk": 2}], ids=str)
+def test_arithmetic_on_numbers_that_are_not_mapped_gives_numbers(around, options):
+    rows = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+
+    def f(v, n, d):
+        return v[n - 1 : 2 * n].sum() * (d["c"] + 1.0) + jnp.zeros(n + n).sum()
+
+    want = [sum(row[1:4]) * 1.5 for row in rows]
+    mapped = plait.vmap(f, (0, None, None), **options)
+    np.testing.assert_allclose(around(lambda x: mapped(x, 2, {"c": 0.5}))(rows), want, rtol=1e-6)
+    twice = plait.vmap(lambda x, n: mapped(x, n, {"c": 0.5}), (0, None))
+    np.testing.assert_allclose(around(lambda x: twice(x, 2))(rows[None]), [want], rtol=1e-6)
+
+
 def test_a_prefix_says_which_parts_are_mapped():
     f = plait.vmap(lambda m, x: m["f"](x) + m["w"], in_axes=({"f": None, "w": 0}, 0))
     np.testing.assert_allclose(f({"f": jnp.sin, "w": xs}, xs), np.sin(xs) + xs, rtol=1e-6)

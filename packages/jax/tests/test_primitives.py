@@ -146,3 +146,39 @@ def test_parameters_that_say_nothing_are_taken(jax):
         np.testing.assert_allclose(got, want, rtol=1e-6)
     with pytest.raises(TypeError, match="accuracy"):
         lax.exp_p.bind(X, accuracy=3)
+
+
+def test_a_subclass_defines_its_rules_as_methods(jax):
+    class Doubled(jax.extend.core.Primitive):
+        def impl(self, x, *, times):
+            return np.asarray(x) * 2 * times
+
+        def abstract_eval(self, x, *, times):
+            return x, jax.core.no_effects
+
+    p = Doubled("doubled")
+    lower = jax.interpreters.mlir.lower_fun(lambda x, times: x * 2 * times, multiple_results=False)
+    jax.interpreters.mlir.register_lowering(p, lower)
+    for run in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(run(lambda x: p.bind(x, times=3))(X), 6 * X)
+
+
+def test_the_abstract_evaluation_of_a_primitive_can_be_called(jax):
+    p = jax.extend.core.Primitive("same")
+    p.def_abstract_eval(lambda x: x)
+    aval = jax.core.ShapedArray((2,), np.dtype("float32"))
+    assert p.abstract_eval(aval) == (aval, set())
+
+
+def test_trees_are_taken_apart_by_the_inner_registry(jax):
+    from jax._src.tree_util import _registry
+
+    for tree in ((1, (2, 3)), [1, None], {"b": 1, "a": [2]}):
+        entry = _registry[type(tree)]
+        children, around = entry.to_iter(tree)
+        assert list(children) == (list(tree) if type(tree) is not dict else [[2], 1])
+        assert entry.from_iter(around, [0] * len(children)) == jax.tree.map(
+            lambda _: 0, tree, is_leaf=lambda x: x is not tree
+        )
+    with pytest.raises(KeyError):
+        _registry[int]

@@ -230,7 +230,7 @@ def vmap(
                 wanted = spread(out_axes, like, "out_axes", is_axis, ENTRY)
                 varies = lambda i: b.split(as_value(outs[i]))[0] is not None  # noqa: E731
                 wanted = unmoved(wanted, out_tree, varies)
-            at = wanted if chosen is None else map(chosen, wanted)
+            at = wanted if chosen is None else map(chosen, wanted, outs)
             token = enter(b.parent)  # type: ignore[arg-type]
             try:
                 told = [partial(_path, like, i) for i in range(len(outs))]
@@ -372,9 +372,12 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
     """Return leaf `i` of the arguments as a value.
 
     A leaf that is not an array is returned as it is, unless it is mapped along an axis: that raises
-    NotAnArrayError with its path."""
+    NotAnArrayError with its path.  A Python number that is not mapped stays one, too: while
+    tracing, arithmetic on a value would give a tracer, which is no size of a slice."""
+    if axis is None and x.__class__ in (int, float, complex, bool):
+        return x
     try:
-        return x if kind_of(axis) is not None else admitted(x)
+        return x if kind_of(axis, x) is not None else admitted(x)
     except NotAnArrayError as e:
         if axis is None:
             return x
@@ -392,7 +395,7 @@ def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) ->
         return f"argument {key_paths((list(args), kwargs))[i][3:]}"
 
     return [
-        a if a is None or kind_of(a) is not None else inside("vmap", a, x, partial(told, i))
+        a if a is None or kind_of(a, x) is not None else inside("vmap", a, x, partial(told, i))
         for i, (a, x) in enumerate(zip(found, xs, strict=True))
     ]
 
@@ -404,7 +407,7 @@ def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
     if sizes and axis_size is None and all(s == sizes[0][1] for _, s in sizes):
         return sizes[0][1]
     paths = key_paths((list(args), kwargs))
-    where = lambda a: f"axis {a}" if kind_of(a) is None else repr(a)  # noqa: E731
+    where = lambda a: f"axis {a}" if isinstance(a, int) else repr(a)  # noqa: E731
     told = [(f"{paths[i][3:]} has {s} at {where(axes[i])}", s) for i, s in sizes]
     nothing = (
         "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
@@ -418,5 +421,5 @@ def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
 def _along(x: Any, axis: Any) -> Any:
     """Return the size of an argument along its mapped axis; None if the argument does not fix
     it."""
-    kind = kind_of(axis)
+    kind = kind_of(axis, x)
     return x.aval.shape[axis] if kind is None else kind.size(x, axis)

@@ -44,14 +44,21 @@ class AxisKind(Protocol):
 
 
 _kinds: dict[type, AxisKind] = {}
+_by_position: dict[type, AxisKind] = {}
+"""Classes whose values are mapped by the position of an axis, as arrays are, each with its kind."""
 
 
-def added_kind(spec_type: type, kind: AxisKind) -> None:
-    """Accept instances of a class as entries.
+def added_kind(spec_type: type, kind: AxisKind, data_type: type) -> None:
+    """Accept instances of a class as entries for values of `data_type`.
+
+    Positions are entries already; with int as `spec_type` they map values of `data_type` by `kind`.
 
     Raises RegistrationError if they are entries of another kind, and ArgumentError for classes that
     already have a meaning in in_axes and out_axes.
     """
+    if spec_type is int:
+        _by_position[data_type] = kind
+        return
     if spec_type in (tuple, list, dict, type(None)) or issubclass(spec_type, int):
         raise ArgumentError(
             f"{spec_type.__qualname__} has a meaning in in_axes and out_axes already",
@@ -64,9 +71,12 @@ def added_kind(spec_type: type, kind: AxisKind) -> None:
         )
 
 
-def removed_kind(spec_type: type) -> None:
-    """Stop accepting instances of a class as entries."""
-    del _kinds[spec_type]
+def removed_kind(spec_type: type, data_type: type, is_last: bool) -> None:
+    """Undo `added_kind`; the entries stay unless `data_type` is the last class that has them."""
+    if spec_type is int:
+        del _by_position[data_type]
+    elif is_last:
+        del _kinds[spec_type]
 
 
 # ---- entries of the arguments ----------------------------------------------------------------
@@ -176,8 +186,10 @@ def is_axis(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def kind_of(entry: Any) -> AxisKind | None:
-    """Return the kind of an entry; None for the position of an axis and for None."""
+def kind_of(entry: Any, x: Any) -> AxisKind | None:
+    """Return the kind of an entry for a value; None for the axis of an array and for None."""
+    if entry.__class__ is int:
+        return _by_position.get(type(x)) if _by_position else None
     return _kinds.get(type(entry))
 
 
@@ -185,7 +197,7 @@ def lifted(batch: Batch, x: Any, entry: Any) -> Any:
     """Return the mapped function's argument, for a value that is mapped by `entry`."""
     if entry is None:
         return x
-    kind = kind_of(entry)
+    kind = kind_of(entry, x)
     if kind is not None:
         return kind.lift(batch, x, entry)
     value = as_value(x)
@@ -221,7 +233,7 @@ def unmoved(wanted: list[Any], tree: Any, varies: Callable[[int], bool]) -> list
 
 def taken(batch: Batch, x: Any, entry: Any, told: Callable[[], str]) -> Any:
     """Return the result of vmap, for a result of the mapped function placed by `entry`."""
-    kind = kind_of(entry)
+    kind = kind_of(entry, x)
     if kind is not None:
         return kind.take(batch, x, entry, told)
     value = as_value(x)

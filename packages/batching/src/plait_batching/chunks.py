@@ -22,8 +22,8 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
 
     `run(xs, axes, size, chosen)` maps one chunk; see `vmap`.
     """
-    for a in axes:
-        _expect_position(a, "in_axes")
+    for x, a in zip(xs, axes):
+        _expect_position(a, x, "in_axes")
     rows = [sh.moveaxis(x, a, 0) for x, a in zip(xs, axes) if a is not None]
     full = size - size % chunk
     found: tuple = ()
@@ -47,16 +47,17 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
     return [_whole(y, r, a) for y, r, a in zip(outs, rest, wanted)], tree
 
 
-def _front(entry: Any) -> int | None:
+def _front(entry: Any, x: Any) -> int | None:
     """Return the position of the mapped axis in a chunk's result, given its out_axes entry."""
-    _expect_position(entry, "out_axes")
+    _expect_position(entry, x, "out_axes")
     return None if entry is None else 0
 
 
-def _expect_position(entry: Any, what: str) -> None:
-    if kind_of(entry) is not None:
+def _expect_position(entry: Any, x: Any, what: str) -> None:
+    if kind_of(entry, x) is not None:
         raise ArgumentError(
-            f"vmap: chunk divides axes of arrays, and {what} has {entry!r}",
+            f"vmap: chunk divides axes of arrays, and {what} has {entry!r} for a "
+            f"{type(x).__qualname__}",
             fix="leave chunk out",
         )
 

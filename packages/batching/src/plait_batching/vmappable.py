@@ -65,6 +65,7 @@ def register_vmappable(
     Args:
       data_type: the class.
       spec_type: the class of entries of in_axes and out_axes; several data types may share one.
+        int: the values are mapped by positions, as arrays are.
       axis_size_type: the type of the sizes that it is mapped over.
       to_elt: `to_elt(cont, get_idx, x, spec)` returns one element of `x`, the argument of the
         mapped function.  `cont(y, axis)` returns an element of a component `y` of `x`, mapped along
@@ -125,7 +126,7 @@ def register_vmappable(
                 f"{name}={given!r} was given",
                 fix=f"pass {name}=, or give the class such a method",
             )
-    added_kind(spec_type, KIND)
+    added_kind(spec_type, KIND, data_type)
     _known[data_type] = Vmappable(
         spec_type,
         axis_size_type,
@@ -146,8 +147,8 @@ def unregister_vmappable(data_type: type) -> None:
             f"{getattr(data_type, '__qualname__', data_type)} is not registered",
             fix="unregister what register_vmappable was told, once",
         )
-    if all(v.spec_type is not gone.spec_type for v in _known.values()):
-        removed_kind(gone.spec_type)
+    is_last = all(v.spec_type is not gone.spec_type for v in _known.values())
+    removed_kind(gone.spec_type, data_type, is_last)
 
 
 # ---- use by vmap ---------------------------------------------------------------------------

@@ -1,30 +1,42 @@
-"""Layouts of arrays in memory (`jax.experimental.layout`); Plait lets users choose none.
+"""Layouts of arrays in memory (`jax.experimental.layout`).
 
-Invariant: a format without a layout is the sharding in it; one with a layout is refused.
+The compiler chooses all layouts.  A wish for one changes no value, so it is recorded for
+`plait_jax.report()` and has no further effect.
+
+Invariant: a format is the sharding in it, and a constraint returns its argument.
 """
 
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from .requests import missing
+from .requests import remember
 
-__all__ = ["Format", "Layout"]
+__all__ = ["Format", "Layout", "with_layout_constraint"]
+
+T = TypeVar("T")
 
 
-class Layout:
-    """The order of an array's elements in memory; making one raises an error."""
+class Layout(NamedTuple):
+    """An order of axes in memory, and tiles."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        raise missing("jax.experimental.layout.Layout")
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
 
 
 class Format:
-    """A sharding with a layout, which must be None: the call returns the sharding itself.
+    """A sharding with a layout: the call returns the sharding itself.
 
     >>> Format(None, "here")
     'here'
     """
 
-    def __new__(cls, layout: None = None, sharding: Any = None) -> Any:
+    def __new__(cls, layout: Any = None, sharding: Any = None) -> Any:
         if layout is not None:
-            raise missing("jax.experimental.layout.Format", "no layout can be chosen")
+            remember("jax.experimental.layout.Format", True)
         return sharding
+
+
+def with_layout_constraint(x: T, layout: Any) -> T:
+    """Return `x`, whose layout the compiler chooses."""
+    remember("jax.experimental.layout.with_layout_constraint", True)
+    return x

@@ -41,13 +41,16 @@ _ELSEWHERE = {
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
         checkpoint=:lenient.checkpoint grad=:lenient.grad
         linear_transpose=:lenient.linear_transpose remat=:lenient.checkpoint
+        reshard=plait.sharding.reshard smap=:single_axis.smap
         value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
     "jax.version": "__version__=:finder.VERSION __version_info__=:inert.VERSION_INFO",
     "jax.api_util": """
-        debug_info=:inert.debug_info flatten_fun=:flat_functions.flatten_fun
+        debug_info=:inert.debug_info flatten_axes=:signatures.flatten_axes
+        flatten_fun=:flat_functions.flatten_fun
         flatten_fun_nokwargs=:flat_functions.flatten_fun_nokwargs
-        safe_map=:flat_functions.safe_map
+        infer_argnums_and_argnames=:signatures.infer_argnums_and_argnames
+        safe_map=:flat_functions.safe_map shaped_abstractify=plait.typeof
     """,
     "jax.core": """
         Atom=:jaxprs.Var AbstractValue=plait.ext.types.Aval ClosedJaxpr=:jaxprs.ClosedJaxpr
@@ -57,6 +60,7 @@ _ELSEWHERE = {
         get_opaque_trace_state=:tracing.get_opaque_trace_state jaxpr_as_fun=:jaxprs.jaxpr_as_fun
         jaxprs_in_params=:jaxprs.jaxprs_in_params mapped_aval=:tracing.mapped_aval
         subjaxprs=:jaxprs.subjaxprs trace_state_clean=:tracing.trace_state_clean
+        unsafe_get_axis_names_DO_NOT_USE=:tracing.axis_names
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
@@ -82,7 +86,10 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
-    "jax.experimental.layout": "Format=:layouts.Format Layout=:layouts.Layout",
+    "jax.experimental.layout": """
+        Format=:layouts.Format Layout=:layouts.Layout
+        with_layout_constraint=:layouts.with_layout_constraint
+    """,
     "jax.experimental.ode": "odeint=:ode.odeint",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
@@ -96,7 +103,7 @@ _ELSEWHERE = {
         control_flow_allowed_effects=:hijax.control_flow_allowed_effects
         register_hitype=:hijax.register_hitype
     """,
-    "jax.extend.backend": "backends=:platforms.backends",
+    "jax.extend.backend": "backends=:platforms.backends get_backend=:platforms.get_backend",
     "jax.extend.source_info_util": """
         NameStack=:source_info.NameStack SourceInfo=:source_info.SourceInfo
         current=:source_info.current current_name_stack=:source_info.current_name_stack
@@ -115,7 +122,8 @@ _ELSEWHERE = {
     """,
     "jax.interpreters.ad": """
         JVPTracer=:tracing.JVPTracer UndefinedPrimal=:primitives.UndefinedPrimal
-        Zero=:primitives.Zero deflinear2=:primitives.deflinear2 defjvp=:primitives.defjvp
+        Zero=:primitives.Zero deflinear=:primitives.deflinear deflinear2=:primitives.deflinear2
+        defjvp=:primitives.defjvp
         instantiate_zeros=:primitives.instantiate_zeros
         is_undefined_primal=:primitives.is_undefined_primal
         primitive_jvps=:primitives.primitive_jvps
@@ -141,7 +149,7 @@ _ELSEWHERE = {
         canonicalize_dtype_handlers=:inert.TYPES_OF_VALUES
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
     """,
-    "jax.lax": "scan=:inert.scan",
+    "jax.lax": "after_all=:tokens.after_all create_token=:tokens.create_token scan=:inert.scan",
     "jax.monitoring": """
         clear_event_listeners=:inert.nothing record_event=:inert.nothing
         record_event_duration_secs=:inert.nothing record_event_time_span=:inert.nothing
@@ -160,9 +168,11 @@ _ELSEWHERE = {
     "jax._src.checkify": """
         JaxException=plait.checks.CheckError OOBError=plait.checks.OutOfBoundsError
     """,
-    "jax._src.dtypes": "finfo=:lenient.finfo",
+    "jax._src.api": "_dtype=:signatures.dtype_of",
+    "jax._src.dtypes": "finfo=:lenient.finfo to_complex_dtype=:signatures.to_complex_dtype",
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
     "jax._src.distributed": "global_state=:inert.global_state",
+    "jax._src.lib.xla_client": "XlaRuntimeError=plait.errors.RuntimeFailure",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
     "jax._src.numpy.util": """
         check_arraylike=:promotion.check_arraylike promote_dtypes=:promotion.promote_dtypes
@@ -175,7 +185,7 @@ _ELSEWHERE = {
         split_list=:core_names.split_list unzip2=:core_names.unzip2 unzip3=:core_names.unzip3
     """,
     "jax._src.tree_util": "_registry=:trees.registered",
-    "jax._src.xla_bridge": "_backends=:platforms.BACKENDS",
+    "jax._src.xla_bridge": "_backends=:platforms.BACKENDS get_backend=:platforms.get_backend",
     "jax._src.traceback_util": """
         _exclude_paths=:inert.EXCLUDED api_boundary=:inert.unchanged
         include_frame=:inert.include_frame register_exclusion=:inert.register_exclusion

@@ -1,6 +1,6 @@
 """Queries of JAX code to the runtime: existing devices, and the number of CPU devices.
 
-Invariant: no query but `backends` creates a device.
+Invariant: no query but `backends` and `get_backend` creates a device.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 import plait
 from plait.ext.devices import platform
 
-__all__ = ["BACKENDS", "backends", "devices_by_flags"]
+__all__ = ["BACKENDS", "backends", "devices_by_flags", "get_backend"]
 
 _COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
@@ -59,3 +59,12 @@ def backends() -> dict[str, Any]:
     here = plait.devices()
     found = {platform(): here}
     return found if "cpu" in found else {**found, "cpu": plait.devices("cpu")}
+
+
+def get_backend(name: str | None = None) -> Any:
+    """Return the runtime's client of a platform; it creates the devices.
+
+    >>> get_backend("cpu").platform
+    'cpu'
+    """
+    return plait.devices(name)[0].client

@@ -40,7 +40,7 @@ from .vocabulary import in_plait, spelling
 
 __all__ = [
     "Named", "Primitive", "UndefinedPrimal", "Zero", "apply_primitive", "axis_primitive_batchers",
-    "defjvp", "deflinear2", "defvectorized", "fancy_primitive_batchers", "instantiate_zeros",
+    "defjvp", "deflinear", "deflinear2", "defvectorized", "fancy_primitive_batchers", "instantiate_zeros",
     "is_undefined_primal", "not_mapped", "primitive_batchers", "primitive_jvps", "primitive_named",
     "primitive_transposes", "tell", "view_of", "zero_from_primal",
 ]  # fmt: skip
@@ -142,11 +142,12 @@ class Primitive:
 
     multiple_results = False
     call_primitive = map_primitive = ref_primitive = skip_canonicalization = False
+    # Subclasses may define both as methods, which attributes of the instance would hide.
+    impl: Rule | None = None
+    abstract_eval: Rule | None = None
 
     def __init__(self, name: str):
         self.name = name
-        self.impl: Rule | None = None
-        self.abstract: Rule | None = None
         self.acts = False
         self._operation: Operation | None = None
         self._pending: list[Callable[[], None]] = []
@@ -161,12 +162,12 @@ class Primitive:
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
         """Set the rule for the types of its results."""
-        self.abstract = rule
+        self.abstract_eval = lambda *xs, **params: (rule(*xs, **params), frozenset())
         return rule
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
         """Set the rule for the types of its results, together with its effects."""
-        self.abstract, self.acts = lambda *xs, **params: rule(*xs, **params)[0], True
+        self.abstract_eval, self.acts = rule, True
         return rule
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -198,9 +199,9 @@ class Primitive:
 
     def _make(self) -> Operation:
         def rule(*avals: Aval, **params: Any) -> Any:
-            if self.abstract is None:
+            if self.abstract_eval is None:
                 raise missing(f"{self.name}.def_abstract_eval", "nobody called it")
-            out = self.abstract(*avals, **free(params))
+            out, _ = self.abstract_eval(*avals, **free(params))
             return [_aval(a) for a in out] if self.multiple_results else _aval(out)
 
         word = "".join(c if c.isalnum() else "_" for c in self.name)
@@ -439,6 +440,11 @@ def _sum(xs: Iterable[Any]) -> Any:
     for x in rest:
         first = plait.lax.add(first, x)
     return first
+
+
+def deflinear(prim: Any, transpose: Rule) -> None:
+    """Declare a primitive linear in all operands together; its transpose rule takes no operands."""
+    deflinear2(prim, lambda ct, *xs, **params: transpose(ct, **params))
 
 
 def deflinear2(prim: Any, transpose: Rule) -> None:

@@ -11,9 +11,19 @@ from plait.ext import Aval, Tracer, as_value, current
 from plait.ext.trace import GROUND, Interpreter
 
 __all__ = [
-    "JVPTracer", "find_top_trace", "get_opaque_trace_state", "is_concrete", "mapped_aval",
+    "JVPTracer", "axis_names", "find_top_trace", "get_opaque_trace_state", "is_concrete", "mapped_aval",
     "trace_state_clean", "LEVEL", "unmapped_aval", "valid_jaxtype",
 ]  # fmt: skip
+
+
+def axis_names() -> list[Any]:
+    """Return the names of axes that are bound here, by `vmap`, `pmap` or `shard_map`."""
+    names: dict[Any, None] = {}
+    by: Interpreter | None = current()
+    while by is not None:
+        names.update(dict.fromkeys(by.sizes or ()))
+        by = by.parent
+    return list(names)
 
 
 LEVEL = property(lambda x: SimpleNamespace(main=x.by))
