@@ -73,8 +73,8 @@ _SPARE = {7: 12, 13: 64}
 def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
     """Return how often the approximant of each matrix, scaled to norm `most`, must be squared.
 
-    Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy, N.
-    Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009): those of a
+    Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy,
+    N. Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009): those of a
     triangular matrix with zeros on its diagonal vanish, however great its norm.
     """
     norm = max_(sum_(el.abs_(x), -2), -1)
@@ -91,7 +91,7 @@ def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
         unit = el.div(el.abs_(x), large)
         power = sum_(unit, -2, keepdims=True)
         for _ in range(degree - 1):
-            power = times(power, unit)
+            power = bm.times(power, unit)
         # Derivatives need the terms A**i E A**j as well.  One of their two powers reaches the
         # degree, and the other may be as great as the norm: hence the exponents 1/3 and 2/3.
         power = el.pow_(max_(power, (-2, -1)), 1 / (3 * degree))
