@@ -25,8 +25,9 @@ from .._types.dims import product
 from .._xla.lower import lower_rules
 from ..tree import map_tree
 from ..typing import Array
+from .composed import true_divide
 from .dynamic_slicing import dynamic_index_in_dim
-from .elementwise import eq, select, true_divide
+from .elementwise import eq, select
 from .shape import convert, expand_dims, fill, moveaxis, normal_axis, reshape
 from .static_arguments import fixed_each
 

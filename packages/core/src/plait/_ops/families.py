@@ -13,6 +13,7 @@ from . import (
     checks,
     collective,
     complex_elementary,
+    composed,
     composite,
     contraction,
     control_flow,
@@ -45,8 +46,8 @@ from . import (
 
 __all__ = [
     "accuracy", "argreduction", "callbacks", "checks", "collective", "complex_elementary",
-    "composite", "contraction", "control_flow", "conversion", "convolution", "cumulative",
-    "dynamic_slicing", "elementwise", "foreign_calls", "fourier", "index_access", "index_plans",
-    "indexing", "key_reuse", "keys", "mapping", "opaque", "platforms", "reduction", "rng",
-    "scattering", "shape", "sizes", "sliding", "sorting", "subscript", "taking", "windows",
+    "composed", "composite", "contraction", "control_flow", "conversion", "convolution",
+    "cumulative", "dynamic_slicing", "elementwise", "foreign_calls", "fourier", "index_access",
+    "index_plans", "indexing", "key_reuse", "keys", "mapping", "opaque", "platforms", "reduction",
+    "rng", "scattering", "shape", "sizes", "sliding", "sorting", "subscript", "taking", "windows",
 ]  # fmt: skip

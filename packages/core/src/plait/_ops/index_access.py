@@ -16,6 +16,7 @@ from .._base.errors import ShapeError
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value, current
 from .._types.avals import BOOL, INT32, Aval, broadcast_shapes, promote
+from . import composed
 from . import elementwise as el
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
 from .index_plans import ALL, LOOSE, NEW, POINT, POSITIONS, ROWS, SCALAR, IndexPlan, extent
@@ -437,8 +438,8 @@ _DERIVED: dict[str, Callable[..., Any]] = {
     "subtract": lambda x, f, vs, v, s: write(
         x, f, vs, el.neg(convert(v, x.aval.dtype, x.aval.weak_type)), "add", s
     ),
-    "divide": _changed(el.true_divide),
-    "power": _changed(el.power),
+    "divide": _changed(composed.true_divide),
+    "power": _changed(composed.power),
 }
 
 

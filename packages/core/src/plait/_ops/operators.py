@@ -34,7 +34,7 @@ from .._types.avals import (
     default_dtype,
 )
 from .._types.dims import Dim
-from . import argreduction, contraction, conversion, reduction, shape, sizes, subscript
+from . import argreduction, composed, contraction, conversion, reduction, shape, sizes, subscript
 from . import elementwise as el
 from .layout import free, placed
 
@@ -148,7 +148,7 @@ def _rdivmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
 
 def _both(x: Any, y: Any) -> tuple[Array, Array]:
     """Return the rounded quotients and the remainders."""
-    return el.floor_divide(x, y), el.modulo(x, y)
+    return composed.floor_divide(x, y), composed.modulo(x, y)
 
 
 def _one(general: Callable) -> Callable:
@@ -182,12 +182,12 @@ def _arithmetic() -> dict[str, Any]:
     for name, prim in fast.items():
         members[f"__{name}__"] = _fast(prim, prim)
         members[f"__r{name}__"] = _reflected(prim)
-    members["__truediv__"] = _fast(el.div, el.true_divide, (FLOATING, COMPLEX))
-    members["__rtruediv__"] = _reflected(el.true_divide)
+    members["__truediv__"] = _fast(el.div, composed.true_divide, (FLOATING, COMPLEX))
+    members["__rtruediv__"] = _reflected(composed.true_divide)
     general = {
-        "floordiv": el.floor_divide,
-        "mod": el.modulo,
-        "pow": el.power,
+        "floordiv": composed.floor_divide,
+        "mod": composed.modulo,
+        "pow": composed.power,
         "and": el.and_,
         "or": el.or_,
         "xor": el.xor,
@@ -201,7 +201,12 @@ def _arithmetic() -> dict[str, Any]:
     members["__divmod__"], members["__rdivmod__"] = _divmod, _rdivmod
     for prim in (el.eq, el.ne):
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, prim)
-    orderings = {el.lt: el.less, el.le: el.less_equal, el.gt: el.greater, el.ge: el.greater_equal}
+    orderings = {
+        el.lt: composed.less,
+        el.le: composed.less_equal,
+        el.gt: composed.greater,
+        el.ge: composed.greater_equal,
+    }
     real = (BOOLEAN, INTEGER, FLOATING, NOTHING, OPAQUE)
     for prim, ordering in orderings.items():
         members[f"__{prim.name.rpartition('.')[2]}__"] = _fast(prim, ordering, real)

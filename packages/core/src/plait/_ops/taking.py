@@ -9,6 +9,7 @@ from typing import Any
 from .._base.errors import ShapeError
 from .._core.array import as_value
 from .._types.avals import broadcast_shapes
+from . import composed
 from . import elementwise as el
 from .indexing import GatherDimensionNumbers, gather_, normal_fill, normal_mode
 from .shape import broadcast_to, expand_dims, materialise_at_ground, normal_axis, reshape
@@ -47,7 +48,7 @@ def take(
     n = x.aval.shape[at]
     i = integers(indices, "indices")
     if mode == "wrap":
-        i, mode = el.modulo(i, size_value(n, i.aval.dtype)), "promise_in_bounds"
+        i, mode = composed.modulo(i, size_value(n, i.aval.dtype)), "promise_in_bounds"
     elif mode == "clip":
         i = el.maximum(i, 0)
     named = normal_mode(mode)
@@ -93,7 +94,7 @@ def take_along_axis(
     own[at], asked[at] = x.aval.shape[at], i.aval.shape[at]
     x, i = broadcast_to(x, tuple(own)), broadcast_to(i, tuple(asked))
     if mode == "wrap":
-        i, mode = el.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
+        i, mode = composed.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
     i = from_front(i, own[at])
     rest_axes = tuple([a for a in range(len(own)) if a != at])
     return gather_.bind(

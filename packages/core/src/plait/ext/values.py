@@ -20,7 +20,7 @@ from .._core.array import (
     unmasked,
     wrap,
 )
-from .._core.array_type import add_members
+from .._core.interpreter import add_members
 from .._xla.key_reuse import seeded
 from .._xla.operands import as_argument, scalar_buffer
 

@@ -3,10 +3,12 @@
 Invariant: everything is defined in `plait.numpy.fourier`.
 """
 
-from . import fourier as _fourier
+import plait_numpy.numpy.fourier as _fourier
+
 from .fourier import *
 from .refusals import explain
 
+# Not `from . import fourier`: type checkers would then take the list of the package for this one.
 __all__: list[str] = []
 __all__ += _fourier.__all__
 

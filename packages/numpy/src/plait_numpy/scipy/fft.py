@@ -3,9 +3,11 @@
 Invariant: everything is defined in `plait.numpy.fourier` and `plait.scipy.transforms`.
 """
 
-from ..numpy import fft as _fft
+import plait_numpy.numpy.fourier as _fourier
+
 from ..numpy.fft import *
 from .transforms import dct, dctn, idct, idctn
 
+# Not `from ..numpy import fourier`: type checkers would then take the list of the package for this one.
 __all__ = ["dct", "dctn", "idct", "idctn"]
-__all__ += _fft.__all__
+__all__ += _fourier.__all__
