@@ -24,7 +24,7 @@ from .carrier import Ragged
 from .layouts import fit
 from .length_checks import hold_size
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map
-from .pile import SCOPE, named
+from .names import SCOPE, named
 from .tables import I32
 
 __all__ = ["mask"]
