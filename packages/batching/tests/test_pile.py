@@ -456,7 +456,8 @@ MAPPED = {
         ),
     ),
     "a size asked for": (
-        TypeError, "n0_0 is not known", lambda: vmap(lambda x: x * int(len(x)), pile_axis)(pile())
+        TypeError, "n0_0 is not known",
+        lambda: plait.jit(vmap(lambda x: x * int(len(x)), pile_axis, pile_axis))(pile()),
     ),
 }  # fmt: skip
 

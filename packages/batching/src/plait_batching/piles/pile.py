@@ -5,9 +5,8 @@ values beyond the last row are undefined, and no method shows them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,7 +22,7 @@ from plait.ext.errors import (
     border,
 )
 from plait.ext.ops.opaque import unwrap, wrap
-from plait.ext.sizes import Dim, Scope, is_symbolic, symbolic_dims
+from plait.ext.sizes import Dim, is_symbolic
 from plait.ext.trace import Tracer, Value, current
 from plait.ext.tree import LEAF, TreeDef, flatten, guard, register, registered_by, tell_parts_apart
 from plait.ext.types import Aval, Opaque, float0
@@ -36,15 +35,18 @@ from .capacities import (
     Capacities,
     Size,
     capacities_of,
+    in_rows_alone,
     ragged_axes,
     rounded,
     size_of_lengths,
 )
 from .carrier import Ragged
 from .choosing import Parts, gathered, indices_of, known
+from .declarations import declared
 from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
+from .names import named
 from .on_host import elements_on_host, is_on_host, laid_out, padded_on_host
 from .operation import FLAT, PADDED, layout, place
 from .operators import PileOperators
@@ -52,17 +54,7 @@ from .policy import Capacities as Policy
 from .policy import bounded, in_force
 from .row_access import chosen
 
-__all__ = ["SCOPE", "Pile", "PileType", "is_pile", "named", "names_inside", "refitted", "spoken_of"]
-
-SCOPE = Scope([], lower=0)
-"""Scope of all sizes that piles name; they are assumed to be at least 0, and nothing else."""
-
-
-@lru_cache(maxsize=256)
-def named(name: str) -> Dim:
-    """Return the size of a name."""
-    (d,) = symbolic_dims(name, SCOPE)
-    return d  # type: ignore[return-value]
+__all__ = ["Pile", "PileType", "is_pile", "names_inside", "refitted", "spoken_of"]
 
 
 class PileType:
@@ -103,12 +95,17 @@ class Pile(PileOperators):
       capacity: (rows of all elements, rows of the longest), or `plait.Capacities`: batches of equal
         capacity have one program.  By default it follows from the lengths; where they are traced,
         one element may have all the rows.
+      at_least: the number of rows that every element has at least.
+      multiple_of: a number that divides the rows of every element.  With these facts mapped
+        functions may read `x[1]`, or reshape to pairs of rows, also where lengths are traced; they
+        are checked, if lengths are traced when the program runs.  Empty elements that a capacity
+        adds contradict them.
 
     A pile is equal only to itself: `p == q` tests whether they are one object.
 
     Raises:
       ArgumentError: lengths that are not a vector of integers, or are negative.
-      ShapeError: lengths that sum to more rows than there are.
+      ShapeError: lengths that sum to more rows than there are, or contradict the facts.
 
     >>> import plait
     >>> p = plait.Pile.from_list([[1.0, 2.0, 3.0], [], [4.0]])
@@ -116,6 +113,10 @@ class Pile(PileOperators):
     Array([6., 0., 4.], dtype=float32)
     """
 
+    __plait_elements__ = (
+        "a pile is not a stack of rows: map over its elements by plait.vmap(f, plait.pile_axis), "
+        "or stack padded elements, p.to_padded(), together with p.lengths"
+    )
     __slots__ = ("_count", "_leaves", "_lengths", "_sizes", "_tree", "_types")
     _leaves: tuple[Any, ...]
     _lengths: tuple[Any, ...]
@@ -125,9 +126,18 @@ class Pile(PileOperators):
     _count: int
 
     @border
-    def __init__(self, data: Any, lengths: Any, axis: int = 0, capacity: Any = None):
+    def __init__(
+        self,
+        data: Any,
+        lengths: Any,
+        axis: int = 0,
+        capacity: Any = None,
+        *,
+        at_least: int = 0,
+        multiple_of: int = 1,
+    ):
         xs, tree = _arrays(data)
-        policy = in_force(capacity)
+        policy, facts = in_force(capacity), declared(at_least, multiple_of)
         n = _with_empty(_checked(lengths), policy)
         axis = _axis(axis)
         rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
@@ -138,10 +148,11 @@ class Pile(PileOperators):
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
-        size = _size("n0", n, have, have, policy)
+        size = facts.of(_size("n0", n, have, have, policy))
         hold_rows(n, have if policy is None else min(have, policy.rows))
         if policy is not None:
             hold_lengths(n, policy.longest)
+        facts.hold(n)
         if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
             raise ShapeError(
                 f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
@@ -175,7 +186,13 @@ class Pile(PileOperators):
     @classmethod
     @border
     def from_list(
-        cls, elements: Sequence[Any], axis: int | tuple[int, ...] = 0, capacity: Any = None
+        cls,
+        elements: Sequence[Any],
+        axis: int | tuple[int, ...] = 0,
+        capacity: Any = None,
+        *,
+        at_least: int = 0,
+        multiple_of: int = 1,
     ) -> "Pile":
         """Return the pile of these arrays, or trees of arrays.
 
@@ -185,6 +202,7 @@ class Pile(PileOperators):
             promoted to a common one.
           axis: the axis, or axes, along which sizes may differ.
           capacity: see `Pile`; it holds for each of the axes.
+          at_least, multiple_of: facts about all sizes along these axes; see the class.
 
         Raises ShapeError for elements that differ along other axes, ArgumentError for no elements,
         and ConcretizationError for traced ones.
@@ -198,12 +216,25 @@ class Pile(PileOperators):
                 f"the elements of a pile are {_named(elements)}", fix="give a list of arrays"
             )
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-        policy = in_force(capacity)
-        return _from_list(list(elements), tuple([_axis(a) for a in axes]), policy)
+        policy, facts = in_force(capacity), declared(at_least, multiple_of)
+        p = _from_list(list(elements), tuple([_axis(a) for a in axes]), policy)
+        for n in p._lengths:
+            facts.hold(n)
+        p._sizes = tuple(map(facts.of, p._sizes))
+        return p
 
     @classmethod
     @border
-    def from_padded(cls, x: Any, lengths: Any, axis: int = 0, capacity: Any = None) -> "Pile":
+    def from_padded(
+        cls,
+        x: Any,
+        lengths: Any,
+        axis: int = 0,
+        capacity: Any = None,
+        *,
+        at_least: int = 0,
+        multiple_of: int = 1,
+    ) -> "Pile":
         """Return the pile of the first `lengths[b]` rows, along `axis`, of each element `x[b]`.
 
         Args:
@@ -211,6 +242,7 @@ class Pile(PileOperators):
           lengths: int[x.shape[0]], which may be traced.
           axis: the axis of the elements: axis `axis + 1` of `x`, unless it counts from the end.
           capacity: see `Pile`.
+          at_least, multiple_of: facts about all lengths; see the class.
 
         Raises ShapeError for arrays that lack these axes or have too few rows.
 
@@ -241,13 +273,14 @@ class Pile(PileOperators):
                 f"a length of {int(np.asarray(n).max())}, and there are {width} rows",
                 fix="give lengths that fit",
             )
-        policy = in_force(capacity)
+        policy, facts = in_force(capacity), declared(at_least, multiple_of)
         n, xs = _with_empty(n, policy), [_with_count(v, policy) for v in xs]
         count = n.shape[0]
-        size = _size("n0", n, width * count, width, policy)
+        size = facts.of(_size("n0", n, width * count, width, policy))
         hold_lengths(n, width if policy is None else min(width, policy.longest))
         hold_rows(n, size.rows)
-        r = Ragged(current(), count, None, (size,), False, ambient=(n,))
+        facts.hold(n)
+        r = Ragged(current(), count, None, in_rows_alone([size]), False, ambient=(n,))
         types, made = [], []
         on_host = is_on_host(n, *xs)
         for v, a in zip(xs, at):
@@ -366,12 +399,7 @@ class Pile(PileOperators):
                 continue
             fitted = with_added_axes(x, t, caps)
             if fitted is None:
-                raise ShapeError(
-                    f"the rows of a pile of elements {t!r} are {_named(x)}: a function of all "
-                    "leaves of this tree has changed their shape",
-                    fix="take the leaves, plait.tree.leaves(p); or map over piles by "
-                    "out_axes=plait.pile_axis",
-                )
+                raise _other_rows(x, t)
             x, t = fitted
             dtype = x.aval.dtype if isinstance(x, Value) else x.dtype
             found.append((x, t if dtype in (t.dtype, float0) else t.with_dtype(dtype)))
@@ -408,10 +436,12 @@ class Pile(PileOperators):
         if isinstance(n, Tracer) or not self._count or is_symbolic(s.counts):
             return True
         each = np.asarray(n).astype(np.int64)
+        if each.min() < s.least or (each % s.multiple).any():
+            return False
         return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
     def _caps(self) -> Capacities:
-        return capacities_of(self._sizes, self._count)
+        return capacities_of(in_rows_alone(self._sizes), self._count)
 
     def _axes(self, t: Aval) -> tuple[int, ...]:
         return ragged_axes(t.shape, [s.name for s in self._sizes])
@@ -419,7 +449,8 @@ class Pile(PileOperators):
     def _ragged(self) -> Ragged:
         self._expect_lengths()
         ambient = tuple([as_value(n) for n in self._lengths])
-        return Ragged(current(), self._count, None, self._sizes, False, ambient=ambient)
+        sizes = in_rows_alone(self._sizes)
+        return Ragged(current(), self._count, None, sizes, False, ambient=ambient)
 
     # ---- conversions
 
@@ -623,7 +654,7 @@ class Pile(PileOperators):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Raise NotAnArrayError, since sizes differ."""
         raise NotAnArrayError(
-            f"{_named(self)} is no array: sizes of its elements differ",
+            f"{_named(self)} is not an array: sizes of its elements differ",
             fix="map over it: vmap(f, in_axes=plait.pile_axis), or use p.data or p.to_padded()",
         )
 
@@ -651,8 +682,38 @@ class Pile(PileOperators):
         return f"Pile([{inside}{more}])"
 
 
+def _other_rows(x: Any, t: Aval) -> ShapeError:
+    """Return the error for rows of a pile of elements `t` that a function of all leaves of the tree
+    has changed."""
+    if getattr(x, "ndim", None) == t.ndim:
+        return ShapeError(
+            f"the rows of a pile of elements {t!r} are {_named(x)}: the leaves of this tree were "
+            "divided or sliced, regardless of where elements begin",
+            fix="pass the pile whole (in shard_map by in_specs=PartitionSpec()), or pass padded "
+            "elements and lengths, and make a pile of each part: Pile.from_padded(x, lengths)",
+        )
+    return ShapeError(
+        f"the rows of a pile of elements {t!r} are {_named(x)}: axes were added to the leaves of "
+        "this tree",
+        fix="take the leaves, plait.tree.leaves(p); or map over piles by out_axes=plait.pile_axis",
+    )
+
+
+class _Elements(NamedTuple):
+    """The structure of a pile: all but its rows and its lengths."""
+
+    types: tuple[Aval, ...]
+    sizes: tuple[Size, ...]
+    tree: TreeDef
+    number: int
+
+    def __repr__(self) -> str:
+        room = "".join([f", {s.rows} rows along {s.name}" for s in self.sizes])
+        return f"{self.number} elements {', '.join(map(repr, self.types))}{room}"
+
+
 def _children(p: Pile) -> tuple:
-    return (*p._leaves, *p._lengths), (p._types, p._sizes, p._tree, p._count)
+    return (*p._leaves, *p._lengths), _Elements(p._types, p._sizes, p._tree, p._count)
 
 
 def _again(static: Any, children: Any) -> Pile:
@@ -781,7 +842,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
     if count.__class__ is int:  # capacities are at least one row
-        caps = capacities_of(tuple(table), count)
+        caps = capacities_of(in_rows_alone(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))
     return Pile._of(rows, lengths, types, table, p._tree, count)
@@ -808,7 +869,7 @@ def _with_rows(x: Any, axis: int, n: Any) -> Any:
 
 def _named(x: Any) -> str:
     if is_pile(x):
-        return repr(x)
+        return f"a pile of {x._count} elements {', '.join(map(repr, x._types))}"
     return repr(x.aval) if isinstance(x, Value) else f"a value of type {type(x).__name__}"
 
 
@@ -870,6 +931,11 @@ def _checked(lengths: Any) -> Any:
     if isinstance(lengths, list | tuple):
         lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
     n = as_value(lengths)
+    if n.aval.dtype.kind == "b":
+        raise ArgumentError(
+            f"lengths must be integers, got a mask {n.aval!r}",
+            fix="put the rows that exist in front, and give their numbers: mask.sum(axis=1)",
+        )
     if n.ndim != 1 or n.aval.dtype.kind not in "iu":
         raise ArgumentError(
             f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"

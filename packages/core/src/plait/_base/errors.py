@@ -259,7 +259,13 @@ class KeyReuseError(PlaitError, RuntimeError):
 
 
 class UndecidedDim(PlaitError, TypeError):
-    """A question about symbolic dimensions that has no answer for all their sizes."""
+    """A question about symbolic dimensions that has no answer for all their sizes.
+
+    `asked` is (polynomial, relation to 0, scope) of the question; None for a size that must be a
+    number.
+    """
+
+    asked: Any = None
 
 
 class DimMismatch(PlaitError, ValueError, TypeError):

@@ -12,6 +12,7 @@ from .._types.dims import (
     divide_exact,
     is_symbolic,
     product,
+    question_of,
     solve_dims,
     symbolic_dims,
 )
@@ -32,4 +33,5 @@ __all__ = [
     "admitted_sizes",
     "divide_exact",
     "product",
+    "question_of",
 ]

@@ -4,6 +4,7 @@ Invariant: nothing is defined here.
 """
 
 from .._base.guarded import guard, guarded_nodes
+from .._core.elements import advice_for_elements
 from .._core.openable import registered_by
 from .._core.same_parts import tell_parts_apart
 from ..tree import (
@@ -24,6 +25,7 @@ from ..tree import (
 from ..tree_util import Partial
 
 __all__ = [
+    "advice_for_elements",
     "LEAF",
     "registered_by",
     "Partial",

@@ -8,7 +8,7 @@ import operator
 
 from ..._base.errors import UndecidedDim
 from . import polynomial as poly
-from .expression import Dim, terms_beside
+from .expression import Dim, of_terms, terms_beside
 
 
 def decide_eq(a: "Dim | int", b: "Dim | int") -> bool | None:
@@ -60,6 +60,15 @@ def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDi
     difference = poly.subtract(terms_beside(dim, a), terms_beside(dim, b))
     dim.scope.doubted = a, b
     return dim.scope.undecided(f"{a} == {b}", difference, "==", about)
+
+
+def question_of(error: UndecidedDim) -> "tuple[Dim, str] | None":
+    """Return the size that an error is about and its relation to 0, ">=" or "=="; None if the
+    error is about no relation."""
+    if error.asked is None:
+        return None
+    terms, relation, scope = error.asked
+    return of_terms(terms, scope), relation
 
 
 def divide_exact(d: "Dim | int", k: "Dim | int") -> "Dim | int":

@@ -67,6 +67,7 @@ class Scope:
         "doubted",
         "least",
         "names",
+        "unanswered",
     )
     constraints: tuple[str, ...]
     least: int
@@ -80,6 +81,8 @@ class Scope:
     """True if a constraint may make sizes equal that are written in different ways."""
     doubted: tuple[object, object]
     """The last two sizes whose equality could not be decided."""
+    unanswered: int
+    """The number of questions so far whose answer was unknown."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         return cls._found(constraints, lower, "")
@@ -117,7 +120,7 @@ class Scope:
     def _make(cls, constraints: tuple[str, ...], least: int, mark: str) -> "Scope":
         self = object.__new__(cls)
         self.constraints, self.least, self.mark = constraints, least, mark
-        self.doubted = 0, 0
+        self.doubted, self.unanswered = (0, 0), 0
         self.facts = [fact for c in constraints for fact in _read(c)]
         self.names = frozenset[str]().union(*(f.names for f in self.facts))
         rows = [f.terms for f in self.facts if not f.equal]
@@ -152,11 +155,17 @@ class Scope:
 
     def at_least_zero(self, p: Terms) -> bool | None:
         """Return whether p >= 0: always, never, or None if unknown."""
-        return self._prover.at_least_zero(p)
+        answer = self._prover.at_least_zero(p)
+        if answer is None:
+            self.unanswered += 1
+        return answer
 
     def is_zero(self, p: Terms) -> bool | None:
         """Return whether p = 0: always, never, or None if unknown."""
-        return self._prover.is_zero(p)
+        answer = self._prover.is_zero(p)
+        if answer is None:
+            self.unanswered += 1
+        return answer
 
     def facts_of(self, names: frozenset[str]) -> list[Fact]:
         """Return the lower bounds of these names, and the constraints about them only."""
@@ -175,11 +184,13 @@ class Scope:
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
         lower = ", lower=0" if self.least == 0 else ""
         never = "; if it never does, say what excludes it" if relation == "==" else ""
-        return UndecidedDim(
+        error = UndecidedDim(
             what,
             fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
+        error.asked = p, relation, self
+        return error
 
     def _examples(self, p: Terms, relation: str) -> str:
         """Return sizes with the answer yes and with the answer no, if samples show both, in
