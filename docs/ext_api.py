@@ -33,6 +33,15 @@ PLAIN = (type(None), bool, int, float, str)
 OFFERED = ("ops.attention", "ops.linalg", "ops.special", "testing")
 """Modules of `plait.ext` that were core's, and that packages of their own offer now."""
 
+GIVEN_BY_JAX = frozenset([
+    f"plait.ext.{name}" for name in (
+        "ir.Program.constvars", "ir.Program.invars", "ir.Program.jaxpr", "ir.Program.outvars",
+        "types.Aval.strip_weak_type", "types.Aval.to_tangent_aval", "values.Array.device_buffer",
+    )
+])  # fmt: skip
+"""Members with JAX's names, which plait-jax adds to the classes of core that had them: code that is
+written for JAX has them where it is run."""
+
 NONE, MINOR, MAJOR = range(3)
 STEPS = ("nothing", "a minor step", "a major step")
 
@@ -186,9 +195,9 @@ def changes(before: dict[str, str], now: dict[str, str]) -> list[Change]:
         old, new = before.get(name), now.get(name)
         if old is None:
             found.append(Change(MINOR, name, f"added, {new}"))
-        elif new is None:
+        elif new is None and name not in GIVEN_BY_JAX:
             found.append(Change(MAJOR, name, f"removed, was {old}"))
-        elif old != new:
+        elif new is not None and old != new:
             found.append(Change(step(old, new), name, f"was {old}, and is {new}"))
     return found
 

@@ -85,7 +85,7 @@ def test_other_contents_have_another_number(release):
 
 
 def changed_since(commit: str, folder: str, root: Path = ROOT) -> bool:
-    """Whether files of a folder differ from a commit's, also files that are not committed yet."""
+    """Return whether files of a folder, committed or not, differ from those of a commit."""
     git = lambda *args: subprocess.run(["git", *args, "--", folder], cwd=root, capture_output=True)  # noqa: E731
     differs = git("diff", "--quiet", commit)
     assert differs.returncode in (0, 1), differs.stderr.decode()

@@ -30,6 +30,7 @@ MORE = {
     "gradient of softmax": ("temporaries", 2.3),
     "gradient of a norm": ("temporaries", 2.1),
     "step, tensors": ("temporaries", 1.08),  # the same buffers, which the compiler packs worse
+    "step, parts of all": ("temporaries", 1.06),
     "descent, data and tensors": ("temporaries", 1.08),
 }
 

@@ -169,7 +169,7 @@ def test_errors():
     with pytest.raises(TypeRule, match="must return a pair"):
         plait.vmap(f)(X)
     f.def_vmap(lambda size, batched, x: (x.sum(), True))
-    with pytest.raises(TypeRule, match="mapped, where"):
+    with pytest.raises(TypeRule, match="mapped as"):
         plait.vmap(plait.jit(lambda x: f(x)))(X)
     f.def_vmap(lambda size, batched, x: ((x, x), True))
     with pytest.raises(TreeMismatch, match="returned a result of structure"):

@@ -123,7 +123,7 @@ def test_functions_of_elements(name):
 
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_derivatives(wrap):
-    """Of chosen and joined elements; rows that were not chosen have none."""
+    """Chosen and joined elements have derivatives; rows that were not chosen have none."""
 
     def loss(p):
         both = pnp.concatenate([p, p[1:] * 2])

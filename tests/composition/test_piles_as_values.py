@@ -63,7 +63,7 @@ def each(p, f):
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", PILES)
 def test_functions_of_all_leaves(name, wrap):
-    """Which mean the rows: lengths stay."""
+    """They are derivatives by the rows: lengths stay."""
     p = PILES[name]()
     wrap = WRAPS[wrap]
     same(wrap(lambda p: plait.tree.map(lambda a: a * 0.5, p))(p), each(p, lambda a: a * 0.5))
@@ -155,7 +155,7 @@ def test_second_derivatives(wrap):
 
 @pytest.mark.parametrize("name", ["matrices", "two axes", "trees"])
 def test_against_differences(name):
-    """Of arguments and results that are piles, to the second order."""
+    """Arguments and results may be piles, to the second order."""
     p = PILES[name]()
     scaled = lambda p: vmap(
         lambda x: plait.tree.map(lambda v: pnp.sin(v) * v.sum(), x), pile_axis, pile_axis

@@ -41,7 +41,7 @@ WORK = {
     "testing": 2.0,
 }
 
-NEEDS = dict.fromkeys(("Pile", "mask", "pile_axis"), ("numpy", "checks"))
+NEEDS = dict.fromkeys(("Pile", "Capacities", "mask", "pile_axis"), ("numpy", "checks"))
 """Names that need more than the distribution that offers them: that of its extra `piles`."""
 
 pytestmark = pytest.mark.skipif(SITE is None, reason="run by `nox -s subsets`")

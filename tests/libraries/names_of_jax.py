@@ -95,7 +95,7 @@ OF_MODULES = ("jax.extend", "jax.experimental.pallas", "jax._src.lib")
 
 
 def written(full: str) -> list[str] | None:
-    """The names that a module's source binds at its top: of one that can not be imported here."""
+    """The names that a module's source binds at its top: of one that cannot be imported here."""
     file = Path(jax.__path__[0], *full.split(".")[1:])
     file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
     if not file.exists():

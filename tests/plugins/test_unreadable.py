@@ -99,5 +99,5 @@ def test_doctor_names_them(tmp_path):
         "from plait._api.doctor import diagnosis\nprint(diagnosis().problems)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90)
-    assert "unreadable-1.0.dist-info can not be read" in done.stdout, done.stderr
+    assert "unreadable-1.0.dist-info cannot be read" in done.stdout, done.stderr
     assert "METADATA is missing" in done.stdout

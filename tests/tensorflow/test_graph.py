@@ -105,6 +105,14 @@ CASES = {
     for name, known in all_references().items()
     if name in PRIMITIVES and name not in NOT_EXPORTED | SLOW
 }
+
+
+def test_every_reference_is_of_a_primitive_that_is_tried():
+    """Primitives of all packages are here, those of the array library too."""
+    missing = all_references().keys() - PRIMITIVES.keys()
+    assert not missing
+
+
 TINY = np.finfo(F32).tiny
 
 

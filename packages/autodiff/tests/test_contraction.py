@@ -38,6 +38,16 @@ def test_every_pattern(spec, contract, shared):
     np.testing.assert_allclose(np.asarray(by_x), want, rtol=1e-10)
 
 
+@pytest.mark.parametrize("x, w", [((4, 3), (3, 5)), ((2, 4, 3), (3, 5)), ((2, 4, 3), (2, 3, 5))])
+@pytest.mark.parametrize("by", [0, 1])
+def test_a_cotangent_of_a_product_is_one_operation(x, w, by):
+    """Its factors are in the order whose result has the axes of the operand: nothing is transposed
+    after it."""
+    program = plait.make_program(grad(lambda *xs: matmul(*xs).sum(), by))(np.ones(x), np.ones(w))
+    names = [e.prim.name for e in program.eqns]
+    assert "core.transpose" not in names and names.count("core.dot_general") == 2
+
+
 def test_matmul_and_complex():
     x, y = rng.normal(size=(2, 1, 2, 3)), rng.normal(size=(4, 3, 2))
     check_grads(matmul, (x, y), order=2)

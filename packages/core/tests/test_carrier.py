@@ -97,12 +97,14 @@ def test_keys_tell_carriers_apart():
 
 
 def test_the_same_over_another_interpreter():
-    """`under` keeps the class, the attributes and the function, and takes other ambient values."""
+    """`under` keeps the class and the attributes, and takes other ambient values.  Without a
+    parent it keeps no function, which would live as long as the programs that it serves."""
     f = lambda x: x  # noqa: E731
     carrier = Tagged(ext.current(), 4, ambient=(f64(1),), of=f)
     other = carrier.under(None, (f64(2),))
-    assert type(other) is Tagged and other.factor == 4 and other.of is f
+    assert type(other) is Tagged and other.factor == 4 and other.of is not f
     assert other.parent is None and [a.item() for a in other.ambient] == [2]
+    assert carrier.under(ext.current()).of is f
     assert carrier.under(None).ambient == ()
     assert other.key() == carrier.key()
 

@@ -1,4 +1,4 @@
-"""What the author of a carrier is told of an ordinary mistake.
+"""The errors that the author of a carrier gets for ordinary mistakes.
 
 Invariant: the error names the carrier, and the line where its method or rule is defined; it never
 names a line of the function that is transformed, which is in a file of its own here.

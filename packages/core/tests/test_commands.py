@@ -151,7 +151,7 @@ WRONG = {
     ),
     "a group that nobody reads": (
         dict(points=f"{API}[plait.rule.jvp]\ncore = good\n"),
-        "good 1.2.3 declares entry points in the group 'plait.rule.jvp', which nobody reads",
+        "good 1.2.3 declares entry points in the group 'plait.rule.jvp', which is not read",
         "plait.rules.<table>",
     ),
     "a newer core that is needed": (

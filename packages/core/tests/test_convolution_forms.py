@@ -61,7 +61,7 @@ KINDS = {
     "derivative by a depthwise kernel": 0,
     "groups": 2,
 }
-"""How many convolutions are left for the compiler."""
+"""The number of convolutions that are left for the compiler."""
 
 
 @pytest.mark.parametrize("seed", range(4))

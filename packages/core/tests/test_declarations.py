@@ -46,7 +46,7 @@ def found(monkeypatch, *places):
 
 
 def by_python(places):
-    """What `importlib.metadata` finds there, in the form of `reading`."""
+    """Yield the distributions that `importlib.metadata` finds there, in the form of `reading`."""
     for dist in importlib.metadata.distributions(path=[str(p) for p in places]):
         points = tuple(
             reading.EntryPoint(p.group, p.name, p.value)

@@ -56,12 +56,12 @@ READS = """dict(
 COMPUTES = """dict(
     cached=lambda: f(1.0).item(), large=lambda: large(y).shape, eager=lambda: (x + x).item(),
     literal=lambda: (x + 1.0).item(), compile=lambda: plait.jit(lambda x: x + 5.0)(1.0).item(),
-    executable=lambda: compiled(1.0).item(), put=lambda: plait.device_put(np.ones(3)).shape,
+    executable=lambda: compiled(1.0).item(),
     index=lambda: y[0].shape, loop=lambda: lax.fori_loop(0, 3, lambda i, c: c * 2.0, x).item(),
     transfer=lambda: f(np.ones(3)).shape,
 )"""
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
 def run(before, calls):

@@ -137,6 +137,12 @@ CASES = {
 }
 
 
+def test_every_reference_is_of_a_primitive_that_is_tried():
+    """Primitives of all packages are here, those of the array library too."""
+    missing = all_references().keys() - PRIMITIVES.keys()
+    assert not missing
+
+
 SLOW = frozenset(
     [f"special.{n}" for n in (
         "hyp2f1", "hyp1f1", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad",

@@ -65,7 +65,7 @@ def connected(listener, lines):
 
 
 def joins(coordinator, listener):
-    """Whether two processes that behave are welcomed."""
+    """Assert that two processes that behave are welcomed."""
     socks = [connected(listener, [json.dumps({**HELLO, "hello": i}).encode()]) for i in (0, 1)]
     served(coordinator)
     told = [s.recv(1 << 16) for s in socks]

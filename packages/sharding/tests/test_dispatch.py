@@ -65,10 +65,11 @@ def test_arrays(line, unchecked, count):
 
 
 def test_collectives(line, unchecked):
-    """`jitted`, and one that waits for the last such run; and to wait for the result is one."""
+    """`jitted`, one that takes the turn of the devices, one that waits for the last such run; and
+    to wait for the result is one."""
     f, x = total(line), device_put(X, line)
-    assert python_calls(lambda: f(x)) == 2
-    assert python_calls(lambda: f(x).block_until_ready()) == 3
+    assert python_calls(lambda: f(x)) == 3
+    assert python_calls(lambda: f(x).block_until_ready()) == 4
     np.testing.assert_array_equal(f(x), [28])
 
 

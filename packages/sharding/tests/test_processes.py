@@ -320,7 +320,8 @@ def test_others_hear_of_the_end_of_one(how, n, victim, devices, code, why):
         assert "ValueError: a bug in one process" in every[victim].err
 
 
-def test_one_that_is_frozen(n=3, devices=2):
+@pytest.mark.parametrize("devices", [1, 2])
+def test_one_that_is_frozen(devices, n=3):
     every = run_together(
         "training", "stop", 1, n=n, devices=devices, env={"SILENCE": "4"}, frozen=[1]
     )

@@ -14,7 +14,7 @@ from plait_units import ONE, units_rules
 
 from plait import ext
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 
 @units_rules.rule(recur)

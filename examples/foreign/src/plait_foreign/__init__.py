@@ -21,7 +21,7 @@ import numpy as np
 from plait import ext, ffi
 from plait.ext.lower import attr
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 TARGETS = {np.dtype(d): f"plait_foreign_recur_{d}" for d in ("float32", "float64")}
 _loaded = []

@@ -25,7 +25,7 @@ from plait import numpy as pnp
 from plait.ext.ops import control_flow
 from plait.ext.trace import open_under
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 KINDS = {  # kind: (draw, logarithm of the density)
     "normal": (

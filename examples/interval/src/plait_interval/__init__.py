@@ -11,7 +11,7 @@ from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.elementwise import abs_, cos, integer_pow, mul, sin, sub
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 interval_rules = ext.RuleTable("interval", signature="(lows, highs, **params)", doc="(low, high)")
 
@@ -32,7 +32,7 @@ class Interval(ext.Carrier):
         return parts[0], parts[0]
 
     def shown(self, x):
-        """What `debug.print` prints: both ends."""
+        """Return the value that `debug.print` prints: both ends."""
         low, high = self.to_form(x, "interval")
         return lax.concatenate([low[None], high[None]], 0)
 

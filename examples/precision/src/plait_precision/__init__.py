@@ -27,7 +27,7 @@ from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.shape import convert
 from plait.ext.types import FLOAT32
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 DTYPES = {"bfloat16": np.dtype(dtypes.bfloat16), "float16": np.dtype(np.float16)}
 

@@ -19,7 +19,7 @@ import numpy as np
 import plait.numpy as pnp
 from plait import ext, lax, tree
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 
 @ext.primitive("quantised.matmul")

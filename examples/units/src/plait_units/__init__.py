@@ -22,7 +22,7 @@ from plait.ext.ops import collective, contraction, convolution, cumulative, inde
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction as red
 
-ext.errors.hide(os.path.dirname(__file__))  # errors name the line of whoever calls us
+ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
 
 class Unit(NamedTuple):

@@ -28,7 +28,7 @@ def on_components(rule: Any, carrier: Any, given: Sequence[Any], wanted: Sequenc
       carrier: the transformation.
       given, wanted: the forms of single operands and results, as the function has them.
     """
-    parts = [carrier.parts_of(a, f) for a, f in zip(rule.program.in_avals, given, strict=True)]
+    parts = [carrier.parts_of(a, f) for a, f in zip(rule.in_avals, given, strict=True)]
     ambient = [v.aval for v in carrier.ambient]
 
     def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
@@ -64,7 +64,7 @@ def on_components(rule: Any, carrier: Any, given: Sequence[Any], wanted: Sequenc
         ]
         return staged(stacks, types, program.name), tuple([p is not None for e in ends for p in e])
 
-    return type(rule)(at, carrier.lift_program(rule.program, given, wanted)[0])
+    return type(rule)(at, [*ambient, *[p.aval for ps in parts for p in ps]])
 
 
 def _by_slot(flags: Flags, parts: Sequence[tuple[Any, ...]]) -> list[Flags]:

@@ -53,8 +53,10 @@ def _types(avals: Sequence[Aval], flags: Sequence[bool], size: Any) -> list[Aval
 def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: Callable) -> dict:
     """Return the parameters `program` and `rule` of an operation derived from another one."""
     made = derived(program, ("mapped", *key), make)
-    rules = derived(program, ("mapped rule", id(rule), *key), lambda: (Stacked(at, made), rule))
-    return {"program": made, "rule": rules[0]}
+    new = rule.lifted.get(("mapped", *key))
+    if new is None:
+        new = rule.lifted["mapped", *key] = Stacked(at, made.in_avals)
+    return {"program": made, "rule": new}
 
 
 # ---- forward -------------------------------------------------------------------------------

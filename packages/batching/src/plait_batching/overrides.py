@@ -10,6 +10,7 @@ the mapped axis in front.
 
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import plait
 from plait import config
@@ -58,15 +59,19 @@ class Stacked:
 
     Args:
       make: makes what `at` returns.
-      program: the function that the rule maps.
+      in_avals: the types of the function that the rule maps.  The rule refers to no program of
+        that function, which may hold results that are cached by the rule.
     """
 
-    __slots__ = ("make", "made", "program", "lifted", "__weakref__")
+    __slots__ = ("make", "made", "in_avals", "lifted", "__weakref__")
 
-    def __init__(self, make: Callable[[Any, Flags], tuple[Program, Flags]], program: Program):
-        self.make, self.program = make, program
+    def __init__(
+        self, make: Callable[[Any, Flags], tuple[Program, Flags]], in_avals: Sequence[Aval]
+    ):
+        self.make, self.in_avals = make, tuple(in_avals)
         self.made: dict[Any, tuple[Program, Flags]] = {}
-        self.lifted: dict[Any, Stacked] = {}
+        # Weak, since a lifted rule refers to this one.
+        self.lifted: WeakValueDictionary[Any, Stacked] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return "<rule>"
@@ -83,12 +88,12 @@ class Stacked:
         given = tuple([forms[s] for s in ends.inputs])  # type: ignore[index]
         wanted = tuple([forms[s] for s in ends.outputs])  # type: ignore[index]
         key = carrier.key(), tuple([v.aval for v in carrier.ambient]), given, wanted
-        if key not in self.lifted:
+        found = self.lifted.get(key)
+        if found is None:
             # The rule outlives the carrier of this call; see `lift_rule`.
-            self.lifted[key] = on_components(
-                self, carrier.under(None, carrier.ambient), given, wanted
-            )
-        return self.lifted[key]
+            over = carrier.under(None, carrier.ambient)
+            found = self.lifted[key] = on_components(self, over, given, wanted)
+        return found
 
 
 class _Custom(Wiring):
@@ -121,7 +126,7 @@ class _Custom(Wiring):
             _as_said(rule.name, want, got, size, found[0])
             return made.get(), found[0]
 
-        new = {"program": program, "rule": Stacked(make, program), "consts": k}
+        new = {"program": program, "rule": Stacked(make, program.in_avals), "consts": k}
         return [*captured, *args], new
 
     def slots(self, params: dict) -> Slots:
@@ -144,8 +149,8 @@ def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, fl
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
         raise ShapeError(
-            f"the mapping rule {name} returned {list(got)}, of which it says {list(flags)} are "
-            f"mapped, where {types} are expected",
+            f"the mapping rule {name} returned {list(got)}, mapped as {list(flags)}, "
+            f"where {types} are expected",
             fix="return stacks of what the function returns, the mapped axis in front",
         )
 
@@ -228,7 +233,7 @@ class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
         mapped axis in front.  `out_batched` marks the results in the same way (True or False may
         stand for a whole tree).
         """
-        takes = "the size, what is mapped, and the function's arguments"
+        takes = "the size, the mapped flags, and the function's arguments"
         self.expect_rule("def_vmap", rule, takes, 2, True)
         self.rule = rule
         return rule

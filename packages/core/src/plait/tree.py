@@ -624,7 +624,9 @@ def transpose(
     return kind.unflatten([outer_treedef.unflatten(c) for c in columns])
 
 
-def _map(f: "Callable", tree, *rest, is_leaf: "Callable[..., bool] | None" = None):
+def _map(
+    f: "Callable[..., Any]", tree: Any, *rest: Any, is_leaf: "Callable[..., bool] | None" = None
+) -> Any:
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
     The lengths of piles are left alone, unless `f` changes the shapes of their rows.  Raises

@@ -8,12 +8,12 @@ from typing import Any
 
 from plait.errors import TypeRule
 from plait.ext import Aval, Tracer
-from plait.ext.ir import Effect
 
 from .jaxprs import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 __all__ = [
     "DropVar",
+    "Effect",
     "Effects",
     "JaxprTypeError",
     "call",
@@ -32,6 +32,12 @@ __all__ = [
     "unzip2",
     "unzip3",
 ]
+
+
+class Effect:
+    """The class that libraries derive their effects from; effects of Plait's operations have a name
+    (`plait.ext.ir.Effect`)."""
+
 
 Effects = Set[Effect]
 """A set of effects, for annotations."""
@@ -87,17 +93,8 @@ def gensym(*args: Any, **options: Any) -> Callable[[Any], Any]:
     return Var
 
 
-def new_jaxpr_eqn(
-    invars: Sequence[Any],
-    outvars: Sequence[Any],
-    primitive: Any,
-    params: dict[str, Any],
-    effects: Any = frozenset(),
-    source_info: Any = None,
-    ctx: Any = None,
-) -> JaxprEqn:
-    """Return an equation."""
-    return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
+new_jaxpr_eqn = JaxprEqn
+"""Makes an equation."""
 
 
 def call(f: Any, *args: Any) -> Any:

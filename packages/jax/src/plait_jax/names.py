@@ -60,7 +60,7 @@ _ELSEWHERE = {
         unmapped_aval=:tracing.unmapped_aval valid_jaxtype=:tracing.valid_jaxtype
         pytype_aval_mappings=:inert.TYPES_OF_VALUES
         find_top_trace=:tracing.find_top_trace is_concrete=:tracing.is_concrete
-        DebugInfo=:jaxprs.DebugInfo DropVar=:core_names.DropVar Effect=plait.ext.ir.Effect
+        DebugInfo=:jaxprs.DebugInfo DropVar=:core_names.DropVar Effect=:core_names.Effect
         Effects=:core_names.Effects
         JaxprTypeError=:core_names.JaxprTypeError call=:core_names.call
         check_jaxpr=:core_names.check_jaxpr concrete_or_error=:core_names.concrete_or_error

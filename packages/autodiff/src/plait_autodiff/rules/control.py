@@ -7,9 +7,8 @@ transposed programs.
 
 from typing import Any
 
-from plait.errors import IrreversibleLoop
 from plait.ext import ir
-from plait.ext.errors import MissingRule
+from plait.ext.errors import IrreversibleLoop, MissingRule
 from plait.ext.ir import Program, derived, effects_of, evaluate
 from plait.ext.ops.control_flow import call, cond, scan, while_
 from plait.ext.trace import staged

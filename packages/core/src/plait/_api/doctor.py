@@ -128,7 +128,7 @@ def _devices() -> tuple[str, list[Problem]]:
 def _unread() -> Iterator[Problem]:
     """Yield distributions that cannot be read, as after an interrupted installation."""
     for name, why in unread():
-        yield Problem(f"{name} can not be read: {why}", "install it again, or remove its folder")
+        yield Problem(f"{name} cannot be read: {why}", "install it again, or remove its folder")
 
 
 # ---- versions ------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
         known = [d for d in i.points if d.point.group in KNOWN_GROUPS or _of_rules(d)]
         for group in sorted({d.point.group for d in i.points} - {d.point.group for d in known}):
             yield Problem(
-                f"{i} declares entry points in the group {group!r}, which nobody reads",
+                f"{i} declares entry points in the group {group!r}, which is not read",
                 f"spell it like one of {', '.join(sorted(KNOWN_GROUPS))}, {RULES}<table>",
             )
         known.sort(key=lambda d: d.point.group == API_GROUP)
@@ -256,7 +256,7 @@ def _twice(working: list[Installed], core_names: frozenset[str]) -> Iterator[Pro
                 )
             if module == "plait" and name in core_names:
                 yield Problem(
-                    f"{ds[0]} declares {module}.{name}, which core has itself: nobody finds it",
+                    f"{ds[0]} declares {module}.{name}, which core has itself",
                     f"python -m pip install --upgrade {ds[0].name}   "
                     "(if it is yours, give it another name)",
                 )

@@ -1,4 +1,4 @@
-"""Entry points of installed distributions, of which some may be broken.
+"""Entry points of installed distributions, including broken ones.
 
 `importlib.metadata` parses the description of a distribution whenever its name or version is read,
 and takes longer to import than a first operation.  Ordinary folders are therefore read directly;

@@ -112,9 +112,9 @@ def found(
 def shared(program: Program) -> tuple[Program, list[Any]]:
     """Return (an earlier program of the same structure, the values that it takes first).
 
-    These values are the constants of `program`.  What was derived from the earlier program, as its
-    executable, serves again.  Outside of jit a function that stages one of its own, as a Jacobian
-    does, would otherwise be lowered at each call.
+    These values are the constants of `program`.  Results derived from the earlier program, such as
+    its executable, serve again.  Outside of jit a function that stages one of its own, such as a
+    Jacobian, would otherwise be lowered at each call.
     """
     consts = program.consts
     free = Program([*(v for v, _ in consts), *program.inputs], program.eqns, program.outputs,

@@ -26,9 +26,10 @@ from .._core.array import Literal
 from .._types.avals import Aval
 from .contraction import dot_general
 from .convolution import ConvDims, conv_general
+from .divided_convolution import every
 from .elementwise import add, mul
 from .reduction import reduce_sum
-from .shape import broadcast_in_dim, concatenate, pad, reshape, slice_, transpose
+from .shape import broadcast_in_dim, concatenate, pad, reshape, transpose
 
 MOST_TERMS = 64
 """The most positions to write down one by one; larger modules take long to compile."""
@@ -77,12 +78,12 @@ class Convolution:
     def shifted(self, x: Any, at: Sequence[int]) -> Any:
         """Return the elements of the padded input that one position of the kernel meets."""
         start = [i * s for i, s in zip(at, self.steps)]
-        return _every(x, self.dims.lhs_spec[2:], start, self.places, self.strides)
+        return every(x, self.dims.lhs_spec[2:], start, self.places, self.strides)
 
     def box(self, x: Any, at: Sequence[int]) -> Any:
         """Return the elements of the padded input that the kernel meets at one place."""
         start = [i * s for i, s in zip(at, self.strides)]
-        return _every(x, self.dims.lhs_spec[2:], start, self.window, self.steps)
+        return every(x, self.dims.lhs_spec[2:], start, self.window, self.steps)
 
 
 def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
@@ -115,16 +116,6 @@ def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
     if batches == 1 and features <= MOST_GROUPS:
         return lambda x, y: _one_by_one(it, x, y, params)
     return None
-
-
-def _every(x: Any, axes: Sequence[int], start: Any, count: Any, steps: Any) -> Any:
-    """Return `count` elements along each of these axes, from `start` on, `steps` apart."""
-    starts, limits, strides = [0] * x.aval.ndim, [*x.aval.shape], [1] * x.aval.ndim
-    for a, first, n, step in zip(axes, start, count, steps):
-        starts[a], limits[a], strides[a] = first, first + (n - 1) * step + 1, step
-    if not any(starts) and limits == [*x.aval.shape] and max(strides, default=1) == 1:
-        return x
-    return slice_.bind(x, starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
 
 
 def _arranged(out: Any, axes: Sequence[int]) -> Any:
@@ -178,7 +169,7 @@ def _one_by_one(it: Convolution, x: Any, y: Any, params: dict[str, Any]) -> Any:
 
 def _parts(x: Any, axis: int, count: int) -> list:
     n = x.aval.shape[axis] // count
-    return [_every(x, (axis,), (k * n,), (n,), (1,)) for k in range(count)]
+    return [every(x, (axis,), (k * n,), (n,), (1,)) for k in range(count)]
 
 
 def _depthwise(it: Convolution, x: Any, y: Any) -> Any:
@@ -187,7 +178,7 @@ def _depthwise(it: Convolution, x: Any, y: Any) -> Any:
     x, total = it.padded(x), None
     for at in product(*map(range, it.window)):
         piece = it.shifted(x, at)
-        cell = _every(y, dims.rhs_spec[2:], at, [1] * len(at), [1] * len(at))
+        cell = every(y, dims.rhs_spec[2:], at, [1] * len(at), [1] * len(at))
         cell = reshape(cell, (y.aval.shape[dims.rhs_spec[0]],))
         cell = broadcast_in_dim.bind(cell, shape=piece.aval.shape, dims=(dims.lhs_spec[1],))
         term = mul.bind(piece, cell)

@@ -155,9 +155,13 @@ def accumulated(aval: Aval) -> Aval:
     return Aval(aval.shape, FLOAT32 if narrow else aval.dtype)
 
 
-def _summed(prim: Primitive, row: Aval) -> Aval:
-    """Return the type in which rows are accumulated one after the other."""
-    double = {"float32": np.float64, "complex64": np.complex128} if prim is cumsum_ else {}
+def _summed(e: Emitter, prim: Primitive, row: Aval) -> Aval:
+    """Return the type in which rows are accumulated one after the other.
+
+    Artifacts are for compilers that may lack float64.
+    """
+    wide = prim is cumsum_ and e.unit.instead is None
+    double = {"float32": np.float64, "complex64": np.complex128} if wide else {}
     return Aval(row.shape, double.get(row.dtype.name, accumulated(row).dtype))
 
 
@@ -178,7 +182,7 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     n = aval.shape[axis]
     row = Aval([1 if i == axis else d for i, d in enumerate(aval.shape)], aval.dtype)
     wide, index, flag = (
-        _summed(prim, row),
+        _summed(e, prim, row),
         Aval((), INT32 if n < 2**31 else np.int64),
         Aval((), BOOL),
     )

@@ -88,13 +88,16 @@ def _grouped(x: Any, axis: int, groups: int) -> Any:
     return transpose(x, (axis, *[i for i in range(len(s) + 1) if i != axis]))
 
 
-def _every(x: Any, start: Sequence[int], count: Sequence[int], steps: Sequence[int]) -> Any:
-    """Return `count` elements along each spatial axis, from `start` on, `steps` apart."""
-    front = x.aval.shape[:3]
-    ends = [a + (n - 1) * s + 1 for a, n, s in zip(start, count, steps)]
-    return slice_.bind(
-        x, starts=(0, 0, 0, *start), limits=(*front, *ends), strides=(1, 1, 1, *steps)
-    )
+def every(
+    x: Any, axes: Sequence[int], start: Sequence[int], count: Sequence[int], steps: Sequence[int]
+) -> Any:
+    """Return `count` elements along each of these axes, from `start` on, `steps` apart."""
+    starts, limits, strides = [0] * x.aval.ndim, [*x.aval.shape], [1] * x.aval.ndim
+    for a, first, n, step in zip(axes, start, count, steps):
+        starts[a], limits[a], strides[a] = first, first + (n - 1) * step + 1, step
+    if not any(starts) and limits == [*x.aval.shape] and max(strides, default=1) == 1:
+        return x
+    return slice_.bind(x, starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
 
 
 def _each_of_window(
@@ -104,8 +107,10 @@ def _each_of_window(
     """Return the sum over the positions of the kernel: groups, batch, space, features."""
     total: Any = None
     for at in product(*map(range, window)):
-        shifted = _every(x, [i * d for i, d in zip(at, apart)], places, strides)
-        cell = _every(y, at, [1] * len(at), [1] * len(at))
+        shifted = every(
+            x, range(3, x.aval.ndim), [i * d for i, d in zip(at, apart)], places, strides
+        )
+        cell = every(y, range(3, y.aval.ndim), at, [1] * len(at), [1] * len(at))
         cell = reshape(cell, cell.aval.shape[:3])
         found = dot_general.bind(shifted, cell, contract=((2,), (2,)), shared=((0,), (0,)), **how)
         total = found if total is None else total + found
@@ -120,7 +125,7 @@ def _each_of_places(
     summed = tuple(range(2, x.aval.ndim))
     found = []
     for at in product(*map(range, places)):
-        box = _every(x, [i * s for i, s in zip(at, strides)], window, apart)
+        box = every(x, range(3, x.aval.ndim), [i * s for i, s in zip(at, strides)], window, apart)
         out = dot_general.bind(box, y, contract=(summed, summed), shared=((0,), (0,)), **how)
         found.append(expand_dims(out, 2))
     g, n, _, o = found[0].aval.shape

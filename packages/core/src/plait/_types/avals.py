@@ -24,10 +24,10 @@ import numpy as np
 from .._base.config import config
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TypeRule
 from .._base.jaxlib_api import EXTRA_DTYPES
+from .._base.lazy import later
 from .._base.source import warn
 from .dims import Dim, broadcast_dims, product
 from .opaque import Opaque
-from .strictness import users_operands
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -650,7 +650,7 @@ def judge_ranks(avals: "Sequence[Aval]", of_user: bool = False) -> None:
     if len(ranks) < 2:
         return
     if not of_user:
-        given = users_operands()
+        given = later("_types.strictness").users_operands()
         if given is None or not ranks <= {_described(x).ndim for x in given}:
             return
     error = ShapeError(
@@ -665,7 +665,7 @@ def judge_ranks(avals: "Sequence[Aval]", of_user: bool = False) -> None:
 
 def _of_user(avals: "Sequence[Aval]") -> bool:
     """Return whether the user's call was given operands of these dtypes, numbers for weak ones."""
-    given = users_operands()
+    given = later("_types.strictness").users_operands()
     if given is None:
         return False
     kinds = {_kind(_described(x)) for x in given}

@@ -32,10 +32,8 @@ def wanted(platforms: tuple[str, ...]) -> bool:
 
 
 def form(e: Any) -> Program | None:
-    """Return the program that an equation without programs becomes; None to lower it as it is."""
-    rule = cpu_form_rules.find(e.prim)
-    if rule is None:
-        return None
+    """Return the program that an equation of a primitive with a rule becomes; None to keep it."""
+    rule: Any = cpu_form_rules.find(e.prim)
     avals = tuple([a.aval for a in e.inputs])
     key = "form", avals, e.prim.frozen(e.params)
     known = e.prim.compiled

@@ -72,13 +72,14 @@ class Unit:
       named: None, or `named(equation)`, which may return a program of that equation alone and its
         text.  The operation then becomes a function of the module, which carries the text.
       formed: whether operations have the forms of `cpu_forms`.
+      unformed: the primitives that have none.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed",
+        "_ruled", "formed", "unformed",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +109,7 @@ class Unit:
         self.instead, self.named, self.tier = instead, named, tier
         self.supposed_alone = False
         self.formed = instead is named is None and cpu_forms.wanted(platforms)
+        self.unformed: set[Any] = set()
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -475,6 +477,7 @@ class Emitter:
             return constants[key]
 
         find, locations = lower_rules.find, self.unit.locations
+        formed, unformed = self.unit.formed, self.unit.unformed
         for e in live_equations(p.eqns, p.outputs):
             prim = e.prim
             if locations:
@@ -486,7 +489,7 @@ class Emitter:
                 rule = self._by_name(*named)
             elif instead is None:
                 rule = find(prim) if prim.ambient is None else self.binder(e)
-            form = self._form(e) if self.unit.formed and prim.higher is None else None
+            form = self._form(e) if formed and prim not in unformed else None
             xs = [env[a] if a.__class__ is Var else read(a) for a in e.inputs]
             if form is not None:
                 out = self._inline(form, xs, prim)
@@ -547,6 +550,9 @@ class Emitter:
 
     def _form(self, e: Any) -> Program | None:
         """Return the program of the form that an equation has here, if it has one."""
+        if e.prim.higher is not None or cpu_forms.cpu_form_rules.find(e.prim) is None:
+            self.unit.unformed.add(e.prim)
+            return None
         found = cpu_forms.form(e)
         # A value that is divided over devices stays as it is: slices of it would be exchanged.
         return None if found is None or self.is_divided else found

@@ -17,6 +17,8 @@ from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
 from plait.ext.values import canonical
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
+from ..numpy.creation import asarray
+
 
 def _axes(axis: Any, x: Any) -> tuple[int, ...]:
     return tuple(sorted(normal_axes(axis, x.aval.ndim)))
@@ -86,7 +88,7 @@ def one_hot(
     >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    x = value(np.asarray(x)) if isinstance(x, list | tuple) else value(x)
+    x = value(asarray(x) if isinstance(x, list | tuple) else x)
     kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
     at = normal_axis(axis, x.aval.ndim + 1)
     return _one_hot(x, classes=num_classes, dtype=kind, axis=at)

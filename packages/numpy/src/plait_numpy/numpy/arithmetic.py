@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import OperandTypeError
+from plait.errors import OperandTypeError, OutOfBounds
 from plait.ext import Aval, materialise_at_ground
 from plait.ext.control import while_loop
 from plait.ext.ops import elementwise as el
@@ -459,7 +459,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     As numpy.round.
 
-    Raises NotAnArrayError if `a` is not an array.
+    Raises NotAnArrayError if `a` is not an array, OutOfBounds for decimals beyond 32 bits.
 
     >>> import plait
     >>> plait.numpy.round(2.5), plait.numpy.round(1234, -2)
@@ -469,10 +469,15 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     a = value(a)
     kind = a.aval.category
     digits = decimals.__index__()
+    if not -(2**31) <= digits < 2**31:
+        raise OutOfBounds(
+            f"round: decimals must fit in 32 bits, got {decimals}",
+            fix="leave the array as it is: no dtype has so many digits",
+        )
     if kind == BOOLEAN or (kind == INTEGER and digits >= 0):
         return materialise_at_ground(a)
     if kind == INTEGER:
-        return _to_multiple(a, unit=10**-digits)
+        return _to_multiple(a, unit=10 ** min(-digits, 400))
     if kind == COMPLEX:
         return el.complex_(round(el.real(a), digits), round(el.imag(a), digits))
     return el.round_even(a) if not digits else _to_digits(a, digits=digits)
