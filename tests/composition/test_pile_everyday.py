@@ -11,7 +11,7 @@ import plait
 import plait.numpy as pnp
 from plait import Pile, pile_axis, vmap
 from plait.checks import FailedCheckError
-from plait.errors import ArgumentError, PlaitError, ShapeError, UndecidedDim
+from plait.errors import ArgumentError, MissingRule, PlaitError, ShapeError, UndecidedDim
 
 from .everyday import EVERYDAY, NUMBERS
 
@@ -57,6 +57,23 @@ def test_traced_lengths_of_which_facts_are_declared(name):
         return vmap(f, pile_axis, pile_axis)(Pile(rows, lengths, at_least=4, multiple_of=2))
 
     compare(f, lambda: run(np.concatenate(xs), np.array(LENGTHS["even"])), xs)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("lengths", ["mixed", "equal"])
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_traced_lengths(name, lengths):
+    """Results are right, or the call is refused: in particular if the loop refuses an example."""
+    f, xs = EVERYDAY[name], examples(LENGTHS[lengths])
+    run = plait.jit(lambda p: vmap(f, pile_axis, pile_axis)(p))
+    try:
+        got = plait.block_until_ready(run(Pile.from_list(xs)))
+    except (FailedCheckError, UndecidedDim, MissingRule):
+        return
+    except TypeError as error:  # numpy and range, of sizes that have no number
+        assert "n0_0" in str(error)
+        return
+    compare(f, lambda: got, xs)
 
 
 def test_facts_found_for_known_lengths_do_not_depend_on_the_lengths():

@@ -9,7 +9,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait import lax, pile_axis, vmap
+from plait import Pile, lax, nn, pile_axis, vmap
 from plait.checks import FailedCheckError, all_checks, checkify
 from plait.errors import AxisError, PlaitError, ShapeError, SubscriptError
 
@@ -162,3 +162,80 @@ def test_kinds_of_errors_are_those_of_the_example():
         mapped(lambda x: x[0])(pile())
     with pytest.raises(AxisError, match="nothing to choose from"):
         vmap(lambda x: plait.jit(pnp.max)(x), pile_axis)(pile())
+
+
+REFUSE_NOTHING = {
+    "attention": lambda x: nn.softmax(x @ x.T) @ x,
+    "mean": lambda x: x - x.mean(0),
+    "logsumexp": lambda x: nn.logsumexp(x, 0),
+    "greatest with initial": lambda x: x.max(0, initial=0.0),
+    "running sum": lambda x: pnp.cumsum(x, 0) * x.shape[0],
+    "jitted": lambda x: plait.jit(lambda v: v * v.sum())(x),
+    "products": lambda x: pnp.tanh(x) @ np.ones((4, 2)) + x[:, :1],
+}
+
+
+@pytest.mark.parametrize("name", REFUSE_NOTHING)
+def test_functions_that_refuse_nothing_are_traced_once(name):
+    traced = []
+
+    def f(x):
+        traced.append(x.shape)
+        return REFUSE_NOTHING[name](x)
+
+    with np.errstate(all="ignore"):
+        got = plait.jit(mapped(f))(pile()).to_list()
+        assert len(traced) == 1
+        for g, x in zip(got, ROWS, strict=True):
+            np.testing.assert_allclose(g, f(pnp.asarray(x)), rtol=1e-9)
+
+
+ADDED = {
+    "first": lambda x: x[0],
+    "greatest": lambda x: x.max(0),
+    "median": lambda x: pnp.median(x, 0),
+    "second": lambda x: x[1],
+    "pairs": lambda x: x[: x.shape[0] // 2 * 2].reshape(-1, 2, 4).sum(1),
+    "numbers": lambda x: sum(r * i for i, r in enumerate(x)),
+    "branches": lambda x: x[1:] if len(x) > 3 else x[:-1],
+}
+KNOWN_ALONE = {"second", "numbers", "branches"}
+"""Functions whose questions only known lengths answer."""
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_elements_that_a_capacity_adds_are_never_refused(name):
+    f, rows = ADDED[name], [r for r in ROWS if len(r) > 2]
+    room = plait.Capacities(rows=32, longest=8, count=5)
+    run = mapped(f)
+    for g in (run, plait.jit(run)):
+        if g is not run and name in KNOWN_ALONE:
+            continue
+        got = g(Pile.from_list(rows, capacity=room)).to_list()
+        for y, x in zip(got[: len(rows)], rows, strict=True):
+            np.testing.assert_allclose(y, f(pnp.asarray(x)))
+        with pytest.raises(PlaitError, match="example 1, where n0_0 is 0"):
+            short = Pile.from_list([rows[0], rows[0][:0], rows[1]], capacity=room)
+            if name not in ("pairs", "branches", "numbers"):
+                plait.tree.map(np.asarray, g(short))
+            else:  # these accept an example of no rows
+                mapped(lambda x: x[0])(short)
+
+
+def test_facts_are_not_about_elements_that_a_capacity_adds():
+    room = plait.Capacities(rows=32, longest=8, count=5)
+    rows = np.arange(32.0)
+
+    @plait.jit
+    def seconds(rows, n):
+        return mapped(lambda x: x[1] * x.sum())(Pile(rows, n, capacity=room, at_least=2))
+
+    for n in ([3, 2], [2, 6, 2], [8, 2, 4, 3, 2]):
+        starts = np.cumsum(n) - n
+        want = [rows[s + 1] * rows[s : s + k].sum() for s, k in zip(starts, n)]
+        np.testing.assert_allclose(seconds(rows, np.array(n)).data[: len(n)], want)
+    with pytest.raises(FailedCheckError, match="element 1 has 1 rows"):
+        np.asarray(seconds(rows, np.array([3, 1])).data)
+    p = Pile.from_list([rows[:4], rows[:2]], capacity=room, multiple_of=2)
+    assert mapped(lambda x: x.reshape(-1, 2).sum(1))(p).lengths.tolist() == [2, 1, 0, 0, 0]
+    assert p.lengths.tolist() == [4, 2, 0, 0, 0]

@@ -405,7 +405,7 @@ MAPPED = {
         AxisError, r"out_axes is 1 for a pile", lambda: vmap(lambda s: pile(), out_axes=1)(ONE(2))
     ),
     "leaves of another shape": (
-        ShapeError, r"has changed their shape",
+        ShapeError, r"were added to the leaves of this tree, or removed",
         lambda: vmap(total, pile_axis)(plait.tree.map(lambda a: a.sum(), pile())),
     ),
     "no pile": (

@@ -24,7 +24,7 @@ from plait.ext.errors import (
 from plait.ext.ir import Program, ambient_of, dims_of, evaluate, programs_in, speaks_of
 from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_, varied
 from plait.ext.ops.shape import convert, moveaxis, normal_axis
-from plait.ext.sizes import Dim, is_symbolic
+from plait.ext.sizes import Dim, is_symbolic, open_questions
 from plait.ext.trace import Interpreter, Stage, Tracer, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
@@ -188,9 +188,8 @@ def over_piles(
     else:
         bound = {} if axis_name is None else {axis_name: count}
         alone = partial(_staged_at, f, tree, given, bound)
-        refuse_short(
-            "vmap over a pile", program, vectors, alone, _of_piles(out), sizes.table, sizes.asked
-        )
+        what = program, vectors, alone, _of_piles(out), sizes.table, sizes.questions
+        refuse_short("vmap over a pile", *what)
         how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
         try:
             got = _at_once(r, program, captured, values, **how)
@@ -304,12 +303,13 @@ def _with_sizes(
             g.settle(sizes)
         counts = [(f"{g.path} has {g.count} elements", g.count) for g in given]
         count = one_size([c for c in counts if c[1] is not None], axis_size, _NOTHING)
-        SCOPE.doubted, before = (0, 0), SCOPE.unanswered
+        SCOPE.doubted = 0, 0
         try:
             avals = [t for g in given for t in g.types]
             bound = {} if axis_name is None else {axis_name: count}
             parts = partial(_arguments, tree, given)
-            staged = staged_example(f, parts, avals, "vmap over a pile", bound)
+            with open_questions() as questions:
+                staged = staged_example(f, parts, avals, "vmap over a pile", bound)
         except PlaitError as e:
             # The function read a mapped integer as a number: stage again, with it as a size.
             number = isinstance(e, ConcretizationError) and not as_sizes
@@ -324,7 +324,7 @@ def _with_sizes(
                 e.fix = sizes.advice(e) or _AS_NUMBERS
             raise
         else:
-            sizes.asked = SCOPE.unanswered != before
+            sizes.questions = tuple(questions)
             return given, sizes, count, staged
 
 
@@ -370,7 +370,7 @@ gathered and scattered, and there are nearly as many."""
 
 def _mostly_full(caps: Capacities) -> bool:
     """Return whether padded arrays would hold little padding, as far as sizes are known."""
-    known = [s for s in caps.table if not is_symbolic(s.counts)]
+    known = [s for s in caps.table if not is_symbolic((*s.counts, caps.size))]
     full = [s.rows >= FULL * caps.size * s.longest for s in known]
     return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
 

@@ -4,6 +4,7 @@ Invariant: each lengths vector has one name, numbered by its position among the 
 calls have equal programs.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 
 from plait import debug, lax
 from plait.ext.errors import ShapeError, UndecidedDim
-from plait.ext.sizes import max_dim, question_of
+from plait.ext.sizes import Dim, max_dim, question_of
 from plait.ext.trace import Tracer
 from plait.ext.values import Array, as_value
 
-from .capacities import Size
+from .capacities import Size, examples_in
 from .facts import Facts, advice, both, deciding
 
 __all__ = ["Sizes"]
@@ -38,8 +39,8 @@ class Sizes:
     def __init__(self, depth: int, alike: dict[str, str], learned: dict[str, Facts]):
         self.depth, self.alike, self.learned = depth, alike, learned
         self.declared: dict[str, Facts] = {}
-        self.asked = True
-        """False if no question about sizes was left open when the function was staged."""
+        self.questions: Sequence[tuple[Dim, str]] = ()
+        """The questions about sizes that were left open when the function was staged."""
         self.vectors: dict[str, Any] = {}
         self.sizes: dict[str, Size] = {}
         self.paths: dict[str, str] = {}
@@ -60,7 +61,8 @@ class Sizes:
         self.declared[name] = declared
         facts = both(declared, self.learned.get(name, Facts()))
         rows, longest, squares = counts
-        self.sizes[name] = Size(name, rows, longest, squares, "", *facts)
+        spare = old.spare or size.spare
+        self.sizes[name] = Size(name, rows, longest, squares, "", *facts, spare)
         return name
 
     @property
@@ -69,8 +71,10 @@ class Sizes:
 
     @property
     def known(self) -> dict[str, np.ndarray]:
-        """The lengths that are known."""
-        return {k: np.asarray(self.vectors[k]) for k in self.sizes if _is_known(self.vectors[k])}
+        """The lengths of examples that are known."""
+        table = [s for s in self.table if _is_known(self.vectors[s.name])]
+        count = examples_in(table, self.vectors)
+        return {s.name: np.asarray(self.vectors[s.name])[:count] for s in table}
 
     def learn(self, e: UndecidedDim) -> bool:
         """Learn facts that answer the question of an error; return whether there are any."""

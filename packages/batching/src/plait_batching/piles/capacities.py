@@ -7,7 +7,7 @@ together, the rows of the longest, and the number of pairs of tiles.  Bounds of 
 Invariant: a capacity is never less than lengths may require, and is at least 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
@@ -48,6 +48,9 @@ class Size(NamedTuple):
     """Lower bound of the rows of one example, a multiple of `multiple`."""
     multiple: int = 1
     """A number that divides the rows of every example."""
+    spare: bool = False
+    """Whether empty elements at the end fill up a capacity.  They are not examples: no fact holds
+    for them, and they are never refused."""
 
     @property
     def whole(self) -> Dim:
@@ -96,6 +99,14 @@ def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
         rounded(int(n.max(initial=0)), 1, 8),
         rounded(int((tiles * tiles).sum()), 1, 4),
     )
+
+
+def examples_in(sizes: Sequence[Size], lengths: Mapping[str, Any]) -> int | None:
+    """Return how many elements are examples, given known lengths by name; None if all are."""
+    spare = [np.asarray(lengths[s.name]) for s in sizes if s.spare]
+    if not spare:
+        return None
+    return max([int(np.max(np.flatnonzero(n), initial=-1)) for n in spare]) + 1
 
 
 class _Bound(NamedTuple):
@@ -181,7 +192,8 @@ class Capacities:
             s = self.named[name]
             if (s.least, s.multiple) == (0, 1):
                 return _Bound(0, s.longest, s.rows)
-            rows = (s.rows - s.least * self.size) // s.multiple
+            surely = 0 if s.spare else s.least * self.size
+            rows = (s.rows - surely) // s.multiple
             return _Bound(0, _most(s.part(s.longest), 0), _most(rows, 0))
 
         return d.fold(

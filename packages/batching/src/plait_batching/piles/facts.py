@@ -95,11 +95,17 @@ def _renamed(s: Size, facts: Facts) -> Any:
 
 
 def advice(question: tuple[Dim, str], sizes: Sequence[Size]) -> str | None:
-    """Return the arguments of a constructor of piles that would decide a question."""
+    """Return the arguments of a constructor of piles that would decide a question.
+
+    Sizes that differ for certain are no remedy."""
+    d, relation = question
     for n in _ANY:
         found = deciding(question, sizes, {s.name: np.array([n]) for s in sizes})
         if found is not None and len(found) == 1:
-            ((_, facts),) = found.items()
+            ((name, facts),) = found.items()
+            size = next(s for s in sizes if s.name == name)
+            if relation == "==" and not decide_eq(d.substitute({name: _renamed(size, facts)}), 0):
+                continue
             told = [f"at_least={facts.least}"] * (facts.least > 0)
             told += [f"multiple_of={facts.multiple}"] * (facts.multiple > 1)
             return ", ".join(told)

@@ -24,6 +24,7 @@ from plait.ext.values import Array
 
 from ..api import vmap
 from ..interpreter import batching_rules
+from .capacities import examples_in
 from .carrier import Ragged, pile_rules
 from .layouts import fit
 from .operation import PADDED
@@ -113,7 +114,8 @@ def mapped_by_groups(
     axes = tuple([0 if varies else None for _, _, varies in values])
     columns: list[list] = []
     places: list[int] = []
-    for lengths, members in _groups(vectors, r.size).items():
+    count = examples_in(r.table, vectors) or r.size
+    for lengths, members in _groups(vectors, count).items():
         rows = dict(zip(vectors, lengths, strict=True))
         sizes = {name: r.caps.named[name].part(n) for name, n in rows.items()}
         given = [
@@ -134,8 +136,8 @@ def mapped_by_groups(
         )
     back = np.argsort(np.asarray(places, np.int32)).astype(np.int32)
     results = list(zip(*columns, strict=True))
-    types = outs if outs is not None else [_found(parts, back, does) for parts in results]
-    together = [_joined(_widened(parts))[back] for parts in results]
+    types = outs if outs is not None else [_found(parts, back, does, r.size) for parts in results]
+    together = [fit(_joined(_widened(parts))[back], 0, r.size) for parts in results]
     if outs is None:
         return together, types
     return [usual_of(r, y, t) for y, t in zip(together, outs, strict=True)], outs
@@ -148,7 +150,7 @@ class Found(NamedTuple):
     sizes: Sequence[Any]
 
 
-def _found(parts: Sequence[Any], back: np.ndarray, does: str) -> Found:
+def _found(parts: Sequence[Any], back: np.ndarray, does: str, count: int) -> Found:
     first = parts[0].aval
     if any(y.aval.ndim != first.ndim for y in parts):
         raise ShapeError(
@@ -159,7 +161,8 @@ def _found(parts: Sequence[Any], back: np.ndarray, does: str) -> Found:
     shape: list[Any] = []
     for a in range(1, first.ndim):
         each = np.concatenate([np.full(y.shape[0], y.shape[a]) for y in parts])[back].tolist()
-        shape.append(each[0] if len(set(each)) == 1 else tuple(each))
+        added = [0] * (count - len(each))
+        shape.append(each[0] if len(set(each)) == 1 else (*each, *added))
     return Found(first.with_dtype(_common(parts)), shape)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import ArgumentError, AxisError, DimMismatch, ShapeError, UndecidedDim, border
-from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
+from plait.ext.sizes import Dim, Scope, open_questions, solve_dims, symbolic_dims
 from plait.ext.trace import Tracer, current, wraps
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
@@ -182,7 +182,8 @@ class _Masked:
         lengths = [_length(self.sizes[s.label], s) for s in table]
         hold_constraints(self.constraints, self.sizes)
         try:
-            program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})
+            with open_questions() as questions:
+                program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})
         except UndecidedDim as e:
             raise self._in_own_words(e) from None
         if self.out_shape is not None:
@@ -193,7 +194,8 @@ class _Masked:
         values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
         known = {s.name: n for s, n in zip(table, lengths, strict=True)}
         alone = partial(self._alone, given, avals)
-        refuse_short("mask", program, known, alone, [False] * len(program.out_avals), table)
+        roomy = [False] * len(program.out_avals)
+        refuse_short("mask", program, known, alone, roomy, table, tuple(questions))
         program, operands = varying_as(r.ambient, program, [*captured, *values], None, 1)
         got = pile_map.bind(
             *lengths,

@@ -35,6 +35,7 @@ from .capacities import (
     Capacities,
     Size,
     capacities_of,
+    examples_in,
     in_rows_alone,
     ragged_axes,
     rounded,
@@ -98,8 +99,8 @@ class Pile(PileOperators):
       at_least: the number of rows that every element has at least.
       multiple_of: a number that divides the rows of every element.  With these facts mapped
         functions may read `x[1]`, or reshape to pairs of rows, also where lengths are traced; they
-        are checked, if lengths are traced when the program runs.  Empty elements that a capacity
-        adds contradict them.
+        are checked, if lengths are traced when the program runs.  They do not hold for empty
+        elements that a capacity adds.
 
     A pile is equal only to itself: `p == q` tests whether they are one object.
 
@@ -138,7 +139,9 @@ class Pile(PileOperators):
     ):
         xs, tree = _arrays(data)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
-        n = _with_empty(_checked(lengths), policy)
+        n = _checked(lengths)
+        facts.hold(n)
+        n = _with_empty(n, policy)
         axis = _axis(axis)
         rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
@@ -152,7 +155,6 @@ class Pile(PileOperators):
         hold_rows(n, have if policy is None else min(have, policy.rows))
         if policy is not None:
             hold_lengths(n, policy.longest)
-        facts.hold(n)
         if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
             raise ShapeError(
                 f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
@@ -218,9 +220,9 @@ class Pile(PileOperators):
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
         p = _from_list(list(elements), tuple([_axis(a) for a in axes]), policy)
-        for n in p._lengths:
-            facts.hold(n)
         p._sizes = tuple(map(facts.of, p._sizes))
+        for s, n in zip(p._sizes, p._lengths, strict=True):
+            facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])
         return p
 
     @classmethod
@@ -274,12 +276,12 @@ class Pile(PileOperators):
                 fix="give lengths that fit",
             )
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
+        facts.hold(n)
         n, xs = _with_empty(n, policy), [_with_count(v, policy) for v in xs]
         count = n.shape[0]
         size = facts.of(_size("n0", n, width * count, width, policy))
         hold_lengths(n, width if policy is None else min(width, policy.longest))
         hold_rows(n, size.rows)
-        facts.hold(n)
         r = Ragged(current(), count, None, in_rows_alone([size]), False, ambient=(n,))
         types, made = [], []
         on_host = is_on_host(n, *xs)
@@ -436,7 +438,8 @@ class Pile(PileOperators):
         if isinstance(n, Tracer) or not self._count or is_symbolic(s.counts):
             return True
         each = np.asarray(n).astype(np.int64)
-        if each.min() < s.least or (each % s.multiple).any():
+        own = each[: examples_in([s], {s.name: each})]
+        if own.min(initial=s.least) < s.least or (own % s.multiple).any():
             return False
         return bool(each.min() >= 0 and each.max() <= s.longest and each.sum() <= s.rows)
 
@@ -694,7 +697,7 @@ def _other_rows(x: Any, t: Aval) -> ShapeError:
         )
     return ShapeError(
         f"the rows of a pile of elements {t!r} are {_named(x)}: axes were added to the leaves of "
-        "this tree",
+        "this tree, or removed",
         fix="take the leaves, plait.tree.leaves(p); or map over piles by out_axes=plait.pile_axis",
     )
 
@@ -841,7 +844,7 @@ def _spoken_of(p: Pile, sizes: dict[str, Any]) -> Pile:
     table = [s._replace(**{k: told(getattr(s, k), sizes) for k in COUNTS}) for s in p._sizes]
     count = told(p._count, sizes)
     rows, lengths = p._leaves, p._lengths
-    if count.__class__ is int:  # capacities are at least one row
+    if any(n.__class__ is int for n in around.values()):  # capacities are at least one row
         caps = capacities_of(in_rows_alone(table), count)
         rows = tuple([refitted(as_value(x), t, caps) for x, t in zip(rows, types, strict=True)])
         lengths = tuple(map(as_value, lengths))

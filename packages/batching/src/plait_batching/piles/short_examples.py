@@ -18,13 +18,21 @@ import numpy as np
 
 import plait.numpy as pnp
 from plait.checks import FailedCheckError, Place
-from plait.ext.errors import PlaitError, ShapeError, UndecidedDim, here
+from plait.ext.errors import ConcretizationError, PlaitError, ShapeError, UndecidedDim, here
 from plait.ext.ir import Program, derived, dims_of, programs_in, speaks_of
 from plait.ext.ops.checks import check_p
 from plait.ext.ops.contraction import dot_general
+from plait.ext.ops.control_flow import call
 from plait.ext.ops.cumulative import cumsum_
 from plait.ext.ops.indexing import dynamic_slice_, dynamic_update_slice_, gather_
-from plait.ext.ops.reduction import reduce_and, reduce_or, reduce_prod, reduce_sum
+from plait.ext.ops.reduction import (
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+)
 from plait.ext.ops.shape import (
     broadcast_in_dim,
     convert_,
@@ -36,11 +44,11 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.ops.sorting import top_k_
 from plait.ext.rules import Elementwise
-from plait.ext.sizes import Dim, decide_ge
+from plait.ext.sizes import Dim, decide_eq, decide_ge
 from plait.ext.types import Aval
 from plait.ext.values import Array
 
-from .capacities import Size
+from .capacities import Size, examples_in
 
 __all__ = ["refuse_short", "subject"]
 
@@ -54,8 +62,19 @@ _OF_ANY_SIZE = frozenset((
 ))  # fmt: skip
 """Operations that no function refuses an example for, however few rows it has."""
 
+_ASKING = frozenset((reduce_max, reduce_min))
+"""Operations whose functions ask whether there is a row, if they may refuse an example.
+
+Inside of a jitted function that was traced before, the question was asked before."""
+
+_MANY = 1 << 30
+"""Number of rows for which an undecided question is taken to be answered."""
+
 _MOST_ROWS = 1 << 16
 """Greatest number of rows of a window that is looked for where lengths are traced."""
+
+Questions = Sequence[tuple[Dim, str]]
+"""Sizes and their relations to 0."""
 
 Staged = Callable[[dict[str, int]], Sequence[Aval]]
 """Stages an example with these numbers in place of named sizes, and returns its results' types."""
@@ -68,7 +87,7 @@ def refuse_short(
     of_example: Staged,
     roomy: Sequence[bool],
     table: Sequence[Size],
-    asked: bool = True,
+    questions: Questions,
 ) -> None:
     """Raise the error of the first example that is too short.
 
@@ -81,21 +100,22 @@ def refuse_short(
       of_example: stages an example alone.
       roomy: which results have capacities, which differ between examples.
       table: the named sizes.
-      asked: whether a question about sizes was left open when the program was staged.
+      questions: those that were left open when the program was staged.
     """
-    if not asked and not _may_refuse(program, frozenset(vectors)):
+    names = frozenset(vectors)
+    doubts = _Doubts(program, names, questions)
+    if not doubts.operations and not doubts.questions:
         return
     sizes = {s.name: s for s in table}
     if not all(isinstance(v, Array) for v in vectors.values()):
-        _refuse_when_run(does, program, vectors, of_example, roomy, sizes)
+        _refuse_when_run(does, program, vectors, of_example, roomy, sizes, doubts)
         return
-    lengths = {name: np.asarray(v) for name, v in vectors.items()}
-    names = frozenset(lengths)
-    windows = derived(program, ("windows", names), lambda: list(_windows(program, names)))
+    count = examples_in(table, vectors)
+    lengths = {name: np.asarray(v)[:count] for name, v in vectors.items()}
     for b in _shortest(lengths):
         rows = {name: int(n[b]) for name, n in lengths.items()}
         parts = {name: sizes[name].part(n) for name, n in rows.items()}
-        if min(rows.values()) > 1 and all(_fits(e, parts) for e in windows):
+        if doubts.fit(parts) and not (min(rows.values()) <= 1 and doubts.few(parts)):
             continue
         error = _refusal(program, parts, of_example, roomy)
         if error is not None:
@@ -103,15 +123,75 @@ def refuse_short(
             raise error
 
 
-def _may_refuse(program: Program, names: frozenset[str]) -> bool:
+class _Doubts:
+    """What may refuse an example in the program of one.
+
+    Attributes:
+      operations: whether an operation may have refused an example of few rows, without a question.
+    """
+
+    def __init__(self, program: Program, names: frozenset[str], questions: Questions):
+        self.program, self.names = program, names
+        self.operations = _may_refuse(program, names, _ASKING)
+        self.questions = [q for q in questions if names & q[0].variables]
+        self.least = [q for q in self.questions if q[1] == ">="]
+
+    def fit(self, sizes: dict[str, int]) -> bool:
+        """Return whether windows are valid, and questions have the usual answers, at these sizes.
+
+        That is so for large sizes only, or for all."""
+        return not self.asks(sizes, self.least) and all(
+            _fits(e, sizes) for e in self.windows(frozenset(sizes))
+        )
+
+    def asks(self, sizes: dict[str, int], questions: Questions) -> bool:
+        """Return whether a question has another answer at these sizes than at large ones."""
+        large = dict.fromkeys(sizes, _MANY)
+        return any(
+            _answer(d, relation, sizes) not in (None, _answer(d, relation, large))
+            for d, relation in questions
+            if not d.variables.isdisjoint(sizes)
+        )
+
+    def windows(self, names: frozenset[str]) -> list[Any]:
+        key = "windows", names
+        return derived(self.program, key, lambda: list(_windows(self.program, names)))
+
+    def few(self, sizes: dict[str, int]) -> bool:
+        """Return whether an example of these sizes, 0 or 1, must be staged."""
+        return self.operations or self.asks(sizes, self.questions)
+
+
+def _answer(d: Dim, relation: str, sizes: dict[str, int]) -> bool | None:
+    """Return the answer to a question at these sizes; None if it depends on others."""
+    found = d.substitute(sizes)
+    return decide_ge(found, 0) if relation == ">=" else decide_eq(found, 0)
+
+
+def _may_refuse(program: Program, names: frozenset[str], asking: frozenset = frozenset()) -> bool:
     """Return whether an operation of the program may have refused an example of few rows.
 
-    Operations with programs may: a jitted function that was traced before asks no questions."""
-    return any(
-        e.prim not in _OF_ANY_SIZE
-        and Elementwise not in e.prim.traits
-        and speaks_of(names, (*e.inputs, *e.outputs), e.params)
-        for e in program.eqns
+    Those `asking` may not.  Operations with programs are judged by these."""
+    for e in program.eqns:
+        if e.prim in _OF_ANY_SIZE or e.prim in asking or Elementwise in e.prim.traits:
+            continue
+        if e.prim is slice_ and _takes_all_rows(e):
+            continue
+        inner = list(programs_in(e.params))
+        if e.prim is call:
+            if any(_may_refuse(p, names) for p in inner):
+                return True
+        elif speaks_of(names, (*e.inputs, *e.outputs), e.params):
+            return True
+    return False
+
+
+def _takes_all_rows(e: Any) -> bool:
+    """Return whether a slice leaves axes of named sizes whole."""
+    shape, starts, limits = e.inputs[0].aval.shape, e.params["starts"], e.params["limits"]
+    return all(
+        d.__class__ is int or (i == 0 and j == d)
+        for d, i, j in zip(shape, starts, limits, strict=True)
     )
 
 
@@ -159,8 +239,9 @@ def _refuse_when_run(
     of_example: Staged,
     roomy: Sequence[bool],
     sizes: dict[str, Size],
+    doubts: _Doubts,
 ) -> None:
-    found = list(_too_short(program, sizes, of_example, roomy))
+    found = list(_too_short(program, sizes, of_example, roomy, doubts))
     if not found:
         return
     lengths = {name: pnp.asarray(v) for name, v in vectors.items()}
@@ -172,6 +253,8 @@ def _refuse_when_run(
             low, high = (size.multiple * k + size.least for k in (s.least, s.most))
             inside = inside & (n >= low) & (n <= high)
         code = pnp.where(inside, np.int32(i), code)
+    if any(s.spare for s in sizes.values()):
+        code = pnp.where(_are_examples(sizes, lengths), code, np.int32(-1))
     told = [f"{s.error.what}{f'; {s.error.fix}' if s.error.fix else ''}" for s in found]
 
     def text(payload: Sequence[Any]) -> str:
@@ -184,22 +267,36 @@ def _refuse_when_run(
     check_p.bind((code < 0).all(), code, *lengths.values(), said=place, optional=True)
 
 
+def _are_examples(sizes: dict[str, Size], lengths: dict[str, Any]) -> Any:
+    """Return, for each element, whether it is an example; see `Size.spare`."""
+    filled: Any = False
+    for name, s in sizes.items():
+        if s.spare:
+            filled = filled | (lengths[name] > 0)
+    return pnp.flip(pnp.cumsum(pnp.flip(filled))) > 0
+
+
 def _too_short(
-    program: Program, sizes: dict[str, Size], of_example: Staged, roomy: Sequence[bool]
+    program: Program,
+    sizes: dict[str, Size],
+    of_example: Staged,
+    roomy: Sequence[bool],
+    doubts: _Doubts,
 ) -> Iterator[_Short]:
     """Yield the sizes that the function refuses, whatever the other sizes are; then whether it
     refuses an example without any rows."""
     refused = False
     for name, size in sizes.items():
-        first = 0
-        for n in _small_sizes(program, size):
-            error = _refusal_of_some(program, {name: n}, of_example, roomy)
+        for least, most in _small_sizes(size, doubts):
+            error = _refusal_of_some(program, {name: most}, of_example, roomy)
             if error is not None:
                 refused = True
-                yield _Short((name,), first, n, error)
-            first = n + 1
-    if not refused and len(sizes) > 1 and not any(s.least for s in sizes.values()):
-        error = _refusal_of_some(program, dict.fromkeys(sizes, 0), of_example, roomy)
+                yield _Short((name,), least, most, error)
+    none = dict.fromkeys(sizes, 0)
+    if refused or len(sizes) < 2 or any(s.least for s in sizes.values()):
+        return
+    if doubts.few(none):
+        error = _refusal_of_some(program, none, of_example, roomy)
         if error is not None:
             yield _Short(tuple(sizes), 0, 0, error)
 
@@ -212,19 +309,21 @@ def _refusal_of_some(
         error = _refusal(program, sizes, of_example, roomy)
     except Exception as raised:  # by the user's code, which an example alone would leave by
         return PlaitError(f"{type(raised).__name__}: {raised}")
-    return None if isinstance(error, UndecidedDim) else error
+    return None if isinstance(error, UndecidedDim | ConcretizationError) else error
 
 
-def _small_sizes(program: Program, size: Size) -> list[int]:
-    """Return the values of a name to stage: for no rows and one, for which functions may take other
-    paths, and the greatest one that is too small for a window."""
-    windows = list(_windows(program, frozenset((size.name,))))
+def _small_sizes(size: Size, doubts: _Doubts) -> list[tuple[int, int]]:
+    """Return ranges of values of a name, the greatest of which is to be staged.
+
+    They are those of no rows and of one, for which functions may take other paths, and the values
+    that are too small for a window or have another answer to a question."""
 
     def fit(k: int) -> bool:
-        return all(_fits(e, {size.name: k}) for e in windows)
+        return doubts.fit({size.name: k})
 
-    few = [k for k in (0, 1) if size.multiple * k + size.least < 2]
-    first = len(few)
+    both = [k for k in (0, 1) if size.multiple * k + size.least < 2]
+    few = [(k, k) for k in both if doubts.few({size.name: k})]
+    first = len(both)
     if fit(first):
         return few
     low, high = first, first + 1
@@ -233,7 +332,7 @@ def _small_sizes(program: Program, size: Size) -> list[int]:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if fit(middle) else (middle, high)
-    return [*few, low]
+    return [*few, (first, low)]
 
 
 # ---- windows -----------------------------------------------------------------------------------

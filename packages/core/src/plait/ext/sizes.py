@@ -11,6 +11,7 @@ from .._types.dims import (
     decide_ge,
     divide_exact,
     is_symbolic,
+    open_questions,
     product,
     question_of,
     solve_dims,
@@ -33,5 +34,6 @@ __all__ = [
     "admitted_sizes",
     "divide_exact",
     "product",
+    "open_questions",
     "question_of",
 ]

@@ -29,7 +29,7 @@ from plait.ext.ops.shape import (
 )
 from plait.ext.ops.sorting import sort
 from plait.ext.ops.taking import take_along_axis
-from plait.ext.sizes import decide_ge, max_dim, product
+from plait.ext.sizes import decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.ext.types import (
     BOOLEAN,
@@ -355,7 +355,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
         raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
         return reshape(x, (1, x.aval.size))
-    return x if rowvar or x.aval.shape[0] == 1 else transpose(x)
+    return x if rowvar or decide_eq(x.aval.shape[0], 1) else transpose(x)
 
 
 def corrcoef(

@@ -9,7 +9,7 @@ answer is unknown; one with two answers raises an error that shows the question.
 
 from .expression import Dim, max_dim, min_dim, symbolic_dims
 from .owners import refuse_ended
-from .questions import decide_eq, decide_ge, divide_exact, question_of, require_eq
+from .questions import decide_eq, decide_ge, divide_exact, open_questions, question_of, require_eq
 from .scope import Scope
 from .shapes import broadcast_dims, is_symbolic, product, same_dims
 from .solution import measure_dims, solve_dims
@@ -26,6 +26,7 @@ __all__ = [
     "measure_dims",
     "min_dim",
     "product",
+    "open_questions",
     "question_of",
     "refuse_ended",
     "require_eq",

@@ -6,6 +6,7 @@ mixed, and unpickling a dim gives an equal one.  Only scopes made `apart` differ
 
 import uuid
 from collections.abc import Sequence
+from contextvars import ContextVar
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -21,6 +22,16 @@ _MOST_SHOWN = 6
 
 _known: "WeakValueDictionary[object, Scope]" = WeakValueDictionary()
 _lock = Lock()
+
+
+open_to: "ContextVar[list | None]" = ContextVar("open_questions", default=None)
+"""The list that collects (polynomial, relation to 0, scope) of undecided questions, if any does."""
+
+
+def _leave_open(p: Terms, relation: str, scope: "Scope") -> None:
+    collected = open_to.get()
+    if collected is not None:
+        collected.append((p, relation, scope))
 
 
 class Fact(NamedTuple):
@@ -67,7 +78,6 @@ class Scope:
         "doubted",
         "least",
         "names",
-        "unanswered",
     )
     constraints: tuple[str, ...]
     least: int
@@ -81,8 +91,6 @@ class Scope:
     """True if a constraint may make sizes equal that are written in different ways."""
     doubted: tuple[object, object]
     """The last two sizes whose equality could not be decided."""
-    unanswered: int
-    """The number of questions so far whose answer was unknown."""
 
     def __new__(cls, constraints: Sequence[str] = (), *, lower: int = 1) -> "Scope":
         return cls._found(constraints, lower, "")
@@ -120,7 +128,7 @@ class Scope:
     def _make(cls, constraints: tuple[str, ...], least: int, mark: str) -> "Scope":
         self = object.__new__(cls)
         self.constraints, self.least, self.mark = constraints, least, mark
-        self.doubted, self.unanswered = (0, 0), 0
+        self.doubted = 0, 0
         self.facts = [fact for c in constraints for fact in _read(c)]
         self.names = frozenset[str]().union(*(f.names for f in self.facts))
         rows = [f.terms for f in self.facts if not f.equal]
@@ -157,14 +165,16 @@ class Scope:
         """Return whether p >= 0: always, never, or None if unknown."""
         answer = self._prover.at_least_zero(p)
         if answer is None:
-            self.unanswered += 1
+            _leave_open(p, ">=", self)
         return answer
 
-    def is_zero(self, p: Terms) -> bool | None:
-        """Return whether p = 0: always, never, or None if unknown."""
+    def is_zero(self, p: Terms, *, matters: bool = True) -> bool | None:
+        """Return whether p = 0: always, never, or None if unknown.
+
+        `matters` is False if results are the same for both answers; see `open_questions`."""
         answer = self._prover.is_zero(p)
-        if answer is None:
-            self.unanswered += 1
+        if answer is None and matters:
+            _leave_open(p, "==", self)
         return answer
 
     def facts_of(self, names: frozenset[str]) -> list[Fact]:
