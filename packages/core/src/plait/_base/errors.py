@@ -178,6 +178,8 @@ class OperandTypeError(TypeRule):
 class NotAnArrayError(OperandTypeError):
     """An operand that is not an array and is not converted to one implicitly."""
 
+    refuses_value = True  # see `overriding`, which this module cannot be imported by
+
 
 class NotAnIndexError(OperandTypeError, IndexError):
     """An object in a subscript that cannot index arrays: a float, a string, ..."""
