@@ -125,7 +125,7 @@ def candidate(package: str) -> Release:
     if changed := git("status", "--porcelain", "--", f"packages/{package}"):
         faults.append(f"what is released is a commit, and these files differ from it:\n{changed}")
     if faults:
-        raise NotReady(f"{name} {version} can not be released:\n  " + "\n  ".join(faults))
+        raise NotReady(f"{name} {version} cannot be released:\n  " + "\n  ".join(faults))
     return Release(name, version, commit)
 
 

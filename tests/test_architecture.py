@@ -1,6 +1,6 @@
 """The rules of the design, as tests over the sources.
 
-Invariant: these tests read files and never import what they judge, so that a module that can not
+Invariant: these tests read files and never import what they judge, so that a module that cannot
 be imported is judged too.
 """
 

@@ -19,6 +19,7 @@ import importlib.util
 import inspect
 import io
 import itertools
+import linecache
 import os
 import re
 import subprocess
@@ -104,7 +105,10 @@ def run_page(page: Path) -> int:
     """Run the program of a page; how many comments were compared."""
     names: dict[str, Any] = {"__name__": "page"}
     count = 0
-    for s in statements(program(page)):
+    text = program(page)
+    # Messages read the user's source, which the program alone is.
+    linecache.cache[str(page)] = len(text), None, text.splitlines(keepends=True), str(page)
+    for s in statements(text):
         out, raised = io.StringIO(), None
         code = compile(ast.Module([s.node], []), str(page), "exec")
         try:

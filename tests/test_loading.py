@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 CALLS = {
-    "import plait": ("", 128),
-    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 128),
-    "grad": ("plait.grad(lambda x: x * x)(1.0)", 206),
-    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 200),
+    "import plait": ("", 119),
+    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 119),
+    "grad": ("plait.grad(lambda x: x * x)(1.0)", 194),
+    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 188),
 }
 LIBRARY = ("linalg", "special", "nn")
 """The namespaces of primitives of the array library."""

@@ -12,7 +12,7 @@ DEVICES = 4
 
 @pytest.fixture(scope="session", autouse=True)
 def devices():
-    """As many virtual devices for both; they can not be had later."""
+    """As many virtual devices for both; they cannot be had later."""
     jax = pytest.importorskip("jax", reason="run by `nox -s coexistence`")
     jax.config.update("jax_num_cpu_devices", DEVICES)
     jax.config.update("jax_disable_most_optimizations", True)  # it compiles in half the time

@@ -1,7 +1,7 @@
 """Plait and jax in one process, in either order of imports: neither may change the other.
 
 `nox -s coexistence` runs these where jax is installed. Each runs in a Python of its own, since
-what is imported first can not be changed afterwards.
+what is imported first cannot be changed afterwards.
 
 Invariant: results are compared with numpy's, and never with those of the other library.
 """

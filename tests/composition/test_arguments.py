@@ -37,7 +37,7 @@ def test_donated_argument_is_gone():
 
 
 def test_python_numbers_that_do_not_fit():
-    """A Python integer that the array's dtype can not hold: our error, or the sum modulo the range
+    """A Python integer that the array's dtype cannot hold: our error, or the sum modulo the range
     of a dtype; never an exception of numpy's, nor a saturated or random number."""
     one = {t: pnp.asarray(np.dtype(t).type(1)) for t in ("int8", "uint8", "int32", "uint32")}
     for f, want in (

@@ -520,7 +520,7 @@ WRONG = {
     "sizes that are not found": (
         ShapeError, "do not determine", lambda: mask(same, ["n*m"])([X], {"n": 1, "m": 1})
     ),
-    "no arrays": (PlaitError, "no array", lambda: mask(same, ["n"])([same], {"n": 1})),
+    "no arrays": (PlaitError, "not an array", lambda: mask(same, ["n"])([same], {"n": 1})),
 }  # fmt: skip
 
 

@@ -267,7 +267,7 @@ COLLECTIVE = {
     "scan",
     "xmap",
 }
-"""Those that speak of the mapped axis, which turns of a loop can not."""
+"""Those that speak of the mapped axis, which turns of a loop cannot."""
 
 
 @pytest.mark.sampled(8)

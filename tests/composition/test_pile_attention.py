@@ -106,7 +106,7 @@ def test_what_nobody_sees_and_numbers_that_are_none():
     for b, e in enumerate(zip(q, k, v)):
         want = np.asarray(f(*map(pnp.asarray, e)))
         seen = np.isfinite(want).all((1, 2))
-        if b == 0:  # no weight keeps a value that is no number out of products with all of them
+        if b == 0:  # no weight keeps a value that is not a number out of products with all of them
             assert not np.isfinite(got[b]).all()
             continue
         assert seen.all() == (b != 3)

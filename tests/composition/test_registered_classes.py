@@ -1,4 +1,4 @@
-"""A class that is no tree, under all transformations: jitted, differentiated and mapped, in any
+"""A class that is not a tree, under all transformations: jitted, differentiated and mapped, in any
 order.
 
 Invariant: what is expected is numpy's.

@@ -202,7 +202,7 @@ def test_sizes_stay_symbolic():
             np.testing.assert_allclose(second, 4 * b * y * ct[-c:], rtol=1e-5)
             got = plait.grad(lambda x, y, e=e: e.call(x, y).sum(), 1)(x, y)
             np.testing.assert_allclose(got, 4 * b * y, rtol=1e-5)
-        with pytest.raises(PlaitError, match="can not be called with these sizes"):
+        with pytest.raises(PlaitError, match="cannot be called with these sizes"):
             v.call(x, y, ct[1:])
 
 
@@ -413,7 +413,7 @@ def test_members_that_are_missing_or_others():
     refused(changed(vjp=[{"custom_calls": []}] * 2), "is not the vjp_of_lambda it describes")
     refused(changed(vjp=[{"custom_calls": ["evil"]}] * 2), "outside StableHLO: evil")
     cut = {**members, "vjp1.mlirbc": first[: len(first) // 2]}
-    refused(changed(cut), "can not be read")
+    refused(changed(cut), "cannot be read")
     assert not deserialize(changed(vjp=[])).has_vjp()
 
 

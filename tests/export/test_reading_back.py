@@ -322,7 +322,7 @@ def test_a_loop_without_a_bound_has_forward_mode_only():
     f = lambda x: lax.while_loop(lambda v: v.sum() < 9, lambda v: v * 2 + 1, x)  # noqa: E731
     again = saved(f, X)
     close(plait.jvp(again.call, (X,), (X,)), plait.jvp(f, (X,), (X,)))
-    with pytest.raises(MissingRule, match="while_loop can not be differentiated in reverse"):
+    with pytest.raises(MissingRule, match="while_loop cannot be differentiated in reverse"):
         plait.grad(loss(again.call))(X)
 
 

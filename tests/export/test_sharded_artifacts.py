@@ -187,7 +187,7 @@ def test_other_numbers_of_devices_are_refused(again):
     alone = plait.device_put(X, plait.devices()[3])
     told(lambda: again.call(alone, W), "exported for 8 devices", "called on 1")
     told(lambda: again.in_shardings_jax(four), "exported for 8 devices", "called on 4")
-    told(lambda: again.in_shardings_jax("x"), "'x' is no mesh")
+    told(lambda: again.in_shardings_jax("x"), "'x' is not a mesh")
     inside = shard_map(lambda x: again.call(x, W)[0], mesh=four, in_specs=P(), out_specs=P())
     told(lambda: inside(X), "inside shard_map")
 
@@ -295,7 +295,7 @@ def test_the_names_of_jax_export(mesh):
     assert made.disabled_safety_checks == (allow,)
     told(DisabledSafetyCheck.platform, "exported for")
     other: Any = ["theirs"]
-    told(lambda: export(call, disabled_checks=other), "no check")
+    told(lambda: export(call, disabled_checks=other), "not a check")
 
 
 def test_a_mapped_file(tmp_path, mesh):

@@ -402,7 +402,7 @@ def test_sizes_known_by_name():
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("platforms", [["cpu"], ["tpu", "cpu"]], ids=len)
 def test_sizes_that_a_region_computes_with(platforms, order):
-    """Inside of it they are no numbers to who puts sizes into a module."""
+    """Inside of it they are not numbers to who puts sizes into a module."""
 
     def local(x, w):
         rows = x.reshape(-1) * x.shape[0]
@@ -466,7 +466,7 @@ GROUPS = "[[0, 1], [2, 3], [4, 5], [6, 7]]"
     "old, new, text",
     [
         (GROUPS, "[[0, 2], [1, 3], [4, 5], [6, 7]]", "no axes, of 'x' and 'y', tell from others"),
-        ("stablehlo.add %", "stablehlo.subtract %", "no sum or extreme"),
+        ("stablehlo.add %", "stablehlo.subtract %", "not a sum or extreme"),
         ('manual_axes={"x", "y"}', 'manual_axes={"x"}', "no axes, of 'x' and 'y'"),
         ('"y"=2]', '"y"=2], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]', "out of their order"),
     ],

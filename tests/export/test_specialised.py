@@ -144,8 +144,8 @@ def test_sizes_that_may_be_0_and_keys_and_trees():
     [
         ({"b": 9, "c": 3}, DimMismatch, "b <= 8"),
         ({"b": 1, "c": 1}, DimMismatch, "c >= 2"),
-        ({"b": 0, "c": 3}, DimMismatch, "can not be specialised to"),
-        ({"b": -1, "c": 3}, DimMismatch, "can not be specialised to"),
+        ({"b": 0, "c": 3}, DimMismatch, "cannot be specialised to"),
+        ({"b": -1, "c": 3}, DimMismatch, "cannot be specialised to"),
         ({"b": 1}, ArgumentError, "has the symbolic sizes b, c, and numbers are given for b\n"),
         ({"b": 1, "c": 3, "d": 1}, ArgumentError, "given for b, c, d"),
         ({}, ArgumentError, "given for none"),

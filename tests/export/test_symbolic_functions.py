@@ -2,7 +2,7 @@
 with arrays of each size.
 
 Invariant: results are those of numpy at each size, or of a loop of Python.  Where numpy refuses an
-empty array, which can not be done when a function is traced for all sizes, the result has the shape
+empty array, which cannot be done when a function is traced for all sizes, the result has the shape
 that the others have.
 """
 
@@ -402,7 +402,7 @@ def test_transforms_are_operations_of_size_n(f):
     for n in (2, 3, 7):
         size = program.out_avals[0].shape[0].substitute({"n": n})
         assert (size, 4) == f(np.ones((n, 4), F32)).shape
-    with pytest.raises(plait.errors.ShapeError, match="can not be compiled for all sizes"):
+    with pytest.raises(plait.errors.ShapeError, match="cannot be compiled for all sizes"):
         export(f)(spec)
 
 

@@ -18,7 +18,7 @@ from plait_export.portable import code_for
 from .symbolic_programs import PROGRAMS
 
 REFUSED = {
-    "fft": (ShapeError, "fft over n elements can not be compiled for all sizes at once"),
+    "fft": (ShapeError, "fft over n elements cannot be compiled for all sizes at once"),
     "eq_dims_true": (UndecidedDim, "is b == c. It depends"),
     "b_eq_1": (UndecidedDim, "is b == 1. It depends"),
     "squeeze_expand": (UndecidedDim, "whether axis 0 is one depends: its size is b"),

@@ -1,4 +1,4 @@
-"""Derivatives of functions of keys, and of elements that are no numbers but vary.
+"""Derivatives of functions of keys, and of elements that are not numbers but vary.
 
 Invariant: slopes are those of the function with its random numbers written in as constants.
 """
@@ -95,7 +95,7 @@ def test_through_loops():
     np.testing.assert_allclose(got, [float(plait.grad(walk)(X, k)) for k in keys])
 
 
-# ---- elements that vary and are no numbers -----------------------------------------------------
+# ---- elements that vary and are not numbers -----------------------------------------------------
 
 METRES = Opaque("length<m>", (), "float64", "length", "take it apart", "float32")
 PAIRS = Opaque("pair<f>", (2,), "float32", "pair", "take it apart", "float64")

@@ -143,7 +143,7 @@ def test_a_loop_without_bound_says_what_to_write():
     with pytest.raises(NotImplementedError, match="max_steps=n") as error:
         plait.grad(looped)(A, X, STEPS, None)
     assert __file__ in str(error.value)
-    with pytest.raises(TypeError, match="can not turn -1 times"):
+    with pytest.raises(TypeError, match="cannot turn -1 times"):
         looped(A, X, max_steps=-1)
 
 

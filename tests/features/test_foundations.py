@@ -100,7 +100,7 @@ def test_operands_must_be_arrays(checks):
     )
     with plait.config(checks=checks):
         for call in calls:
-            text = r"^Argument \(.* of type tuple is no array"
+            text = r"^Argument \(.* of type tuple is not an array"
             with pytest.raises(TypeError, match=text) as e:
                 call()
             assert __file__ in e.value.where
@@ -112,7 +112,7 @@ def test_nothing_traced_is_dropped_silently():
     program = plait.make_program(lambda x: lax.optimization_barrier(((x, x * 2), 1.0))[0][0])(1.0)
     (e,) = [e for e in program.eqns if "barrier" in e.prim.name]
     assert len(e.inputs) == 3
-    with pytest.raises(TypeError, match="of type object is no array"):
+    with pytest.raises(TypeError, match="of type object is not an array"):
         plait.make_program(lambda x: lax.optimization_barrier((x, object())))(1.0)
 
 

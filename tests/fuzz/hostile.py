@@ -64,7 +64,7 @@ def answer_all(link: socket.socket) -> None:
     while data := taken(link):
         request, _, blob = data.partition(b"\n")
         asked = json.loads(request)
-        if not held:  # they can not be raised again; the files are of about one size
+        if not held:  # they cannot be raised again; the files are of about one size
             isolated_reader.hold_to(asked["seconds"] * TURNS, asked["memory"])
             held = True
         given(link, isolated_reader.answered(asked, blob))

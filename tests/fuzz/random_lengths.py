@@ -124,7 +124,10 @@ def check(seed, way=None):
     told = f"{names} of {lengths}, {way}"
     run, known = WAYS[way]
     try:
-        want, refusal = [list(map(np.asarray, plait.tree.leaves(f(pnp.asarray(x))))) for x in xs], ""
+        want, refusal = (
+            [list(map(np.asarray, plait.tree.leaves(f(pnp.asarray(x))))) for x in xs],
+            "",
+        )
     except Exception as e:
         want, refusal = None, f"{type(e).__name__}: {e}"
     try:
@@ -154,7 +157,9 @@ def main():
                 check(seed)
             except Exception:
                 failed += 1
-                print(f"--seed {seed} --count 1:", traceback.format_exc(limit=-1)[-600:], flush=True)
+                print(
+                    f"--seed {seed} --count 1:", traceback.format_exc(limit=-1)[-600:], flush=True
+                )
             if run % 100 == 0:
                 plait.clear_caches()
                 print(f"{run} functions, {failed} failed", flush=True)

@@ -444,7 +444,7 @@ def gradients_on_each(f):
 
 
 def half_of_the_examples_each(f):
-    """Two devices, which have half of the examples each; all, if they can not be halved."""
+    """Two devices, which have half of the examples each; all, if they cannot be halved."""
 
     def total(x, y, k, w, words):
         def mine(x, n, y, m, *rest):

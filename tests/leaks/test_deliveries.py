@@ -77,8 +77,8 @@ def test_escaped(name, deliver):
 NO_DERIVATIVE = {  # and what is said of it
     "given to stop_gradient": None,
     "given to pure_callback": (MissingRule, "callback has no derivative"),
-    "given to while_loop": (MissingRule, "can not be differentiated in reverse"),
-    "returned to while_loop": (MissingRule, "can not be differentiated in reverse"),
+    "given to while_loop": (MissingRule, "cannot be differentiated in reverse"),
+    "returned to while_loop": (MissingRule, "cannot be differentiated in reverse"),
     # by the equation that the solution satisfies, not by the solver that returns something else
     "given to custom_root": None,
     "returned to custom_root, solver": None,

@@ -333,7 +333,7 @@ def test_leaked_from_outside_in():
 
 
 def test_leaked_by_a_class_and_a_partial():
-    """Callables that are no functions are named too."""
+    """Callables that are not functions are named too."""
 
     class Layer:
         def __call__(self, x):

@@ -22,7 +22,7 @@ FILES = {  # METADATA, entry points, module
     "entry points in another encoding": (META, b"[plait.api]\nh\xff = unreadable:f\n", "f = 1"),
     "entry points are a folder": (META, ..., "f = 1"),
     "an empty value": (META, "[plait.api]\nhostile =\n" + API, "f = 1"),
-    "a value that is no module": (META, "[plait.api]\nhostile = !!! ::\n" + API, "f = 1"),
+    "a value that is not a module": (META, "[plait.api]\nhostile = !!! ::\n" + API, "f = 1"),
     "another's line without =": (META, "[console_scripts]\nx\n[jax_plugins]\ny\n", ""),
     "another's METADATA": (None, "[console_scripts]\nx = y:z\n[jax_plugins]\nx = y\n", ""),
     "SystemExit": (META, POINTS + API, "raise SystemExit(7)"),

@@ -57,7 +57,7 @@ def test_nested(close):
         (lambda: plait.pmap(lambda x: x)(1.0), AxisError, r"axis 0 of argument \[0\] of type f32"),
         (lambda: plait.pmap(lambda x: x, in_axes=(0, 0))(TWO), AxisError, "2 entries for 1"),
         (lambda: plait.pmap(lambda x: x)(np.ones(9)), AxisError, "9 elements .* there are 8"),
-        (lambda: plait.pmap(lambda x: object())(TWO), TypeError, "is no array"),
+        (lambda: plait.pmap(lambda x: object())(TWO), TypeError, "is not an array"),
     ],
 )  # fmt: skip
 def test_messages(call, kind, text):

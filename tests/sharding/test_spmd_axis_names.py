@@ -230,7 +230,7 @@ def test_other_refusals(mesh, here, summed):
     with pytest.raises(AxisError, match="'q'"):
         rows_over("q", summed)(A)
     for f in (lambda v: here(v, "y"), summed):
-        with pytest.raises(AxisError, match="can not be divided in 2 equal"):
+        with pytest.raises(AxisError, match="cannot be divided in 2 equal"):
             rows_over("x", f)(A[:3])
     collected = shard_map(
         lambda v: v + lax.psum(v, "i"), mesh=mesh, in_specs=P("y"), out_specs=P("y")

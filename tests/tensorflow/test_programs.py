@@ -114,7 +114,7 @@ def test_two_derivatives(name, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_loop_of_unknown_length_has_none(way):
     case = CASES["while"]
-    with pytest.raises(PlaitError, match="while_loop can not be differentiated in reverse"):
+    with pytest.raises(PlaitError, match="while_loop cannot be differentiated in reverse"):
         of_tensorflow(converted(case, WAYS[way]), *case.args, (), 1.0, 1)
 
 

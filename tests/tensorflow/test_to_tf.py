@@ -534,7 +534,7 @@ MISTAKES = {
         lambda: to_tf(IDENTITY, polymorphic_shapes="b, _, _")(X),
         r"polymorphic_shapes of args\[0\]: 'b, _, _' has 3 sizes, and \(4, 3\) has 2",
     ),
-    "a text that is no shape": (
+    "a text that is not a shape": (
         lambda: to_tf(IDENTITY, polymorphic_shapes="b +, 3")(X),
         r"polymorphic_shapes of args\[0\]",
     ),

@@ -1,4 +1,4 @@
-"""Classes that are differentiated, although they are no trees.
+"""Classes that are differentiated, although they are not trees.
 
 Invariant: derivatives are those of formulas, in numpy.
 """

@@ -362,7 +362,7 @@ def test_static_arguments_by_name(custom):
         assert grad(lambda x, f=f: f("a", x, 3))(1.0).item() == 10
         assert plait.jit(grad(lambda x, f=f: f(scale=3, x=x, kind="a")))(1.0).item() == 10
     assert set(seen) == {("a", 3)}
-    with pytest.raises(TypeRule, match="nondiff_argnames names 'who', which is no positional"):
+    with pytest.raises(TypeRule, match="nondiff_argnames names 'who', which is not a positional"):
         custom(lambda x, *, who: x, nondiff_argnames="who")
 
 

@@ -378,7 +378,7 @@ UNDONE = {
 
 @pytest.mark.parametrize("name", UNDONE)
 def test_rules(name):
-    """What is recovered is what it was; what can not be recovered is kept."""
+    """What is recovered is what it was; what cannot be recovered is kept."""
     f, x = UNDONE[name]
     program = plait.make_program(f)(x)
     r = reverse(program, (True,))

@@ -86,10 +86,10 @@ DEFINED = {  # refused where it is written
     "bwd": (lambda: by_vjp(double, 3), "defvjp of <lambda> needs a function, not 3"),
     "ivjp rule": (lambda: by_ivjp(None), "defivjp of <lambda> needs a function"),
     "parts": (lambda: by_parts(3), "defjvps of <lambda> needs functions, not 3"),
-    "jvp arity": (lambda: by_jvp(lambda p: p), "can not be called with 2 arguments"),
-    "fwd arity": (lambda: by_vjp(lambda: 1, double), "can not be called with 1 arguments"),
-    "bwd arity": (lambda: by_vjp(double, lambda r: r), "can not be called with 2 arguments"),
-    "ivjp arity": (lambda: by_ivjp(lambda xs: xs), "can not be called with 3 arguments"),
+    "jvp arity": (lambda: by_jvp(lambda p: p), "cannot be called with 2 arguments"),
+    "fwd arity": (lambda: by_vjp(lambda: 1, double), "cannot be called with 1 arguments"),
+    "bwd arity": (lambda: by_vjp(double, lambda r: r), "cannot be called with 2 arguments"),
+    "ivjp arity": (lambda: by_ivjp(lambda xs: xs), "cannot be called with 3 arguments"),
     "custom_jvp": (lambda: custom_jvp(3), "custom_jvp needs a function, not 3"),
     "custom_vjp": (lambda: custom_vjp(None), "custom_vjp needs a function, not None"),
     "custom_ivjp": (lambda: custom_ivjp(3), "custom_ivjp needs a function, not 3"),
@@ -106,7 +106,10 @@ CALLED = {  # refused where it is called, jitted or not
     "jvp leaf": (by_jvp(lambda p, t: (p[0], "a")), "returned str as the tangent of a value"),
     "jvp complex": (by_jvp(lambda p, t: (p[0], 1j)), r"c64\[\]\* for a value of type f32"),
     "vjp pair": (by_vjp(lambda x: x, lambda r, ct: (ct,)), "must return a pair"),
-    "vjp residual": (by_vjp(lambda x: (x, "r"), lambda r, ct: (ct,)), "of type str is no array"),
+    "vjp residual": (
+        by_vjp(lambda x: (x, "r"), lambda r, ct: (ct,)),
+        "of type str is not an array",
+    ),
     "vjp no tuple": (by_vjp(lambda x: (x, None), lambda r, ct: ct), "a tuple of 1 cotangents"),
     "vjp leaf": (by_vjp(lambda x: (x, None), lambda r, ct: ("a",)), "returned str as the cotangen"),
     "ivjp pair": (by_ivjp(lambda xs, y, dy: (xs, xs, xs)), "must return two trees"),
@@ -125,7 +128,7 @@ CALLED = {  # refused where it is called, jitted or not
     "tangents of root": (root(tangent_solve=None), "tangent_solve of custom_root needs a funct"),
     "a while loop": (
         lambda x: lax.while_loop(lambda c: c < 3, double, x),
-        "can not be differentiated in reverse",
+        "cannot be differentiated in reverse",
     ),
     "max_steps": (
         lambda x: lax.while_loop(lambda c: c < 3, double, x, max_steps=2.5),
@@ -133,7 +136,7 @@ CALLED = {  # refused where it is called, jitted or not
     ),
     "max_steps < 0": (
         lambda x: lax.fori_loop(0, 3, lambda i, c: c, x, max_steps=-1),
-        "fori_loop can not turn -1 times",
+        "fori_loop cannot turn -1 times",
     ),
 }
 

@@ -296,7 +296,7 @@ def test_offloading_elsewhere():
 
 
 def test_mistakes():
-    with pytest.raises(plait.PlaitError, match="can not be both saved and offloaded"):
+    with pytest.raises(plait.PlaitError, match="cannot be both saved and offloaded"):
         keep.save_and_offload_only_these_names(
             names_which_can_be_saved=["a"],
             names_which_can_be_offloaded=["a"],

@@ -1,4 +1,4 @@
-"""What can not be differentiated, or not so, is refused: what happened, where, and what to write.
+"""What cannot be differentiated, or not so, is refused: what happened, where, and what to write.
 
 Invariant: nothing is compiled here, and no message comes from inside.
 """

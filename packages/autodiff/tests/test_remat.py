@@ -205,7 +205,7 @@ def test_static_arguments():
     for n in (1, 1.0, True, 1):
         g(np.float32(2), n)
     assert traced[0] == 3
-    for _ in range(2):  # what can not be hashed is traced each time
+    for _ in range(2):  # what cannot be hashed is traced each time
         assert float(plait.grad(lambda x: g(x, np.array(3.0)))(1.0)) == 3.0
     assert traced[0] == 5
     h = plait.checkpoint(lambda x, d: x * d["a"][0], static_argnums=1)
@@ -219,7 +219,7 @@ def test_static_arguments():
     named = plait.checkpoint(lambda x, *, how, n=2: getattr(lax, how)(x) * n, static_argnames="how")
     np.testing.assert_allclose(plait.grad(lambda x: named(x, how="sin"))(0.5), 2 * np.cos(0.5))
     np.testing.assert_allclose(plait.grad(lambda x: named(x, how="cos", n=3))(0.0), 0)
-    with pytest.raises(plait.PlaitError, match="static_argnames 'who' is no argument"):
+    with pytest.raises(plait.PlaitError, match="static_argnames 'who' is not an argument"):
         plait.checkpoint(counted, static_argnames="who")
     with pytest.raises(plait.PlaitError, match="prevent_cse of checkpoint is 'no'"):
         plait.checkpoint(counted, prevent_cse="no")

@@ -137,7 +137,7 @@ def test_few_and_empty():
     ids=["data", "padded"],
 )
 def test_no_elements(make):
-    """Mapped, they are no results of the right type, eager and in one program."""
+    """Mapped, they are not results of the right type, eager and in one program."""
     p = make()
     assert (len(p), p.to_list(), list(p), str(p)) == (0, [], [], "Pile([])")
     assert p.to_padded(capacity=4).shape == (0, 4, 2) and p.data.shape == (0, 2)
@@ -351,7 +351,7 @@ MADE = {
     ),
     "more than padded": (ShapeError, "length of 4", lambda: Pile.from_padded(ONE((2, 3)), [1, 4])),
     "another count": (ShapeError, "of 1 elements", lambda: Pile.from_padded(ONE((2, 3)), [1])),
-    "nothing padded": (ShapeError, "no padded", lambda: Pile.from_padded(ONE(2), [1, 1])),
+    "nothing padded": (ShapeError, "not a padded", lambda: Pile.from_padded(ONE(2), [1, 1])),
     "padded, too far": (
         ShapeError, "axis -3",
         lambda: Pile.from_padded(ONE((2, 3, 3)), [1, 1], -3),

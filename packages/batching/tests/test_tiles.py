@@ -57,9 +57,9 @@ def test_collectives_are_along_tiles():
 def test_refusals():
     with pytest.raises(AxisError, match="no mapped arguments"):
         plait.vtile(centred, None)(X)
-    with pytest.raises(AxisError, match=r"can not be divided in 4 equal"):
+    with pytest.raises(AxisError, match=r"cannot be divided in 4 equal"):
         plait.vtile(centred, tile_size=4)(X)
-    with pytest.raises(AxisError, match="can not be divided in 6"):
+    with pytest.raises(AxisError, match="cannot be divided in 6"):
         plait.vtile(lambda v, w: v, (0, 1), 0)(X, X)
     with pytest.raises(AxisError, match="out of range"):
         plait.vtile(centred, 2)(X)

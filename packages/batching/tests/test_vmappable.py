@@ -1,6 +1,6 @@
 """Classes that are mapped in ways of their own: arrays whose axes have names.
 
-Invariant: what is expected is numpy's, and the classes here are no trees.
+Invariant: what is expected is numpy's, and the classes here are not trees.
 """
 
 import numpy as np

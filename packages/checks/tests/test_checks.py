@@ -368,7 +368,7 @@ def test_nothing_to_check_changes_nothing():
         (lambda: check(True, 3), "format string"),
         (lambda: check(True, "{} {}", 1.0), "does not fit"),
         (lambda: check(True, "{a}", 1.0), "does not fit"),
-        (lambda: checkify(3), "no function"),
+        (lambda: checkify(3), "not a function"),
         (lambda: checkify(positive, errors=[ValueError]), "no errors of the kind"),
         (lambda: check_error(3), "takes an Error"),
         (lambda: check(True, "{}", plait.random.key(0)), "key"),

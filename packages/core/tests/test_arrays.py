@@ -31,7 +31,7 @@ def test_python_floats():
 
 
 def test_comparison_and_hash():
-    """Arrays compare elementwise, so they are no keys."""
+    """Arrays compare elementwise, so they are not keys."""
     assert f32(1) in [f32(2), f32(1)]
     with pytest.raises(TypeError):
         {f32(1): 1}

@@ -426,7 +426,7 @@ def test_custom_rules_are_kept_or_erased(kind, want):
 )
 def test_rules_are_asked_for_what_the_function_leaves_plain(rule, form):
     """A result that does not depend on what is lifted stays plain, unless the rule says otherwise
-    or can not be asked."""
+    or cannot be asked."""
     aval = f64(3).aval
     function = ext.staged(lambda x, y: [x * y, y], [aval, aval])
     thunk = Thunk(lambda: ext.staged(rule, [aval, aval]))

@@ -343,7 +343,7 @@ def test_an_unknown_table_is_refused(capsys):
 )
 def test_a_name_that_is_none_is_refused(capsys, tmp_path, name):
     what, fix = refused(capsys, "new-transform", name, str(tmp_path / "new"))
-    assert what == f"{name!r} is no name of a package"
+    assert what == f"{name!r} is not the name of a package"
     assert "my_transform" in fix
     assert not (tmp_path / "new").exists()
 
@@ -378,7 +378,7 @@ def test_a_folder_that_can_not_be_made_is_refused(capsys, tmp_path):
     file.write_text("kept")
     assert refused(capsys, "new-transform", "shift", str(file))[0] == f"{file} is a file"
     what, fix = refused(capsys, "new-transform", "shift", str(file / "below"))
-    assert "can not be written" in what
+    assert "cannot be written" in what
     assert "may write" in fix
     assert file.read_text() == "kept"
 

@@ -116,7 +116,7 @@ def test_tensordot():
     close(tensordot(x, x, 3), np.tensordot(x, x, 3), 1e-11)
     with pytest.raises(AxisError, match="tensordot over 4 axes"):
         tensordot(x, y, 4)
-    with pytest.raises(TypeRule, match="can not be contracted"):
+    with pytest.raises(TypeRule, match="cannot be contracted"):
         tensordot(x, y, ((0,), (0,)))
 
 

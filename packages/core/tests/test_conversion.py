@@ -60,7 +60,7 @@ def test_there_and_back():
 
 def test_errors():
     for a, b in itertools.permutations(("bool", "complex64", "float32"), 2):
-        with pytest.raises(TypeRule, match="can not be read as bits"):
+        with pytest.raises(TypeRule, match="cannot be read as bits"):
             bitcast(np.zeros(2, a), b)
     with pytest.raises(TypeRule, match="must have size 4"):
         bitcast(np.zeros((2, 3), np.int8), np.float32)
@@ -92,7 +92,7 @@ def shape_of(x):
 
 
 class Duck:
-    """What has a shape and a dtype, and is no array."""
+    """What has a shape and a dtype, and is not an array."""
 
     def __init__(self, dtype):
         self.shape, self.dtype = (2,), dtype
@@ -218,7 +218,7 @@ def test_views_of_and_as_complex_numbers(have, want):
         try:
             expected = x.view(want)
         except ValueError:
-            with pytest.raises(ShapeError, match="can not be viewed"):
+            with pytest.raises(ShapeError, match="cannot be viewed"):
                 pnp.asarray(x).view(want)
             continue
         for got in (pnp.asarray(x).view(want), plait.jit(lambda v: v.view(want))(x)):

@@ -430,7 +430,7 @@ def test_what_is_no_entry_is_not_waited_for(folder, tmp_path, kind):
 
 
 def test_what_the_runtime_refuses_is_compiled_anew(folder, monkeypatch):
-    """An entry whose checksum is right, and which the runtime can not read."""
+    """An entry whose checksum is right, and which the runtime cannot read."""
     from plait._xla import disk_cache
 
     run()
@@ -504,7 +504,7 @@ def test_folders_and_files_are_of_the_user_alone(folder):
 def test_a_folder_that_can_not_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     for at in ("file", "file/below"):
-        with plait.config(cache_dir=tmp_path / at), pytest.warns(CacheWarning, match="can not"):
+        with plait.config(cache_dir=tmp_path / at), pytest.warns(CacheWarning, match="cannot"):
             assert run()[:2] == (1, 0)
 
 

@@ -123,7 +123,7 @@ def test_a_call_of_another_form_misses():
 
 
 class Other(dict):
-    """A dictionary that is no tree."""
+    """A dictionary that is not a tree."""
 
 
 ALIKE = {
@@ -318,7 +318,7 @@ def test_memory_that_was_donated_under_another_name():
 
 @dataclass(frozen=True, order=True)
 class Name:
-    """A key of dictionaries whose text is no expression."""
+    """A key of dictionaries whose text is not an expression."""
 
     text: str
 

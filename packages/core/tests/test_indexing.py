@@ -99,7 +99,7 @@ def test_boxes_refused():
         dynamic_slice(X, (0, 0, 0), (1, 4, 1))
     with pytest.raises(TypeRule, match="must be integers"):
         dynamic_slice(X, (0.5, 0, 0), (1, 1, 1))
-    with pytest.raises(TypeRule, match="is no box of"):
+    with pytest.raises(TypeRule, match="is not a box of"):
         dynamic_update_slice(X, np.zeros(3, np.float32), (0, 0, 0))
     with pytest.raises(TypeRule, match=r"f64\[1,1,1\] does not go into f32"):
         dynamic_update_slice(X, np.zeros((1, 1, 1)), (0, 0, 0))

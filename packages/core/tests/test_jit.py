@@ -90,17 +90,17 @@ def test_static_name_given_by_position():
 
 
 def test_static_that_cannot_be():
-    """A list can not be hashed, an argument can not be out of range."""
+    """A list cannot be hashed, an argument cannot be out of range."""
     with pytest.raises(TypeRule, match="hashable"):
         plait.jit(lambda n, x: x * n[0], static_argnums=0)([1], f32(1))
     with pytest.raises(TypeRule, match="out of range"):
         plait.jit(lambda x: x, static_argnums=3)
-    with pytest.raises(TypeRule, match="no argument"):
+    with pytest.raises(TypeRule, match="not an argument"):
         plait.jit(lambda x: x, static_argnames="y")
 
 
 def test_method():
-    """A method decorated with jit says that `self` is no array."""
+    """A method decorated with jit says that `self` is not an array."""
 
     class Model:
         k = 2.0
@@ -129,7 +129,7 @@ def test_what_jit_refuses():
         (lambda: plait.jit(lambda x: x, static_argnames="x", donate_argnums=0), "donated"),
         (lambda: plait.jit(lambda x: x, static_argnums=1), "0 to 0"),
         (lambda: plait.jit(lambda x: x, static_argnums=-2), "out of range"),
-        (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is no argument"),
+        (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is not an argument"),
         (lambda: plait.jit(lambda x: x, compiler_options=[1]), "must be a dict"),
         (lambda: plait.jit(lambda x: x, backend="abacus"), "abacus"),
         (lambda: plait.jit(lambda x: x, device=1, in_shardings=1), "give one of them"),

@@ -1,4 +1,4 @@
-"""Classes that jit takes apart, although they are no trees.
+"""Classes that jit takes apart, although they are not trees.
 
 Invariant: what is expected is numpy's; how often Python runs is counted by the functions
 themselves.
@@ -148,7 +148,7 @@ def test_mistakes():
         plait.register_jittable(Pair)
     with pytest.raises(RegistrationError, match="not told of int"):
         plait.unregister_jittable(int)
-    with pytest.raises(ArgumentError, match="no class"):
+    with pytest.raises(ArgumentError, match="not a class"):
         plait.register_jittable(3)
 
     class Bare:

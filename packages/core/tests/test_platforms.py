@@ -51,7 +51,7 @@ def test_without_plugins_the_cpu_computes(said):
 def test_a_plugin_that_does_not_work_is_told_of(plugin, platform, said):
     """The CPU computes, unless the platform was asked for; the plugin's Python is not run."""
     text = said(plugin=plugin)
-    assert text.startswith("cpu 0.0") and f"the plugin for '{platform}' can not be used" in text
+    assert text.startswith("cpu 0.0") and f"the plugin for '{platform}' cannot be used" in text
 
 
 @pytest.mark.sampled(3)
@@ -68,7 +68,7 @@ def test_a_plugin_that_an_entry_point_names(module, said, tmp_path):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: of-somebody\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(f"[jax_plugins]\ntheirs = {module}:initialize\n")
     text = said("theirs")
-    assert text.startswith("MissingPlatform the plugin for 'theirs' can not be used")
+    assert text.startswith("MissingPlatform the plugin for 'theirs' cannot be used")
     assert said() == "cpu 0.0\n\n"  # it is not looked for
 
 
@@ -79,17 +79,17 @@ def test_a_plugin_is_let_be_where_the_cpu_is_asked_for(said):
 @pytest.mark.parametrize("asked", ["cuda", "gpu"])
 def test_a_platform_that_was_asked_for_is_not_replaced(asked, said):
     text = said(asked, plugin="xla_cuda12")
-    assert text.startswith("MissingPlatform the plugin for 'cuda' can not be used")
+    assert text.startswith("MissingPlatform the plugin for 'cuda' cannot be used")
     assert "plait.config.platform = None" in text and "script.py:" in text
 
 
 @pytest.mark.parametrize("asked, fix", [("tpu", "libtpu"), ("gpu", "cuda"), ("vax", "= None")])
 def test_a_platform_without_a_plugin_says_what_to_install(asked, fix, said):
     text = said(PLAIT_PLATFORM=asked)
-    assert text.startswith(f"MissingPlatform the platform '{asked}' was asked for") and fix in text
+    assert text.startswith(f"MissingPlatform the platform '{asked}' is set") and fix in text
 
 
 def test_the_platform_is_one_and_stays(said, process):
-    assert "can not be 'cuda,cpu'" in said("cuda,cpu")
+    assert "cannot be 'cuda,cpu'" in said("cuda,cpu")
     script = SCRIPT.replace("import plait\n", "import plait\nplait.devices()\n")
-    assert "can not change any more" in process(script, "tpu").stdout
+    assert "cannot change any more" in process(script, "tpu").stdout

@@ -156,7 +156,7 @@ def test_what_is_left_out_is_not_listed(install):
             assert metadata.installed("plait.api", "core_left")
 
 
-# ---- who can not be used ----------------------------------------------------------------------
+# ---- who cannot be used ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_module_that_fails(install):
     """Who, which entry point, what it raised, and how to do without it; every time."""
     install("core-plugins-bad", {"plait.api": {"core_bad": "core_plugins_bad:v"}}, "1 / 0")
     for _ in range(2):
-        with pytest.raises(PluginError, match="core-plugins-bad 1.2 can not be loaded") as caught:
+        with pytest.raises(PluginError, match="core-plugins-bad 1.2 cannot be loaded") as caught:
             metadata.resolve("core_bad")
         assert "ZeroDivisionError" in str(caught.value)
         assert "--upgrade core-plugins-bad" in caught.value.fix

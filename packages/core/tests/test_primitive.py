@@ -67,10 +67,10 @@ def test_applying_and_binding():
 
 @pytest.mark.feature("C07")
 def test_no_array_is_refused():
-    """Containers and strings are no operands, whatever the checks."""
+    """Containers and strings are not operands, whatever the checks."""
     x = pnp.asarray(np.float32([1, 2]))
     for wrong in ((x, x), [x], "x", None, {"x": x}, object()):
-        with pytest.raises(TypeError, match="is no array|not a valid array|dtype"):
+        with pytest.raises(TypeError, match="is not an array|not a valid array|dtype"):
             scaled(wrong, k=1)
 
 

@@ -255,7 +255,7 @@ def test_errors():
         reduce_sum.bind(asarray(x), axes=(1, 0))
     with pytest.raises(TypeRule, match="do not fit in int8"):
         argmax(np.zeros(200), 0, index_dtype=np.int8)
-    with pytest.raises(TypeRule, match="can not hold an index"):
+    with pytest.raises(TypeRule, match="cannot hold an index"):
         argmax(x, 0, index_dtype=np.float32)
     with pytest.raises(TypeRule, match="reduce_sum is for"):
         reduce_sum.bind(asarray(np.ones(3, bool)), axes=(0,))

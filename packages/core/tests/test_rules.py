@@ -146,7 +146,7 @@ def test_primitives_of_one_name():
             ext.Primitive(name, lambda x: x)
     with pytest.raises(RegistrationError, match="must be callable"):
         ext.Primitive("core_rules.three", 3)
-    with pytest.raises(RegistrationError, match="is no trait"):
+    with pytest.raises(RegistrationError, match="is not a trait"):
         ext.Primitive("core_rules.traits", lambda x: x, traits=("linear",))
 
 
@@ -156,9 +156,9 @@ def test_primitives_of_one_name():
 def test_keys_are_primitives_and_traits(table):
     table.rule(first)(lambda: 1)
     for key in ("core_rules.first", "core_rules.nobody", 3, None, lambda x: x, (first,)):
-        with pytest.raises(RegistrationError, match="is no key of 'core_rules' rules"):
+        with pytest.raises(RegistrationError, match="is not a key of 'core_rules' rules"):
             table.rule(key)(lambda: 1)
-    with pytest.raises(RegistrationError, match="can not be called"):
+    with pytest.raises(RegistrationError, match="cannot be called"):
         table.rule(second)(3)
     assert table.find(second) is None
 

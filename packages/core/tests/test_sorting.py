@@ -188,7 +188,7 @@ def test_errors():
         sort(x, 2)
     with pytest.raises(AxisError, match="out of range"):
         argsort(np.float32(1))
-    with pytest.raises(TypeRule, match="can not be sorted together"):
+    with pytest.raises(TypeRule, match="cannot be sorted together"):
         sort_together([x, np.ones(3)])
     with pytest.raises(TypeRule, match="by 3 keys of 1 operands"):
         sort_together([x], num_keys=3)

@@ -73,7 +73,7 @@ def test_executables_take_what_they_were_compiled_for():
     ):
         with pytest.raises(plait.errors.TreeMismatch, match="another structure"):
             compiled(*args, **kwargs)
-    with pytest.raises(plait.errors.ArgumentError, match="can not be transformed"):
+    with pytest.raises(plait.errors.ArgumentError, match="cannot be transformed"):
         plait.jit(lambda x: compiled({"a": x}, x=x))(1.0)
 
 

@@ -134,9 +134,9 @@ NO_INDICES = [
 def test_no_indices(index):
     """What is no index is an IndexError, as numpy has it, and a TypeError, as Python has it."""
     for kind in (IndexError, TypeError):
-        with pytest.raises(kind, match="can not be indexed|can not end"):
+        with pytest.raises(kind, match="cannot be indexed|cannot end"):
             X[index]
-        with pytest.raises(kind, match="can not be indexed|can not end"):
+        with pytest.raises(kind, match="cannot be indexed|cannot end"):
             plait.jit(lambda x: x.at[index].set(0))(X)
 
 
@@ -572,7 +572,7 @@ def test_take_along_axis():
         (1.0, TypeError, "indexed with 1.0"),
         ("a", TypeError, "indexed with 'a'"),
         (np.zeros(2), TypeError, "array of dtype float64"),
-        (slice(1.5), TypeError, "a slice can not end at 1.5"),
+        (slice(1.5), TypeError, "a slice cannot end at 1.5"),
     ],
 )
 def test_refused(index, kind, text):
@@ -585,7 +585,7 @@ def test_refused(index, kind, text):
 
 
 def test_refused_writing():
-    with pytest.raises(TypeRule, match=r"shape \(3,\) can not be written .* shape \(4, 2\)"):
+    with pytest.raises(TypeRule, match=r"shape \(3,\) cannot be written .* shape \(4, 2\)"):
         X.at[0].set(np.ones(3))
     with pytest.raises(TypeRule, match="no argument 'typo'"):
         X.at[0].set(1, typo=True)

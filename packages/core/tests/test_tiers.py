@@ -430,7 +430,7 @@ def test_other_tiers_are_refused(bad):
         with pytest.raises(ArgumentError, match="no tier") as e:
             asked()
         assert '"both"' in e.value.fix and "test_tiers" in e.value.where
-    with pytest.raises(plait.PlaitError, match="'tier' can not be") as e:
+    with pytest.raises(plait.PlaitError, match="'tier' cannot be") as e:
         plait.config.tier = bad
     assert e.value.fix == "give full or fast or both"
 

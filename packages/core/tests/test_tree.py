@@ -180,7 +180,7 @@ def test_dataclasses():
     assert plait.tree.leaves(a) == [1] and plait.tree.map(lambda x: 2, a) == Layer(2)
     assert plait.tree.structure(a) != plait.tree.structure(Layer(1, "other"))
     assert [tu.keystr(p) for p, _ in plait.tree.leaves_with_path(a)] == [".w"]
-    with pytest.raises(TypeRule, match="no dataclass"):
+    with pytest.raises(TypeRule, match="not a dataclass"):
         plait.tree.register_dataclass(int)
     with pytest.raises(TypeRule, match="neither data nor static"):
         plait.tree.register_dataclass(dataclasses.make_dataclass("D", ["a", "b"]), ["a"], [])

@@ -77,7 +77,7 @@ def test_other_sizes_are_refused(path, exported):
             made.call(X.astype(np.float64), {"w": W})
         with pytest.raises(plait.errors.TreeMismatch):
             made.call(X, W)
-        with pytest.raises(PlaitError, match="can not be transformed"):
+        with pytest.raises(PlaitError, match="cannot be transformed"):
             plait.jit(made.call)(X, {"w": W})
 
 

@@ -153,11 +153,11 @@ def test_what_the_service_refuses(service, folder):
     bomb = folder / "bomb.npz"
     np.savez_compressed(bomb, **{"args[0]['data']": np.zeros((9999, 3), np.float32)})
     kind = "application/octet-stream"
-    refused(400, "no arrays in numpy's npz format", service, pickled.read_bytes(), kind)
+    refused(400, "not arrays in numpy's npz format", service, pickled.read_bytes(), kind)
     refused(400, "5000 are allowed", service, bomb.read_bytes(), kind)
-    refused(400, "no arrays in numpy's npz format", service, b"PK\3\4" + b"x" * 50, kind)
+    refused(400, "not arrays in numpy's npz format", service, b"PK\3\4" + b"x" * 50, kind)
     refused(400, "this is no JSON", service, b"[" * 4000)
-    refused(400, "is no object", service, b"[1]")
+    refused(400, "is not an object", service, b"[1]")
     refused(400, "takes args[0]['data'], scale, and is given x", service, b'{"x": 1}')
     wrong = {"args[0]['data']": [[1, 2, 3]], "scale": 1}
     refused(400, "b >= 2", service, json.dumps(wrong).encode())
@@ -183,7 +183,7 @@ def test_requests_without_a_length_or_for_other_pages(service):
 # ---- mistakes ------------------------------------------------------------------------------
 
 MISTAKES = [
-    (("check", "none.plait"), "none.plait can not be read"),
+    (("check", "none.plait"), "none.plait cannot be read"),
     (("check", "in.npz"), "no manifest.json"),
     (("inspect", "broken.plait"), "the artifact is damaged"),
     (("inspect", "sealed.plait"), "sealed, and no key is given"),
@@ -191,12 +191,12 @@ MISTAKES = [
     (("inspect", "f.plait", "--key", "none"), "No such file"),
     (("check", "f.plait", "--seconds", "-1"), "is no time"),
     (("run", "f.plait", "f.plait", "out.npz"), "takes args[0]['data'], scale"),
-    (("run", "f.plait", "key", "out.npz"), "no arrays in numpy's npz format"),
+    (("run", "f.plait", "key", "out.npz"), "not arrays in numpy's npz format"),
     (("run", "f.plait", "none.npz", "out.npz"), "No such file"),
     (("run", "f.plait", "in.npz", "nowhere/out.npz"), "No such file"),
     (("specialize", "f.plait", "x.plait"), "has the symbolic sizes b"),
-    (("specialize", "f.plait", "x.plait", "b"), "'b' is no size"),
-    (("specialize", "f.plait", "x.plait", "b=1"), "can not be specialised"),
+    (("specialize", "f.plait", "x.plait", "b"), "'b' is not a size"),
+    (("specialize", "f.plait", "x.plait", "b=1"), "cannot be specialised"),
     (("specialize", "f.plait", "x.plait", "b=2", "--platform", "tpu"), "not for 'tpu'"),
     (("serve", "f.plait", "--largest", "0"), "out of range"),
     (("serve", "f.plait", "--port", "99999"), "out of range"),
@@ -207,18 +207,18 @@ MISTAKES = [
 
 
 NAMES = [
-    (("inspect", "f.plait", "--key", "none"), "'none', which is to hold the key, can not be read"),
+    (("inspect", "f.plait", "--key", "none"), "'none', which is to hold the key, cannot be read"),
     (("compile", "f.plait", "out", "b=2", "--key", "."), "'.', which is to hold the key"),
     (("run", "f.plait", "none.npz", "out.npz"), "'none.npz', which is to hold the arguments"),
     (("run", "f.plait", ".", "out.npz"), "'.', which is to hold the arguments"),
-    *[(("run", "f.plait", "in.npz", out), f"{out!r} can not be written")
+    *[(("run", "f.plait", "in.npz", out), f"{out!r} cannot be written")
       for out in ("nowhere/out.npz", ".", "/proc/none", "f.plait/x")],
-    *[((word, "f.plait", out, "b=2"), f"{out!r} can not be written")
+    *[((word, "f.plait", out, "b=2"), f"{out!r} cannot be written")
       for word in ("specialize", "compile") for out in ("nowhere/x", ".")],
     (("specialize", "f.plait", "x", "b=2", "b=3"), "b is 2 and 3"),
     (("specialize", "f.plait", "x", "c=2"), "write b=8 behind the names of the files"),
     (("compile", "f.plait", "x"), "write b=8 behind the names of the files"),
-    (("inspect", "."), ". can not be read: Is a directory"),
+    (("inspect", "."), ". cannot be read: Is a directory"),
 ]  # fmt: skip
 
 
@@ -262,9 +262,9 @@ def test_files_that_can_not_be_written_are_told_to_python_too(path, tmp_path, mo
         assert e.value.fix and "test_commands.py" in str(e.value)
     assert not [*tmp_path.iterdir()]
     if path is not None and path != 3:
-        with pytest.raises(OSError, match="can not be written"):
+        with pytest.raises(OSError, match="cannot be written"):
             exported.save(path)
-    with pytest.raises(ArtifactError, match="can not be read|is the name of none"):
+    with pytest.raises(ArtifactError, match="cannot be read|is the name of none"):
         load(path if path != b"\0" else "\0")
 
 
@@ -287,7 +287,7 @@ def test_mistakes_are_one_message(folder, words, text, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     try:
         status = main(list(map(str, words)))
-    except SystemExit as e:  # of a command line that can not be parsed
+    except SystemExit as e:  # of a command line that cannot be parsed
         status = e.code
     out, said = capsys.readouterr()
     assert status == 2 and not out

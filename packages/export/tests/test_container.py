@@ -158,7 +158,7 @@ def test_noise_is_refused():
 
 
 def test_what_is_no_artifact():
-    refused(b"hello", "these 5 bytes are no artifact: they start with b'hello'", "serialize")
+    refused(b"hello", "these 5 bytes are not an artifact: they start with b'hello'", "serialize")
     refused(rewritten({}, {})[:0] + zip_of({"a": b"b"}), "it has no manifest.json")
     with pytest.raises(ArtifactError, match="an artifact is bytes, not str") as e:
         deserialize("path")
@@ -183,7 +183,7 @@ def test_members_that_are_not_as_described():
     refused(rewritten(manifest, members, compression=zipfile.ZIP_DEFLATED), "is not stored", again)
     refused(zip_of({"manifest.json": b"{"}), "manifest.json: ", again)
     refused(zip_of({"manifest.json": b"[" * 100_000}), "manifest.json", again)
-    refused(zip_of({"manifest.json": b"[]"}), "manifest.json is no object", again)
+    refused(zip_of({"manifest.json": b"[]"}), "manifest.json is not an object", again)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -216,10 +216,10 @@ def test_fields_of_the_wrong_kind(name, value):
         (dict(sizes={"constraints": ["b >= 2", "b <= 1"], "least": 1}), "no sizes satisfy"),
         (dict(sizes={"constraints": [], "least": 5}), "a lower bound is 0 or 1"),
         (dict(sizes=[]), "no proper field"),
-        (dict(inputs={"types": ["f32[b,3"], "tree": "*"}), "is no type"),
-        (dict(inputs={"types": ["f31[b,3]"], "tree": "*"}), "is no type that this reader knows"),
-        (dict(inputs={"types": ["f32[b,]]"], "tree": "*"}), "is no type"),
-        (dict(inputs={"types": [3], "tree": "*"}), "is no type"),
+        (dict(inputs={"types": ["f32[b,3"], "tree": "*"}), "is not a type"),
+        (dict(inputs={"types": ["f31[b,3]"], "tree": "*"}), "is not a type that this reader knows"),
+        (dict(inputs={"types": ["f32[b,]]"], "tree": "*"}), "is not a type"),
+        (dict(inputs={"types": [3], "tree": "*"}), "is not a type"),
         (dict(inputs={"types": ["f32[b,3]"], "tree": {"tuple": []}}), "in a tree of 0 leaves"),
         (dict(inputs={"types": ["f32[b,4]"], "tree": "*"}), "its module is not the lambda"),
         (dict(custom_calls=[]), "its module is not the lambda"),
@@ -236,13 +236,13 @@ def test_modules_that_can_not_be_read(broken):
     """With every checksum right."""
     (data,) = parts()[1].values()
     header = data[: data.index(b"\0", 4) + 1]
-    refused(changed({"main.mlirbc": header + broken}), "can not be read|has no function main")
+    refused(changed({"main.mlirbc": header + broken}), "cannot be read|has no function main")
     middle = len(data) // 2
     for cut in (data[:middle], data[:middle] + broken + data[middle:]):
         try:
             used(changed({"main.mlirbc": cut}))
         except ArtifactError as e:
-            assert "can not be read" in e.what or "its module is not" in e.what
+            assert "cannot be read" in e.what or "its module is not" in e.what
 
 
 USES = {
@@ -413,7 +413,7 @@ MODULES = {
            backend_config = {}} : (tensor<3xf32>) -> tensor<3xf32>""",
         ["cusolver_potrf_ffi"],
     ),
-    "a question about platforms that can not be read": (
+    "a question about platforms that cannot be read": (
         """%1 = stablehlo.custom_call @plait.platform_index() {api_version = 4 : i32,
            backend_config = {}} : () -> tensor<i32>
            %2 = stablehlo.convert %1 : (tensor<i32>) -> tensor<f32>

@@ -18,7 +18,7 @@ la, npla = lax.linalg, plait.numpy.linalg
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SIZES = [(0, 0), (1, 1), (2, 2), (5, 5), (16, 16), (5, 2), (2, 5), (16, 3), (0, 3), (3, 0)]
 SQUARE = [0, 1, 2, 5, 16]
-# each dtype at one size that is no special case, two of them at every size
+# each dtype at one size that is not a special case, two of them at every size
 CASES = [(d, s) for d in DTYPES for s in SIZES if d in ("float32", "complex128") or s == (5, 2)]
 SQUARES = [(d, n) for d in DTYPES for n in SQUARE if d in ("float32", "complex128") or n == 5]
 

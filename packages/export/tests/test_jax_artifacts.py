@@ -134,7 +134,7 @@ def test_named_tuples_of_other_fields():
     refused(data.replace(b'["a", "b"]', b'["a", "c"]'), "has the fields .*'c'.*, and here .*'b'")
 
 
-# ---- what can not be read ------------------------------------------------------------------
+# ---- what cannot be read ------------------------------------------------------------------
 
 
 def refused(data, text, fix=""):

@@ -201,5 +201,5 @@ def test_sizes_that_are_found_out_when_it_is_called():
     data = container.pack(manifest, {"main.mlirbc": artifact_of(code, True)})
     x = np.stack([np.eye(N, dtype=np.float32)] * 4)
     np.testing.assert_array_equal(deserialize(saved).call(x), x)
-    with pytest.raises(ArtifactError, match="lapack_spotrf_ffi|can not be made"):
+    with pytest.raises(ArtifactError, match="lapack_spotrf_ffi|cannot be made"):
         deserialize(data).call(x)

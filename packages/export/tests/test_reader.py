@@ -575,7 +575,7 @@ def test_an_operation_that_is_refused_is_named():
         ),
         [V], [V],
     )  # fmt: skip
-    with pytest.raises(NotReadable, match="stablehlo.rng can not be read back: it draws") as e:
+    with pytest.raises(NotReadable, match="stablehlo.rng cannot be read back: it draws") as e:
         exported.program()
     assert "call the artifact as it is" in e.value.fix and "test_reader.py" in str(e.value)
 

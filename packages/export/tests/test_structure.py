@@ -132,7 +132,7 @@ def test_static_parts_that_can_not_be_read(monkeypatch):
     saved = export(lambda t: t.x)(Tagged(X, "a")).serialize()
     broken = structure._by_name["test.Tagged"]._replace(read=lambda data: 1 / 0)
     monkeypatch.setitem(structure._by_name, "test.Tagged", broken)
-    with pytest.raises(ArtifactError, match="'test.Tagged' can not be read: ZeroDivisionError"):
+    with pytest.raises(ArtifactError, match="'test.Tagged' cannot be read: ZeroDivisionError"):
         deserialize(saved)
 
 
@@ -141,7 +141,7 @@ def test_names_and_classes_are_registered_once():
         register_namedtuple_serialization(Pair, serialized_name="test.Other")
     with pytest.raises(DuplicateRule, match="Pair is registered"):
         register_namedtuple_serialization(Lonely, serialized_name="test.Pair")
-    with pytest.raises(TypeRule, match="int is no named tuple"):
+    with pytest.raises(TypeRule, match="int is not a named tuple"):
         register_namedtuple_serialization(int, serialized_name="test.Int")
     with pytest.raises(TypeRule, match="both written and read"):
         register_pytree_serialization(

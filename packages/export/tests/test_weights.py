@@ -365,7 +365,7 @@ HEADERS = {
     "a hole": (changed(NAMES[1], data_offsets=[516, 772]), "begins at byte 516"),
     "an end before the beginning": (changed(NAMES[1], data_offsets=[768, 512]), "before it begins"),
     "offsets below 0": (changed(NAMES[1], data_offsets=[-256, 0]), "where .* is"),
-    "offsets that are no numbers": (changed(NAMES[1], data_offsets=["0", None]), "where .* is"),
+    "offsets that are not numbers": (changed(NAMES[1], data_offsets=["0", None]), "where .* is"),
     "an enormous offset": (changed(NAMES[1], data_offsets=[512, 2**80]), "end at byte"),
     "another dtype": (changed(NAMES[1], dtype="I32"), "no weight .* of type f32"),
     "a dtype of other width": (changed(NAMES[1], dtype="F64"), "has 256 bytes"),
@@ -375,7 +375,7 @@ HEADERS = {
     "a shape that is none": (changed(NAMES[1], shape="16"), "the shape of"),
     "a huge shape": (changed(NAMES[1], shape=[2**62, 2**62]), "has 256 bytes"),
     "a missing one": ({NAMES[0]: {**GOOD[NAMES[0]]}}, "end at byte 512 of 768"),
-    "no object": ([1], "its header is no object"),
+    "no object": ([1], "its header is not an object"),
     "no JSON": (b"{", "its header"),
     "nesting": (b"[" * 100_000, "its header"),
     "an entry that is none": ({**GOOD, NAMES[1]: 3}, "where .* is"),
@@ -417,9 +417,9 @@ def test_a_byte_of_a_weight_is_noticed():
 
 def test_files_that_can_not_be_read(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(ArtifactError, match="these 0 bytes are no artifact"):
+    with pytest.raises(ArtifactError, match="these 0 bytes are not an artifact"):
         load(tmp_path / "empty")
-    with pytest.raises(ArtifactError, match="can not be read: No such file"):
+    with pytest.raises(ArtifactError, match="cannot be read: No such file"):
         load(tmp_path / "missing")
     with pytest.raises(ArtifactError, match="is the name of none"):
         load(SAVED)  # pyright: ignore[reportArgumentType]
@@ -448,7 +448,7 @@ def test_a_file_that_can_not_be_written_leaves_nothing(tmp_path):
 
 
 def test_more_than_four_gibibytes(tmp_path):
-    """In a file with holes, whose zeros take no room: offsets that 32 bits can not hold."""
+    """In a file with holes, whose zeros take no room: offsets that 32 bits cannot hold."""
     count = (1 << 32) // 4 + 1024
     first, last = np.ones(1024, F32), np.full(1024, 2, F32)
     ends = np.cumsum([0, first.nbytes, 4 * count, last.nbytes]).tolist()

@@ -224,7 +224,7 @@ def test_effects_and_callbacks_are_refused_with_their_lines():
     with pytest.raises(NotExportable) as e:
         export(printing)(X)
     first, *lines = e.value.what.split("\n  ")
-    assert first == "printing calls Python or acts on the world, which an artifact can not:"
+    assert first == "printing calls Python or acts on the world, which an artifact cannot:"
     assert len(lines) == 2
     assert all("a call of Python at" in line and "test_writing.py:" in line for line in lines)
     assert "leave out debug.print" in e.value.fix

@@ -178,5 +178,5 @@ def test_whole_tracebacks():
         CONFIG.update("jax_traceback_filtering", how)
         assert plait.config.traceback == ours
         assert CONFIG.jax_traceback_filtering == ("off" if how == "off" else "auto")
-    with pytest.raises(PlaitError, match="'traceback' can not be 'all'"):
+    with pytest.raises(PlaitError, match="'traceback' cannot be 'all'"):
         CONFIG.update("jax_traceback_filtering", "all")

@@ -197,7 +197,7 @@ def test_what_is_refused():
         solve_.infer((a, a, a), dict(kind="lu", transposed=False))
     with pytest.raises(TypeRule, match="exchanges more than 2 rows"):
         la.lu_pivots_to_permutation(np.zeros(3, np.int32), 2)
-    with pytest.raises(TypeRule, match="no coefficients for the reflectors"):
+    with pytest.raises(TypeRule, match="not coefficients for the reflectors"):
         la.householder_product(X, X)
 
 

@@ -127,7 +127,7 @@ def test_what_unravel_would_cut_off_is_refused(kinds):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_images_are_sampled_where_they_are(dtype):
-    """Places beyond 256 are no numbers of bfloat16."""
+    """Places beyond 256 are not numbers of bfloat16."""
     n, m = 700, 1400
     x = np.random.default_rng(0).uniform(1, 2, n).astype(np.float32)
     want = np.interp(centres(n, m), np.arange(n), x)

@@ -169,7 +169,7 @@ def test_numpy_on_the_left_gives_ours():
                                        rtol=1e-6)  # fmt: skip
     assert isinstance(host @ ours, plait.Array) and isinstance(ours @ host, plait.Array)
     held = host.copy()
-    held += ours  # numpy's array can not become ours in place: the name gets a new one
+    held += ours  # numpy's array cannot become ours in place: the name gets a new one
     assert isinstance(held, plait.Array) and np.array_equal(
         np.asarray(held), host + np.asarray(ours)
     )

@@ -623,7 +623,7 @@ def test_no_precision_is_lost_or_gained(name, dtype):
 
 
 def test_covariances_of_halves_are_summed_in_more_than_that():
-    x = (np.arange(4000) % 7).astype(np.float16)  # sums of these are no halves
+    x = (np.arange(4000) % 7).astype(np.float16)  # sums of these are not halves
     np.testing.assert_allclose(float(pnp.cov(x)), np.cov(x.astype(np.float64)), rtol=2e-3)
     pair = pnp.corrcoef(x, x[::-1])
     want = np.corrcoef(x.astype(np.float64), x[::-1].astype(np.float64))

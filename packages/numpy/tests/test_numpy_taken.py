@@ -238,7 +238,7 @@ def test_arrays_of_memory_are_copies():
 
 @pytest.mark.parametrize("x", [b"abc", "abc", None, object(), {1}, memoryview(b"a").cast("c")])
 def test_no_arrays(x):
-    with pytest.raises(TypeError, match="is no array"):
+    with pytest.raises(TypeError, match="is not an array"):
         pnp.asarray(x)
 
 
@@ -484,7 +484,7 @@ def test_questions_about_types():
 
 @pytest.mark.parametrize("name", ["normal", "uniform", "exponential", "bits", "permutation"])
 def test_samples_take_out_sharding(name):
-    """None is no placement; what may be placed is tested with placements."""
+    """None is not a placement; what may be placed is tested with placements."""
     draw, key = getattr(plait.random, name), plait.random.key(0)
     given = 5 if name == "permutation" else (5,)
     want = draw(key, given)
@@ -520,7 +520,7 @@ def test_compiled_functions_are_for_arrays():
     compiled = plait.jit(lambda x: x + 4).lower(np.float32(1)).compile()
     assert float(compiled(np.float32(2))) == 6
     for transform in (plait.jit, lambda f: lambda x: plait.eval_shape(f, x)):
-        with pytest.raises(TypeError, match="can not be transformed"):
+        with pytest.raises(TypeError, match="cannot be transformed"):
             transform(lambda x: compiled(x))(np.float32(2))
 
 

@@ -92,7 +92,7 @@ def test_pieces_between_brackets():
     same(pnp.c_[m, m], np.c_[m, m])
     same(pnp.c_[0:3, v], np.c_[0:3, v])
     assert pnp.r_[1:3, 0.5].dtype == np.float32
-    with pytest.raises(TypeRule, match="no directive"):
+    with pytest.raises(TypeRule, match="not a directive"):
         pnp.r_["r", v]
 
 

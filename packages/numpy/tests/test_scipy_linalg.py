@@ -36,7 +36,7 @@ def test_solve():
         given = a if kind == "gen" else half
         close(ours.solve(given, b, lower=lower, assume_a=kind), np.linalg.solve(a, b))
     close(ours.solve(Z, B, transposed=True), np.linalg.solve(Z.T, B))
-    with pytest.raises(TypeRule, match="can not assume"):
+    with pytest.raises(TypeRule, match="cannot assume"):
         ours.solve(A, V, assume_a="diagonal-ish")
 
 

@@ -75,7 +75,7 @@ def test_types_of_axes():
     assert "axis_types=(Explicit, Auto)" in repr(explicit)
     with pytest.raises(AxisError, match="2 entries .Explicit, Auto., and the mesh has the 1 axes"):
         make_mesh((2,), ("x",), axis_types=(AxisType.Explicit, AxisType.Auto))
-    with pytest.raises(AxisError, match="'automatic' is no type of an axis"):
+    with pytest.raises(AxisError, match="'automatic' is not a type of an axis"):
         make_mesh((2,), ("x",), axis_types=("automatic",))
 
 

@@ -424,7 +424,7 @@ def test_pure_callbacks(mesh, close):
 
 def test_order_inside_is_refused(mesh, told):
     f = on(mesh)(lambda v: (plait.debug.print("{}", v, ordered=True), v)[1])
-    told(lambda: f(A), "(debug) can not be ordered over devices", "ordered=True")
+    told(lambda: f(A), "(debug) cannot be ordered over devices", "ordered=True")
 
 
 # ---- what may differ -----------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_errors(mesh, lies, told):
     inside = on(mesh)(lambda v: with_sharding_constraint(v, lies("x")))
     told(lambda: plait.jit(inside)(A), "inside shard_map", "operands or results")
     other = on(make_mesh((2,), "z"), P("z"), P("z"))(same)
-    told(lambda: plait.jit(lambda a: other(on(mesh)(same)(a)))(A), "can not run on", "device_put")
+    told(lambda: plait.jit(lambda a: other(on(mesh)(same)(a)))(A), "cannot run on", "device_put")
 
 
 def test_an_escaped_value_is_named(mesh):

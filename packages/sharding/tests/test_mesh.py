@@ -85,7 +85,7 @@ def test_specs_are_sequences():
 
 def test_errors(told):
     told(lambda: P("x", ("y", "x")), "PartitionSpec('x', ('y', 'x'))", "'x' twice", kind=AxisError)
-    told(lambda: P(3), "3 is no entry", kind=AxisError)
+    told(lambda: P(3), "3 is not an entry", kind=AxisError)
     told(lambda: P("x").full(0), "has 1 entries", kind=AxisError)
     told(lambda: make_mesh((3, 3), ("x", "y")), "needs 9 devices, and there are 8", "cpu_devices")
     told(lambda: make_mesh((2,), "x", devices=plait.devices()[:1]), "needs 2 devices")
@@ -95,5 +95,5 @@ def test_errors(told):
     for shape in ((0,), (0, 2)):
         names = "xy"[: len(shape)]
         told(lambda s=shape, n=names: Mesh(np.zeros(s), tuple(n)), "has no devices", "one device")
-    told(lambda: Mesh(["cpu"], "x"), "'cpu' is no device")
+    told(lambda: Mesh(["cpu"], "x"), "'cpu' is not a device")
     told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "its axes are 'x'")

@@ -92,10 +92,14 @@ REFUSED = {
     ),
     "no size": (made(axis_sizes={"b": "x"}), TypeError, "axis 'b' has size 'x'"),
     "a negative size": (made(axis_sizes={"b": -1}), TypeError, "axis 'b' has size -1"),
-    "sizes of no names": (made(axis_sizes={0: 1}), TypeError, "axis_sizes has 0, which is no name"),
-    "sizes that are no dict": (made(axis_sizes=["a"]), TypeError, "axis_sizes is ['a']"),
+    "sizes of no names": (
+        made(axis_sizes={0: 1}),
+        TypeError,
+        "axis_sizes has 0, which is not a name",
+    ),
+    "sizes that are not dict": (made(axis_sizes=["a"]), TypeError, "axis_sizes is ['a']"),
     # resources
-    "resources that are no dict": (made(axis_resources="x"), TypeError, "axis_resources is 'x'"),
+    "resources that are not dict": (made(axis_resources="x"), TypeError, "axis_resources is 'x'"),
     "no resource": (
         made(axis_resources={"a": 3}),
         TypeError,

@@ -205,7 +205,7 @@ def test_colours_and_sizes(lies, monkeypatch, capsys):
 def test_mistakes(lies, told):
     told(lambda: visualize_sharding((3,), lies("x")), "2 equal pieces", kind=AxisError)
     told(lambda: picture(3), "no picture of 3", kind=ArgumentError)
-    told(lambda: visualize_array_sharding(3), "no array", kind=OperandTypeError)
+    told(lambda: visualize_array_sharding(3), "not an array", kind=OperandTypeError)
     nowhere = Mesh(np.arange(8, 16), ("x",))
     assert NamedSharding(nowhere, P("x"))._repr_html_() is None
 

@@ -202,7 +202,7 @@ def test_errors(lies, mesh, told):
     told(lambda: NamedSharding(mesh, P("z")), "the axis 'z'", kind=AxisError)
     told(lambda: NamedSharding(P("x"), mesh), "takes a mesh and a PartitionSpec")
     told(lambda: device_put(A, SingleDeviceSharding(9)), "no device number 9", "cpu_devices")
-    told(lambda: sharding_of(A), "is no array", kind=TypeRule)
+    told(lambda: sharding_of(A), "is not an array", kind=TypeRule)
     told(lambda: with_sharding_constraint(A, P("x")), "was given alone", "NamedSharding(mesh,")
     told(lambda: plait.jit(lambda a: sharding_of(a))(A), "has no placement")
 
@@ -396,7 +396,7 @@ def test_places_do_not_mix(lies, told):
     other = NamedSharding(make_mesh((2,), "z"), P("z"))
     told(
         lambda: device_put(A, lies("x")) + device_put(A, other),
-        "can not run on Mesh('x': 2, 'y': 4)",
+        "cannot run on Mesh('x': 2, 'y': 4)",
         "Mesh('z': 2)",
         "device_put",
     )
@@ -460,7 +460,7 @@ def test_errors_say_which_array_of_a_tree(lies, told):
     """And shapes alone have no dtype."""
     odd = {"w": [np.ones((8, 16), np.float32), np.ones((7, 16), np.float32)]}
     where, at = lies("x"), "args[0]['w'][1]"
-    text = "axis 0 of f32[7,16] can not be divided in 2 equal pieces, over 'x' of Mesh("
+    text = "axis 0 of f32[7,16] cannot be divided in 2 equal pieces, over 'x' of Mesh("
     told(lambda: device_put(odd, where), text, f"(device_put: {at})")
     told(lambda: plait.jit(lambda t: device_put(t, where))(odd), f"(device_put: {at})")
     told(
@@ -478,7 +478,7 @@ def test_errors_say_which_array_of_a_tree(lies, told):
     told(lambda: done(odd), text, f"({at})")
     other = {"w": [odd["w"][0], np.ones((2, 16), np.float32)]}
     told(lambda: done(other), "this executable is for", f"({at})")
-    told(lambda: where.check_compatible_aval((7,)), "axis 0 of an array of shape (7,) can not be")
+    told(lambda: where.check_compatible_aval((7,)), "axis 0 of an array of shape (7,) cannot be")
     told(lambda: plait.make_mesh((0, 8), ("x", "y")), "(0, 8) has no devices along axis 0")
     told(lambda: plait.NamedSharding(where.mesh, where.spec, memory_kind="moon"), "'moon'")
     assert plait.NamedSharding(where.mesh, where.spec, memory_kind=where.memory_kind) == where

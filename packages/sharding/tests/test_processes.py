@@ -94,7 +94,7 @@ def test_what_is_elsewhere_is_told_how_to_get():
         three_parts(
             told["read"], "PlacementError", "process_allgather", f"number {i}, has 12 of its 24"
         )
-        three_parts(told["other"], "PlacementError", "none of which this process drives")
+        three_parts(told["other"], "PlacementError", "this process drives none of")
         three_parts(told["uneven"], "AxisError", "4 equal pieces")
         three_parts(told["wrong"], "AxisError", "3 elements.* has 4 of the 8")
         assert told["printed"] == "Array" and "f32[8,3]" in told["shown"]
@@ -222,7 +222,7 @@ def test_what_differs_is_named():
         three_parts(told["sources"], "DistributedError", r"\[0, 1, 2, 3\] say")
         three_parts(told["taken"], "DistributedError", "has a value already")
         three_parts(told["nothing"], "DistributedError", "'nobody'")
-        three_parts(told["unsendable"], "ArgumentError", "can not be sent")
+        three_parts(told["unsendable"], "ArgumentError", "cannot be sent")
         three_parts(told["stranger"], "ArgumentError", "at the barrier 'b'")
 
 

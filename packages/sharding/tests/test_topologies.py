@@ -87,9 +87,7 @@ def test_what_is_not_here(gpus, told):
     double = plait.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     told(lambda: double(x), "not here")
     there = plait.device_put(x, plait.devices()[1])
-    told(
-        lambda: plait.jit(lambda x: x + there, in_shardings=lies).lower(x).compile(), "can not run"
-    )
+    told(lambda: plait.jit(lambda x: x + there, in_shardings=lies).lower(x).compile(), "cannot run")
     shown = plait.jit(lambda x: plait.debug.print("{}", x), in_shardings=lies).lower(x)
     told(shown.compile, "calls Python", kind=plait.PlaitError)
 

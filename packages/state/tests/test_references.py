@@ -155,7 +155,7 @@ def test_what_is_given_to_the_functions():
         plait.freeze(pnp.zeros(2))
     with pytest.raises(ArgumentError, match="memory_space"):
         plait.new_ref(1.0, memory_space="host")
-    with pytest.raises(OperandTypeError, match="no array"):
+    with pytest.raises(OperandTypeError, match="not an array"):
         plait.new_ref([1, 2])
     with pytest.raises(ArgumentError, match=r"plait\.new_ref"):
         plait.Ref(1)
@@ -425,7 +425,7 @@ MISUSED = {
     ),
     "closed over and returned": (lambda r: plait.jit(lambda: r)(), OperandTypeError, "result"),
     "of a branch": (
-        lambda r: lax.cond(True, lambda: r, lambda: r), OperandTypeError, "can not be a reference",
+        lambda r: lax.cond(True, lambda: r, lambda: r), OperandTypeError, "cannot be a reference",
     ),
     "carried": (
         lambda r: lax.scan(lambda c, x: (c, x), r, pnp.ones(2)), OperandTypeError, "result",

@@ -346,7 +346,7 @@ def test_the_matrix_has_every_primitive_and_every_table(monkeypatch):
     assert any(line.startswith("| `core.sin` | own |") for line in text)
 
     def refuse(d):
-        raise PluginError("it can not be imported")
+        raise PluginError("it cannot be imported")
 
     monkeypatch.setattr(columns, "names", lambda group: ["ruin"] * (group == "plait.tables"))
     ruin = type(declared("plait.primitives", "core")[0])(Point("ruin", None), "testing-ruin", "1.0")
@@ -445,7 +445,7 @@ def test_a_wrong_rule_is_found():
 def test_a_carrier_that_can_not_coerce_is_found_where_forms_meet():
     class Rigid(Interval):
         def coerce(self, aval, parts, f, g):
-            raise PlaitError("Rigid: a plain value can not be made an interval")
+            raise PlaitError("Rigid: a plain value cannot be made an interval")
 
         def run(self, prim, rule, args, params):
             ends = [self.split(a)[1] for a in args]

@@ -11,13 +11,8 @@ from plait.ext.trace import admitted
 from plait.ext.tree import flatten, registered_by
 
 __all__ = [
-    "adables",
-    "beside_numbers",
-    "is_adable",
-    "kept_parts",
-    "register_adable",
-    "unregister_adable",
-]
+    "adables", "beside_numbers", "is_adable", "kept_parts", "register_adable", "unregister_adable",
+]  # fmt: skip
 
 adables = registered_by("register_adable")
 

@@ -8,12 +8,5 @@ from .inversion import functions
 from .rematerialisation import checkpointing, policies, residuals
 
 __all__ = [
-    "checkpointing",
-    "functions",
-    "jvp",
-    "linear",
-    "linear_solve",
-    "policies",
-    "residuals",
-    "vjp",
-]
+    "checkpointing", "functions", "jvp", "linear", "linear_solve", "policies", "residuals", "vjp",
+]  # fmt: skip

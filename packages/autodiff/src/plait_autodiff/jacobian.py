@@ -12,14 +12,7 @@ import numpy as np
 from plait import map_axes
 from plait.ext.errors import OperandTypeError, border
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    convert,
-    iota,
-    materialise_at_ground,
-    moveaxis,
-    size_value,
-)
+from plait.ext.ops import shape as sh
 from plait.ext.ops.shape import reshape as reshape_
 from plait.ext.sizes import is_symbolic
 from plait.ext.trace import admitted, wraps
@@ -79,9 +72,9 @@ def _symbolic_basis(xs: Sequence[Any], sizes: Sequence[Any]) -> list:
     out = []
     for x, n in zip(xs, sizes):
         cell = Aval((total, n), INT32)
-        start = broadcast_in_dim.bind(size_value(at, INT32), shape=cell.shape, dims=())
-        column = el.add.bind(iota(INT32, cell.shape, 1), start)
-        units = convert(el.eq.bind(iota(INT32, cell.shape, 0), column), x.aval.dtype)
+        start = sh.broadcast_in_dim.bind(sh.size_value(at, INT32), shape=cell.shape, dims=())
+        column = el.add.bind(sh.iota(INT32, cell.shape, 1), start)
+        units = sh.convert(el.eq.bind(sh.iota(INT32, cell.shape, 0), column), x.aval.dtype)
         out.append(reshape_(units, (total, *x.aval.shape)))
         at = at + n
     return out
@@ -158,7 +151,7 @@ def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
             blocks.append(_nothing((*d.aval.shape[1:], *x.aval.shape)))
             continue
         k, b = x.aval.ndim, next(divided)
-        blocks.append(moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
+        blocks.append(sh.moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
     block = tree.unflatten(blocks)
     return block[0] if isinstance(argnums, int) else block
 
@@ -205,7 +198,7 @@ def jacrev(
             return found
 
         flat = map_axes(row, parallel=True)(*basis(ys))
-        per_output = [[materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]
+        per_output = [[sh.materialise_at_ground(b) for b in _divided(r, ys)] for r in flat]
         blocks = []
         for k in range(len(ys)):
             block = tree.unflatten([b[k] for b in per_output])

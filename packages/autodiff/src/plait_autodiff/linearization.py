@@ -141,7 +141,18 @@ def without_tangents(j: JVP, aux: Any) -> Any:
 
 def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
     """Raise unless the result is one scalar that has a gradient."""
-    if len(outs) != 1 or outs[0].aval.shape:
+    if not outs:
+        raise ShapeError(
+            f"grad is for functions with one scalar result, and {name} returned no array",
+            fix="return the loss: a function without `return` returns None",
+        )
+    if len(outs) != 1:
+        raise ShapeError(
+            f"grad is for functions with one scalar result, and {name} returned "
+            f"{len(outs)} arrays, {[o.aval for o in outs]}",
+            fix="return the loss alone, or pass has_aux=True and return (loss, the rest)",
+        )
+    if outs[0].aval.shape:
         raise ShapeError(
             f"grad is for functions with one scalar result, and {name} returned "
             f"{[o.aval for o in outs]}",

@@ -18,14 +18,9 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
     from .vmappable import is_vmappable, register_vmappable, unregister_vmappable
 
 __all__ = [
-    "custom_vmap",
-    "is_vmappable",
-    "register_vmappable",
-    "sequential_vmap",
-    "unregister_vmappable",
-    "vmap",
-    "vtile",
-]
+    "custom_vmap", "is_vmappable", "register_vmappable", "sequential_vmap", "unregister_vmappable",
+    "vmap", "vtile",
+]  # fmt: skip
 
 __getattr__, __dir__ = _later_names(
     __name__,

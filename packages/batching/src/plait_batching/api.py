@@ -358,7 +358,7 @@ def _mesh_axes(given: Any) -> tuple[str, ...] | None:
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, tuple) or not all(isinstance(n, str) for n in names):
         raise ArgumentError(
-            f"vmap: spmd_axis_name={given!r} is no name of an axis of a mesh, nor a tuple of them",
+            f"vmap: spmd_axis_name={given!r} is neither a name of an axis of a mesh nor a tuple",
             fix='write spmd_axis_name="data" or spmd_axis_name=("data", "model")',
         )
     if len(set(names)) < len(names):

@@ -19,23 +19,9 @@ from plait.ext.values import Array, as_value
 from .interpreter import Batch
 
 __all__ = [
-    "AxisKind",
-    "added_kind",
-    "ENTRY",
-    "added_whole",
-    "counted",
-    "entries",
-    "inside",
-    "is_axis",
-    "kind_of",
-    "lifted",
-    "may_be_sizes",
-    "one_size",
-    "removed_kind",
-    "taken",
-    "unmoved",
-    "whole_of",
-]
+    "AxisKind", "added_kind", "ENTRY", "added_whole", "counted", "entries", "inside", "is_axis",
+    "kind_of", "lifted", "may_be_sizes", "one_size", "removed_kind", "taken", "unmoved", "whole_of",
+]  # fmt: skip
 
 
 class AxisKind(Protocol):
@@ -154,7 +140,7 @@ def counted(does: str, name: str, given: Any, what: str, fix: str) -> int | None
     except AttributeError:
         n = 0
     if n < 1:
-        raise ArgumentError(f"{does}: {name}={given!r} is no number of {what}", fix=fix)
+        raise ArgumentError(f"{does}: {name}={given!r} is not a number of {what}", fix=fix)
     return n
 
 

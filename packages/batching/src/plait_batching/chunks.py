@@ -9,15 +9,8 @@ from typing import Any
 
 import plait
 from plait.ext.errors import ArgumentError
+from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import getitem
-from plait.ext.ops.shape import (
-    concatenate,
-    materialise_at_ground,
-    moveaxis,
-    normal_axis,
-    reshape,
-    slice_in_dim,
-)
 
 from .axes import kind_of
 
@@ -31,7 +24,7 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
     """
     for a in axes:
         _expect_position(a, "in_axes")
-    rows = [moveaxis(x, a, 0) for x, a in zip(xs, axes) if a is not None]
+    rows = [sh.moveaxis(x, a, 0) for x, a in zip(xs, axes) if a is not None]
     full = size - size % chunk
     found: tuple = ()
 
@@ -43,14 +36,14 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
         outs, *found = run(given, front, n, _front)  # type: ignore[misc]
         return outs
 
-    blocks = [slice_in_dim(x, 0, full) for x in rows]
-    blocks = [reshape(x, (full // chunk, chunk, *x.aval.shape[1:])) for x in blocks]
+    blocks = [sh.slice_in_dim(x, 0, full) for x in rows]
+    blocks = [sh.reshape(x, (full // chunk, chunk, *x.aval.shape[1:])) for x in blocks]
     step = lambda _, block: (None, some(block, chunk))  # noqa: E731
     outs = plait.lax.scan(step, None, blocks, length=full // chunk)[1]
     tree, wanted = found
     rest = [None] * len(outs)
     if full < size:
-        rest = some([slice_in_dim(x, full, size) for x in rows], size - full)
+        rest = some([sh.slice_in_dim(x, full, size) for x in rows], size - full)
     return [_whole(y, r, a) for y, r, a in zip(outs, rest, wanted)], tree
 
 
@@ -71,9 +64,11 @@ def _expect_position(entry: Any, what: str) -> None:
 def _whole(blocks: Any, rest: Any, axis: int | None) -> Any:
     """Join the stacked results of full chunks with that of the remainder."""
     if axis is None:  # the result does not vary, so all chunks computed the same one
-        return materialise_at_ground(getitem(blocks, 0))
+        return sh.materialise_at_ground(getitem(blocks, 0))
     number, chunk, *shape = blocks.aval.shape
-    y = reshape(blocks, (number * chunk, *shape))
+    y = sh.reshape(blocks, (number * chunk, *shape))
     if rest is not None:
-        y = concatenate([y, rest], 0)
-    return materialise_at_ground(moveaxis(y, 0, normal_axis(axis, y.aval.ndim, "out_axes")))
+        y = sh.concatenate([y, rest], 0)
+    return sh.materialise_at_ground(
+        sh.moveaxis(y, 0, sh.normal_axis(axis, y.aval.ndim, "out_axes"))
+    )

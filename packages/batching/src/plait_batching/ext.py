@@ -10,13 +10,6 @@ from .piles.operation import pile_map
 from .piles.padding import padding_rules
 
 __all__ = [
-    "Batch",
-    "Ragged",
-    "batching_rules",
-    "custom_vmap_call",
-    "insert",
-    "padding_rules",
-    "pile_map",
-    "pile_rules",
-    "skip",
-]
+    "Batch", "Ragged", "batching_rules", "custom_vmap_call", "insert", "padding_rules", "pile_map",
+    "pile_rules", "skip",
+]  # fmt: skip

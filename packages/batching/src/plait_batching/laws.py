@@ -120,7 +120,7 @@ def padding_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, A
     if not any(fills):
         raise Inapplicable("no axis is crossed")
     if any(category(x.dtype) == COMPLEX and not np.isfinite(x).all() for x in args):
-        raise Inapplicable("a complex infinity times one is no number: nothing is neutral to it")
+        raise Inapplicable("a complex infinity times one is not a number: nothing is neutral to it")
     want = _of(prim, params)(*map(from_numpy, args))
     count = 0
     for which in [range(len(args)), *[(i,) for i in range(len(args))]]:

@@ -115,7 +115,7 @@ def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> A
     s = x.aval.shape
     if s[axis] % k != 0:
         raise AxisError(
-            f"vtile: axis {axis} of {told(i)} of type {x.aval!r} can not be divided in {k} equal "
+            f"vtile: axis {axis} of {told(i)} of type {x.aval!r} cannot be divided in {k} equal "
             "tiles",
             fix=f"give it a size that is a multiple of {k}, or another tile_size",
         )

@@ -104,7 +104,7 @@ def register_vmappable(
     for what, given in (("data_type", data_type), ("spec_type", spec_type)):
         if not isinstance(given, type):
             raise ArgumentError(
-                f"register_vmappable: {what} is {given!r}, which is no class", fix="pass a class"
+                f"register_vmappable: {what} is {given!r}, which is not a class", fix="pass a class"
             )
     if data_type in _known:
         raise RegistrationError(

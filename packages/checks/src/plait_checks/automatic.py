@@ -10,14 +10,8 @@ import numpy as np
 
 from plait.dtypes import iinfo
 from plait.ext import Indexing, Structural
+from plait.ext.ops import indexing as ix
 from plait.ext.ops.elementwise import div, select, stop
-from plait.ext.ops.indexing import (
-    SCATTER,
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    window_sizes,
-)
 from plait.ext.ops.shape import convert_, size_value
 from plait.ext.sizes import is_symbolic
 from plait.numpy import argmin, asarray, isnan, reshape, stack
@@ -77,15 +71,15 @@ def _of_gather(args: Sequence[Any], params: Any) -> tuple[Any, Any, Any]:
 def _of_scatter(args: Sequence[Any], params: Any) -> tuple[Any, Any, Any]:
     x, indices, updates = args
     numbers = params["dimension_numbers"]
-    sizes = window_sizes(x.aval, updates.aval, numbers)
+    sizes = ix.window_sizes(x.aval, updates.aval, numbers)
     return indices, numbers.scatter_dims_to_operand_dims, sizes
 
 
 _WINDOWS: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, Any, Any]]] = {
-    dynamic_slice_: lambda args, params: _of_box(args, params["sizes"], 1),
-    dynamic_update_slice_: lambda args, params: _of_box(args, args[1].aval.shape, 2),
-    gather_: _of_gather,
-    **dict.fromkeys(SCATTER.values(), _of_scatter),
+    ix.dynamic_slice_: lambda args, params: _of_box(args, params["sizes"], 1),
+    ix.dynamic_update_slice_: lambda args, params: _of_box(args, args[1].aval.shape, 2),
+    ix.gather_: _of_gather,
+    **dict.fromkeys(ix.SCATTER.values(), _of_scatter),
 }
 """Functions that return (positions, axes, sizes) of an operation's windows.
 

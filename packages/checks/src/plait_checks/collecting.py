@@ -192,7 +192,7 @@ def _through(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
     lost = [p for c in inner for p in c.places if p.kind is FailedCheckError]
     if lost:
         raise MissingRule(
-            f"a check inside of {prim} can not be collected",
+            f"a check inside of {prim} cannot be collected",
             where=lost[0].where,
             fix="check before it or after it, or call checkify inside of it and return the error; "
             f"its author gives it a rule:  @checks_rules.rule({prim.name.rpartition('.')[2]})",

@@ -14,15 +14,9 @@ from plait.ext.errors import border
 from plait.tree import register
 
 __all__ = [
-    "CheckError",
-    "DivisionByZeroError",
-    "Error",
-    "ErrorCategory",
-    "FailedCheckError",
-    "NaNError",
-    "OutOfBoundsError",
-    "Place",
-]
+    "CheckError", "DivisionByZeroError", "Error", "ErrorCategory", "FailedCheckError", "NaNError",
+    "OutOfBoundsError", "Place",
+]  # fmt: skip
 
 
 class CheckError(PlaitError, ValueError):

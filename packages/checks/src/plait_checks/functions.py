@@ -31,19 +31,9 @@ from .errors import (
 from .findings import NOTHING, Rethrown
 
 __all__ = [
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
+    "all_checks", "automatic_checks", "check", "check_error", "checkify", "debug_check",
+    "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
+]  # fmt: skip
 
 user_checks: ErrorCategory = frozenset([FailedCheckError])
 """Conditions given to `check`."""
@@ -100,7 +90,9 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     leaves, tree = flatten((fmt_args, fmt_kwargs))
     values = [as_value(x) for x in leaves]
     if any(v.aval.category == OPAQUE for v in values):
-        raise ArgumentError("a key is no number that a message can show", fix="give its key_data")
+        raise ArgumentError(
+            "a key is not a number that a message can show", fix="give its key_data"
+        )
     _formatted(msg, tree, [np.zeros(v.aval.shape, v.aval.dtype) for v in values])
 
     def text(payload: Any) -> str:
@@ -169,7 +161,7 @@ def checkify(
     """
     kinds = frozenset(errors)
     if not callable(f):
-        raise ArgumentError(f"checkify: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"checkify: {f!r} is not a function", fix="pass what can be called")
     if not kinds <= all_checks:
         strange = sorted(map(repr, kinds - all_checks))
         raise ArgumentError(

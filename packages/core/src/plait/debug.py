@@ -111,7 +111,7 @@ def _check_format(fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
         fields = [name for _, name, _, _ in _string.Formatter().parse(fmt) if name is not None]
     except (ValueError, TypeError) as e:
         raise ArgumentError(
-            f"print: {fmt!r} is no format: {e}", fix="write {{ and }} for braces themselves"
+            f"print: {fmt!r} is not a format: {e}", fix="write {{ and }} for braces themselves"
         ) from None
     heads = [_HEAD.split(name)[0] for name in fields]
     numbers = {int(h) for h in heads if h.isdigit()} | set(range(heads.count("")))

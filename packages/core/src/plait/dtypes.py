@@ -32,22 +32,10 @@ from ._types.avals import (
 )
 
 __all__ = [
-    "ScalarType",
-    "canonicalize_dtype",
-    "dtype",
-    "finfo",
-    "float0",
-    "iinfo",
-    "isdtype",
-    "issubdtype",
-    "itemsize_bits",
-    "opaque",
-    "prng_key",
-    "promote_types",
-    "promotion_table",
-    "result_type",
-    "scalar_type_of",
-]  # and one name for each dtype, below
+    "ScalarType", "canonicalize_dtype", "dtype", "finfo", "float0", "iinfo", "isdtype",
+    "issubdtype", "itemsize_bits", "opaque", "prng_key", "promote_types", "promotion_table",
+    "result_type", "scalar_type_of",
+]  # fmt: skip
 
 
 class ScalarType(type):
@@ -228,7 +216,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return _KIND_NAMES[kind](dtype_of(dtype))
     if isinstance(kind, str):
         raise OperandTypeError(
-            f"{kind!r} is no kind of dtypes", fix=f"use one of {sorted(_KIND_NAMES)}"
+            f"{kind!r} is not a kind of dtypes", fix=f"use one of {sorted(_KIND_NAMES)}"
         )
     return dtype_of(dtype) == dtype_of(kind)
 
@@ -251,7 +239,7 @@ def _aval(x: Any) -> Aval:
         return aval
     if hasattr(x, "dtype") and not hasattr(x, "__array__"):
         return Aval((), canonical(dtype_of(x.dtype)))
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, np.ndarray):
         return Aval((), canonical(x.dtype))
     return as_value(x).aval
 
@@ -352,7 +340,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
         return default_dtype(FLOATING)
     if not allow_extended_dtype and _aval(dtype).category == OPAQUE:
         raise OperandTypeError(
-            f"canonicalize_dtype: {dtype!r} is no dtype of numbers",
+            f"canonicalize_dtype: {dtype!r} is not a dtype of numbers",
             fix="give a dtype of numbers, or say allow_extended_dtype=True",
         )
     found = _aval(dtype)
@@ -412,7 +400,7 @@ class finfo:  # noqa: N801
         aval = _aval(dtype)
         if aval.category not in (FLOATING, COMPLEX):
             raise OperandTypeError(
-                f"finfo: {short_name(aval.dtype)} is no floating dtype",
+                f"finfo: {short_name(aval.dtype)} is not a floating dtype",
                 fix="ask iinfo for the limits of integers",
             )
         found = ml_dtypes.finfo(aval.dtype)
@@ -437,7 +425,7 @@ def iinfo(int_type: Any) -> np.iinfo:
     aval = _aval(int_type)
     if aval.category != INTEGER:
         raise OperandTypeError(
-            f"iinfo: {short_name(aval.dtype)} is no integer dtype",
+            f"iinfo: {short_name(aval.dtype)} is not an integer dtype",
             fix="ask finfo for the limits of floats",
         )
     return ml_dtypes.iinfo(aval.dtype)  # type: ignore[return-value]  # ml_dtypes has a class of its own

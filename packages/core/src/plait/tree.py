@@ -31,23 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 __all__ = [
-    "all",
-    "broadcast",
-    "flatten",
-    "flatten_with_path",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "reduce",
-    "reduce_associative",
-    "register",
-    "register_dataclass",
-    "static",
-    "structure",
-    "transpose",
-    "unflatten",
-]
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative", "register", "register_dataclass", "static",
+    "structure", "transpose", "unflatten",
+]  # fmt: skip
 
 DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
 GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
@@ -293,7 +280,7 @@ def register_dataclass(
     if not dataclasses.is_dataclass(cls):
         if not isinstance(cls, type) or data_fields is None or meta_fields is None:
             raise ArgumentError(
-                f"{cls!r} is no dataclass",
+                f"{cls!r} is not a dataclass",
                 fix="decorate it with @dataclasses.dataclass, or name its data_fields and "
                 "meta_fields, which are then the arguments that it is made with",
             )
@@ -569,7 +556,7 @@ def reduce(
     if initializer is not _NOTHING:
         xs = [initializer, *xs]
     if not xs:
-        raise ArgumentError("a tree without leaves can not be reduced", fix="give an initializer")
+        raise ArgumentError("a tree without leaves cannot be reduced", fix="give an initializer")
     out = xs[0]
     for x in xs[1:]:
         out = function(out, x)
@@ -586,7 +573,7 @@ def reduce_associative(
     """Combine the leaves pairwise, in a balanced way; `operation` must be associative."""
     xs = leaves(tree, is_leaf)
     if not xs and identity is _NOTHING:
-        raise ArgumentError("a tree without leaves can not be reduced", fix="give an identity")
+        raise ArgumentError("a tree without leaves cannot be reduced", fix="give an identity")
     while len(xs) > 1:
         pairs = [operation(a, b) for a, b in zip(xs[::2], xs[1::2])]
         xs = pairs + xs[len(xs) & ~1 :]

@@ -33,31 +33,11 @@ SymbolicScope = Scope
 register_pytree_node_serialization = register_pytree_serialization
 
 __all__ = [
-    "ArtifactError",
-    "CompiledArtifact",
-    "DisabledSafetyCheck",
-    "Exported",
-    "Facts",
-    "Limits",
-    "NotExportable",
-    "NotReadable",
-    "NotWritable",
-    "SymbolicScope",
-    "call_exported",
-    "check",
-    "default_export_platform",
-    "deserialize",
-    "export",
-    "import_jax",
-    "is_symbolic_dim",
-    "load",
-    "load_compiled",
-    "register_namedtuple_serialization",
-    "register_pytree_node_serialization",
-    "register_pytree_serialization",
-    "symbolic_args_specs",
-    "symbolic_shape",
-    "tensorflow",
-]
+    "ArtifactError", "CompiledArtifact", "DisabledSafetyCheck", "Exported", "Facts", "Limits",
+    "NotExportable", "NotReadable", "NotWritable", "SymbolicScope", "call_exported", "check",
+    "default_export_platform", "deserialize", "export", "import_jax", "is_symbolic_dim", "load",
+    "load_compiled", "register_namedtuple_serialization", "register_pytree_node_serialization",
+    "register_pytree_serialization", "symbolic_args_specs", "symbolic_shape", "tensorflow",
+]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))

@@ -241,12 +241,12 @@ class Exported(FlatFunction):
             return
         if self.custom_rules is None:
             raise NotReadable(
-                f"{self.fun_name} can not be {does} from its module: nothing is said of whether it "
+                f"{self.fun_name} cannot be {does} from its module: nothing is said of whether it "
                 "has derivatives of its own, which a module does not hold",
                 fix="if it has none, or they may go: pass lose_custom_rules=True where it is read",
             )
         raise NotReadable(
-            f"{self.fun_name} can not be {does} from its module, which does not hold "
+            f"{self.fun_name} cannot be {does} from its module, which does not hold "
             f"{', '.join(self.custom_rules)}",
             fix="save it with Exported.serialize(vjp_order=1), where it is exported; or, if they "
             "may go, pass lose_custom_rules=True where it is read",
@@ -306,7 +306,7 @@ class Exported(FlatFunction):
         ins, outs = ([signature.with_sizes(a, sizes) for a in avals]
                      for avals in (self.in_avals, self.out_avals))  # fmt: skip
         asks = self.by_argument and len(platforms) > 1
-        with expecting(f"{self.fun_name} can not be specialised"):
+        with expecting(f"{self.fun_name} cannot be specialised"):
             artifact = portable.specialised(
                 self.code_for(ins, platforms), asks, self.division is not None
             )

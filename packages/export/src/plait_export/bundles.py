@@ -117,7 +117,7 @@ def _load(
         exported.compiled.clear()
         exported.made.clear()
         warn(
-            f"the executables of {exported.fun_name} can not be used ({e.what}): its StableHLO is "
+            f"the executables of {exported.fun_name} cannot be used ({e.what}): its StableHLO is "
             "compiled when it is called",
             plait.errors.CacheWarning,
         )

@@ -134,7 +134,7 @@ class FlatFunction:
     def _of_weights(self, given: Sequence[Aval], platform: str | None) -> Program:
         """Read the module back as a Program that takes the weights before the arguments."""
         if self._reading is None:
-            with expecting(f"{self.fun_name} can not be read back"):
+            with expecting(f"{self.fun_name} cannot be read back"):
                 self._reading = Reading(
                     self.fun_name, self.mlir_module_serialized, self.platforms, self.by_argument
                 )
@@ -209,7 +209,7 @@ class FlatFunction:
         if not sizes_in_regions(self.mlir_module_serialized):
             return None
         raise ArtifactError(
-            f"{self.fun_name} can not be made for {', '.join(map(repr, ins))}: what each device "
+            f"{self.fun_name} cannot be made for {', '.join(map(repr, ins))}: what each device "
             f"does computes with sizes, and is not read back: {why}",
             fix="export it for sizes that are numbers, or for one platform",
         )
@@ -323,7 +323,7 @@ class FlatFunction:
 
     def _compile(self, ins: tuple[Aval, ...]) -> tuple:
         outs = self.result_types(ins)
-        with expecting(f"{self.fun_name} can not be compiled here"):
+        with expecting(f"{self.fun_name} cannot be compiled here"):
             run = load(self._module(ins, outs)).executable.execute_sharded
         return run, [handler(a) for a in outs], outs
 
@@ -332,7 +332,7 @@ class FlatFunction:
 
         Raises the errors of a call with such arguments.
         """
-        with expecting(f"{self.fun_name} can not be compiled here"):
+        with expecting(f"{self.fun_name} cannot be compiled here"):
             division = self.division
             if division is None:
                 return serialized(self._module(ins, self.result_types(ins)))
@@ -346,7 +346,7 @@ class FlatFunction:
         """Return the module for arguments of these types, for this process's platform."""
         here = platform()
         self.check_platforms((here,))
-        with expecting(f"{self.fun_name} can not be compiled here"):
+        with expecting(f"{self.fun_name} cannot be compiled here"):
             code = self.code_for(ins, (here,))
             with lock:
                 return Module(code, Unit((here,), embed=True), [None] * len(outs))
@@ -390,7 +390,7 @@ def _(e, xs, ins, outs, artifact):
     if division is not None:
         ids = enter(e, division, artifact.fun_name)
         xs = [*xs[:held], *constrained(e, division, ids, xs[held:], ins, division.ins, False)]
-    with expecting(f"{artifact.fun_name} can not be put into another function"):
+    with expecting(f"{artifact.fun_name} cannot be put into another function"):
         if (one or artifact.symbolic) and not any(is_symbolic(a.shape) for a in ins):
             key, code = ("exported", artifact, tuple(ins), here), artifact.code_for(ins, here)
             asked = () if one else asked

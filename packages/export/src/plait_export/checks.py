@@ -22,7 +22,7 @@ class DisabledSafetyCheck:
     def __init__(self, target: str):
         if not isinstance(target, str):
             raise ArgumentError(
-                f"{target!r} is no name of a function outside StableHLO",
+                f"{target!r} is not the name of a function outside StableHLO",
                 fix='write DisabledSafetyCheck.custom_call("name")',
             )
         self.target = target
@@ -73,7 +73,7 @@ def calls_allowed(checks: Iterable[Any]) -> list[str]:
     for each in found:
         if not isinstance(each, DisabledSafetyCheck):
             raise ArgumentError(
-                f"{each!r} is no check that can be left out",
+                f"{each!r} is not a check that can be left out",
                 fix='write DisabledSafetyCheck.custom_call("name")',
             )
     return [each.target for each in found]

@@ -189,7 +189,7 @@ def _expect_sizes(opened: Opened, sizes: dict[str, int]) -> None:
 def _size(text: str) -> tuple[str, int]:
     name, _, number = text.partition("=")
     if not (name.isidentifier() and number.isascii() and number.isdigit()):
-        raise ArgumentError(f"{text!r} is no size", fix="write NAME=SIZE, as in batch=8")
+        raise ArgumentError(f"{text!r} is not a size", fix="write NAME=SIZE, as in batch=8")
     return name, int(number)
 
 

@@ -217,7 +217,7 @@ def _members(data: bytes | memoryview) -> dict[str, Any]:
     start = bytes(data[:16])
     if not start.startswith(b"PK"):
         raise ArtifactError(
-            f"these {len(data)} bytes are no artifact: they start with {start!r}",
+            f"these {len(data)} bytes are not an artifact: they start with {start!r}",
             fix="give what Exported.serialize() returned",
         )
     try:
@@ -288,7 +288,7 @@ def _damaged(e: Exception) -> ArtifactError:
 def _manifest(text: bytes | None) -> dict[str, Any]:
     if text is None:
         raise ArtifactError(
-            f"this archive is no artifact: it has no {MANIFEST}",
+            f"this archive is not an artifact: it has no {MANIFEST}",
             fix="give what Exported.serialize() returned",
         )
     try:
@@ -296,7 +296,7 @@ def _manifest(text: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError) as e:
         raise ArtifactError(f"the artifact is damaged: {MANIFEST}: {e}") from None
     if not isinstance(manifest, dict):
-        raise ArtifactError(f"the artifact is damaged: {MANIFEST} is no object")
+        raise ArtifactError(f"the artifact is damaged: {MANIFEST} is not an object")
     producer = manifest.get("producer", "an unknown producer")
     least = field(manifest, "min_reader", int)
     field(manifest, "format", int)
@@ -331,7 +331,7 @@ def texts(of: Any, name: str) -> list[str]:
     found = field(of, name, list)
     if not all(isinstance(t, str) for t in found):
         raise ArtifactError(
-            f"the artifact is damaged: {MANIFEST}: {name!r} are no texts",
+            f"the artifact is damaged: {MANIFEST}: {name!r} are not texts",
         )
     return found
 

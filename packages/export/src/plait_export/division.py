@@ -123,7 +123,7 @@ class Division(NamedTuple):
         """
         if not hasattr(mesh, "axis_sizes"):
             raise ArgumentError(
-                f"{mesh!r} is no mesh", fix='write plait.make_mesh((4, 2), ("x", "y"))'
+                f"{mesh!r} is not a mesh", fix='write plait.make_mesh((4, 2), ("x", "y"))'
             )
         mesh = mesh if hasattr(mesh, "ids") else mesh.of_first_devices()
         self.expect(mesh.size, name)

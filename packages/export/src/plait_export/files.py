@@ -32,7 +32,7 @@ def mapped(path: Any, what: str = "an artifact") -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as e:  # ValueError: the name holds a zero byte
         raise ArtifactError(
-            f"{os.fsdecode(path)} can not be read: {_why(e)}",
+            f"{os.fsdecode(path)} cannot be read: {_why(e)}",
             fix="name a file that Exported.save or Exported.serialize wrote",
         ) from None
 
@@ -48,7 +48,7 @@ def contents(path: str, what: str) -> bytes:
             return file.read()
     except (OSError, ValueError) as e:
         raise ArgumentError(
-            f"{path!r}, which is to hold {what}, can not be read: {_why(e)}",
+            f"{path!r}, which is to hold {what}, cannot be read: {_why(e)}",
             fix="give the name of a file that is there, and that you may read",
         ) from None
 
@@ -91,7 +91,7 @@ def _into(path: str, fill: Callable[[IO[bytes]], object]) -> None:
 
 def _unwritable(path: str, e: Exception) -> NotWritable:
     return NotWritable(
-        f"{path!r} can not be written: {_why(e)}",
+        f"{path!r} cannot be written: {_why(e)}",
         fix="give the name of a file in a folder that is there, in which you may write",
     )
 

@@ -67,7 +67,7 @@ def limits_of(isolated: Any) -> Limits | None:
     good = isinstance(isolated.memory, int) and isinstance(isolated.seconds, int | float)
     if not good or not (isolated.memory > 0 and 0 < isolated.seconds < math.inf):
         raise ArgumentError(
-            f"{isolated!r} are no limits", fix="give a number of seconds, and of bytes, above 0"
+            f"{isolated!r} are not limits", fix="give a number of seconds, and of bytes, above 0"
         )
     return isolated
 

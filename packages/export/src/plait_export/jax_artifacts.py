@@ -103,7 +103,7 @@ def read(data: bytes, allowed: set[str]) -> Exported:
 
 
 def _expecting() -> expecting:
-    return expecting("this is no file of jax.export, or it is damaged")
+    return expecting("this is not a file of jax.export, or it is damaged")
 
 
 def _root(data: bytes) -> "_Table":
@@ -123,7 +123,7 @@ def _number(data: bytes, at: int, form: str) -> int:
 
 
 def _damaged(what: str = "it ends where more is expected") -> ArtifactError:
-    return ArtifactError(f"this is no file of jax.export, or it is damaged: {what}", fix=_AGAIN)
+    return ArtifactError(f"this is not a file of jax.export, or it is damaged: {what}", fix=_AGAIN)
 
 
 class _Table:

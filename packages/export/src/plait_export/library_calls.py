@@ -194,7 +194,7 @@ def _wrong_with(op: Any, target: str) -> str:
             return "its shape operands"
         operands = operands[: len(operands) - len(results)]
     if None in operands or None in results:
-        return "values that are no arrays"
+        return "values that are not arrays"
     elements, ways = signatures(target)
     found = [_mismatch(way, elements, operands, results, told) for way in ways]
     return "" if "" in found else found[0]

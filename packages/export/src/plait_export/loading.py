@@ -43,15 +43,9 @@ from .parameters import flag_of, names_of
 from .weights import Read
 
 __all__ = [
-    "deserialize",
-    "load",
-    "read",
-    "read_isolated",
-    "read_trusted",
-    "verify",
-    "with_rules",
+    "deserialize", "load", "read", "read_isolated", "read_trusted", "verify", "with_rules",
     "with_trees",
-]
+]  # fmt: skip
 
 
 @border

@@ -49,7 +49,7 @@ class CompiledArtifact:
         exported = self.exported
         if any(map(is_tracer, leaves)):
             raise ArgumentError(
-                f"{exported.fun_name} is compiled, and can not be transformed",
+                f"{exported.fun_name} is compiled, and cannot be transformed",
                 fix="call the function it was compiled from: CompiledArtifact.exported",
             )
         if len(leaves) == len(exported.in_avals):

@@ -149,7 +149,7 @@ def arrays_of(data: bytes, most: int | None = None) -> dict[str, Any]:
             return {name: found[name] for name in found.files}
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError, NotImplementedError) as e:
         raise ArgumentError(
-            f"these {len(data)} bytes are no arrays in numpy's npz format: {e}",
+            f"these {len(data)} bytes are not arrays in numpy's npz format: {e}",
             fix="write them with numpy.savez, without objects",
         ) from None
 
@@ -172,7 +172,7 @@ def values_of(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as e:
         raise ArgumentError(f"this is no JSON: {e}", fix=_OBJECT) from None
     if not isinstance(found, dict):
-        raise ArgumentError("this JSON is no object", fix=_OBJECT)
+        raise ArgumentError("this JSON is not an object", fix=_OBJECT)
     return found
 
 

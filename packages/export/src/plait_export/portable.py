@@ -337,7 +337,7 @@ def parsed(artifact: bytes) -> Any:
 def _unreadable(artifact: bytes, why: str) -> ArtifactError:
     version = ".".join(map(str, stablehlo_version(artifact)))
     return ArtifactError(
-        f"StableHLO {version} of {len(artifact)} bytes can not be read: {why}".rstrip(": "),
+        f"StableHLO {version} of {len(artifact)} bytes cannot be read: {why}".rstrip(": "),
         fix="save it again with Exported.serialize()",
     )
 
@@ -536,7 +536,7 @@ def code_for(
         refined = jaxlib_api.refine_shapes(code)
     except (jaxlib_api.RuntimeFailure, ValueError) as e:
         raise ArtifactError(
-            f"the artifact can not be made for {', '.join(map(repr, ins))}: {e}",
+            f"the artifact cannot be made for {', '.join(map(repr, ins))}: {e}",
             fix="call it with sizes that satisfy its constraints; Exported.mlir_module() shows it",
         ) from None
     with jaxlib_api.lock:

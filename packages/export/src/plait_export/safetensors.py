@@ -80,7 +80,7 @@ def read(data: memoryview) -> dict[str, np.ndarray]:
     except (ValueError, RecursionError) as e:
         raise _damaged(f"its header: {e}") from None
     if not isinstance(header, dict):
-        raise _damaged("its header is no object")
+        raise _damaged("its header is not an object")
     header.pop("__metadata__", None)
     held = data[8 + length :]
     placed = sorted([(*_range(name, said), name) for name, said in header.items()])

@@ -52,13 +52,13 @@ def read(text: Any, scope: Scope) -> Aval:
     dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
     if found is None or dtype is None:
         raise ArtifactError(
-            f"{text!r} is no type that this reader knows",
+            f"{text!r} is not a type that this reader knows",
             fix="python -m pip install --upgrade plait-core plait-export",
         )
     try:
         return Aval(symbolic_dims(found[2], scope), dtype, bool(found[3]))
     except PlaitError as e:
-        raise ArtifactError(f"{text!r} is no type: {e.what}") from None
+        raise ArtifactError(f"{text!r} is not a type: {e.what}") from None
 
 
 def scope_of(avals: Sequence[Any]) -> Scope | None:
@@ -128,7 +128,7 @@ def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], na
         ]
         more = ["..."] if len(lines) > _MOST_SHOWN else []
         shown = "\n  ".join([*lines[:_MOST_SHOWN], *more])
-        raise type(e)(f"{name} can not be called with these sizes: {e.what}\n  {shown}",
+        raise type(e)(f"{name} cannot be called with these sizes: {e.what}\n  {shown}",
                       fix=e.fix or _SIZES) from None  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def given_sizes(dims: Sequence[Dim], given: Mapping[str, Any], name: str) -> Siz
     except (DimMismatch, ZeroDivisionError) as e:
         why = e.what if isinstance(e, DimMismatch) else "a size is divided by 0"
         raise DimMismatch(
-            f"{name} can not be specialised to {sizes}: {why}",
+            f"{name} cannot be specialised to {sizes}: {why}",
             fix="give sizes that satisfy Exported.constraints and its types",
         ) from None
     return sizes

@@ -125,10 +125,10 @@ def register_pytree_serialization(
     7.0
     """
     if not isinstance(nodetype, type):
-        raise ArgumentError(f"{nodetype!r} is no class", fix="give the class of the nodes")
+        raise ArgumentError(f"{nodetype!r} is not a class", fix="give the class of the nodes")
     if not isinstance(serialized_name, str) or not serialized_name:
         raise ArgumentError(
-            f"{serialized_name!r} is no name of {nodetype.__name__}",
+            f"{serialized_name!r} is not a name of {nodetype.__name__}",
             fix='write serialized_name="package.Class", which is never to be changed',
         )
     for f in (serialize_auxdata, deserialize_auxdata):
@@ -166,7 +166,7 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     is_named = isinstance(nodetype, type) and issubclass(nodetype, tuple)
     if not (is_named and hasattr(nodetype, "_fields")):
         raise ArgumentError(
-            f"{getattr(nodetype, '__name__', repr(nodetype))} is no named tuple",
+            f"{getattr(nodetype, '__name__', repr(nodetype))} is not a named tuple",
             fix="use register_pytree_serialization, for classes that are trees",
         )
     return register_pytree_serialization(nodetype, serialized_name=serialized_name)
@@ -299,7 +299,7 @@ def _decoded(held: Registered, node: dict[str, Any]) -> Any:
         return held.read(base64.b64decode(node.get("bytes", ""), validate=True))
     except Exception as e:
         raise ArtifactError(
-            f"the static part of a node {held.name!r} can not be read: {type(e).__name__}: {e}",
+            f"the static part of a node {held.name!r} cannot be read: {type(e).__name__}: {e}",
             fix="read it where it was registered with the same functions",
         ) from e
 

@@ -66,7 +66,8 @@ def _scope(scope: Any) -> Scope:
     """Return a scope.  Raises ArgumentError for anything else."""
     if not isinstance(scope, Scope):
         raise ArgumentError(
-            f"{scope!r} is no scope", fix='write plait.Scope(["b >= 8"]), or constraints=["b >= 8"]'
+            f"{scope!r} is not a scope",
+            fix='write plait.Scope(["b >= 8"]), or constraints=["b >= 8"]',
         )
     return scope
 

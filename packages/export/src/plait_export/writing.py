@@ -297,7 +297,7 @@ def _check_pure(program: Program, name: str) -> None:
     if found:
         listed = "\n  ".join(dict.fromkeys(found))
         raise NotExportable(
-            f"{name} calls Python or acts on the world, which an artifact can not:\n  {listed}",
+            f"{name} calls Python or acts on the world, which an artifact cannot:\n  {listed}",
             fix="leave out debug.print and callbacks, or do that around the exported function",
         )
 

@@ -12,26 +12,10 @@ from plait.ext import Aval, Tracer
 from .jaxprs import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 __all__ = [
-    "DropVar",
-    "Effect",
-    "Effects",
-    "JaxprTypeError",
-    "call",
-    "check_jaxpr",
-    "concrete_or_error",
-    "gensym",
-    "is_constant_dim",
-    "is_constant_shape",
-    "merge_lists",
-    "new_jaxpr_eqn",
-    "no_effects",
-    "partition_list",
-    "primal_dtype_to_tangent_dtype",
-    "safe_zip",
-    "split_list",
-    "unzip2",
-    "unzip3",
-]
+    "DropVar", "Effect", "Effects", "JaxprTypeError", "call", "check_jaxpr", "concrete_or_error",
+    "gensym", "is_constant_dim", "is_constant_shape", "merge_lists", "new_jaxpr_eqn", "no_effects",
+    "partition_list", "primal_dtype_to_tangent_dtype", "safe_zip", "split_list", "unzip2", "unzip3",
+]  # fmt: skip
 
 
 class Effect:

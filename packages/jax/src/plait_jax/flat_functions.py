@@ -9,16 +9,9 @@ from typing import Any
 from plait import tree_util
 
 __all__ = [
-    "StoreException",
-    "WrappedFun",
-    "flatten_fun",
-    "flatten_fun_nokwargs",
-    "safe_map",
-    "transformation",
-    "transformation2",
-    "transformation_with_aux",
-    "wrap_init",
-]
+    "StoreException", "WrappedFun", "flatten_fun", "flatten_fun_nokwargs", "safe_map",
+    "transformation", "transformation2", "transformation_with_aux", "wrap_init",
+]  # fmt: skip
 
 
 class WrappedFun:

@@ -14,17 +14,9 @@ from plait.ext import Aval
 from .requests import missing
 
 __all__ = [
-    "AvalMutableQDD",
-    "AvalQDD",
-    "EffectTypes",
-    "HiPrimitive",
-    "HiType",
-    "MutableHiType",
-    "aval_method",
-    "aval_property",
-    "control_flow_allowed_effects",
-    "register_hitype",
-]
+    "AvalMutableQDD", "AvalQDD", "EffectTypes", "HiPrimitive", "HiType", "MutableHiType",
+    "aval_method", "aval_property", "control_flow_allowed_effects", "register_hitype",
+]  # fmt: skip
 
 
 class HiType(Aval):
@@ -56,7 +48,7 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Raise MissingName."""
-        raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} can not be applied")
+        raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} cannot be applied")
 
 
 class EffectTypes:

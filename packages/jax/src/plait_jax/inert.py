@@ -19,19 +19,9 @@ from plait import lax
 from .finder import VERSION
 
 __all__ = [
-    "EXCLUDED",
-    "VERSION_INFO",
-    "TypedNdArray",
-    "TYPES_OF_VALUES",
-    "annotation",
-    "debug_info",
-    "global_state",
-    "include_frame",
-    "nothing",
-    "register_exclusion",
-    "scan",
-    "unchanged",
-]
+    "EXCLUDED", "VERSION_INFO", "TypedNdArray", "TYPES_OF_VALUES", "annotation", "debug_info",
+    "global_state", "include_frame", "nothing", "register_exclusion", "scan", "unchanged",
+]  # fmt: skip
 
 VERSION_INFO = tuple(map(int, VERSION.split(".")))
 

@@ -29,19 +29,9 @@ from .tracing import valid_jaxtype
 from .vocabulary import spelling
 
 __all__ = [
-    "ClosedJaxpr",
-    "DebugInfo",
-    "Jaxpr",
-    "JaxprEqn",
-    "Literal",
-    "Var",
-    "closed_jaxpr",
-    "eval_jaxpr",
-    "jaxpr_as_fun",
-    "jaxprs_in_params",
-    "make_jaxpr",
-    "subjaxprs",
-]
+    "ClosedJaxpr", "DebugInfo", "Jaxpr", "JaxprEqn", "Literal", "Var", "closed_jaxpr",
+    "eval_jaxpr", "jaxpr_as_fun", "jaxprs_in_params", "make_jaxpr", "subjaxprs",
+]  # fmt: skip
 
 
 # ---- atoms -----------------------------------------------------------------------------------

@@ -15,14 +15,7 @@ from plait import dtypes, random
 
 from .requests import missing
 
-__all__ = [
-    "canonicalize_dtype",
-    "finfo",
-    "ndim",
-    "shape",
-    "size",
-    "uniform",
-]
+__all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size", "uniform"]
 
 
 @functools.wraps(pnp.shape)

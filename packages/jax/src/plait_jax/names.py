@@ -234,6 +234,8 @@ def begin() -> None:
     wide = os.environ.get("JAX_ENABLE_X64", "0").lower() in ("1", "true", "on", "yes", "y", "t")
     if not any(f"PLAIT_{name}" in os.environ for name in ("X64", "DEFAULT_FLOAT", "DEFAULT_INT")):
         plait.config.update("jax_enable_x64", wide)
+    if "PLAIT_NUMPY_SCALARS" not in os.environ:
+        plait.config.update("numpy_scalars", "strong")
     adopt_environment()
     counted = "PLAIT_CPU_DEVICES" in os.environ or "JAX_NUM_CPU_DEVICES" in os.environ
     if not counted and not plait.config.is_frozen("cpu_devices"):

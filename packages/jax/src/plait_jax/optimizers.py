@@ -18,27 +18,11 @@ import plait.numpy as pnp
 from plait import tree_util
 
 __all__ = [
-    "Optimizer",
-    "OptimizerState",
-    "adagrad",
-    "adam",
-    "adamax",
-    "clip_grads",
-    "constant",
-    "exponential_decay",
-    "inverse_time_decay",
-    "l2_norm",
-    "make_schedule",
-    "momentum",
-    "nesterov",
-    "optimizer",
-    "piecewise_constant",
-    "polynomial_decay",
-    "rmsprop",
-    "rmsprop_momentum",
-    "sgd",
+    "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads", "constant",
+    "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum", "nesterov",
+    "optimizer", "piecewise_constant", "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd",
     "sm3",
-]
+]  # fmt: skip
 
 Schedule = Callable[[Any], Any]
 

@@ -39,27 +39,11 @@ from .requests import missing
 from .vocabulary import in_plait, spelling
 
 __all__ = [
-    "Named",
-    "Primitive",
-    "UndefinedPrimal",
-    "Zero",
-    "apply_primitive",
-    "axis_primitive_batchers",
-    "defjvp",
-    "deflinear2",
-    "defvectorized",
-    "fancy_primitive_batchers",
-    "instantiate_zeros",
-    "is_undefined_primal",
-    "not_mapped",
-    "primitive_batchers",
-    "primitive_jvps",
-    "primitive_named",
-    "primitive_transposes",
-    "tell",
-    "view_of",
-    "zero_from_primal",
-]
+    "Named", "Primitive", "UndefinedPrimal", "Zero", "apply_primitive", "axis_primitive_batchers",
+    "defjvp", "deflinear2", "defvectorized", "fancy_primitive_batchers", "instantiate_zeros",
+    "is_undefined_primal", "not_mapped", "primitive_batchers", "primitive_jvps", "primitive_named",
+    "primitive_transposes", "tell", "view_of", "zero_from_primal",
+]  # fmt: skip
 
 Rule = Callable[..., Any]
 

@@ -9,12 +9,7 @@ import plait.numpy as pnp
 from plait.errors import NotAnArrayError
 from plait.ext import as_value
 
-__all__ = [
-    "check_arraylike",
-    "promote_dtypes",
-    "promote_dtypes_complex",
-    "promote_dtypes_inexact",
-]
+__all__ = ["check_arraylike", "promote_dtypes", "promote_dtypes_complex", "promote_dtypes_inexact"]
 
 
 def promote_dtypes(*arrays: Any) -> list[Any]:

@@ -12,17 +12,9 @@ import plait
 from plait.ext.errors import user_frames
 
 __all__ = [
-    "NameStack",
-    "SourceInfo",
-    "current",
-    "current_name_stack",
-    "extend_name_stack",
-    "new_name_stack",
-    "new_source_info",
-    "summarize",
-    "user_context",
-    "user_frame",
-]
+    "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack",
+    "new_name_stack", "new_source_info", "summarize", "user_context", "user_frame",
+]  # fmt: skip
 
 
 class NameStack(NamedTuple):

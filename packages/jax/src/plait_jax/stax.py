@@ -15,29 +15,10 @@ from plait import nn, random
 from plait.nn import initializers
 
 __all__ = [
-    "Dense",
-    "Dropout",
-    "Elu",
-    "Exp",
-    "FanInConcat",
-    "FanInSum",
-    "FanOut",
-    "Flatten",
-    "Gelu",
-    "Identity",
-    "LeakyRelu",
-    "LogSoftmax",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softmax",
-    "Softplus",
-    "Tanh",
-    "elementwise",
-    "parallel",
-    "serial",
-    "shape_dependent",
-]
+    "Dense", "Dropout", "Elu", "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu",
+    "Identity", "LeakyRelu", "LogSoftmax", "Relu", "Selu", "Sigmoid", "Softmax", "Softplus",
+    "Tanh", "elementwise", "parallel", "serial", "shape_dependent",
+]  # fmt: skip
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 

@@ -11,16 +11,9 @@ from plait.ext import Aval, Tracer, as_value, current
 from plait.ext.trace import GROUND, Interpreter
 
 __all__ = [
-    "JVPTracer",
-    "find_top_trace",
-    "get_opaque_trace_state",
-    "is_concrete",
-    "mapped_aval",
-    "trace_state_clean",
-    "LEVEL",
-    "unmapped_aval",
-    "valid_jaxtype",
-]
+    "JVPTracer", "find_top_trace", "get_opaque_trace_state", "is_concrete", "mapped_aval",
+    "trace_state_clean", "LEVEL", "unmapped_aval", "valid_jaxtype",
+]  # fmt: skip
 
 
 LEVEL = property(lambda x: SimpleNamespace(main=x.by))

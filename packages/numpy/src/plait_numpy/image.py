@@ -176,7 +176,7 @@ def scale_and_translate(
             fix='use resize, or "linear"',
         )
     if len(shape) != x.ndim:
-        raise ShapeError(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+        raise ShapeError(f"an image of {x.ndim} axes cannot become one of the shape {shape}")
     axes = [_axis(d, x.ndim) for d in spatial_dims]
     others = [i for i in range(x.ndim) if i not in axes and shape[i] != x.shape[i]]
     if others:
@@ -219,14 +219,14 @@ def resize(
     kind, shape = _method(method), tuple(shape)
     x = asarray(image) if kind is ResizeMethod.NEAREST else _real(image)
     if len(shape) != x.ndim:
-        raise ShapeError(f"an image of {x.ndim} axes can not become one of the shape {shape}")
+        raise ShapeError(f"an image of {x.ndim} axes cannot become one of the shape {shape}")
     for d, (n, m) in enumerate(zip(x.shape, shape)):
         if n == m:
             continue
         if not m:
             return zeros(shape, x.dtype)
         if not n:
-            raise ShapeError(f"axis {d} of size {n} can not become one of size {m}")
+            raise ShapeError(f"axis {d} of size {n} cannot become one of size {m}")
         if kind is ResizeMethod.NEAREST:
             middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))
             x = take(x, clip(middle, 0, n - 1).astype("int32"), axis=d)

@@ -19,10 +19,9 @@ from plait.lax import convert_element_type
 from .placement import Sharding, from_host
 
 __all__ = [
-    "make_array_from_callback",
-    "make_array_from_process_local_data",
+    "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays",
-]
+]  # fmt: skip
 
 
 def make_array_from_callback(

@@ -94,7 +94,7 @@ def _in_parts(batch: Batch, args: list, params: dict, names: tuple[str, ...]) ->
     pieces = mesh.product(names)
     if batch.size % pieces != 0:
         raise AxisError(
-            f"vmap: {batch.size} elements can not be divided in {pieces} equal parts, over "
+            f"vmap: {batch.size} elements cannot be divided in {pieces} equal parts, over "
             f"{' and '.join(map(repr, names))} of {mesh!r} (spmd_axis_name)",
             fix=f"map a multiple of {pieces}, or leave spmd_axis_name out",
         )

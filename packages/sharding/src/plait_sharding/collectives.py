@@ -9,16 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from plait.ext.lower import Emitter, attr, i64, matrix
-from plait.ext.ops.collective import (
-    all_gather_,
-    all_to_all_,
-    axis_index_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-)
+from plait.ext.ops import collective
 from plait.ext.rules import RuleTable
 from plait.ext.types import UINT32, Aval
 
@@ -96,9 +87,9 @@ def _reduction(prim: Any, name: str) -> None:
         return e.op("stablehlo.all_reduce", xs, *outs, **along)
 
 
-_reduction(psum_, "add")
-_reduction(pmax_, "maximum")
-_reduction(pmin_, "minimum")
+_reduction(collective.psum_, "add")
+_reduction(collective.pmax_, "maximum")
+_reduction(collective.pmin_, "minimum")
 
 
 def _tuple(name: Any) -> tuple[str, ...]:
@@ -129,7 +120,7 @@ def _device(e: Emitter, mesh: Mesh) -> Any:
     )
 
 
-@manual_rules.rule(axis_index_)
+@manual_rules.rule(collective.axis_index_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name):
     """Compute the index along one axis from the device number, whose last axis varies fastest."""
     at = mesh.axis_names.index(name)
@@ -143,13 +134,13 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name):
     return e.op("stablehlo.convert", [place], *outs)
 
 
-@manual_rules.rule(all_gather_)
+@manual_rules.rule(collective.all_gather_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
     along = _along(mesh, _tuple(name), groups)
     return e.op("stablehlo.all_gather", xs, *outs, all_gather_dim=i64(axis), **along)
 
 
-@manual_rules.rule(psum_scatter_)
+@manual_rules.rule(collective.psum_scatter_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
     regions, along = _combining("add", ins[0]), _along(mesh, _tuple(name), groups)
     at = i64(axis)
@@ -158,7 +149,7 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
     )
 
 
-@manual_rules.rule(ppermute_)
+@manual_rules.rule(collective.ppermute_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
     pairs = tuple([(g[i], g[j]) for g in mesh.groups(_tuple(name)) for i, j in perm])
     if not pairs:  # no device sends, and every device receives zeros
@@ -167,7 +158,7 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
     return e.op("stablehlo.collective_permute", xs, *outs, **moves)
 
 
-@manual_rules.rule(all_to_all_)
+@manual_rules.rule(collective.all_to_all_)
 def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size, groups=()):
     how = {"split_dimension": i64(split), "concat_dimension": i64(concat), "split_count": i64(size)}
     among, channel = _groups(mesh, _tuple(name), groups), _channel()

@@ -17,17 +17,9 @@ from plait.ext.trace import surround, surrounding
 from .mesh import AbstractMesh, AxisType, Mesh
 
 __all__ = [
-    "MeshChange",
-    "MissingMesh",
-    "concrete",
-    "divide_by_hand",
-    "known_here",
-    "mesh_here",
-    "mesh_inside",
-    "push",
-    "remove",
-    "replace_top",
-]
+    "MeshChange", "MissingMesh", "concrete", "divide_by_hand", "known_here", "mesh_here",
+    "mesh_inside", "push", "remove", "replace_top",
+]  # fmt: skip
 
 
 class MissingMesh(AxisError, RuntimeError):

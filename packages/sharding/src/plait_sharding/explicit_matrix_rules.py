@@ -7,24 +7,7 @@ Invariant: only the table `explicit` loads this, when it meets a primitive of `l
 
 from typing import Any
 
-from plait_numpy.ext.linalg import (
-    cholesky_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    householder_product_,
-    lu_,
-    ormqr_,
-    pivots_to_permutation,
-    qr_,
-    schur_,
-    svd_,
-    triangular_solve_,
-    tridiagonal_,
-    tridiagonal_solve_,
-)
+from plait_numpy.ext import linalg as la
 
 from .explicit_rules import of_last
 from .explicit_types import explicit_rules
@@ -37,21 +20,21 @@ def _matrices(prim: Any, *counts: int) -> None:
 
 
 for _prim in (
-    cholesky_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    lu_,
-    qr_,
-    schur_,
-    svd_,
-    tridiagonal_,
+    la.cholesky_,
+    la.eig_,
+    la.eigh_,
+    la.geqp3,
+    la.geqrf,
+    la.hessenberg_,
+    la.lu_,
+    la.qr_,
+    la.schur_,
+    la.svd_,
+    la.tridiagonal_,
 ):
     _matrices(_prim, 2)
-_matrices(pivots_to_permutation, 1)
-_matrices(householder_product_, 2, 1)
-_matrices(ormqr_, 2, 1, 2)
-_matrices(tridiagonal_solve_, 1, 1, 1, 2)
-_matrices(triangular_solve_, 2, 2)
+_matrices(la.pivots_to_permutation, 1)
+_matrices(la.householder_product_, 2, 1)
+_matrices(la.ormqr_, 2, 1, 2)
+_matrices(la.tridiagonal_solve_, 1, 1, 1, 2)
+_matrices(la.triangular_solve_, 2, 2)

@@ -12,52 +12,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ops.collective import (
-    all_gather_,
-    all_to_all_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-)
+from plait.ext.ops import collective
+from plait.ext.ops import indexing as ix
+from plait.ext.ops import random as keys
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.cumulative import recurrence
 from plait.ext.ops.elementwise import bitcast_
 from plait.ext.ops.fourier import fft_
-from plait.ext.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-)
 from plait.ext.ops.opaque import unwrap_, wrap_
-from plait.ext.ops.random import (
-    random_bits,
-    random_clone,
-    random_fold_in,
-    random_seed,
-    random_split,
-    rng_bit_generator,
-)
 from plait.ext.ops.reduction import argmax_, argmin_
-from plait.ext.ops.shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate_,
-    convert_,
-    pad_,
-    reshape_,
-    rev,
-    slice_,
-    squeeze_,
-    transpose_,
-)
 from plait.ext.ops.sorting import argsort_, sort_, top_k_
 from plait.ext.ops.windows import select_and_scatter_add_
 from plait.ext.rules import Cumulative, Elementwise, Reduction
@@ -108,33 +73,33 @@ def _without(entries: Entries, axes: Any) -> Entries:
 # ---- moving elements -----------------------------------------------------------------------
 
 
-@explicit_rules.rule(convert_)
+@explicit_rules.rule(sh.convert_)
 def _(avals, outs, *, dtype, weak):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(barrier)
+@explicit_rules.rule(sh.barrier)
 def _(avals, outs):
     return [entries_of(a) for a in avals]
 
 
-@explicit_rules.rule(rev)
+@explicit_rules.rule(sh.rev)
 def _(avals, outs, *, axes):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(transpose_)
+@explicit_rules.rule(sh.transpose_)
 def _(avals, outs, *, perm):
     entries = entries_of(avals[0])
     return tuple([entries[i] for i in perm])
 
 
-@explicit_rules.rule(squeeze_)
+@explicit_rules.rule(sh.squeeze_)
 def _(avals, outs, *, axes):
     return _without(entries_of(avals[0]), axes)
 
 
-@explicit_rules.rule(broadcast_in_dim)
+@explicit_rules.rule(sh.broadcast_in_dim)
 def _(avals, outs, *, shape, dims):
     out: list[Names] = [()] * len(shape)
     for i, names, n in zip(dims, entries_of(avals[0]), avals[0].shape):
@@ -151,32 +116,32 @@ def _(avals, outs, *, dtype):
     return (*entries, ()) if outs.ndim > avals[0].ndim else entries
 
 
-@explicit_rules.rule(concatenate_)
+@explicit_rules.rule(sh.concatenate_)
 def _(avals, outs, *, axis):
-    return joined(concatenate_, avals)
+    return joined(sh.concatenate_, avals)
 
 
-@explicit_rules.rule(pad_)
+@explicit_rules.rule(sh.pad_)
 def _(avals, outs, *, low, high, interior):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(slice_)
+@explicit_rules.rule(sh.slice_)
 def _(avals, outs, *, starts, limits, strides):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(dynamic_slice_)
+@explicit_rules.rule(ix.dynamic_slice_)
 def _(avals, outs, *, sizes):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(dynamic_update_slice_)
+@explicit_rules.rule(ix.dynamic_update_slice_)
 def _(avals, outs):
-    return joined(dynamic_update_slice_, avals[:2])
+    return joined(ix.dynamic_update_slice_, avals[:2])
 
 
-@explicit_rules.rule(reshape_)
+@explicit_rules.rule(sh.reshape_)
 def _(avals, outs, *, shape):
     """Follow the names through groups of axes that are split or merged; size-1 axes do not count.
 
@@ -270,7 +235,7 @@ def _(avals, outs, *, k):
 # ---- indexing ------------------------------------------------------------------------------
 
 
-@explicit_rules.rule(gather_)
+@explicit_rules.rule(ix.gather_)
 def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
     """Divide batch axes of the result as those of the indices, and window axes as the operand's."""
     x, indices = avals
@@ -289,7 +254,9 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
     return tuple([next(window if i in d.offset_dims else rows) for i in range(outs.ndim)])
 
 
-@explicit_rules.rule(scatter_, scatter_add_, scatter_max_, scatter_min_, scatter_mul_)
+@explicit_rules.rule(
+    ix.scatter_, ix.scatter_add_, ix.scatter_max_, ix.scatter_min_, ix.scatter_mul_
+)
 def _(avals, outs, **params):
     """Keep the division of the array; updates are moved to it."""
     return entries_of(avals[0])
@@ -381,34 +348,34 @@ def _(avals, outs, *, kind, lengths):
 # ---- random numbers ------------------------------------------------------------------------
 
 
-@explicit_rules.rule(random_bits)
+@explicit_rules.rule(keys.random_bits)
 def _(avals, outs, *, shape, dtype):
     return (*entries_of(avals[0]), *[()] * len(shape))
 
 
-@explicit_rules.rule(random_split)
+@explicit_rules.rule(keys.random_split)
 def _(avals, outs, *, shape):
     return (*entries_of(avals[0]), *[()] * len(shape))
 
 
-@explicit_rules.rule(random_seed)
+@explicit_rules.rule(keys.random_seed)
 def _(avals, outs, *, dtype):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(random_clone)
+@explicit_rules.rule(keys.random_clone)
 def _(avals, outs):
     return entries_of(avals[0])
 
 
-@explicit_rules.rule(random_fold_in)
+@explicit_rules.rule(keys.random_fold_in)
 def _(avals, outs):
-    return joined(random_fold_in, [a for a in avals if a.ndim == outs.ndim])
+    return joined(keys.random_fold_in, [a for a in avals if a.ndim == outs.ndim])
 
 
-@explicit_rules.rule(rng_bit_generator)
+@explicit_rules.rule(keys.rng_bit_generator)
 def _(avals, outs, *, shape, dtype, algorithm):
-    whole_along(rng_bit_generator, avals, range(avals[0].ndim))
+    whole_along(keys.rng_bit_generator, avals, range(avals[0].ndim))
     return [((),) * o.ndim for o in outs]
 
 
@@ -425,7 +392,15 @@ def _(avals, outs):
 # ---- over devices --------------------------------------------------------------------------
 
 
-@explicit_rules.rule(psum_, pmax_, pmin_, ppermute_, all_gather_, all_to_all_, psum_scatter_)
+@explicit_rules.rule(
+    collective.psum_,
+    collective.pmax_,
+    collective.pmin_,
+    collective.ppermute_,
+    collective.all_gather_,
+    collective.all_to_all_,
+    collective.psum_scatter_,
+)
 def _(avals, outs, **params):
     """Keep the entries, except along axes whose size the collective changes.
 

@@ -21,13 +21,8 @@ from plait.ext.types import Aval
 from .mesh import Mesh, Names, PartitionSpec
 
 __all__ = [
-    "Entries",
-    "ShardingTypeError",
-    "divided_results",
-    "entries_of",
-    "explicit_rules",
-    "joined",
-]
+    "Entries", "ShardingTypeError", "divided_results", "entries_of", "explicit_rules", "joined",
+]  # fmt: skip
 
 Entries = tuple[Names, ...]
 """For each axis of an array, the explicit axes of a mesh that it is divided over."""
@@ -204,7 +199,7 @@ def _checked(prim: Any, avals: Sequence[Aval], sharding: Any, out: Aval, entries
             raise unclear(
                 name_of(prim),
                 avals,
-                f"axis {axis} of the result, of shape {out.shape}, can not be divided in {k} "
+                f"axis {axis} of the result, of shape {out.shape}, cannot be divided in {k} "
                 f"equal pieces, over {said_over(names)} of {mesh!r}",
             )
     return out.with_sharding(sharding.update(mesh=mesh, spec=PartitionSpec(*entries)))

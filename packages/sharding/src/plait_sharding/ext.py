@@ -9,10 +9,6 @@ from .manual import shard_map_p
 from .placement import constraint
 
 __all__ = [
-    "ShardingTypeError",
-    "constraint",
-    "entries_of",
-    "explicit_rules",
-    "manual_rules",
+    "ShardingTypeError", "constraint", "entries_of", "explicit_rules", "manual_rules",
     "shard_map_p",
-]
+]  # fmt: skip

@@ -19,17 +19,9 @@ from .contexts import MissingMesh
 from .mesh import Mesh
 
 __all__ = [
-    "Lane",
-    "Layout",
-    "Naming",
-    "SerialLoop",
-    "check_sizes",
-    "laid_out",
-    "named_in",
-    "naming_tree",
-    "resources_of",
-    "size_of",
-]
+    "Lane", "Layout", "Naming", "SerialLoop", "check_sizes", "laid_out", "named_in", "naming_tree",
+    "resources_of", "size_of",
+]  # fmt: skip
 
 
 class SerialLoop:
@@ -209,7 +201,7 @@ def check_sizes(axis_sizes: Any) -> dict[str, int]:
     for name, size in axis_sizes.items():
         if not isinstance(name, str):
             raise ArgumentError(
-                f"xmap: axis_sizes has {name!r}, which is no name of an axis",
+                f"xmap: axis_sizes has {name!r}, which is not a name of an axis",
                 fix='name axes by strings: axis_sizes={"rows": 4}',
             )
         if not _is_size(size) or size < 1:

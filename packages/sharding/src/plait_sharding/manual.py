@@ -131,7 +131,7 @@ def _rule(
     acts = ordered([program])
     if acts:
         raise PlaitError(
-            f"shard_map: what happens in order ({', '.join(e.name for e in acts)}) can not be "
+            f"shard_map: what happens in order ({', '.join(e.name for e in acts)}) cannot be "
             "ordered over devices that run at once",
             fix="leave out ordered=True, or do it outside of shard_map",
         )

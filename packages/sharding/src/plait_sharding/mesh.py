@@ -162,7 +162,7 @@ def _names_of(entry: Any) -> Names | None:
     if isinstance(entry, tuple | list) and all(isinstance(n, str) for n in entry):
         return tuple(entry)
     raise AxisError(
-        f"{entry!r} is no entry of a PartitionSpec",
+        f"{entry!r} is not an entry of a PartitionSpec",
         fix='write a name, a tuple of names or None, for instance P("x", None)',
     )
 
@@ -196,7 +196,7 @@ def _types_of(axis_types: Any, names: Sequence[str]) -> tuple[AxisType, ...]:
     wrong = [t for t, name in zip(given, known) if name not in AxisType.__members__]
     if wrong:
         raise AxisError(
-            f"{wrong[0]!r} is no type of an axis of a mesh",
+            f"{wrong[0]!r} is not a type of an axis of a mesh",
             fix="write AxisType.Explicit, AxisType.Auto or AxisType.Manual",
         )
     if len(known) != len(names):
@@ -423,7 +423,7 @@ class Mesh(_Axes):
             )
         if not here[box].all():
             raise AxisError(
-                f"the devices of this process are no block of {self!r}, but those at "
+                f"the devices of this process are not a block of {self!r}, but those at "
                 f"{np.argwhere(here).tolist()}",
                 fix="make the mesh of plait.devices() in their order, or ask for `local_devices`",
             )
@@ -612,7 +612,7 @@ def _number(device: Any) -> int:
     if isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0:
         return int(number)
     raise AxisError(
-        f"{device!r} is no device", fix="give plait.devices(), or the numbers of devices"
+        f"{device!r} is not a device", fix="give plait.devices(), or the numbers of devices"
     )
 
 

@@ -22,18 +22,9 @@ from .placement import Sharding, SingleDeviceSharding, constraint, from_host
 T = TypeVar("T")
 
 __all__ = [
-    "Shard",
-    "device_put",
-    "get_abstract_mesh",
-    "get_mesh",
-    "make_mesh",
-    "set_mesh",
-    "sharding_of",
-    "shards_of",
-    "use_abstract_mesh",
-    "use_mesh",
-    "with_sharding_constraint",
-]
+    "Shard", "device_put", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "sharding_of",
+    "shards_of", "use_abstract_mesh", "use_mesh", "with_sharding_constraint",
+]  # fmt: skip
 
 
 def make_mesh(
@@ -237,7 +228,7 @@ def device_put(
     if any(g and s for g, s in zip(gone, same)):
         raise ArgumentError(
             "device_put was told both to donate an array and that the result may alias it",
-            fix="what is donated is deleted, so the result can not be the same array",
+            fix="what is donated is deleted, so the result cannot be the same array",
         )
     wheres = [_place(t) for t in targets]
     leaves, tree = flatten(x)
@@ -329,7 +320,7 @@ def sharding_of(x: Any) -> Sharding:
     """
     if x.__class__ is not Array:
         raise OperandTypeError(
-            f"{x!r} is no array, and has no placement",
+            f"{x!r} is not an array, and has no placement",
             fix="ask the arrays that a function takes and returns, outside of it",
         )
     return x.key.placement or SingleDeviceSharding(first())

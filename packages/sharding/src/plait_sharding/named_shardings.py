@@ -351,7 +351,7 @@ def piece_shape(
         k = mesh.product(names or ())
         if k != 1 and n % k != 0:
             raise AxisError(
-                f"axis {i} of {repr(aval) if said is None else said()} can not be divided in {k} "
+                f"axis {i} of {repr(aval) if said is None else said()} cannot be divided in {k} "
                 f"equal pieces, over {' and '.join(map(repr, names))} of {mesh!r}",
                 fix=f"give it a size that is a multiple of {k}, or divide another axis",
             )

@@ -12,16 +12,7 @@ from typing import Any
 
 from plait import lax
 from plait.ext.errors import AxisError
-from plait.ext.ops.collective import (
-    all_gather_,
-    all_to_all_,
-    axis_index_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-)
+from plait.ext.ops import collective
 from plait.ext.rules import RuleTable
 from plait.ext.trace import Carrier, Interpreter, current, open_under, use
 
@@ -129,41 +120,43 @@ def _reduction(prim: Any) -> None:
         return prim.bind(x, axes=tuple([part for n in axes for part in named.names(n)]))
 
 
-for _prim in (psum_, pmax_, pmin_):
+for _prim in (collective.psum_, collective.pmax_, collective.pmin_):
     _reduction(_prim)
 
 
-@naming_rules.rule(axis_index_)
+@naming_rules.rule(collective.axis_index_)
 def _(named, *, name):
     return lax.axis_index(named.names(name))
 
 
-@naming_rules.rule(all_gather_)
+@naming_rules.rule(collective.all_gather_)
 def _(named, x, *, name, axis, size, groups=()):
     if groups:
-        return all_gather_.bind(
+        return collective.all_gather_.bind(
             x, name=named.one(name, groups), axis=axis, size=size, groups=groups
         )
     return lax.all_gather(x, named.names(name), axis=axis, tiled=True)
 
 
-@naming_rules.rule(psum_scatter_)
+@naming_rules.rule(collective.psum_scatter_)
 def _(named, x, *, name, axis, size, groups=()):
     if groups:
-        return psum_scatter_.bind(
+        return collective.psum_scatter_.bind(
             x, name=named.one(name, groups), axis=axis, size=size, groups=groups
         )
     return lax.psum_scatter(x, named.names(name), scatter_dimension=axis, tiled=True)
 
 
-@naming_rules.rule(all_to_all_)
+@naming_rules.rule(collective.all_to_all_)
 def _(named, x, *, name, split, concat, size, groups=()):
     if groups:
         one = named.one(name, groups)
-        return all_to_all_.bind(x, name=one, split=split, concat=concat, size=size, groups=groups)
+        return collective.all_to_all_.bind(
+            x, name=one, split=split, concat=concat, size=size, groups=groups
+        )
     return lax.all_to_all(x, named.names(name), split, concat, tiled=True)
 
 
-@naming_rules.rule(ppermute_)
+@naming_rules.rule(collective.ppermute_)
 def _(named, x, *, name, perm, size):
     return lax.ppermute(x, named.names(name), perm)

@@ -189,7 +189,7 @@ class GSPMDSharding(Sharding):
         for i, (n, k) in enumerate(zip(aval.shape, self.dims or ())):
             if k != 1 and n % k != 0:
                 raise AxisError(
-                    f"axis {i} of {said or repr(aval)} can not be divided in {k} equal pieces",
+                    f"axis {i} of {said or repr(aval)} cannot be divided in {k} equal pieces",
                     fix=f"give it a size that is a multiple of {k}, or divide another axis",
                 )
 

@@ -136,7 +136,7 @@ def _of_gpus(kind: str, grid: str, said: str, options: dict[str, Any]) -> dict[s
         options["topology"] = f"1x{sizes[1] or 1}x{sizes[2]}"
     elif not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", str(options["topology"])):
         raise ArgumentError(
-            f"topology={options['topology']!r} is no shape of a group of GPUs",
+            f"topology={options['topology']!r} is not a shape of a group of GPUs",
             fix="write how many partitions, hosts of each and devices of each host: '1x8x8'",
         )
     return options

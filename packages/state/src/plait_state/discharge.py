@@ -20,15 +20,9 @@ from .primitives import get_, set_
 from .types import content_type, is_ref
 
 __all__ = [
-    "Discharged",
-    "applied",
-    "discharge_rules",
-    "discharged",
-    "expect_distinct",
-    "finished",
-    "held",
-    "reading",
-]
+    "Discharged", "applied", "discharge_rules", "discharged", "expect_distinct", "finished",
+    "held", "reading",
+]  # fmt: skip
 
 discharge_rules = RuleTable(
     "discharge",

@@ -5,11 +5,4 @@ Invariant: nothing is defined here.
 
 from .discharge import Discharged, discharge_rules, discharged, finished, held, reading
 
-__all__ = [
-    "Discharged",
-    "discharge_rules",
-    "discharged",
-    "finished",
-    "held",
-    "reading",
-]
+__all__ = ["Discharged", "discharge_rules", "discharged", "finished", "held", "reading"]

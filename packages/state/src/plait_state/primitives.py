@@ -30,7 +30,7 @@ def set_(ref: Aval, value: Aval) -> list[Aval]:
     """Replace the contents of a reference by a value of the same type; return no result."""
     if not value.same_type(content_type(ref)):
         raise OperandTypeError(
-            f"a reference to {content_type(ref)!r} can not hold {value!r}",
+            f"a reference to {content_type(ref)!r} cannot hold {value!r}",
             fix="convert it with .astype, or reshape it",
         )
     return []

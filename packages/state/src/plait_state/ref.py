@@ -228,7 +228,7 @@ class Ref(Handle):
 
     def refused(self, by: object) -> PlaitError:
         return OperandTypeError(
-            f"{by} can not be a reference: {self!r}, made at {user_line(self.where)}"
+            f"{by} cannot be a reference: {self!r}, made at {user_line(self.where)}"
             if isinstance(by, str)
             else f"{by} takes no reference: {self!r}, made at {user_line(self.where)}",
             fix="give the array that it holds, ref[...]; what is written into a reference of "
@@ -274,7 +274,7 @@ def _refusing(name: str) -> Any:
 
     def operator(self: Ref, *args: object) -> Any:
         raise OperandTypeError(
-            f"{name} of a reference, {self!r}, which is no array",
+            f"{name} of a reference, {self!r}, which is not an array",
             fix="read it first: ref[...] is the array that it holds",
         )
 
@@ -300,7 +300,7 @@ def made(value: Any) -> Ref:
     """Return a new reference that holds a value; its home is the current interpreter."""
     if isinstance(value, Ref):
         raise OperandTypeError(
-            f"a reference can not hold a reference: {value!r}",
+            f"a reference cannot hold a reference: {value!r}",
             fix="read it first: plait.new_ref(ref[...])",
         )
     home = _home()

@@ -43,5 +43,5 @@ def content_type(aval: Aval) -> Aval:
     types."""
     found = _contents.get(aval.dtype)
     if found is None:
-        raise OperandTypeError(f"{aval!r} is no reference", fix="make one with plait.new_ref")
+        raise OperandTypeError(f"{aval!r} is not a reference", fix="make one with plait.new_ref")
     return found

@@ -23,24 +23,9 @@ from .samples import Reference, Sample
 from .trials import trial
 
 __all__ = [
-    "Inapplicable",
-    "Nonconforming",
-    "Reference",
-    "Report",
-    "Sample",
-    "agree",
-    "conformance",
-    "coverage",
-    "differences_text",
-    "matrix",
-    "matrix_text",
-    "numpy_evaluate",
-    "random_arguments",
-    "random_program",
-    "reference",
-    "tolerance",
-    "transform_suite",
-    "trial",
-]
+    "Inapplicable", "Nonconforming", "Reference", "Report", "Sample", "agree", "conformance",
+    "coverage", "differences_text", "matrix", "matrix_text", "numpy_evaluate", "random_arguments",
+    "random_program", "reference", "tolerance", "transform_suite", "trial",
+]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))

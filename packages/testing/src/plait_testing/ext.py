@@ -6,9 +6,4 @@ Invariant: nothing is defined here.
 from .oracle import ArrayOracle
 from .report import Inapplicable, agree, tolerance
 
-__all__ = [
-    "ArrayOracle",
-    "Inapplicable",
-    "agree",
-    "tolerance",
-]
+__all__ = ["ArrayOracle", "Inapplicable", "agree", "tolerance"]

@@ -41,7 +41,7 @@ def elementwise(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
     rng = np.random.default_rng(0)
     places = [tuple(p) for p in np.argwhere(np.ones(xs[0].shape, bool))]
     if len(places) < 2:
-        raise Inapplicable("samples of one element can not show it")
+        raise Inapplicable("samples of one element cannot show it")
     picked = [places[i] for i in rng.choice(len(places), min(3, len(places)), replace=False)]
     for at in picked:
         changed = []
@@ -130,11 +130,11 @@ def structural(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
         raise Inapplicable("samples of more than 120 elements")
     narrow = [t.astype(x.dtype) for t, x in zip(tags, xs)]
     if any(x.dtype == bool for x in xs):
-        raise Inapplicable("booleans can not be told apart")
+        raise Inapplicable("booleans cannot be told apart")
     flat = np.concatenate([np.zeros(1, xs[0].dtype), *(x.reshape(-1) for x in xs)])
     for came, y in zip(f(*narrow), f(*xs), strict=True):
         if came.dtype == bool:
-            raise Inapplicable("booleans can not be told apart")
+            raise Inapplicable("booleans cannot be told apart")
         at = np.real(came).astype(int)
         assert ((at > 0) & (at < n)).all(), f"{came} is not made of elements of the operands"
         with np.errstate(all="ignore"):
@@ -159,7 +159,7 @@ def cumulative(f: Compute, xs: Sequence[np.ndarray], params: dict) -> int:
     before = f(*xs)
     n = xs[0].shape[axis]
     if n < 2:
-        raise Inapplicable("samples of one element along the axis can not show it")
+        raise Inapplicable("samples of one element along the axis cannot show it")
     edge = 0 if reverse else n - 1
     rest = np.delete(np.arange(n), edge)
     changed = [x.copy() for x in xs]

@@ -164,7 +164,7 @@ class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
         """
         if self.static:
             raise ArgumentError(
-                "defjvps can not be used with nondiff_argnums",
+                "defjvps cannot be used with nondiff_argnums",
                 fix="use defjvp, whose rule is given these arguments",
             )
 

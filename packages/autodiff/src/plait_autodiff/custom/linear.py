@@ -139,7 +139,7 @@ def pushforward(
             return staged(forward, [*program.in_avals[:residuals], *program.out_avals], "forward")
         except (MissingRule, TypeError) as error:
             why = error.what if isinstance(error, PlaitError) else str(error)
-            raise reverse_only(f"which can not be transposed ({why})") from error
+            raise reverse_only(f"which cannot be transposed ({why})") from error
 
     return derived(program, ("pushforward", residuals), make)
 

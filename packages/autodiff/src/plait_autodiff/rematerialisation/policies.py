@@ -30,20 +30,12 @@ from ..transpose import transpose_rules
 T = TypeVar("T")
 
 __all__ = [
-    "Offload",
-    "checkpoint_dots",
-    "checkpoint_dots_with_no_batch_dims",
-    "dots_saveable",
-    "dots_with_no_batch_dims_saveable",
-    "everything_saveable",
-    "nothing_saveable",
-    "offload_dot_with_no_batch_dims",
-    "save_and_offload_only_these_names",
-    "save_any_names_but_these",
-    "save_anything_except_these_names",
-    "save_from_both_policies",
+    "Offload", "checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable",
+    "dots_with_no_batch_dims_saveable", "everything_saveable", "nothing_saveable",
+    "offload_dot_with_no_batch_dims", "save_and_offload_only_these_names",
+    "save_any_names_but_these", "save_anything_except_these_names", "save_from_both_policies",
     "save_only_these_names",
-]
+]  # fmt: skip
 
 # ---- names of values -----------------------------------------------------------------------
 
@@ -217,7 +209,7 @@ def save_and_offload_only_these_names(
     moved = _strings(names_which_can_be_offloaded, what)
     if set(kept) & set(moved):
         raise ArgumentError(
-            f"{what}: {', '.join(sorted(set(kept) & set(moved)))} can not be both saved and "
+            f"{what}: {', '.join(sorted(set(kept) & set(moved)))} cannot be both saved and "
             "offloaded",
             fix="name it in one of the lists",
         )

@@ -23,20 +23,7 @@ from . import (
 )
 
 __all__ = [
-    "callbacks",
-    "collective",
-    "contraction",
-    "control",
-    "convolution",
-    "cumulative",
-    "elementwise",
-    "fourier",
-    "indexing",
-    "keys",
-    "opaque",
-    "reduction",
-    "scattering",
-    "shape",
-    "sorting",
-    "windows",
-]
+    "callbacks", "collective", "contraction", "control", "convolution", "cumulative",
+    "elementwise", "fourier", "indexing", "keys", "opaque", "reduction", "scattering", "shape",
+    "sorting", "windows",
+]  # fmt: skip

@@ -5,17 +5,7 @@ positions is its own transpose.  Where types list the axes along which values va
 not vary, and its cotangent is the cotangent of every operand unchanged.
 """
 
-from plait.ext.ops.collective import (
-    all_gather_,
-    all_to_all_,
-    axis_index_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-    pvary_,
-)
+from plait.ext.ops import collective
 from plait.ext.ops.elementwise import div, eq, mul, once, select
 from plait.ext.values import Literal
 
@@ -23,9 +13,9 @@ from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules
 
 
-@jvp_rules.rule(axis_index_)
+@jvp_rules.rule(collective.axis_index_)
 def _(xs, ts, *, name):
-    return axis_index_.bind(name=name), ZERO
+    return collective.axis_index_.bind(name=name), ZERO
 
 
 def _extreme(prim):
@@ -35,42 +25,42 @@ def _extreme(prim):
         x = once.bind(*xs)
         out = prim.bind(x, **who)
         here = select.bind(eq.bind(x, out), Literal(1, x.aval), Literal(0, x.aval))
-        count = psum_.bind(here, **who)
-        return out, div.bind(psum_.bind(mul.bind(ts[0], here), **who), count)
+        count = collective.psum_.bind(here, **who)
+        return out, div.bind(collective.psum_.bind(mul.bind(ts[0], here), **who), count)
 
 
-_extreme(pmax_)
-_extreme(pmin_)
+_extreme(collective.pmax_)
+_extreme(collective.pmin_)
 
 
-@transpose_rules.rule(psum_)
+@transpose_rules.rule(collective.psum_)
 def _(ct, x, *, axes, **who):
     if not who.get("groups"):
         axes = tuple([n for n in axes if n not in x.aval.vma])
-    return (psum_.bind(ct, axes=axes, **who) if axes else ct,)
+    return (collective.psum_.bind(ct, axes=axes, **who) if axes else ct,)
 
 
-@transpose_rules.rule(pvary_)
+@transpose_rules.rule(collective.pvary_)
 def _(ct, x, *, axes):
     return (ct,)
 
 
-@transpose_rules.rule(all_gather_)
+@transpose_rules.rule(collective.all_gather_)
 def _(ct, x, **params):
-    return (psum_scatter_.bind(ct, **params),)
+    return (collective.psum_scatter_.bind(ct, **params),)
 
 
-@transpose_rules.rule(psum_scatter_)
+@transpose_rules.rule(collective.psum_scatter_)
 def _(ct, x, **params):
-    return (all_gather_.bind(ct, **params),)
+    return (collective.all_gather_.bind(ct, **params),)
 
 
-@transpose_rules.rule(ppermute_)
+@transpose_rules.rule(collective.ppermute_)
 def _(ct, x, *, name, perm, size):
     back = tuple([(b, a) for a, b in perm])
-    return (ppermute_.bind(ct, name=name, perm=back, size=size),)
+    return (collective.ppermute_.bind(ct, name=name, perm=back, size=size),)
 
 
-@transpose_rules.rule(all_to_all_)
+@transpose_rules.rule(collective.all_to_all_)
 def _(ct, x, *, split, concat, **who):
-    return (all_to_all_.bind(ct, split=concat, concat=split, **who),)
+    return (collective.all_to_all_.bind(ct, split=concat, concat=split, **who),)

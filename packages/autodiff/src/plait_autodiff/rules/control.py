@@ -160,7 +160,7 @@ def _(split, args, params):
 
 def _irreversible() -> IrreversibleLoop:
     return IrreversibleLoop(
-        "while_loop can not be differentiated in reverse: how many values it would keep is not "
+        "while_loop cannot be differentiated in reverse: how many values it would keep is not "
         "known beforehand",
         fix="say how often it turns at most, while_loop(..., max_steps=n); or use scan, fori_loop "
         "with Python integers as bounds, or forward mode (jvp, jacfwd)",

@@ -9,70 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    PLAIN,
-    abs_,
-    accurate,
-    acos,
-    acosh,
-    add,
-    and_,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitcast_,
-    cbrt,
-    clamp,
-    complex_,
-    conj,
-    cos,
-    cosh,
-    digamma,
-    div,
-    eq,
-    erf,
-    erf_inv,
-    erfc,
-    exp,
-    expm1,
-    ge,
-    gt,
-    imag,
-    integer_pow,
-    is_finite,
-    le,
-    lgamma,
-    log,
-    log1p,
-    logistic,
-    lt,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    nextafter,
-    not_,
-    once,
-    or_,
-    pow_,
-    real,
-    reduce_precision,
-    relu,
-    rem,
-    round_even,
-    rsqrt,
-    select,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    stop,
-    sub,
-    tan,
-    tanh,
-)
+from plait.ext.ops import elementwise as el
 from plait.ext.rules import Discrete
 from plait.ext.rules import Linear as LinearTrait
 from plait.ext.types import COMPLEX, FLOATING
@@ -118,27 +55,27 @@ def _unary(prim: Any, slope: Callable[[Any, Any], Any]) -> None:
     def _(xs, ts):
         (x,) = xs
         y = prim.bind(x)
-        return y, mul.bind(ts[0], slope(x, y))
+        return y, el.mul.bind(ts[0], slope(x, y))
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    return div.bind(a, b)
+    return el.div.bind(a, b)
 
 
 def _squared(x: Any) -> Any:
-    return mul.bind(x, x)
+    return el.mul.bind(x, x)
 
 
-_unary(sin, lambda x, y: cos.bind(x))
-_unary(cos, lambda x, y: neg.bind(sin.bind(x)))
-_unary(tan, lambda x, y: add.bind(one(x), _squared(y)))
-_unary(exp, lambda x, y: y)
-_unary(expm1, lambda x, y: exp.bind(x))  # y + 1 would lose all digits for x far below 0
-_unary(log, lambda x, y: _quotient(one(x), x))
-_unary(log1p, lambda x, y: _quotient(one(x), add.bind(x, one(x))))
-_unary(tanh, lambda x, y: sub.bind(one(x), _squared(y)))
-_unary(sinh, lambda x, y: cosh.bind(x))
-_unary(cosh, lambda x, y: sinh.bind(x))
+_unary(el.sin, lambda x, y: el.cos.bind(x))
+_unary(el.cos, lambda x, y: el.neg.bind(el.sin.bind(x)))
+_unary(el.tan, lambda x, y: el.add.bind(one(x), _squared(y)))
+_unary(el.exp, lambda x, y: y)
+_unary(el.expm1, lambda x, y: el.exp.bind(x))  # y + 1 would lose all digits for x far below 0
+_unary(el.log, lambda x, y: _quotient(one(x), x))
+_unary(el.log1p, lambda x, y: _quotient(one(x), el.add.bind(x, one(x))))
+_unary(el.tanh, lambda x, y: el.sub.bind(one(x), _squared(y)))
+_unary(el.sinh, lambda x, y: el.cosh.bind(x))
+_unary(el.cosh, lambda x, y: el.sinh.bind(x))
 
 
 def _is_complex(x: Any) -> bool:
@@ -147,22 +84,22 @@ def _is_complex(x: Any) -> bool:
 
 def _turned(x: Any) -> Any:
     """Return x times the imaginary unit, to the sign of each zero."""
-    return complex_.bind(neg.bind(imag.bind(x)), real.bind(x))
+    return el.complex_.bind(el.neg.bind(el.imag.bind(x)), el.real.bind(x))
 
 
 def _far(x: Any) -> tuple[Any, Any]:
     """Return where |x| > 1, and 1 / x there, x elsewhere: its square is at most 1."""
-    far = gt.bind(abs_.bind(x), one(x))
-    inverse = div.bind(one(x), select.bind(far, x, one(x)))
-    return far, select.bind(far, inverse, x)
+    far = el.gt.bind(el.abs_.bind(x), one(x))
+    inverse = el.div.bind(one(x), el.select.bind(far, x, one(x)))
+    return far, el.select.bind(far, inverse, x)
 
 
 def _root_of_less_square(x: Any) -> Any:
     """Return 1 / sqrt(1 - x^2), without the square: that of a complex number may be infinite."""
-    below, above = sub.bind(one(x), x), add.bind(one(x), x)
+    below, above = el.sub.bind(one(x), x), el.add.bind(one(x), x)
     if _is_complex(x):
-        return mul.bind(rsqrt.bind(below), rsqrt.bind(above))
-    return rsqrt.bind(mul.bind(below, above))
+        return el.mul.bind(el.rsqrt.bind(below), el.rsqrt.bind(above))
+    return el.rsqrt.bind(el.mul.bind(below, above))
 
 
 def _root_of_more_square(x: Any) -> Any:
@@ -170,16 +107,16 @@ def _root_of_more_square(x: Any) -> Any:
     if _is_complex(x):
         return _root_of_less_square(_turned(x))
     far, u = _far(x)
-    root = rsqrt.bind(add.bind(_squared(u), one(x)))
-    return mul.bind(select.bind(far, abs_.bind(u), one(x)), root)
+    root = el.rsqrt.bind(el.add.bind(_squared(u), one(x)))
+    return el.mul.bind(el.select.bind(far, el.abs_.bind(u), one(x)), root)
 
 
 def _by_less_square(x: Any) -> Any:
     """Return 1 / (1 - x^2)."""
-    below, above = sub.bind(one(x), x), add.bind(one(x), x)
+    below, above = el.sub.bind(one(x), x), el.add.bind(one(x), x)
     if _is_complex(x):
-        return mul.bind(_quotient(one(x), below), _quotient(one(x), above))
-    return _quotient(one(x), mul.bind(below, above))
+        return el.mul.bind(_quotient(one(x), below), _quotient(one(x), above))
+    return _quotient(one(x), el.mul.bind(below, above))
 
 
 def _by_more_square(x: Any) -> Any:
@@ -188,30 +125,37 @@ def _by_more_square(x: Any) -> Any:
         return _by_less_square(_turned(x))
     far, u = _far(x)
     square = _squared(u)
-    return _quotient(select.bind(far, square, one(x)), add.bind(square, one(x)))
+    return _quotient(el.select.bind(far, square, one(x)), el.add.bind(square, one(x)))
 
 
-_unary(asin, lambda x, y: _root_of_less_square(x))
-_unary(acos, lambda x, y: neg.bind(_root_of_less_square(x)))
-_unary(atan, lambda x, y: _by_more_square(x))
-_unary(asinh, lambda x, y: _root_of_more_square(x))
+_unary(el.asin, lambda x, y: _root_of_less_square(x))
+_unary(el.acos, lambda x, y: el.neg.bind(_root_of_less_square(x)))
+_unary(el.atan, lambda x, y: _by_more_square(x))
+_unary(el.asinh, lambda x, y: _root_of_more_square(x))
 _unary(
-    acosh,
-    lambda x, y: mul.bind(rsqrt.bind(sub.bind(x, one(x))), rsqrt.bind(add.bind(x, one(x)))),
+    el.acosh,
+    lambda x, y: el.mul.bind(
+        el.rsqrt.bind(el.sub.bind(x, one(x))), el.rsqrt.bind(el.add.bind(x, one(x)))
+    ),
 )
-_unary(atanh, lambda x, y: _by_less_square(x))
-_unary(sqrt, lambda x, y: _quotient(const(0.5, x), y))
-_unary(rsqrt, lambda x, y: mul.bind(const(-0.5, x), _quotient(y, x)))
-_unary(cbrt, lambda x, y: _quotient(const(1 / 3, x), _squared(y)))
-_unary(logistic, lambda x, y: mul.bind(y, sub.bind(one(x), y)))
+_unary(el.atanh, lambda x, y: _by_less_square(x))
+_unary(el.sqrt, lambda x, y: _quotient(const(0.5, x), y))
+_unary(el.rsqrt, lambda x, y: el.mul.bind(const(-0.5, x), _quotient(y, x)))
+_unary(el.cbrt, lambda x, y: _quotient(const(1 / 3, x), _squared(y)))
+_unary(el.logistic, lambda x, y: el.mul.bind(y, el.sub.bind(one(x), y)))
 _ROOT_PI = float(np.sqrt(np.pi))
-_unary(erf, lambda x, y: mul.bind(const(2 / _ROOT_PI, x), exp.bind(neg.bind(_squared(x)))))
-_unary(erfc, lambda x, y: mul.bind(const(-2 / _ROOT_PI, x), exp.bind(neg.bind(_squared(x)))))
-_unary(erf_inv, lambda x, y: mul.bind(const(_ROOT_PI / 2, x), exp.bind(_squared(y))))
-_unary(lgamma, lambda x, y: digamma.bind(x))
+_unary(
+    el.erf, lambda x, y: el.mul.bind(const(2 / _ROOT_PI, x), el.exp.bind(el.neg.bind(_squared(x))))
+)
+_unary(
+    el.erfc,
+    lambda x, y: el.mul.bind(const(-2 / _ROOT_PI, x), el.exp.bind(el.neg.bind(_squared(x)))),
+)
+_unary(el.erf_inv, lambda x, y: el.mul.bind(const(_ROOT_PI / 2, x), el.exp.bind(_squared(y))))
+_unary(el.lgamma, lambda x, y: el.digamma.bind(x))
 
 
-@jvp_rules.rule(digamma)
+@jvp_rules.rule(el.digamma)
 def _(xs, ts):
     """Use the recurrence psi1(x) = psi1(x + 1) + 1 / x^2 up to x >= 8.
 
@@ -219,83 +163,83 @@ def _(xs, ts):
     reflection formula (6.4.7).
     """
     (x,) = xs
-    return digamma.bind(x), mul.bind(ts[0], _trigamma(x))
+    return el.digamma.bind(x), el.mul.bind(ts[0], _trigamma(x))
 
 
 def _trigamma(x: Any) -> Any:
-    low = lt(x, 0.5)
-    z = select(low, sub.bind(one(x), x), x)
+    low = el.lt(x, 0.5)
+    z = el.select(low, el.sub.bind(one(x), x), x)
     total = const(0.0, x)
     for k in range(8):
-        y = add.bind(z, const(float(k), x))
-        total = add.bind(total, _quotient(one(x), _squared(y)))
-    y = add.bind(z, const(8.0, x))
+        y = el.add.bind(z, const(float(k), x))
+        total = el.add.bind(total, _quotient(one(x), _squared(y)))
+    y = el.add.bind(z, const(8.0, x))
     r = _quotient(one(x), y)
     r2 = _squared(r)
     series = const(0.0, x)
     for c in (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6):
-        series = add.bind(mul.bind(series, r2), const(c, x))
-    tail = add.bind(r, mul.bind(r2, add.bind(const(0.5, x), mul.bind(series, r))))
-    total = add.bind(total, tail)
+        series = el.add.bind(el.mul.bind(series, r2), const(c, x))
+    tail = el.add.bind(r, el.mul.bind(r2, el.add.bind(const(0.5, x), el.mul.bind(series, r))))
+    total = el.add.bind(total, tail)
     # Reduced to half a turn, so that the sine is zero at the poles only.
-    turn = select.bind(low, sub.bind(x, round_even.bind(x)), const(0.5, x))
-    s = _quotient(const(float(np.pi), x), sin.bind(mul.bind(const(float(np.pi), x), turn)))
-    return select(low, sub.bind(_squared(s), total), total)
+    turn = el.select.bind(low, el.sub.bind(x, el.round_even.bind(x)), const(0.5, x))
+    s = _quotient(const(float(np.pi), x), el.sin.bind(el.mul.bind(const(float(np.pi), x), turn)))
+    return el.select(low, el.sub.bind(_squared(s), total), total)
 
 
-@jvp_rules.rule(abs_)
+@jvp_rules.rule(el.abs_)
 def _(xs, ts):
     """Use 1 as the derivative at 0 for real numbers, and 0 for complex ones."""
     (x,) = xs
-    y = abs_.bind(x)
+    y = el.abs_.bind(x)
     if x.aval.category == COMPLEX:
-        return y, real.bind(mul.bind(ts[0], conj.bind(sign.bind(x))))
-    slope = select.bind(ge.bind(x, const(0, x)), one(x), const(-1, x))
-    return y, mul.bind(ts[0], slope)
+        return y, el.real.bind(el.mul.bind(ts[0], el.conj.bind(el.sign.bind(x))))
+    slope = el.select.bind(el.ge.bind(x, const(0, x)), one(x), const(-1, x))
+    return y, el.mul.bind(ts[0], slope)
 
 
-@jvp_rules.rule(sign)
+@jvp_rules.rule(el.sign)
 def _(xs, ts):
     (x,) = xs
-    y = sign.bind(x)
+    y = el.sign.bind(x)
     if x.aval.category != COMPLEX:
         return y, ZERO
     # The phase z / |z| varies: its derivative is the part of t / |z| perpendicular to z.
-    r = abs_.bind(x)
-    across = imag.bind(mul.bind(ts[0], conj.bind(y)))
-    turn = complex_.bind(Literal(0, r.aval), div.bind(across, r))
-    return y, mul.bind(y, turn)
+    r = el.abs_.bind(x)
+    across = el.imag.bind(el.mul.bind(ts[0], el.conj.bind(y)))
+    turn = el.complex_.bind(Literal(0, r.aval), el.div.bind(across, r))
+    return y, el.mul.bind(y, turn)
 
 
-@jvp_rules.rule(integer_pow)
+@jvp_rules.rule(el.integer_pow)
 def _(xs, ts, *, exponent):
     (x,) = xs
-    y = integer_pow.bind(x, exponent=exponent)
+    y = el.integer_pow.bind(x, exponent=exponent)
     if exponent == 0:
         return y, ZERO
     if exponent == 1:
         return y, ts[0]
-    lower = x if exponent == 2 else integer_pow.bind(x, exponent=exponent - 1)
-    return y, mul.bind(ts[0], mul.bind(const(exponent, x), lower))
+    lower = x if exponent == 2 else el.integer_pow.bind(x, exponent=exponent - 1)
+    return y, el.mul.bind(ts[0], el.mul.bind(const(exponent, x), lower))
 
 
-@jvp_rules.rule(reduce_precision)
+@jvp_rules.rule(el.reduce_precision)
 def _(xs, ts, **params):
-    return reduce_precision.bind(*xs, **params), reduce_precision.bind(*ts, **params)
+    return el.reduce_precision.bind(*xs, **params), el.reduce_precision.bind(*ts, **params)
 
 
-@jvp_rules.rule(relu)
+@jvp_rules.rule(el.relu)
 def _(xs, ts):
     """Use 0 as the derivative at 0."""
     (x,) = xs
-    return relu.bind(x), select.bind(gt.bind(x, const(0, x)), ts[0], const(0, x))
+    return el.relu.bind(x), el.select.bind(el.gt.bind(x, const(0, x)), ts[0], const(0, x))
 
 
 # ---- two operands --------------------------------------------------------------------------
 
 
 def _sum(a: Any, b: Any) -> Any:
-    return b if a is ZERO else a if b is ZERO else add.bind(a, b)
+    return b if a is ZERO else a if b is ZERO else el.add.bind(a, b)
 
 
 def _binary(prim: Any, left: Callable, right: Callable) -> None:
@@ -307,47 +251,47 @@ def _binary(prim: Any, left: Callable, right: Callable) -> None:
         t, u = ts
         out = prim.bind(x, y)
         return out, _sum(
-            ZERO if t is ZERO else mul.bind(t, left(x, y, out)),
-            ZERO if u is ZERO else mul.bind(u, right(x, y, out)),
+            ZERO if t is ZERO else el.mul.bind(t, left(x, y, out)),
+            ZERO if u is ZERO else el.mul.bind(u, right(x, y, out)),
         )
 
 
-@jvp_rules.rule(add)
+@jvp_rules.rule(el.add)
 def _(xs, ts):
-    return add.bind(*xs), _sum(*ts)
+    return el.add.bind(*xs), _sum(*ts)
 
 
-@jvp_rules.rule(sub)
+@jvp_rules.rule(el.sub)
 def _(xs, ts):
     t, u = ts
     if u is ZERO:
-        return sub.bind(*xs), t
-    return sub.bind(*xs), neg.bind(u) if t is ZERO else sub.bind(t, u)
+        return el.sub.bind(*xs), t
+    return el.sub.bind(*xs), el.neg.bind(u) if t is ZERO else el.sub.bind(t, u)
 
 
-@jvp_rules.rule(nextafter)
+@jvp_rules.rule(el.nextafter)
 def _(xs, ts):
     """Return the tangent of x: the result is one step away from x and varies as x does."""
-    return nextafter.bind(*xs), ts[0]
+    return el.nextafter.bind(*xs), ts[0]
 
 
-@jvp_rules.rule(mul)
+@jvp_rules.rule(el.mul)
 def _(xs, ts):
     x, y = xs
     t, u = ts
-    return mul.bind(x, y), _sum(
-        ZERO if t is ZERO else mul.bind(t, y), ZERO if u is ZERO else mul.bind(u, x)
+    return el.mul.bind(x, y), _sum(
+        ZERO if t is ZERO else el.mul.bind(t, y), ZERO if u is ZERO else el.mul.bind(u, x)
     )
 
 
-@jvp_rules.rule(div)
+@jvp_rules.rule(el.div)
 def _(xs, ts):
     x, y = xs
     t, u = ts
-    out = div.bind(x, y)
+    out = el.div.bind(x, y)
     return out, _sum(
-        ZERO if t is ZERO else div.bind(t, y),
-        ZERO if u is ZERO else mul.bind(u, _by_denominator(x, y, out)),
+        ZERO if t is ZERO else el.div.bind(t, y),
+        ZERO if u is ZERO else el.mul.bind(u, _by_denominator(x, y, out)),
     )
 
 
@@ -358,36 +302,36 @@ _PLAIN = 2.0**8
 def _by_denominator(x: Any, y: Any, out: Any) -> Any:
     """Return -x / y**2; for constant x as a power of y, whose derivatives are powers again."""
     if x.__class__ is Literal and 1 / _PLAIN <= abs(x.value) <= _PLAIN:
-        square = integer_pow.bind(y, exponent=-2)
-        return neg.bind(square) if x.value == 1 else mul.bind(const(-x.value, y), square)
-    return neg.bind(div.bind(out, y))
+        square = el.integer_pow.bind(y, exponent=-2)
+        return el.neg.bind(square) if x.value == 1 else el.mul.bind(const(-x.value, y), square)
+    return el.neg.bind(el.div.bind(out, y))
 
 
 def _pow_base(x: Any, y: Any, out: Any) -> Any:
     """Return y x^(y-1), and 0 where y is 0, also for x = 0 and infinite x."""
     if y.__class__ is Literal:
         less = Literal(y.value - 1, y.aval)
-        return mul.bind(y, pow_.bind(x, less)) if y.value else const(0, x)
-    bad = eq.bind(x, const(0, x))
+        return el.mul.bind(y, el.pow_.bind(x, less)) if y.value else const(0, x)
+    bad = el.eq.bind(x, const(0, x))
     if x.aval.category != COMPLEX:
-        bad = or_.bind(bad, not_.bind(is_finite.bind(x)))
-    still = and_.bind(eq.bind(y, const(0, y)), bad)
-    return mul.bind(y, pow_.bind(select.bind(still, one(x), x), sub.bind(y, one(y))))
+        bad = el.or_.bind(bad, el.not_.bind(el.is_finite.bind(x)))
+    still = el.and_.bind(el.eq.bind(y, const(0, y)), bad)
+    return el.mul.bind(y, el.pow_.bind(el.select.bind(still, one(x), x), el.sub.bind(y, one(y))))
 
 
 def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
     """Return x^y log x, which tends to 0 at x = 0 for y > 0; 0 also for y = 0."""
-    zero = eq.bind(x, const(0, x))
+    zero = el.eq.bind(x, const(0, x))
     if y.aval.category != COMPLEX:
-        zero = and_.bind(zero, ge.bind(y, const(0, y)))
-    safe = select.bind(zero, one(x), x)
-    return select.bind(zero, const(0, x), mul.bind(log.bind(safe), out))
+        zero = el.and_.bind(zero, el.ge.bind(y, const(0, y)))
+    safe = el.select.bind(zero, one(x), x)
+    return el.select.bind(zero, const(0, x), el.mul.bind(el.log.bind(safe), out))
 
 
-_binary(pow_, _pow_base, _pow_exponent)
+_binary(el.pow_, _pow_base, _pow_exponent)
 
 
-@jvp_rules.rule(atan2)
+@jvp_rules.rule(el.atan2)
 def _(xs, ts):
     """Divide the smaller coordinate by the greater, because their squares may overflow or vanish.
 
@@ -395,18 +339,21 @@ def _(xs, ts):
     u k / greater.
     """
     x, y = xs
-    out = atan2.bind(x, y)
+    out = el.atan2.bind(x, y)
     if _is_complex(x):
-        radius = add.bind(_squared(x), _squared(y))
-        left, right = div.bind(y, radius), neg.bind(div.bind(x, radius))
+        radius = el.add.bind(_squared(x), _squared(y))
+        left, right = el.div.bind(y, radius), el.neg.bind(el.div.bind(x, radius))
     else:
-        flat = ge.bind(abs_.bind(y), abs_.bind(x))
-        greater, lesser = select.bind(flat, y, x), select.bind(flat, x, y)
-        u = div.bind(lesser, greater)
-        along = div.bind(_quotient(one(u), add.bind(one(u), _squared(u))), greater)
-        across = mul.bind(u, along)
-        left, right = select.bind(flat, along, across), neg.bind(select.bind(flat, across, along))
-    parts = [ZERO if t is ZERO else mul.bind(t, d) for t, d in zip(ts, (left, right))]
+        flat = el.ge.bind(el.abs_.bind(y), el.abs_.bind(x))
+        greater, lesser = el.select.bind(flat, y, x), el.select.bind(flat, x, y)
+        u = el.div.bind(lesser, greater)
+        along = el.div.bind(_quotient(one(u), el.add.bind(one(u), _squared(u))), greater)
+        across = el.mul.bind(u, along)
+        left, right = (
+            el.select.bind(flat, along, across),
+            el.neg.bind(el.select.bind(flat, across, along)),
+        )
+    parts = [ZERO if t is ZERO else el.mul.bind(t, d) for t, d in zip(ts, (left, right))]
     return out, _sum(*parts)
 
 
@@ -417,11 +364,11 @@ def _share(beats: Any, x: Any, y: Any, out: Any) -> Any:
     it may be rounded differently and no longer equal the result.
     """
     ordered = x.aval.category != COMPLEX
-    wins = select.bind(beats.bind(x, y) if ordered else eq.bind(x, out), one(x), const(0, x))
-    return select.bind(eq.bind(x, y), const(0.5, x), wins)
+    wins = el.select.bind(beats.bind(x, y) if ordered else el.eq.bind(x, out), one(x), const(0, x))
+    return el.select.bind(el.eq.bind(x, y), const(0.5, x), wins)
 
 
-for _prim, _beats in ((maximum, gt), (minimum, lt)):
+for _prim, _beats in ((el.maximum, el.gt), (el.minimum, el.lt)):
     _binary(
         _prim,
         lambda x, y, out, beats=_beats: _share(beats, x, y, out),
@@ -431,33 +378,33 @@ for _prim, _beats in ((maximum, gt), (minimum, lt)):
 
 def _towards_zero(x: Any, y: Any) -> Any:
     """Return -trunc(x / y), the factor of y in rem."""
-    q = div.bind(sub.bind(x, rem.bind(x, y)), y)
-    return neg.bind(q)
+    q = el.div.bind(el.sub.bind(x, el.rem.bind(x, y)), y)
+    return el.neg.bind(q)
 
 
-_binary(rem, lambda x, y, out: one(x), lambda x, y, out: _towards_zero(x, y))
+_binary(el.rem, lambda x, y, out: one(x), lambda x, y, out: _towards_zero(x, y))
 
 
 # ---- selection -----------------------------------------------------------------------------
 
 
-@jvp_rules.rule(select)
+@jvp_rules.rule(el.select)
 def _(xs, ts):
     p, x, y = xs
-    out = select.bind(p, x, y)
+    out = el.select.bind(p, x, y)
     if ts[1] is ZERO and ts[2] is ZERO:
         return out, ZERO
-    return out, select.bind(p, instantiate(ts[1], x), instantiate(ts[2], y))
+    return out, el.select.bind(p, instantiate(ts[1], x), instantiate(ts[2], y))
 
 
-@jvp_rules.rule(clamp)
+@jvp_rules.rule(el.clamp)
 def _(xs, ts):
     """Return the tangent of x inside the bounds, and that of the bound outside and at it."""
     low, x, high = xs
-    out = clamp.bind(low, x, high)
-    below, above = ge.bind(low, x), le.bind(high, x)
+    out = el.clamp.bind(low, x, high)
+    below, above = el.ge.bind(low, x), el.le.bind(high, x)
     a, t, b = (instantiate(t, v) for t, v in zip(ts, xs))
-    return out, select.bind(below, a, select.bind(above, b, t))
+    return out, el.select.bind(below, a, el.select.bind(above, b, t))
 
 
 # ---- transposes ----------------------------------------------------------------------------
@@ -467,49 +414,49 @@ def _scaled(ct: Any, y: Any) -> Any:
     """Return ct * y, or y where ct is 1: the seed of a gradient is 1 and meets products first."""
     if ct.__class__ is Literal and ct.value == 1 and (y.aval is ct.aval or ct.aval.weak_type):
         return y
-    return mul.bind(ct, y)
+    return el.mul.bind(ct, y)
 
 
-@transpose_rules.rule(once)
+@transpose_rules.rule(el.once)
 def _(ct, x):
     return (ct,)
 
 
-@transpose_rules.rule(neg)
+@transpose_rules.rule(el.neg)
 def _(ct, x):
     if ct.__class__ is Literal and ct.aval.category == FLOATING:
         return (Literal(-ct.value, ct.aval),)
-    return (neg.bind(ct),)
+    return (el.neg.bind(ct),)
 
 
-@transpose_rules.rule(add)
+@transpose_rules.rule(el.add)
 def _(ct, x, y):
     return ct, ct
 
 
-@transpose_rules.rule(sub)
+@transpose_rules.rule(el.sub)
 def _(ct, x, y):
-    return ct, neg.bind(ct) if is_linear(y) else None
+    return ct, el.neg.bind(ct) if is_linear(y) else None
 
 
-@transpose_rules.rule(mul)
+@transpose_rules.rule(el.mul)
 def _(ct, x, y):
     return (_scaled(ct, y), None) if is_linear(x) else (None, _scaled(ct, x))
 
 
-@transpose_rules.rule(div)
+@transpose_rules.rule(el.div)
 def _(ct, x, y):
-    return div.bind(ct, y), None
+    return el.div.bind(ct, y), None
 
 
-@transpose_rules.rule(select)
+@transpose_rules.rule(el.select)
 def _(ct, p, x, y):
     zero = Literal(0, ct.aval)
-    left = select.bind(p, ct, zero) if is_linear(x) else None
-    return None, left, select.bind(p, zero, ct) if is_linear(y) else None
+    left = el.select.bind(p, ct, zero) if is_linear(x) else None
+    return None, left, el.select.bind(p, zero, ct) if is_linear(y) else None
 
 
-@transpose_rules.rule(stop)
+@transpose_rules.rule(el.stop)
 def _(ct, x):
     """Return no cotangent.
 
@@ -519,41 +466,41 @@ def _(ct, x):
     return (None,)
 
 
-@transpose_rules.rule(real)
+@transpose_rules.rule(el.real)
 def _(ct, x):
-    return (complex_.bind(ct, Literal(0, ct.aval)),)
+    return (el.complex_.bind(ct, Literal(0, ct.aval)),)
 
 
-@transpose_rules.rule(imag)
+@transpose_rules.rule(el.imag)
 def _(ct, x):
     # The pairing is bilinear: Im z = Re(-i z).
-    return (complex_.bind(Literal(0, ct.aval), neg.bind(ct)),)
+    return (el.complex_.bind(Literal(0, ct.aval), el.neg.bind(ct)),)
 
 
-@transpose_rules.rule(complex_)
+@transpose_rules.rule(el.complex_)
 def _(ct, x, y):
     return (
-        real.bind(ct) if is_linear(x) else None,
-        neg.bind(imag.bind(ct)) if is_linear(y) else None,
+        el.real.bind(ct) if is_linear(x) else None,
+        el.neg.bind(el.imag.bind(ct)) if is_linear(y) else None,
     )
 
 
-@transpose_rules.rule(conj)
+@transpose_rules.rule(el.conj)
 def _(ct, x):
-    return (conj.bind(ct),)
+    return (el.conj.bind(ct),)
 
 
-@transpose_rules.rule(reduce_precision)
+@transpose_rules.rule(el.reduce_precision)
 def _(ct, x, **params):
-    return (reduce_precision.bind(ct, **params),)
+    return (el.reduce_precision.bind(ct, **params),)
 
 
-@jvp_rules.rule(bitcast_)
+@jvp_rules.rule(el.bitcast_)
 def _(xs, ts, *, dtype):
-    return bitcast_.bind(*xs, dtype=dtype), ZERO
+    return el.bitcast_.bind(*xs, dtype=dtype), ZERO
 
 
-@jvp_rules.rule(accurate)
+@jvp_rules.rule(el.accurate)
 def _(xs, ts, *, of, mode, tolerance):
-    _, tangent = jvp_rules[PLAIN[of]](xs, ts)
-    return accurate.bind(*xs, of=of, mode=mode, tolerance=tolerance), tangent
+    _, tangent = jvp_rules[el.PLAIN[of]](xs, ts)
+    return el.accurate.bind(*xs, of=of, mode=mode, tolerance=tolerance), tangent

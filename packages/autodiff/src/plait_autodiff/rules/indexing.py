@@ -4,34 +4,28 @@ Invariant: the operations are linear in the elements.  Positions have no derivat
 gather that lies outside reads a zero tangent and drops its cotangent.
 """
 
-from plait.ext.ops.indexing import (
-    as_scatter,
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    scatter_add_,
-)
+from plait.ext.ops import indexing as ix
 from plait.ext.values import Literal
 
 from ..forward import instantiate, jvp_rules
 from ..transpose import is_linear, transpose_rules
 
 
-@jvp_rules.rule(gather_)
+@jvp_rules.rule(ix.gather_)
 def _(xs, ts, *, mode, fill_value, **how):
     x, indices = xs
-    out = gather_.bind(x, indices, mode=mode, fill_value=fill_value, **how)
-    return out, gather_.bind(ts[0], indices, mode=mode, fill_value=0, **how)
+    out = ix.gather_.bind(x, indices, mode=mode, fill_value=fill_value, **how)
+    return out, ix.gather_.bind(ts[0], indices, mode=mode, fill_value=0, **how)
 
 
-@transpose_rules.rule(gather_)
+@transpose_rules.rule(ix.gather_)
 def _(ct, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted,
       unique_indices):  # fmt: skip
-    dx = scatter_add_.bind(
+    dx = ix.scatter_add_.bind(
         Literal(0, x.aval),
         indices,
         ct,
-        dimension_numbers=as_scatter(dimension_numbers),
+        dimension_numbers=ix.as_scatter(dimension_numbers),
         mode=mode,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
@@ -39,32 +33,32 @@ def _(ct, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indic
     return dx, None
 
 
-@jvp_rules.rule(dynamic_slice_)
+@jvp_rules.rule(ix.dynamic_slice_)
 def _(xs, ts, *, sizes):
     x, *starts = xs
-    return dynamic_slice_.bind(x, *starts, sizes=sizes), dynamic_slice_.bind(
+    return ix.dynamic_slice_.bind(x, *starts, sizes=sizes), ix.dynamic_slice_.bind(
         ts[0], *starts, sizes=sizes
     )
 
 
-@transpose_rules.rule(dynamic_slice_)
+@transpose_rules.rule(ix.dynamic_slice_)
 def _(ct, x, *starts, sizes):
-    dx = dynamic_update_slice_.bind(Literal(0, x.aval), ct, *starts)
+    dx = ix.dynamic_update_slice_.bind(Literal(0, x.aval), ct, *starts)
     return dx, *[None] * len(starts)
 
 
-@jvp_rules.rule(dynamic_update_slice_)
+@jvp_rules.rule(ix.dynamic_update_slice_)
 def _(xs, ts):
     x, box, *starts = xs
     t, u = instantiate(ts[0], x), instantiate(ts[1], box)
-    return dynamic_update_slice_.bind(*xs), dynamic_update_slice_.bind(t, u, *starts)
+    return ix.dynamic_update_slice_.bind(*xs), ix.dynamic_update_slice_.bind(t, u, *starts)
 
 
-@transpose_rules.rule(dynamic_update_slice_)
+@transpose_rules.rule(ix.dynamic_update_slice_)
 def _(ct, x, box, *starts):
     dx = du = None
     if is_linear(x):
-        dx = dynamic_update_slice_.bind(ct, Literal(0, box.aval), *starts)
+        dx = ix.dynamic_update_slice_.bind(ct, Literal(0, box.aval), *starts)
     if is_linear(box):
-        du = dynamic_slice_.bind(ct, *starts, sizes=box.aval.shape)
+        du = ix.dynamic_slice_.bind(ct, *starts, sizes=box.aval.shape)
     return dx, du, *[None] * len(starts)

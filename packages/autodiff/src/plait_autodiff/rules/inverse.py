@@ -9,50 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.control_flow import scan
-from plait.ext.ops.elementwise import (
-    INEXACT,
-    LOGIC,
-    NUMBER,
-    acosh,
-    add,
-    asinh,
-    atanh,
-    complex_,
-    conj,
-    cosh,
-    div,
-    exp,
-    expm1,
-    imag,
-    log,
-    log1p,
-    logistic,
-    mul,
-    neg,
-    not_,
-    once,
-    real,
-    select,
-    sinh,
-    sqrt,
-    stop,
-    sub,
-    tanh,
-    xor,
-)
-from plait.ext.ops.shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate_,
-    convert_,
-    pad_,
-    reshape_,
-    rev,
-    slice_,
-    squeeze_,
-    transpose_,
-)
 from plait.ext.trace import staged
 from plait.ext.values import Literal
 
@@ -71,24 +30,24 @@ def _undone_by(prim: Any, inverse: Any) -> None:
         return [inverse(y)]
 
 
-for _prim in (neg, conj, not_):
+for _prim in (el.neg, el.conj, el.not_):
     _undone_by(_prim, _prim.bind)
-_undone_by(stop, lambda y: y)
-_undone_by(once, lambda y: y)
-_undone_by(exp, lambda y: log.bind(y))
-_undone_by(log, lambda y: exp.bind(y))
-_undone_by(expm1, lambda y: log1p.bind(y))
-_undone_by(log1p, lambda y: expm1.bind(y))
-_undone_by(tanh, lambda y: atanh.bind(y))
-_undone_by(atanh, lambda y: tanh.bind(y))
-_undone_by(sinh, lambda y: asinh.bind(y))
-_undone_by(asinh, lambda y: sinh.bind(y))
-_undone_by(acosh, lambda y: cosh.bind(y))
-_undone_by(sqrt, lambda y: mul.bind(y, y))
-_undone_by(logistic, lambda y: sub.bind(log.bind(y), log1p.bind(neg.bind(y))))
+_undone_by(el.stop, lambda y: y)
+_undone_by(el.once, lambda y: y)
+_undone_by(el.exp, lambda y: el.log.bind(y))
+_undone_by(el.log, lambda y: el.exp.bind(y))
+_undone_by(el.expm1, lambda y: el.log1p.bind(y))
+_undone_by(el.log1p, lambda y: el.expm1.bind(y))
+_undone_by(el.tanh, lambda y: el.atanh.bind(y))
+_undone_by(el.atanh, lambda y: el.tanh.bind(y))
+_undone_by(el.sinh, lambda y: el.asinh.bind(y))
+_undone_by(el.asinh, lambda y: el.sinh.bind(y))
+_undone_by(el.acosh, lambda y: el.cosh.bind(y))
+_undone_by(el.sqrt, lambda y: el.mul.bind(y, y))
+_undone_by(el.logistic, lambda y: el.sub.bind(el.log.bind(y), el.log1p.bind(el.neg.bind(y))))
 
 
-@inverse_rules.rule(barrier)
+@inverse_rules.rule(sh.barrier)
 def _(ys, *xs):
     return ys
 
@@ -114,19 +73,19 @@ def _either_undone_by(prim: Any, first: Any, second: Any, kinds: Sequence[int]) 
         return [first(z, y), None] if is_unknown(x) else [None, second(x, z)]
 
 
-_either_undone_by(add, sub.bind, lambda x, z: sub.bind(z, x), NUMBER)
-_either_undone_by(sub, add.bind, sub.bind, NUMBER)
-_either_undone_by(mul, div.bind, lambda x, z: div.bind(z, x), INEXACT)
-_either_undone_by(div, mul.bind, div.bind, INEXACT)
-_either_undone_by(xor, xor.bind, xor.bind, LOGIC)
+_either_undone_by(el.add, el.sub.bind, lambda x, z: el.sub.bind(z, x), el.NUMBER)
+_either_undone_by(el.sub, el.add.bind, el.sub.bind, el.NUMBER)
+_either_undone_by(el.mul, el.div.bind, lambda x, z: el.div.bind(z, x), el.INEXACT)
+_either_undone_by(el.div, el.mul.bind, el.div.bind, el.INEXACT)
+_either_undone_by(el.xor, el.xor.bind, el.xor.bind, el.LOGIC)
 
 
-@inverse_rules.rule(complex_)
+@inverse_rules.rule(el.complex_)
 def _(z, x, y):
-    return [real.bind(z) if is_unknown(x) else None, imag.bind(z) if is_unknown(y) else None]
+    return [el.real.bind(z) if is_unknown(x) else None, el.imag.bind(z) if is_unknown(y) else None]
 
 
-@inverse_rules.rule(select)
+@inverse_rules.rule(el.select)
 def _(z, which, x, y):
     """Undo only a choice by a literal: elements that were not chosen cannot be recovered."""
     if which.__class__ is not Literal:
@@ -137,27 +96,27 @@ def _(z, which, x, y):
 # ---- operations that move elements ---------------------------------------------------------
 
 
-@inverse_rules.rule(transpose_)
+@inverse_rules.rule(sh.transpose_)
 def _(y, x, *, perm):
-    return [transpose_.bind(y, perm=tuple([perm.index(i) for i in range(len(perm))]))]
+    return [sh.transpose_.bind(y, perm=tuple([perm.index(i) for i in range(len(perm))]))]
 
 
-@inverse_rules.rule(reshape_)
+@inverse_rules.rule(sh.reshape_)
 def _(y, x, *, shape):
-    return [reshape_.bind(y, shape=x.aval.shape)]
+    return [sh.reshape_.bind(y, shape=x.aval.shape)]
 
 
-@inverse_rules.rule(squeeze_)
+@inverse_rules.rule(sh.squeeze_)
 def _(y, x, *, axes):
-    return [reshape_.bind(y, shape=x.aval.shape)]
+    return [sh.reshape_.bind(y, shape=x.aval.shape)]
 
 
-@inverse_rules.rule(rev)
+@inverse_rules.rule(sh.rev)
 def _(y, x, *, axes):
-    return [rev.bind(y, axes=axes)]
+    return [sh.rev.bind(y, axes=axes)]
 
 
-@inverse_rules.rule(broadcast_in_dim)
+@inverse_rules.rule(sh.broadcast_in_dim)
 def _(y, x, *, shape, dims):
     """Return one of the copies."""
     if any(d.__class__ is not int or d == 0 for d in shape):
@@ -167,16 +126,16 @@ def _(y, x, *, shape, dims):
         limits[k] = d
     one = _cut(y, [0] * len(shape), limits)
     order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
-    flat = reshape_.bind(one, shape=tuple([x.aval.shape[i] for i in order]))
+    flat = sh.reshape_.bind(one, shape=tuple([x.aval.shape[i] for i in order]))
     perm = tuple([order.index(i) for i in range(len(order))])
-    return [flat if perm == tuple(range(len(perm))) else transpose_.bind(flat, perm=perm)]
+    return [flat if perm == tuple(range(len(perm))) else sh.transpose_.bind(flat, perm=perm)]
 
 
 def _cut(y: Any, starts: list, limits: list) -> Any:
-    return slice_.bind(y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts))
+    return sh.slice_.bind(y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts))
 
 
-@inverse_rules.rule(concatenate_)
+@inverse_rules.rule(sh.concatenate_)
 def _(y, *xs, axis):
     out, at = [], 0
     for x in xs:
@@ -191,7 +150,7 @@ def _(y, *xs, axis):
     return out
 
 
-@inverse_rules.rule(pad_)
+@inverse_rules.rule(sh.pad_)
 def _(y, x, value, *, low, high, interior):
     if not is_unknown(x) or any(n < 0 for n in (*low, *high)) or any(interior):
         return [None, None]
@@ -199,14 +158,14 @@ def _(y, x, value, *, low, high, interior):
     return [_cut(y, list(low), limits), None]
 
 
-@inverse_rules.rule(convert_)
+@inverse_rules.rule(sh.convert_)
 def _(y, x, *, dtype, weak):
     """Undo a conversion only if it changes no number."""
     have, got = x.aval, y.aval
     wider = got.dtype.itemsize >= have.dtype.itemsize and got.category == have.category
     if not wider or have.dtype.kind != got.dtype.kind and have.dtype != got.dtype:
         return [None]
-    return [convert_.bind(y, dtype=have.dtype, weak=have.weak_type)]
+    return [sh.convert_.bind(y, dtype=have.dtype, weak=have.weak_type)]
 
 
 # ---- loops ---------------------------------------------------------------------------------

@@ -6,15 +6,7 @@ rules of the operations that compute them.
 
 from typing import Any
 
-from plait.ext.ops.random import (
-    random_bits,
-    random_clone,
-    random_fold_in,
-    random_seed,
-    random_split,
-    rng_bit_generator,
-    threefry2x32,
-)
+from plait.ext.ops import random as keys
 
 from ..forward import ZERO, jvp_rules
 
@@ -25,15 +17,21 @@ def _constant(prim: Any) -> None:
         return prim.bind(*xs, **params), ZERO
 
 
-for _prim in (random_seed, random_split, random_fold_in, random_bits, random_clone):
+for _prim in (
+    keys.random_seed,
+    keys.random_split,
+    keys.random_fold_in,
+    keys.random_bits,
+    keys.random_clone,
+):
     _constant(_prim)
 
 
-@jvp_rules.rule(rng_bit_generator)
+@jvp_rules.rule(keys.rng_bit_generator)
 def _(xs, ts, **params):
-    return rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
+    return keys.rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
 
 
-@jvp_rules.rule(threefry2x32)
+@jvp_rules.rule(keys.threefry2x32)
 def _(xs, ts):
-    return threefry2x32.bind(*xs), [ZERO, ZERO]
+    return keys.threefry2x32.bind(*xs), [ZERO, ZERO]

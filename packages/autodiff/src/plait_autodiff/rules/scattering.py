@@ -12,29 +12,9 @@ from typing import Any
 import numpy as np
 
 import plait
+from plait.ext.ops import indexing as ix
+from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import add, div, eq, mul, once, select
-from plait.ext.ops.indexing import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    as_gather,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-    window_sizes,
-)
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    convert,
-    expand_dims,
-    iota_,
-    numbered,
-    pad_,
-    reshape,
-    slice_,
-)
 from plait.ext.ops.sorting import sort_
 from plait.ext.sizes import Dim
 from plait.ext.types import Aval
@@ -48,27 +28,27 @@ INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 # ---- adding ----------------------------------------------------------------------------------
 
 
-@jvp_rules.rule(scatter_add_)
+@jvp_rules.rule(ix.scatter_add_)
 def _(xs, ts, **how):
     x, indices, updates = xs
     t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
-    return scatter_add_.bind(*xs, **how), scatter_add_.bind(t, indices, u, **how)
+    return ix.scatter_add_.bind(*xs, **how), ix.scatter_add_.bind(t, indices, u, **how)
 
 
-@transpose_rules.rule(scatter_add_)
+@transpose_rules.rule(ix.scatter_add_)
 def _(ct, x, indices, updates, **how):
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
     return ct if is_linear(x) else None, None, du
 
 
-def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ix.ScatterDimensionNumbers,
           mode: str, indices_are_sorted: bool, unique_indices: bool, outside: int = 0):  # fmt: skip
     """Read `x` at the windows that a scatter writes; `outside` for those that it skips."""
-    return gather_.bind(
+    return ix.gather_.bind(
         x,
         indices,
-        dimension_numbers=as_gather(dimension_numbers),
-        slice_sizes=window_sizes(x.aval, updates.aval, dimension_numbers),
+        dimension_numbers=ix.as_gather(dimension_numbers),
+        slice_sizes=ix.window_sizes(x.aval, updates.aval, dimension_numbers),
         mode=mode,
         fill_value=outside,
         indices_are_sorted=indices_are_sorted,
@@ -79,7 +59,7 @@ def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimen
 # ---- replacing -------------------------------------------------------------------------------
 
 
-@jvp_rules.rule(scatter_)
+@jvp_rules.rule(ix.scatter_)
 def _(xs, ts, **how):
     """Select the same update for the value and for its tangent.
 
@@ -89,36 +69,36 @@ def _(xs, ts, **how):
     x, indices, updates = xs
     t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
     if how["unique_indices"]:
-        return scatter_.bind(*xs, **how), scatter_.bind(t, indices, u, **how)
+        return ix.scatter_.bind(*xs, **how), ix.scatter_.bind(t, indices, u, **how)
     ids = _ids(updates.aval, how["dimension_numbers"])
     marks = Aval(x.aval.shape, ids.aval.dtype)
-    winner = scatter_.bind(Literal(0, marks), indices, ids, **how)
+    winner = ix.scatter_.bind(Literal(0, marks), indices, ids, **how)
     kept = eq.bind(winner, Literal(0, marks))
     counts = eq.bind(_read(winner, indices, updates, **how), ids)
 
     def merged(old: Any, new: Any) -> Any:
         old = select.bind(kept, old, Literal(0, old.aval))
         new = select.bind(counts, new, Literal(0, new.aval))
-        return scatter_add_.bind(old, indices, new, **how)
+        return ix.scatter_add_.bind(old, indices, new, **how)
 
     return merged(x, updates), merged(t, u)
 
 
-def _ids(updates: Aval, n: ScatterDimensionNumbers) -> Any:
+def _ids(updates: Aval, n: ix.ScatterDimensionNumbers) -> Any:
     """Return 1, 2, 3, ...: one number for each window."""
     axes = tuple([i for i in range(updates.ndim) if i not in n.update_window_dims])
     shape = tuple([updates.shape[i] for i in axes])
-    count = numbered(shape, INT32)
+    count = sh.numbered(shape, INT32)
     count = add.bind(count, Literal(1, count.aval))
     if count.__class__ is Literal:
         return Literal(count.value, count.aval.with_shape(updates.shape))
-    return broadcast_in_dim.bind(count, shape=updates.shape, dims=axes)
+    return sh.broadcast_in_dim.bind(count, shape=updates.shape, dims=axes)
 
 
-@transpose_rules.rule(scatter_)
+@transpose_rules.rule(ix.scatter_)
 def _(ct, x, indices, updates, **how):
     """Transpose for distinct positions; linear programs contain no other `scatter`."""
-    dx = scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
+    dx = ix.scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
     return dx, None, du
 
@@ -137,38 +117,38 @@ def _extreme(prim: Any) -> None:
         theirs = eq.bind(updates, _read(out, indices, updates, **how))
 
         def total(a: Any, b: Any) -> Any:
-            return scatter_add_.bind(a, indices, b, **how)
+            return ix.scatter_add_.bind(a, indices, b, **how)
 
-        count = total(convert(own, x.aval.dtype), convert(theirs, x.aval.dtype))
+        count = total(sh.convert(own, x.aval.dtype), sh.convert(theirs, x.aval.dtype))
         t = select.bind(own, instantiate(ts[0], x), Literal(0, x.aval))
         u = select.bind(theirs, instantiate(ts[2], updates), Literal(0, updates.aval))
         return out, div.bind(total(t, u), count)
 
 
-_extreme(scatter_min_)
-_extreme(scatter_max_)
+_extreme(ix.scatter_min_)
+_extreme(ix.scatter_max_)
 
 # ---- products --------------------------------------------------------------------------------
 
 
-@jvp_rules.rule(scatter_mul_)
+@jvp_rules.rule(ix.scatter_mul_)
 def _(xs, ts, **how):
     x, indices, updates = xs
     t, u = ts[0], ts[2]
-    out = scatter_mul_.bind(*xs, **how)
-    dot = ZERO if t is ZERO else scatter_mul_.bind(t, indices, updates, **how)
+    out = ix.scatter_mul_.bind(*xs, **how)
+    dot = ZERO if t is ZERO else ix.scatter_mul_.bind(t, indices, updates, **how)
     if u is ZERO:
         return out, dot
     slope = _read(x, indices, updates, **how)
     if not how["unique_indices"]:
         slope = mul.bind(slope, _others(x, indices, updates, **how))
     base = Literal(0, x.aval) if dot is ZERO else dot
-    return out, scatter_add_.bind(base, indices, mul.bind(u, slope), **how)
+    return out, ix.scatter_add_.bind(base, indices, mul.bind(u, slope), **how)
 
 
-@transpose_rules.rule(scatter_mul_)
+@transpose_rules.rule(ix.scatter_mul_)
 def _(ct, x, indices, updates, **how):
-    return scatter_mul_.bind(ct, indices, updates, **how), None, None
+    return ix.scatter_mul_.bind(ct, indices, updates, **how), None, None
 
 
 def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
@@ -180,16 +160,16 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     divided, so zeros are safe.
     """
     size, count = x.aval.size, updates.aval.size
-    position = numbered(x.aval.shape, INT32 if size.__class__ is Dim or size < 2**31 else INT64)
-    position = reshape(_read(position, indices, updates, **how, outside=-1), (count,))
-    flat = reshape(updates, (count,))
-    number = iota_.bind(shape=(count,), axis=0, dtype=INT32)
+    position = sh.numbered(x.aval.shape, INT32 if size.__class__ is Dim or size < 2**31 else INT64)
+    position = sh.reshape(_read(position, indices, updates, **how, outside=-1), (count,))
+    flat = sh.reshape(updates, (count,))
+    number = sh.iota_.bind(shape=(count,), axis=0, dtype=INT32)
     position, order = sort_.bind(position, number, axis=0, num_keys=1, stable=True)
-    row = expand_dims(order, 1)
-    taken = gather_.bind(
+    row = sh.expand_dims(order, 1)
+    taken = ix.gather_.bind(
         flat,
         row,
-        dimension_numbers=GatherDimensionNumbers((), (0,), (0,)),
+        dimension_numbers=ix.GatherDimensionNumbers((), (0,), (0,)),
         slice_sizes=(1,),
         mode="promise_in_bounds",
         fill_value=None,
@@ -198,16 +178,16 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     )
     before = _in_turn if count.__class__ is Dim else _before
     product = mul.bind(before(taken, position, 1), before(taken, position, -1))
-    back = scatter_.bind(
+    back = ix.scatter_.bind(
         Literal(0, flat.aval),
         row,
         product,
-        dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
+        dimension_numbers=ix.ScatterDimensionNumbers((), (0,), (0,)),
         mode="promise_in_bounds",
         indices_are_sorted=False,
         unique_indices=True,
     )
-    return reshape(back, updates.aval.shape)
+    return sh.reshape(back, updates.aval.shape)
 
 
 def _before(v: Any, position: Any, side: int) -> Any:
@@ -242,5 +222,5 @@ def _moved(v: Any, step: int, side: int, new: int) -> Any:
     k = min(step, n)
     fill = Literal(new, Aval((), v.aval.dtype, v.aval.weak_type))
     start, low = (0, k) if side == 1 else (k, 0)
-    part = slice_.bind(v, starts=(start,), limits=(start + n - k,), strides=(1,))
-    return pad_.bind(part, fill, low=(low,), high=(k - low,), interior=(0,))
+    part = sh.slice_.bind(v, starts=(start,), limits=(start + n - k,), strides=(1,))
+    return sh.pad_.bind(part, fill, low=(low,), high=(k - low,), interior=(0,))

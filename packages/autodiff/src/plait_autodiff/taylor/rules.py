@@ -10,48 +10,12 @@ coefficients that are known to be zero.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.ext.ops import elementwise as el
+from plait.ext.ops import indexing as ix
 from plait.ext.ops.collective import pmax_, pmin_
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.cumulative import cummax_, cummin_, cumprod_, recurrence
-from plait.ext.ops.elementwise import (
-    abs_,
-    add,
-    clamp,
-    cos,
-    cosh,
-    div,
-    exp,
-    expm1,
-    integer_pow,
-    log,
-    log1p,
-    logistic,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    nextafter,
-    reduce_precision,
-    relu,
-    rem,
-    select,
-    sin,
-    sinh,
-    sqrt,
-    sub,
-    tan,
-    tanh,
-)
-from plait.ext.ops.indexing import (
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-)
 from plait.ext.ops.reduction import reduce_max, reduce_min
 from plait.ext.ops.shape import barrier, concatenate_, convert_, pad_
 from plait.ext.ops.sorting import sort_, top_k_
@@ -68,21 +32,21 @@ from .series import Series, by_derivative, jet_rules, scaled
 
 
 def _plus(a: Any, b: Any) -> Any:
-    return b if is_literal_zero(a) else a if is_literal_zero(b) else add.bind(a, b)
+    return b if is_literal_zero(a) else a if is_literal_zero(b) else el.add.bind(a, b)
 
 
 def _minus(a: Any, b: Any) -> Any:
-    return a if is_literal_zero(b) else neg.bind(b) if is_literal_zero(a) else sub.bind(a, b)
+    return a if is_literal_zero(b) else el.neg.bind(b) if is_literal_zero(a) else el.sub.bind(a, b)
 
 
 def _times(a: Any, b: Any) -> Any:
     if is_literal_zero(a) or is_literal_zero(b):
         return Literal(0, a.aval)
-    return mul.bind(a, b)
+    return el.mul.bind(a, b)
 
 
 def _over(a: Any, b: Any) -> Any:
-    return a if is_literal_zero(a) else div.bind(a, b)
+    return a if is_literal_zero(a) else el.div.bind(a, b)
 
 
 def _total(terms: Sequence[Any], like: Any) -> Any:
@@ -154,20 +118,20 @@ def _piecewise(prim: Any) -> None:
 
 
 for _p in (
-    barrier, clamp, concatenate_, convert_, cummax_, cummin_, dynamic_slice_,
-    dynamic_update_slice_, gather_, maximum, minimum, nextafter, pad_, pmax_, pmin_, reduce_max,
-    reduce_min, reduce_precision, relu, rem, scatter_, scatter_add_, scatter_max_, scatter_min_,
-    select, sort_, top_k_,
+    barrier, el.clamp, concatenate_, convert_, cummax_, cummin_, ix.dynamic_slice_,
+    ix.dynamic_update_slice_, ix.gather_, el.maximum, el.minimum, el.nextafter, pad_, pmax_, pmin_,
+    reduce_max, reduce_min, el.reduce_precision, el.relu, el.rem, ix.scatter_, ix.scatter_add_,
+    ix.scatter_max_, ix.scatter_min_, el.select, sort_, top_k_,
 ):  # fmt: skip
     _piecewise(_p)
 
 
-@jet_rules.rule(abs_)
+@jet_rules.rule(el.abs_)
 def _(series):
     (x,) = series
     if x[0].aval.category == COMPLEX:
-        return by_derivative(abs_, jvp_rules[abs_], series)
-    y, slope = jvp_rules[abs_]([x[0]], [Literal(1, x[0].aval)])
+        return by_derivative(el.abs_, jvp_rules[el.abs_], series)
+    y, slope = jvp_rules[el.abs_]([x[0]], [Literal(1, x[0].aval)])
     return (y, *[_times(c, slope) for c in x[1:]])
 
 
@@ -190,14 +154,14 @@ def _bilinear(prim: Any) -> None:
         return tuple(out)
 
 
-for _p in (mul, dot_general, conv_general):
+for _p in (el.mul, dot_general, conv_general):
     _bilinear(_p)
 
 
-@jet_rules.rule(div)
+@jet_rules.rule(el.div)
 def _(series):
     x, y = series
-    z = [div.bind(x[0], y[0])]
+    z = [el.div.bind(x[0], y[0])]
     for k in range(1, len(x)):
         known = _total([_times(y[j], z[k - j]) for j in range(1, k + 1)], x[0])
         z.append(_over(_minus(x[k], known), y[0]))
@@ -208,21 +172,21 @@ def _multiplied(x: Sequence[Any], y: Sequence[Any]) -> list:
     return [_product(x, y, k) for k in range(len(x))]
 
 
-@jet_rules.rule(integer_pow)
+@jet_rules.rule(el.integer_pow)
 def _(series, *, exponent):
     """Square repeatedly, which is correct at zero."""
     (x,) = series
     if exponent < 0:
         one = (Literal(1, x[0].aval), *[Literal(0, x[0].aval)] * (len(x) - 1))
-        power = jet_rules[integer_pow]([x], exponent=-exponent)
-        return jet_rules[div]([one, power])
+        power = jet_rules[el.integer_pow]([x], exponent=-exponent)
+        return jet_rules[el.div]([one, power])
     out, square, left = None, list(x), exponent
     while left:
         if left & 1:
             out = square if out is None else _multiplied(out, square)
         left >>= 1
         square = _multiplied(square, square) if left else square
-    first = integer_pow.bind(x[0], exponent=exponent)
+    first = el.integer_pow.bind(x[0], exponent=exponent)
     rest = [Literal(0, first.aval)] * (len(x) - 1) if out is None else out[1:]
     return (first, *rest)
 
@@ -234,7 +198,7 @@ def _(series, **along):
     out: list = []
     for k in range(len(a)):
         terms = [
-            mul.bind(a[j], previous(out[k - j], along["axis"], along["reverse"], 0.0))
+            el.mul.bind(a[j], previous(out[k - j], along["axis"], along["reverse"], 0.0))
             for j in range(1, k + 1)
             if not is_literal_zero(a[j])
         ]
@@ -250,7 +214,7 @@ def _(series, **along):
     out = [cumprod_.bind(x[0], **along)]
     for k in range(1, len(x)):
         terms = [
-            mul.bind(x[j], previous(out[k - j], along["axis"], along["reverse"], float(k == j)))
+            el.mul.bind(x[j], previous(out[k - j], along["axis"], along["reverse"], float(k == j)))
             for j in range(1, k + 1)
             if not is_literal_zero(x[j])
         ]
@@ -280,11 +244,11 @@ def _one(y: Sequence[Any], k: int) -> Any:
     return Literal(1 if k == 0 else 0, y[0].aval)
 
 
-_slope(exp, lambda y, k: y[k])
-_slope(expm1, lambda y, k: _plus(y[k], _one(y, k)))
-_slope(tanh, lambda y, k: _minus(_one(y, k), _product(y, y, k)))
-_slope(tan, lambda y, k: _plus(_one(y, k), _product(y, y, k)))
-_slope(logistic, lambda y, k: _minus(y[k], _product(y, y, k)))
+_slope(el.exp, lambda y, k: y[k])
+_slope(el.expm1, lambda y, k: _plus(y[k], _one(y, k)))
+_slope(el.tanh, lambda y, k: _minus(_one(y, k), _product(y, y, k)))
+_slope(el.tan, lambda y, k: _plus(_one(y, k), _product(y, y, k)))
+_slope(el.logistic, lambda y, k: _minus(y[k], _product(y, y, k)))
 
 
 def _pair(prim: Any, other: Any, sign: int) -> None:
@@ -301,15 +265,15 @@ def _pair(prim: Any, other: Any, sign: int) -> None:
     jet_rules.rule(other)(lambda series: tuple(both(series[0])[1]))
 
 
-_pair(sin, cos, -1)
-_pair(sinh, cosh, 1)
+_pair(el.sin, el.cos, -1)
+_pair(el.sinh, el.cosh, 1)
 
 
 def _logarithm(prim: Any, shift: int) -> None:
     @jet_rules.rule(prim)
     def _(series):
         (x,) = series
-        base = add.bind(x[0], Literal(1, x[0].aval)) if shift else x[0]
+        base = el.add.bind(x[0], Literal(1, x[0].aval)) if shift else x[0]
         y = [prim.bind(x[0])]
         for k in range(1, len(x)):
             terms = [scaled(_times(y[j], x[k - j]), j / k) for j in range(1, k)]
@@ -317,14 +281,14 @@ def _logarithm(prim: Any, shift: int) -> None:
         return tuple(y)
 
 
-_logarithm(log, 0)
-_logarithm(log1p, 1)
+_logarithm(el.log, 0)
+_logarithm(el.log1p, 1)
 
 
-@jet_rules.rule(sqrt)
+@jet_rules.rule(el.sqrt)
 def _(series):
     (x,) = series
-    y = [sqrt.bind(x[0])]
+    y = [el.sqrt.bind(x[0])]
     for k in range(1, len(x)):
         known = _total([_times(y[j], y[k - j]) for j in range(1, k)], x[0])
         y.append(_over(_minus(x[k], known), scaled(y[0], 2)))

@@ -11,22 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ops import reduction
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
-from plait.ext.ops.reduction import (
-    argmax_,
-    argmin_,
-    highest,
-    lowest,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_sum,
-    reduce_xor,
-)
 from plait.ext.ops.sorting import top_k_
 from plait.ext.rules import RuleTable
 from plait.ext.types import BOOL
@@ -71,38 +59,38 @@ def _one(dtype: np.dtype) -> Any:
 
 
 for _prim, _neutral in (
-    (reduce_sum, _zero),
-    (reduce_prod, _one),
-    (reduce_max, lowest),
-    (reduce_min, highest),
-    (reduce_and, all_ones),
-    (reduce_or, _zero),
-    (reduce_xor, _zero),
+    (reduction.reduce_sum, _zero),
+    (reduction.reduce_prod, _one),
+    (reduction.reduce_max, reduction.lowest),
+    (reduction.reduce_min, reduction.highest),
+    (reduction.reduce_and, all_ones),
+    (reduction.reduce_or, _zero),
+    (reduction.reduce_xor, _zero),
 ):
     _reduction(_prim, _neutral)
 
 _cumulative(cumsum_, _zero)
 _cumulative(cumprod_, _one)
-_cumulative(cummax_, lowest)
-_cumulative(cummin_, highest)
-_cumulative(cumlogsumexp_, lowest)
+_cumulative(cummax_, reduction.lowest)
+_cumulative(cummin_, reduction.highest)
+_cumulative(cumlogsumexp_, reduction.lowest)
 _cumulative(recurrence, _one, _zero)
 
 
-@padding_rules.rule(argmax_)
+@padding_rules.rule(reduction.argmax_)
 def _(avals, *, axis, index_dtype) -> Fills:
     # Of several equal elements the first is taken, which is never padding.
-    return [{axis: lowest(avals[0].dtype)}]
+    return [{axis: reduction.lowest(avals[0].dtype)}]
 
 
-@padding_rules.rule(argmin_)
+@padding_rules.rule(reduction.argmin_)
 def _(avals, *, axis, index_dtype) -> Fills:
-    return [{axis: highest(avals[0].dtype)}]
+    return [{axis: reduction.highest(avals[0].dtype)}]
 
 
 @padding_rules.rule(top_k_)
 def _(avals, *, k) -> Fills:
-    return [{avals[0].ndim - 1: lowest(avals[0].dtype)}]
+    return [{avals[0].ndim - 1: reduction.lowest(avals[0].dtype)}]
 
 
 @padding_rules.rule(dot_general)

@@ -258,7 +258,7 @@ class Pile(PileOperators):
         for v in xs:
             if not -v.ndim < axis + (axis >= 0) < v.ndim or v.shape[0] != count:
                 raise ShapeError(
-                    f"{v.aval!r} is no padded array of {count} elements with an axis {axis}",
+                    f"{v.aval!r} is not a padded array of {count} elements with an axis {axis}",
                     fix="put the elements along axis 0",
                 )
         at = [axis % (v.ndim - 1) for v in xs]

@@ -12,19 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ops import indexing as ix
 from plait.ext.ops.elementwise import lt, select
-from plait.ext.ops.indexing import (
-    CLIP,
-    FILL,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-)
 from plait.ext.ops.shape import broadcast_in_dim, convert, reshape_
 from plait.ext.values import Literal, as_value
 
@@ -67,12 +56,12 @@ def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
     x, places = as_value(x), as_value(places)
     shape, rank = x.aval.shape, places.aval.ndim
     others = (*range(axis), *range(axis + rank, len(shape) + rank - 1))
-    return gather_.bind(
+    return ix.gather_.bind(
         x,
         reshape_.bind(places, shape=(*places.aval.shape, 1)),
-        dimension_numbers=GatherDimensionNumbers(others, (axis,), (axis,)),
+        dimension_numbers=ix.GatherDimensionNumbers(others, (axis,), (axis,)),
         slice_sizes=(*shape[:axis], 1, *shape[axis + 1 :]),
-        mode=CLIP,
+        mode=ix.CLIP,
         fill_value=None,
         indices_are_sorted=False,
         unique_indices=False,
@@ -89,11 +78,11 @@ def rows_or(fill: Any, x: Any, places: Any, axis: int = 0) -> Any:
 
 
 _PUT = {
-    "set": scatter_,
-    "add": scatter_add_,
-    "multiply": scatter_mul_,
-    "max": scatter_max_,
-    "min": scatter_min_,
+    "set": ix.scatter_,
+    "add": ix.scatter_add_,
+    "multiply": ix.scatter_mul_,
+    "max": ix.scatter_max_,
+    "min": ix.scatter_min_,
 }
 
 
@@ -103,8 +92,8 @@ def put(x: Any, places: Any, rows: Any, how: str = "set") -> Any:
         x,
         reshape_.bind(places, shape=(*places.aval.shape, 1)),
         rows,
-        dimension_numbers=ScatterDimensionNumbers(tuple(range(1, x.aval.ndim)), (0,), (0,)),
-        mode=FILL,
+        dimension_numbers=ix.ScatterDimensionNumbers(tuple(range(1, x.aval.ndim)), (0,), (0,)),
+        mode=ix.FILL,
         indices_are_sorted=False,
         unique_indices=False,
     )

@@ -23,20 +23,7 @@ from . import (
 )
 
 __all__ = [
-    "callbacks",
-    "collective",
-    "contraction",
-    "control",
-    "convolution",
-    "cumulative",
-    "dynamic_slicing",
-    "elementwise",
-    "fourier",
-    "indexing",
-    "keys",
-    "opaque",
-    "reduction",
-    "shape",
-    "sorting",
-    "windows",
-]
+    "callbacks", "collective", "contraction", "control", "convolution", "cumulative",
+    "dynamic_slicing", "elementwise", "fourier", "indexing", "keys", "opaque", "reduction",
+    "shape", "sorting", "windows",
+]  # fmt: skip

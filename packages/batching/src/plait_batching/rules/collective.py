@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.collective import (
-    all_gather_,
-    all_to_all_,
-    axis_index_,
-    pmax_,
-    pmin_,
-    ppermute_,
-    psum_,
-    psum_scatter_,
-)
+from plait.ext.ops import collective
 from plait.ext.ops.elementwise import mul
 from plait.ext.ops.indexing import getitem
 from plait.ext.ops.reduction import reduce_max, reduce_min, reduce_sum
@@ -42,7 +33,7 @@ def _reduction(prim: Any, reduce: Any) -> None:
             axes = tuple([a for a in axes if a != batch.axis_name])
             if d is not None:
                 x = reduce.bind(x, axes=(d,))
-            elif prim is psum_:
+            elif prim is collective.psum_:
                 x = mul.bind(x, Literal(batch.size, x.aval))
             d = None
         return (prim.bind(x, axes=axes) if axes else x), d
@@ -63,16 +54,16 @@ def _in_groups(prim: Any, x: Any, groups: tuple, **params: Any) -> tuple:
     return getitem(concatenate([y for _, y in parts], 0), order), 0
 
 
-_reduction(psum_, reduce_sum)
-_reduction(pmax_, reduce_max)
-_reduction(pmin_, reduce_min)
+_reduction(collective.psum_, reduce_sum)
+_reduction(collective.pmax_, reduce_max)
+_reduction(collective.pmin_, reduce_min)
 
 
-@batching_rules.rule(axis_index_)
+@batching_rules.rule(collective.axis_index_)
 def _(batch, xs, dims, *, name):
     if name == batch.axis_name:
         return iota_.bind(shape=(batch.size,), axis=0, dtype=INT32), 0
-    return axis_index_.bind(name=name), None
+    return collective.axis_index_.bind(name=name), None
 
 
 def _along(prim: Any, *speak: str) -> Callable:
@@ -108,17 +99,17 @@ def _parted(x: Any, axis: int, size: int) -> Any:
     return moveaxis(reshape(x, shape), axis, 0)
 
 
-@_along(all_gather_, "axis")
+@_along(collective.all_gather_, "axis")
 def _(batch, x, *, axis, size):
     return _joined(x, axis), None
 
 
-@_along(psum_scatter_, "axis")
+@_along(collective.psum_scatter_, "axis")
 def _(batch, x, *, axis, size):
     return _parted(reduce_sum.bind(x, axes=(0,)), axis, size), 0
 
 
-@_along(all_to_all_, "split", "concat")
+@_along(collective.all_to_all_, "split", "concat")
 def _(batch, x, *, split, concat, size):
     pieces = _parted(x, split + 1, size)  # axes: receiver, sender, ...
     y = moveaxis(pieces, 1, concat + 1)
@@ -127,7 +118,7 @@ def _(batch, x, *, split, concat, size):
     return reshape(y, shape), 0
 
 
-@_along(ppermute_)
+@_along(collective.ppermute_)
 def _(batch, x, *, perm, size):
     source = {b: a for a, b in perm}
     zero = fill(0, x.aval.with_shape((1, *x.aval.shape[1:])))

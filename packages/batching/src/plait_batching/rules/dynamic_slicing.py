@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.indexing import (
-    CLIP,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    dynamic_slice_,
-    dynamic_update_slice_,
-    gather_,
-    scatter_,
-)
+from plait.ext.ops import indexing as ix
 from plait.ext.ops.shape import broadcast_in_dim, concatenate, reshape
 from plait.ext.types import Aval
 from plait.ext.values import Literal
@@ -41,25 +33,25 @@ def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) ->
     return concatenate(columns, 1)
 
 
-@batching_rules.rule(dynamic_slice_)
+@batching_rules.rule(ix.dynamic_slice_)
 def _(batch, xs, dims, *, sizes):
     (x, *starts), (d, *ds) = xs, dims
     if all(e is None for e in ds):
         positions = _with_zero(starts, d)
-        return dynamic_slice_.bind(x, *positions, sizes=insert(sizes, d, batch.size)), d
+        return ix.dynamic_slice_.bind(x, *positions, sizes=insert(sizes, d, batch.size)), d
     window = tuple(range(1, len(sizes) + 1))
     if d is None:
-        numbers = GatherDimensionNumbers(window, (), tuple(range(len(sizes))))
+        numbers = ix.GatherDimensionNumbers(window, (), tuple(range(len(sizes))))
     else:
         x = batch.front(x, d)
-        numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
+        numbers = ix.GatherDimensionNumbers(window, (), window, (0,), (0,))
         sizes = (1, *sizes)
-    out = gather_.bind(
+    out = ix.gather_.bind(
         x,
         _indices(batch, starts, ds),
         dimension_numbers=numbers,
         slice_sizes=sizes,
-        mode=CLIP,
+        mode=ix.CLIP,
         fill_value=None,
         indices_are_sorted=False,
         unique_indices=d is not None,
@@ -67,20 +59,20 @@ def _(batch, xs, dims, *, sizes):
     return out, 0
 
 
-@batching_rules.rule(dynamic_update_slice_)
+@batching_rules.rule(ix.dynamic_update_slice_)
 def _(batch, xs, dims):
     (x, box, *starts), (d, e, *ds) = xs, dims
     if all(k is None for k in ds):
         to = d if d is not None else e
         x, box = batch.move(x, d, to), batch.move(box, e, to)
-        return dynamic_update_slice_.bind(x, box, *_with_zero(starts, to)), to
+        return ix.dynamic_update_slice_.bind(x, box, *_with_zero(starts, to)), to
     window = tuple(range(1, len(starts) + 1))
-    out = scatter_.bind(
+    out = ix.scatter_.bind(
         batch.front(x, d),
         _indices(batch, starts, ds),
         batch.front(box, e),
-        dimension_numbers=ScatterDimensionNumbers(window, (), window, (0,), (0,)),
-        mode=CLIP,
+        dimension_numbers=ix.ScatterDimensionNumbers(window, (), window, (0,), (0,)),
+        mode=ix.CLIP,
         indices_are_sorted=False,
         unique_indices=True,
     )

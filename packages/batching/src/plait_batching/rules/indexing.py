@@ -7,16 +7,7 @@ So no position, however far outside, reads or writes another element.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ops.indexing import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-)
+from plait.ext.ops import indexing as ix
 
 from ..interpreter import batching_rules, insert, skip
 
@@ -26,7 +17,7 @@ def moved_up(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple([a + 1 for a in axes])
 
 
-@batching_rules.rule(gather_)
+@batching_rules.rule(ix.gather_)
 def _(
     batch, xs, dims, *, dimension_numbers, slice_sizes, indices_are_sorted, unique_indices, **how
 ):
@@ -45,7 +36,7 @@ def _(
         indices_are_sorted = unique_indices = False  # examples read the same positions
     else:
         x, indices = batch.front(x, d), batch.front(indices, e)
-        numbers = GatherDimensionNumbers(
+        numbers = ix.GatherDimensionNumbers(
             moved_up(n.offset_dims),
             moved_up(n.collapsed_slice_dims),
             moved_up(n.start_index_map),
@@ -53,7 +44,7 @@ def _(
             (0, *moved_up(n.start_indices_batching_dims)),
         )
         slice_sizes = (1, *slice_sizes)
-    out = gather_.bind(
+    out = ix.gather_.bind(
         x,
         indices,
         dimension_numbers=numbers,
@@ -65,7 +56,7 @@ def _(
     return out, to
 
 
-def _wider_window(n: GatherDimensionNumbers, ndim: int, d: int) -> tuple:
+def _wider_window(n: ix.GatherDimensionNumbers, ndim: int, d: int) -> tuple:
     """Return the dimension numbers for a stack along axis `d` whose rows are all read, and the
     position of the mapped axis in the result."""
     dropped = {*skip(n.collapsed_slice_dims, d), *skip(n.operand_batching_dims, d)}
@@ -94,9 +85,9 @@ def _scatter(prim: Any) -> None:
         else:
             indices = batch.front(indices, e)
             together, with_ = (0, *together), (0, *moved_up(with_))
-        numbers = ScatterDimensionNumbers(window, inserted, to, together, with_)
+        numbers = ix.ScatterDimensionNumbers(window, inserted, to, together, with_)
         return prim.bind(x, indices, updates, dimension_numbers=numbers, **how), 0
 
 
-for _prim in (scatter_, scatter_add_, scatter_mul_, scatter_min_, scatter_max_):
+for _prim in (ix.scatter_, ix.scatter_add_, ix.scatter_mul_, ix.scatter_min_, ix.scatter_max_):
     _scatter(_prim)

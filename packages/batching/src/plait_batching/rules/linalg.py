@@ -13,51 +13,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ops.shape import reshape
-from plait_numpy.ext.linalg import (
-    cholesky_,
-    det_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    householder_product_,
-    lstsq_,
-    lu_,
-    ormqr_,
-    pinv_,
-    pivots_to_permutation,
-    qr_,
-    schur_,
-    slogdet_,
-    solve_,
-    sqrtm_,
-    svd_,
-    triangular_solve_,
-    tridiagonal_,
-    tridiagonal_solve_,
-)
+from plait_numpy.ext import linalg as la
 
 from ..interpreter import Batch, batching_rules
 
 PRIMITIVES = (
-    cholesky_,
-    det_,
-    eig_,
-    eigh_,
-    geqp3,
-    geqrf,
-    hessenberg_,
-    householder_product_,
-    lu_,
-    pinv_,
-    pivots_to_permutation,
-    qr_,
-    schur_,
-    slogdet_,
-    sqrtm_,
-    svd_,
-    tridiagonal_,
+    la.cholesky_,
+    la.det_,
+    la.eig_,
+    la.eigh_,
+    la.geqp3,
+    la.geqrf,
+    la.hessenberg_,
+    la.householder_product_,
+    la.lu_,
+    la.pinv_,
+    la.pivots_to_permutation,
+    la.qr_,
+    la.schur_,
+    la.slogdet_,
+    la.sqrtm_,
+    la.svd_,
+    la.tridiagonal_,
 )
 
 
@@ -103,8 +80,8 @@ def _system(prim: Any, right: int, side: str | None = None) -> None:
         return ([x, *others], [axis, *[None] * len(others)]) if prim.many else (x, axis)
 
 
-_system(lstsq_, 1)
-_system(ormqr_, 2, "left")
-_system(solve_, 1)
-_system(triangular_solve_, 1, "left_side")
-_system(tridiagonal_solve_, 3)
+_system(la.lstsq_, 1)
+_system(la.ormqr_, 2, "left")
+_system(la.solve_, 1)
+_system(la.triangular_solve_, 1, "left_side")
+_system(la.tridiagonal_solve_, 3)

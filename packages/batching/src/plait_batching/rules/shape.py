@@ -6,68 +6,57 @@ axis.
 
 from typing import Any
 
+from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import select
-from plait.ext.ops.shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate_,
-    convert_,
-    pad_,
-    reshape_,
-    rev,
-    slice_,
-    squeeze_,
-    transpose_,
-)
 from plait.ext.types import BOOL, Aval
 from plait.ext.values import Literal
 
 from ..interpreter import batching_rules, insert, skip
 
 
-@batching_rules.rule(convert_)
+@batching_rules.rule(sh.convert_)
 def _(batch, xs, dims, **params):
-    return convert_.bind(*xs, **params), dims[0]
+    return sh.convert_.bind(*xs, **params), dims[0]
 
 
-@batching_rules.rule(barrier)
+@batching_rules.rule(sh.barrier)
 def _(batch, xs, dims):
-    return barrier.bind(*xs), dims
+    return sh.barrier.bind(*xs), dims
 
 
-@batching_rules.rule(reshape_)
+@batching_rules.rule(sh.reshape_)
 def _(batch, xs, dims, *, shape):
     x = batch.front(xs[0], dims[0])
-    return reshape_.bind(x, shape=(batch.size, *shape)), 0
+    return sh.reshape_.bind(x, shape=(batch.size, *shape)), 0
 
 
-@batching_rules.rule(squeeze_)
+@batching_rules.rule(sh.squeeze_)
 def _(batch, xs, dims, *, axes):
     d = dims[0]
-    return squeeze_.bind(*xs, axes=skip(axes, d)), d - sum(a < d for a in skip(axes, d))
+    return sh.squeeze_.bind(*xs, axes=skip(axes, d)), d - sum(a < d for a in skip(axes, d))
 
 
-@batching_rules.rule(broadcast_in_dim)
+@batching_rules.rule(sh.broadcast_in_dim)
 def _(batch, xs, at, *, shape, dims):
     x = batch.front(xs[0], at[0])
     shape = (batch.size, *shape)
-    return broadcast_in_dim.bind(x, shape=shape, dims=(0, *(d + 1 for d in dims))), 0
+    return sh.broadcast_in_dim.bind(x, shape=shape, dims=(0, *(d + 1 for d in dims))), 0
 
 
-@batching_rules.rule(transpose_)
+@batching_rules.rule(sh.transpose_)
 def _(batch, xs, dims, *, perm):
-    return transpose_.bind(*xs, perm=(dims[0], *skip(perm, dims[0]))), 0
+    return sh.transpose_.bind(*xs, perm=(dims[0], *skip(perm, dims[0]))), 0
 
 
-@batching_rules.rule(rev)
+@batching_rules.rule(sh.rev)
 def _(batch, xs, dims, *, axes):
-    return rev.bind(*xs, axes=skip(axes, dims[0])), dims[0]
+    return sh.rev.bind(*xs, axes=skip(axes, dims[0])), dims[0]
 
 
-@batching_rules.rule(slice_)
+@batching_rules.rule(sh.slice_)
 def _(batch, xs, dims, *, starts, limits, strides):
     (d,) = dims
-    return slice_.bind(
+    return sh.slice_.bind(
         *xs,
         starts=insert(starts, d, 0),
         limits=insert(limits, d, batch.size),
@@ -75,29 +64,29 @@ def _(batch, xs, dims, *, starts, limits, strides):
     ), d
 
 
-@batching_rules.rule(concatenate_)
+@batching_rules.rule(sh.concatenate_)
 def _(batch, xs, dims, *, axis):
     to = next(d for d in dims if d is not None)
     moved = [batch.move(x, d, to) for x, d in zip(xs, dims)]
-    return concatenate_.bind(*moved, axis=axis + (axis >= to)), to
+    return sh.concatenate_.bind(*moved, axis=axis + (axis >= to)), to
 
 
-@batching_rules.rule(pad_)
+@batching_rules.rule(sh.pad_)
 def _(batch, xs, dims, *, low, high, interior):
     (x, value), (d, v) = xs, dims
     d = 0 if d is None else d
     x = batch.move(x, dims[0], d)
     grown = dict(low=insert(low, d, 0), high=insert(high, d, 0), interior=insert(interior, d, 0))
     if v is None:
-        return pad_.bind(x, value, **grown), d
+        return sh.pad_.bind(x, value, **grown), d
     zero = Literal(0, Aval((), value.aval.dtype))
-    padded = pad_.bind(x, zero, **grown)
+    padded = sh.pad_.bind(x, zero, **grown)
     return _filled(padded, x, value, d, grown), d
 
 
 def _filled(padded: Any, x: Any, value: Any, d: int, grown: dict) -> Any:
     """Replace what `pad_` added around `x` by the padding value of each element."""
     from_x = Literal(True, Aval(x.aval.shape, BOOL))
-    inside = pad_.bind(from_x, Literal(False, Aval((), BOOL)), **grown)
-    here = broadcast_in_dim.bind(value, shape=padded.aval.shape, dims=(d,))
+    inside = sh.pad_.bind(from_x, Literal(False, Aval((), BOOL)), **grown)
+    here = sh.broadcast_in_dim.bind(value, shape=padded.aval.shape, dims=(d,))
     return select.bind(inside, padded, here)

@@ -257,7 +257,7 @@ class Array:
         """Return the address of the memory, to see whether two arrays share theirs."""
     def var(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: Any = None, correction: ArrayLike | None = None) -> Array:
         """Return the variance over axes: the mean of |a - mean| ** 2."""
-    def view(self, dtype: DTypeLike | None = None) -> Array:
+    def view(self, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
         """Read the same bits as elements of another dtype, and return that array."""
     @property
     def weak_type(self) -> bool:

@@ -21,21 +21,11 @@ from .._ops.contraction import normal_precision
 from ..debug import checking_leaks, infs, nans
 
 __all__ = [
-    "check_tracer_leaks",
-    "checking_leaks",
-    "debug_infs",
-    "debug_key_reuse",
-    "debug_nans",
-    "default_matmul_precision",
-    "default_prng_impl",
-    "enable_checks",
-    "enable_x64",
-    "ensure_compile_time_eval",
-    "explain_cache_misses",
-    "log_compiles",
-    "numpy_dtype_promotion",
+    "check_tracer_leaks", "checking_leaks", "debug_infs", "debug_key_reuse", "debug_nans",
+    "default_matmul_precision", "default_prng_impl", "enable_checks", "enable_x64",
+    "ensure_compile_time_eval", "explain_cache_misses", "log_compiles", "numpy_dtype_promotion",
     "numpy_rank_promotion",
-]
+]  # fmt: skip
 
 Block = AbstractContextManager[Any]
 """A context manager, which also decorates functions."""

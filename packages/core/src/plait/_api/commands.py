@@ -75,7 +75,7 @@ def _parser(core_names: frozenset[str]) -> Parser:
     command(
         "doctor",
         lambda asked: _doctor(core_names),
-        "what is installed, whether it fits together, and what mends what does not",
+        "the installed packages, whether they fit together, and how to mend them",
         "Every entry point of every plugin is tried. The exit status is 1 if something is wrong.",
     )
     command(
@@ -88,7 +88,7 @@ def _parser(core_names: frozenset[str]) -> Parser:
         _coverage,
         "which primitive has a rule in which table",
         "A cell says where the table finds its answer: own (a rule for this primitive), trait "
-        "(for one of its traits), expand (it is said with other primitives), wiring (none is "
+        "(for one of its traits), expand (it is written with other primitives), wiring (none is "
         "needed), not applicable, or missing.",
     )
     coverage.add_argument("table", metavar="TABLE", nargs="?", help="only this one, like lower")

@@ -27,17 +27,9 @@ from .._plugins.metadata import (
 from .._plugins.metadata import scan as scanned
 
 __all__ = [
-    "KNOWN_GROUPS",
-    "MODULES",
-    "RULES",
-    "Installed",
-    "broken",
-    "columns",
-    "distributions",
-    "inventory_text",
-    "one_line",
-    "version_text",
-]
+    "KNOWN_GROUPS", "MODULES", "RULES", "Installed", "broken", "columns", "distributions",
+    "inventory_text", "one_line", "version_text",
+]  # fmt: skip
 
 MODULES = {"plait.api": "plait", "plait.lax": "plait.lax", "plait.debug": "plait.debug"}
 """The groups that declare public names, and the modules that have these names."""

@@ -65,7 +65,7 @@ def write_transform(name: str, folder: Path, core_names: Collection[str] = ()) -
             path.write_text(text, encoding="utf-8")
     except OSError as e:
         raise ArgumentError(
-            f"{e.filename} can not be written: {e.strerror}",
+            f"{e.filename} cannot be written: {e.strerror}",
             fix="name a folder that you may write to",
         ) from None
     return list(made)
@@ -75,7 +75,7 @@ def _judge_name(name: str, core_names: Collection[str]) -> None:
     """Raise ArgumentError unless a package and a public name can have this name."""
     if not re.fullmatch(r"[a-z]([a-z0-9_]*[a-z0-9])?", name) or keyword.iskeyword(name):
         raise ArgumentError(
-            f"{name!r} is no name of a package",
+            f"{name!r} is not the name of a package",
             fix="give small letters, digits and, between them, _, like my_transform",
         )
     if name in core_names or name in HINTS or name in names("plait.api"):

@@ -115,7 +115,7 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "platform": (
         None,
         _platform,
-        "what is computed on; by default an accelerator whose plugin finds one, else the CPU",
+        "the platform; by default an accelerator whose plugin finds one, else the CPU",
     ),
     "cpu_devices": (1, int, "virtual CPU devices; before the first array is made"),
     "keep_memory": (
@@ -130,21 +130,26 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
-    "default_copy": (True, _flag, "False: device_put returns what is there already as it is"),
+    "default_copy": (True, _flag, "False: device_put returns an array that is there already"),
     "numpy_dtype_promotion": (
         "standard",
         _one_of("standard", "strict"),
         "strict: arrays of different dtypes are not promoted, but refused",
     ),
+    "numpy_scalars": (
+        "weak",
+        _one_of("weak", "strong"),
+        "numpy's scalars of 64 bits: weak, as Python's numbers, or strong, as arrays",
+    ),
     "numpy_rank_promotion": (
         "allow",
         _one_of("allow", "warn", "raise"),
-        "what is done where arrays of different numbers of axes meet",
+        "treatment of arrays with different numbers of axes",
     ),
     "default_matmul_precision": (
         "default",
         _one_of("default", "high", "highest"),
-        "how exact products are, on accelerators, where nothing is said",
+        "how exact products are on accelerators, unless a call says so",
     ),
     "default_prng_impl": ("threefry2x32", str, "the generator of keys where none is named"),
     "debug_key_reuse": (False, _flag, "a random key that is used twice is an error"),
@@ -163,7 +168,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         _folder,
         "folder where executables are kept for later processes; None: they are not",
     ),
-    "cache_size": (1 << 30, _bytes, "bytes that they may take there; what was unused longest goes"),
+    "cache_size": (
+        1 << 30,
+        _bytes,
+        "bytes that they may take there; the longest unused are removed",
+    ),
     "tier": (
         "full",
         _one_of("full", "fast", "both"),
@@ -308,14 +317,14 @@ class Config:
             return read(value)
         except (ValueError, KeyError, TypeError):
             raise PlaitError(
-                f"setting {name!r} can not be {value!r}", fix=f"give {read.__name__}"
+                f"setting {name!r} cannot be {value!r}", fix=f"give {read.__name__}"
             ) from None
 
     def _adopt(self, values: dict) -> None:
         for name, (why, same) in self._frozen.items():
             if values[name] not in (self._values[name], *same):
                 raise PlaitError(
-                    f"setting {name!r} can not change any more: {why}",
+                    f"setting {name!r} cannot change any more: {why}",
                     fix=f"set it right after `import plait`, or by PLAIT_{name.upper()}",
                 )
         object.__setattr__(self, "_values", values)

@@ -6,58 +6,24 @@ Invariant: a `PlaitError` finds the user's line by itself when it is made, so th
 to pass it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from .source import here, user_line
 from .tracebacks import watch_display
 
 __all__ = [
-    "ArgumentError",
-    "AxisError",
-    "CacheWarning",
-    "CarrierError",
-    "ClosedOver",
-    "ConcretizationError",
-    "ConcretizationTypeError",
-    "CopyError",
-    "DeletedArrayError",
-    "DimMismatch",
-    "DuplicateRule",
-    "IrreversibleLoop",
-    "JaxRuntimeError",
-    "KeyReuseError",
-    "MissingPlatform",
-    "MissingPlugin",
-    "MissingRule",
-    "NanError",
-    "NoArray",
-    "NonConcreteBooleanIndexError",
-    "NotAnArrayError",
-    "NotAnIndexError",
-    "OperandTypeError",
-    "OutOfBounds",
-    "PlacementError",
-    "ProgramError",
-    "PluginError",
-    "PluginWarning",
-    "RuleLost",
-    "RegistrationError",
-    "RuntimeFailure",
-    "ShapeError",
-    "SubscriptError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "TreeMismatch",
-    "TypeRule",
-    "UnboundAxisName",
-    "UndecidedDim",
-    "UndefinedRule",
-    "UnexpectedTracerError",
-    "UnknownMask",
-    "UnknownSlice",
-    "PlaitError",
-]
+    "ArgumentError", "AxisError", "CacheWarning", "CarrierError", "ClosedOver",
+    "ConcretizationError", "ConcretizationTypeError", "CopyError", "DeletedArrayError",
+    "DimMismatch", "DuplicateRule", "IrreversibleLoop", "JaxRuntimeError", "KeyReuseError",
+    "MissingAttribute", "MissingPlatform", "MissingPlugin", "MissingRule", "NanError", "NoArray",
+    "NonConcreteBooleanIndexError", "NotAnArrayError", "NotAnIndexError", "OperandTypeError",
+    "OutOfBounds", "PlacementError", "ProgramError", "PluginError", "PluginWarning", "RuleLost",
+    "RegistrationError", "RuntimeFailure", "ShapeError", "SubscriptError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "TreeMismatch", "TypeRule", "UnboundAxisName", "UndecidedDim", "UndefinedRule",
+    "UnexpectedTracerError", "UnknownMask", "UnknownSlice", "PlaitError",
+]  # fmt: skip
 
 
 class PlaitError(Exception):
@@ -66,15 +32,26 @@ class PlaitError(Exception):
     Args:
       what: what happened.
       where: a location token (`plait._base.source.here()`); by default, where the error is made.
-      fix: what to write instead.
+      fix: what to write instead, or a function that returns it, called when it is read.
     """
 
-    def __init__(self, what: str, *, where: Any = None, fix: str | None = None):
-        self.what, self.fix = what, fix
+    def __init__(self, what: str, *, where: Any = None, fix: str | Callable[[], str] | None = None):
+        self.what, self._fix = what, fix
         self.where = user_line(where) if where is not None else user_line(here())
         self._told = where is not None
         watch_display()
         super().__init__(what)
+
+    @property
+    def fix(self) -> str | None:
+        """What to write instead."""
+        if callable(self._fix):
+            self._fix = self._fix()
+        return self._fix
+
+    @fix.setter
+    def fix(self, text: str | None) -> None:
+        self._fix = text
 
     def about(self, where: Any) -> "PlaitError":
         """Return this error, pointing to `where` (a location token) unless it was made with a
@@ -125,6 +102,10 @@ class DuplicateRule(RegistrationError):
 
 class MissingPlugin(PlaitError, AttributeError):
     """A public name of a distribution that is not installed."""
+
+
+class MissingAttribute(PlaitError, AttributeError):
+    """A method that arrays of other libraries have, and those of Plait have by another name."""
 
 
 class PluginError(PlaitError, ImportError):

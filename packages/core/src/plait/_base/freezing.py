@@ -27,16 +27,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "PLAIN",
-    "Exact",
-    "bare",
-    "bits_of",
-    "exact",
-    "freeze",
-    "freeze_params",
-    "number_key",
-    "same",
-]
+    "PLAIN", "Exact", "bare", "bits_of", "exact", "freeze", "freeze_params", "number_key", "same",
+]  # fmt: skip
 
 
 def freeze(x: Any) -> Hashable:

@@ -14,12 +14,15 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import jaxlib_api
 from .wrapping import name_of
 
 __all__ = [
     "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "here", "hidden",
-    "hide", "of_standard_library", "outline", "user_frames", "user_line", "warn", "where_defined",
+    "hide", "of_a_library", "of_standard_library", "outline", "user_frames", "user_line", "warn",
+    "where_defined",
 ]  # fmt: skip
 
 
@@ -54,6 +57,10 @@ _roots: list[str] = []
 _libraries: list[str] = []
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
 _INSTALLED = tuple(os.path.join(_STANDARD, name, "") for name in ("site-packages", "dist-packages"))
+_LIBRARIES_OF_ARRAYS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(np.__file__)), name, "")
+    for name in ("numpy", "scipy")
+)
 _told: set[tuple[type[Warning], str]] = set()
 _shown: dict[Any, Any] = {}
 """Python's registry of shown warnings, so that each is shown once for a line."""
@@ -86,6 +93,11 @@ def hidden(file: str) -> bool:
 def of_standard_library(file: str) -> bool:
     """Return whether a file is one of Python's own library."""
     return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
+def of_a_library(file: str) -> bool:
+    """Return whether a file is one of numpy or scipy, which call Plait on behalf of the user."""
+    return file.startswith(_LIBRARIES_OF_ARRAYS)
 
 
 def asked_by_us(frame: FrameType | None) -> bool:
@@ -126,7 +138,7 @@ def user_frames(where: Any, limit: int = 5) -> list[Frame]:
     """Return up to `limit` frames of user code at the location `where`, innermost first.
 
     Python's own library calls Plait on behalf of the user (`contextlib` does, where a `with`
-    begins). Its frames are returned only if all others are hidden.
+    begins), and so do numpy and scipy. Their frames are returned only if all others are hidden.
     """
     found: list[Frame] = []
     between: list[Frame] = []
@@ -134,7 +146,7 @@ def user_frames(where: Any, limit: int = 5) -> list[Frame]:
         if hidden(f.file_name):
             continue
         frame = Frame(f.file_name, f.line_num, f.function_name)
-        if not found and of_standard_library(f.file_name):
+        if not found and (of_standard_library(f.file_name) or of_a_library(f.file_name)):
             between.append(frame)
             continue
         found.append(frame)

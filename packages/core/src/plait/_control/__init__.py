@@ -7,12 +7,4 @@ long as they live; the values that they close over become operands.
 from .branches import cond, switch
 from .loops import fori_loop, map_, map_axes, scan, while_loop
 
-__all__ = [
-    "cond",
-    "fori_loop",
-    "map_",
-    "map_axes",
-    "scan",
-    "switch",
-    "while_loop",
-]
+__all__ = ["cond", "fori_loop", "map_", "map_axes", "scan", "switch", "while_loop"]

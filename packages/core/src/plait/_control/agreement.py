@@ -34,7 +34,7 @@ def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
         raise OperandTypeError(
             f"the branches of {does} return different dtypes: {list(avals)}",
             fix="convert in the branches, with .astype, so that all return one dtype; a Python "
-            "number takes that of an array whose kind is no narrower",
+            "number takes that of an array of the same or a wider kind",
         )
     divided = {a.sharding for a in avals if a.sharding is not None}
     if len(divided) > 1:

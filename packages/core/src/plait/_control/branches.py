@@ -71,7 +71,7 @@ def switch(
     for f in branches:
         if not callable(f):
             raise ArgumentError(
-                f"switch: the branch {f!r} is no function",
+                f"switch: the branch {f!r} is not a function",
                 fix="write switch(index, [f, g, ...], *operands)",
             )
     i = as_value(index)
@@ -122,7 +122,7 @@ def cond(
     for f in (true_fun, false_fun):
         if not callable(f):
             raise ArgumentError(
-                f"cond: {f!r} is no function",
+                f"cond: {f!r} is not a function",
                 fix="write cond(pred, true_fun, false_fun, *operands)",
             )
     p = as_value(pred)

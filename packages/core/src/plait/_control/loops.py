@@ -183,7 +183,7 @@ def _bound(max_steps: Any, what: str) -> Any:
         )
     n = max_steps.__index__()
     if n < 0:
-        raise ArgumentError(f"{what} can not turn {n} times", fix="give a max_steps >= 0")
+        raise ArgumentError(f"{what} cannot turn {n} times", fix="give a max_steps >= 0")
     return n
 
 
@@ -401,7 +401,7 @@ def fori_loop(
     )
     if not callable(body_fun):
         raise ArgumentError(
-            f"fori_loop: {body_fun!r} is no function", fix="pass what can be called"
+            f"fori_loop: {body_fun!r} is not a function", fix="pass what can be called"
         )
     if static:
         ends: tuple[Any, Any] = lower, upper
@@ -457,7 +457,7 @@ def map_(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     [0, 2, 4]
     """
     if not callable(f):
-        raise ArgumentError(f"map: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"map: {f!r} is not a function", fix="pass what can be called")
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     count = _count("map", "batch_size", batch_size)

@@ -11,16 +11,7 @@ from .._base.errors import ArgumentError, AxisError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import as_value
 from .._core.handles import handle_among
-from .._ops.shape import (
-    concatenate,
-    expand_dims,
-    materialise_at_ground,
-    moveaxis,
-    normal_axis,
-    slice_in_dim,
-    squeeze,
-    stack,
-)
+from .._ops import shape as sh
 from .._types.dims import Dim
 from ..tree import flatten
 from .loops import scan
@@ -47,7 +38,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     """
     if not callable(fn):
         raise ArgumentError(
-            f"associative_scan: {fn!r} is no function", fix="pass what can be called"
+            f"associative_scan: {fn!r} is not a function", fix="pass what can be called"
         )
     leaves, tree = flatten(elems)
     xs = [as_value(x) for x in leaves]
@@ -56,11 +47,11 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     handle = handle_among(xs)
     if handle is not None:
         raise handle.refused("what associative_scan goes along")
-    at = [normal_axis(axis, x.aval.ndim) for x in xs]
+    at = [sh.normal_axis(axis, x.aval.ndim) for x in xs]
     sizes = {x.aval.shape[a] for x, a in zip(xs, at)}
     if len(sizes) > 1:
         raise AxisError(f"associative_scan: sizes along the axis differ: {sorted(sizes)}")
-    xs = [moveaxis(x, a, 0) for x, a in zip(xs, at)]
+    xs = [sh.moveaxis(x, a, 0) for x, a in zip(xs, at)]
     if reverse:
         xs = [x[::-1] for x in xs]
 
@@ -69,14 +60,14 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
         if shape != tree:
             raise TreeMismatch(
                 f"associative_scan: the function returns {shape}, for elements that are {tree}",
-                fix="return what it takes",
+                fix="return a tree like its arguments",
             )
         return [as_value(v) for v in found]
 
     ys = _prefixes(combine, xs, sizes.pop())
     if reverse:
         ys = [y[::-1] for y in ys]
-    ys = [materialise_at_ground(moveaxis(y, 0, a)) for y, a in zip(ys, at)]
+    ys = [sh.materialise_at_ground(sh.moveaxis(y, 0, a)) for y, a in zip(ys, at)]
     return tree.unflatten(ys)
 
 
@@ -85,16 +76,16 @@ def _prefixes(combine: Callable, xs: list, n: Any) -> list:
         return _one_by_one(combine, xs)
     if n < 2:
         return xs
-    every = lambda vs, start, stop: [slice_in_dim(v, start, stop, 2) for v in vs]  # noqa: E731
+    every = lambda vs, start, stop: [sh.slice_in_dim(v, start, stop, 2) for v in vs]  # noqa: E731
     pairs = combine(every(xs, 0, n - 1), every(xs, 1, n))
     odd = _prefixes(combine, pairs, n // 2)
     if n == 2:
         even: list = []
     else:
-        before = [slice_in_dim(v, 0, (n - 1) // 2) for v in odd]
+        before = [sh.slice_in_dim(v, 0, (n - 1) // 2) for v in odd]
         even = combine(before, every(xs, 2, n))
-    first = [slice_in_dim(x, 0, 1) for x in xs]
-    even = [concatenate([f, e]) for f, e in zip(first, even)] if even else first
+    first = [sh.slice_in_dim(x, 0, 1) for x in xs]
+    even = [sh.concatenate([f, e]) for f, e in zip(first, even)] if even else first
     return [_interleave(e, o, n) for e, o in zip(even, odd)]
 
 
@@ -102,16 +93,16 @@ def _one_by_one(combine: Callable, xs: list) -> list:
     """Scan a sequence of symbolic length, for which the number of rounds of pairs is unknown."""
 
     def step(before: list, x: list) -> tuple[list, list]:
-        stacks = combine(*([expand_dims(v, 0) for v in vs] for vs in (before, x)))
-        now = [squeeze(v, 0) for v in stacks]
+        stacks = combine(*([sh.expand_dims(v, 0) for v in vs] for vs in (before, x)))
+        now = [sh.squeeze(v, 0) for v in stacks]
         return now, now
 
     _, later = scan(step, [x[0] for x in xs], [x[1:] for x in xs])
-    return [concatenate([x[:1], y]) for x, y in zip(xs, later)]
+    return [sh.concatenate([x[:1], y]) for x, y in zip(xs, later)]
 
 
 def _interleave(even: Any, odd: Any, n: int) -> Any:
     """Return elements 0, 2, 4, ... and 1, 3, 5, ... as one sequence of length n."""
     m = n // 2
-    head = stack([slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))
-    return head if n == 2 * m else concatenate([head, slice_in_dim(even, m, m + 1)])
+    head = sh.stack([sh.slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))
+    return head if n == 2 * m else sh.concatenate([head, sh.slice_in_dim(even, m, m + 1)])

@@ -89,7 +89,7 @@ class Function(Generic[P, R]):
         for name in names:
             if name not in places:
                 raise ArgumentError(
-                    f"nondiff_argnames names {name!r}, which is no positional argument of "
+                    f"nondiff_argnames names {name!r}, which is not a positional argument of "
                     f"{self.name()}",
                     fix=f"its positional arguments are {', '.join(places) or 'none'}",
                 )
@@ -173,7 +173,7 @@ class Function(Generic[P, R]):
         if signature is not None and not any(_takes(signature, n) for n in counts):
             name = name_of(rule, "rule")
             raise ArgumentError(
-                f"{how} of {self.name()} was given {name}{signature}, that can not be called with "
+                f"{how} of {self.name()} was given {name}{signature}, that cannot be called with "
                 f"{' or '.join(map(str, counts))} arguments",
                 fix=f"write a function of {takes}",
             )

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import (
+    ArgumentError,
     CopyError,
     DeletedArrayError,
     NotAnArrayError,
@@ -24,6 +25,7 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
+from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._plugins.metadata import resolve
 from .._types.avals import (
@@ -37,6 +39,7 @@ from .._types.avals import (
     dtype_of,
     float0,
     no_number,
+    scalar_aval,
 )
 from .buffers import begin_get, devices, first, get, is_here, local, move, platform, put
 from .interpreter import Tracer, Value
@@ -98,7 +101,7 @@ class Array(Value):
             if dtype is not None and x.dtype != dtype:
                 if copy is False:
                     raise CopyError(
-                        f"{self.aval!r} can not become a numpy array of {np.dtype(dtype)} without "
+                        f"{self.aval!r} cannot become a numpy array of {np.dtype(dtype)} without "
                         "a copy",
                         fix="leave out copy=False",
                     )
@@ -340,6 +343,11 @@ class Array(Value):
             return standing_for, (np.array(laid(self).numpy()), self.aval)
         return _weakly if self.aval.weak_type else asarray, (np.array(self.numpy()),)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise later("_base.spelling").missing_method(self, name)
+
     def __copy__(self) -> "Array":
         return self
 
@@ -475,6 +483,11 @@ def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     found = explained(e)
     if found is not None:
         return found
+    if "donate the same buffer twice" in str(e):
+        return ArgumentError(
+            "the memory of one array is donated, and another argument uses it too",
+            fix="give the array once, or a copy of it: x.copy()",
+        )
     return RuntimeFailure(f"the computation failed: {e}")
 
 
@@ -576,7 +589,7 @@ def as_value(x: Any) -> Any:
         return from_numpy(x)
     if isinstance(x, np.generic):
         if x.dtype.kind in "biufc":
-            return Literal(x.item(), Aval((), canonical(x.dtype)))
+            return Literal(x.item(), scalar_aval(x))
         return from_numpy(np.asarray(x))
     for name in ("__plait_array__", "__jax_array__"):
         convert = getattr(x, name, None)
@@ -605,8 +618,8 @@ def fits(x: int, dtype: np.dtype) -> int:
     low, high = integer_bounds(dtype)
     if not low <= x <= high:
         raise OutOfBounds(
-            f"the Python integer {x} does not fit in {dtype.name}",
-            fix="give it a wider dtype, for instance numpy.int64(x), or set default_int",
+            f"the integer {x} does not fit in {dtype.name}",
+            fix="give it a wider dtype, for instance plait.numpy.int64(x), or set default_int",
         )
     return x
 
@@ -620,7 +633,7 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
         if isinstance(x, list | tuple)
         else ("pass arrays, numpy arrays or Python scalars")
     )
-    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is no array", fix=hint)
+    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is not an array", fix=hint)
 
 
 def asarray(x: Any, dtype: Any = None) -> Any:

@@ -1,11 +1,13 @@
-"""The class that stands for arrays and traced values: `plait.Array`.
+"""The class that stands for arrays and traced values, `plait.Array`, and members added to classes.
 
 Its stub in `plait-stubs` declares the members of arrays for type checkers.  `docs/stubs.py` writes
 it from the members that values have at run time.
 
-Invariant: the class has no members of its own, and no instance is of this class itself.
+Invariant: the class has no members of its own, and no instance is of this class itself.  A plugin
+adds members to classes of the core and replaces none.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from .._base.errors import ArgumentError
@@ -13,7 +15,7 @@ from .array import Array as ConcreteArray
 from .handles import Handle
 from .interpreter import Value
 
-__all__ = ["Array"]
+__all__ = ["Array", "add_members"]
 
 
 class _Arrays(type):
@@ -51,3 +53,28 @@ class Array(metaclass=_Arrays):
         raise ArgumentError(
             "plait.Array cannot be called", fix="plait.numpy.asarray(x) makes an array of x"
         )
+
+
+def add_members(cls: type, members: Mapping[str, Any]) -> None:
+    """Give all instances of a class of the core these properties and methods.
+
+    The class may be that of arrays, tracers, types, programs, equations or stages.  Adding the same
+    members again does nothing.  `__module__` may be among them: libraries choose their functions by
+    the module of a value's class.
+
+    Raises ArgumentError for a name that the class has.
+
+    >>> import plait
+    >>> add_members(plait.Array, {"twice": property(lambda x: x * 2)})
+    >>> plait.numpy.ones(2).twice.tolist()
+    [2.0, 2.0]
+    >>> del plait.Array.twice
+    """
+    for name, member in members.items():
+        if name != "__module__" and getattr(cls, name, member) is not member:
+            raise ArgumentError(
+                f"{cls.__name__} has an attribute {name!r} already",
+                fix="choose another name: members of the core are not replaced",
+            )
+    for name, member in members.items():
+        setattr(cls, name, member)

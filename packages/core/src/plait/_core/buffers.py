@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._base import jaxlib_api
-from .._base.allocator import keep_freed_memory
 from .._base.config import config
 from .._base.errors import DeletedArrayError, MissingPlatform, PlacementError, PlaitError
+from .._base.lazy import later
 from .._base.pjrt_plugins import GPUS, WHEELS, Plugin, plugins
 from .._base.source import warn
 from .._types.avals import Aval, Placed
@@ -50,7 +50,7 @@ def client():
 def _started() -> tuple[Any, str]:
     """Make the client, and freeze the settings that chose it; return (client, platform)."""
     if config.keep_memory:  # before the client's threads have memory of their own
-        keep_freed_memory()
+        later("_base.allocator").keep_freed_memory()
     forks.expect_runtime()
     made, name = _made()
     forks.watch()
@@ -85,7 +85,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
     if name is not None and not of:
         wheel = WHEELS.get("cuda" if name == "gpu" else name)
         raise MissingPlatform(
-            f"the platform {name!r} was asked for, and no plugin for it is installed",
+            f"the platform {name!r} is set, and no plugin for it is installed",
             fix=f'install "{wheel}"' if wheel else "set plait.config.platform = None",
         )
     return of
@@ -93,7 +93,7 @@ def _plugins_for(name: str | None) -> list[Plugin]:
 
 def _without(plugin: Plugin, failure: Exception) -> None:
     """Raise MissingPlatform for a platform that cannot be used if the user set it; else warn."""
-    what = f"the plugin for {plugin.platform!r} can not be used: {failure}"
+    what = f"the plugin for {plugin.platform!r} cannot be used: {failure}"
     if config.platform is not None:
         fix = "set plait.config.platform = None to compute on the CPU"
         raise MissingPlatform(what, fix=fix) from None
@@ -243,8 +243,8 @@ def _expect_same(x: Any, key: Any, there: list) -> None:
     ids, world = key.placement.place.devices, member()
     if not there:
         raise PlacementError(
-            f"{key.aval!r} was to lie on the devices {list(ids)}, none of which this process "
-            f"drives: its own are {list(local())}",
+            f"{key.aval!r} needs the devices {list(ids)}, and this process drives "
+            f"none of them: its own are {list(local())}",
             fix="bring it to plait.local_devices(), or to a sharding with a device of this process",
         )
     if world is not None and len(owners(ids)) > 1 and isinstance(x, np.ndarray):

@@ -127,4 +127,4 @@ def _known(program: Program, a: Any, known: set[Any], said: str) -> None:
         if a not in known:
             raise ProgramError(f"{program!r}: {said} reads {a!r}, which nothing defines")
     elif a.__class__ is not Literal:
-        raise ProgramError(f"{program!r}: {said} reads {a!r}, which is no atom of a Program")
+        raise ProgramError(f"{program!r}: {said} reads {a!r}, which is not an atom of a Program")

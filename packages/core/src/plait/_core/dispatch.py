@@ -25,7 +25,7 @@ import numpy as np
 from .._base import code_memory
 from .._base.config import config
 from .._base.jaxlib_api import RuntimeFailure
-from .._base.overriding import overridden
+from .._base.lazy import later
 from .._base.tracebacks import leaving
 from .._base.wrapping import copy_names
 from .array import Array, failure
@@ -129,7 +129,7 @@ def dispatched(
             try:
                 return f(*args, **kwargs)
             except BaseException as e:
-                out = overridden(e, function, args, kwargs)
+                out = later("_base.overriding").overridden(e, function, args, kwargs)
                 if out is not NotImplemented:
                     return out
                 leaving(e)
@@ -190,7 +190,7 @@ def dispatched(
             try:
                 return f(*args, **kwargs)
             except BaseException as e:
-                out = overridden(e, function, args, kwargs)
+                out = later("_base.overriding").overridden(e, function, args, kwargs)
                 if out is not NotImplemented:
                     return out
                 leaving(e)

@@ -20,14 +20,7 @@ from . import varying
 from .array import Literal
 from .higher_order import Wiring
 
-__all__ = [
-    "lie_as",
-    "of_programs",
-    "of_result",
-    "released",
-    "with_axis",
-    "without_axis",
-]
+__all__ = ["lie_as", "of_programs", "of_result", "released", "with_axis", "without_axis"]
 
 
 def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:

@@ -147,7 +147,7 @@ class Wiring:
 
         Args:
           programs: one for each body, then one for each rule.
-            parts: the components of each slot now, as seen from outside for operands and results.
+          parts: the components of each slot now, as seen from outside for operands and results.
           operands: the components of all operands, in order.
           extra: values that every program now takes in front of its inputs.
         """

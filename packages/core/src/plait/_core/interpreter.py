@@ -27,6 +27,7 @@ from .._base.errors import (
     PlaitError,
     UnexpectedTracerError,
 )
+from .._base.lazy import later
 from .._base.source import Named, asked_by_us, here, user_line, where_defined
 from .._base.tracebacks import leaving
 from .._plugins.traits import Trait
@@ -197,12 +198,7 @@ class Interpreter:
 
     def concrete(self, x: "Tracer") -> Any:
         """Return the value of a tracer of this interpreter, for branching and indexing only."""
-        raise ConcretizationError(
-            f"{x!r} has a type but no value while {self.title()} is traced; "
-            f"it was made at {user_line(x.where)}",
-            fix="use plait.lax.cond, plait.lax.while_loop or plait.numpy.where instead of Python's "
-            "`if` and `while`, or make the argument static (jit's static_argnums)",
-        )
+        raise later("_core.questions").unknown_value(x, self.title())
 
     def title(self) -> str:
         """Return the name of the transformation, and of the function it transforms."""
@@ -285,6 +281,9 @@ class Tracer(Value):
     def __array__(self, dtype: object = None, copy: object = None) -> Any:
         return self.plain("numpy.asarray()").__array__(dtype, copy)
 
+    def __format__(self, spec: str) -> str:
+        return format(self.plain("a format"), spec) if spec else str(self)
+
     def item(self, *index: SupportsIndex) -> Any:
         """Return the element as a Python scalar if this is `plain`."""
         return self.plain(".item()").numpy().item(*index)
@@ -300,7 +299,9 @@ class Tracer(Value):
                 "has neither memory nor a place",
                 fix="ask the array that the transformed function was given, or returns",
             )
-        raise AttributeError(f"a traced value has no attribute {name!r}")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise later("_base.spelling").missing_method(self, name)
 
     def tobytes(self, order: str = "C") -> Any:
         """Return the bytes of the elements if this is `plain`."""
@@ -329,11 +330,7 @@ class Tracer(Value):
         components that the transformation carries along: a gradient would be 0."""
         if self.by.closed:
             return escaped(self, what, None)
-        return ConcretizationError(
-            f"{what} of {self!r}, made at {user_line(self.where)}, would take it out of "
-            f"{self.by.title()}",
-            fix="compute with plait.numpy instead, or call numpy through plait.pure_callback",
-        )
+        return later("_core.questions").taken_out(what, self, self.by.title())
 
     def __reduce__(self):
         raise self.lost("pickling")

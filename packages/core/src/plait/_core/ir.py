@@ -339,6 +339,7 @@ def swept(
 
     Each operation with programs is replaced by `reduced(equation, live variables)`.
     """
+    # Backwards, since an equation is needed only by those after it.
     live = {a for a in outputs if a.__class__ is Var}
     kept: list[Eqn] = []
     for e in reversed(eqns):

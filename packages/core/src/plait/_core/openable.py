@@ -80,7 +80,7 @@ class Openable:
         that is not a class, or a class that cannot be taken apart.
         """
         if not isinstance(cls, type):
-            raise ArgumentError(f"{self.told}: {cls!r} is no class", fix="pass a class")
+            raise ArgumentError(f"{self.told}: {cls!r} is not a class", fix="pass a class")
         if cls in self._ways:
             raise RegistrationError(
                 f"{self.told} was told of {cls.__qualname__} already",
@@ -102,7 +102,7 @@ class Openable:
         if self._ways.pop(cls, None) is None:
             raise RegistrationError(
                 f"{self.told} was not told of {getattr(cls, '__qualname__', cls)}",
-                fix="take back what was registered, once",
+                fix="unregister a class once, after registering it",
             )
 
     def opened(self, tree: Any) -> Any:
@@ -132,7 +132,7 @@ class Openable:
             hash(static)
         except TypeError:
             raise ArgumentError(
-                f"{self.told}: what is static of {way.cls.__qualname__} can not be hashed: "
+                f"{self.told}: the static part of {way.cls.__qualname__} cannot be hashed: "
                 f"{static!r}",
                 fix="let arrays be parts, and lists be tuples",
             ) from None

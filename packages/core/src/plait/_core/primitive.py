@@ -139,7 +139,7 @@ class Primitive:
         for trait in self.traits:
             if trait.__class__ is not Trait:
                 raise RegistrationError(
-                    f"{trait!r} is no trait of {name}", fix="the traits are in plait.ext.rules"
+                    f"{trait!r} is not a trait of {name}", fix="the traits are in plait.ext.rules"
                 )
         self.prepare, self.higher = prepare, higher
         self.ambient, self.effect, self.vma = ambient, effect, vma

@@ -19,17 +19,9 @@ from typing import Any
 from .._base.errors import PlaitError
 
 __all__ = [
-    "Flight",
-    "Membership",
-    "await_ready",
-    "expect_present",
-    "explained",
-    "finish_flights",
-    "in_flight",
-    "join",
-    "member",
-    "member_here",
-]
+    "Flight", "Membership", "await_ready", "expect_present", "explained", "finish_flights",
+    "in_flight", "join", "member", "member_here",
+]  # fmt: skip
 
 
 class Membership(ABC):

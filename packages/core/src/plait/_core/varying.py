@@ -132,6 +132,8 @@ def _levels(w: Slots, avals: Sequence[Aval], bound: Vma) -> list[Vma]:
             levels[s] |= v.aval.vma
     for s, axes in w.declared.items():
         levels[s] |= axes
+    # Results of a body may be inputs of its next turn, or of another body, so one pass is not
+    # enough.  Levels only grow, and a mesh has few axes: the loop ends.
     before: list[Vma] = []
     while before != levels:
         before = list(levels)

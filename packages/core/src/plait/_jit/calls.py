@@ -20,11 +20,12 @@ is an Array (or was converted to one) outside of transformations.
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
 from .._base.config import config
+from .._base.lazy import later
 from .._base.surroundings import Surroundings, around, last_asked
 from .._base.tracebacks import border
 from .._core.array import Array, Literal, as_value, is_tracer
@@ -54,7 +55,9 @@ from .placements import (
 from .roles import NO_ROLE, Roles
 from .shapes import shapes_only
 from .signatures import Signature, call_key, concrete, of_arrays
-from .stages import Lowered, Staged
+
+if TYPE_CHECKING:  # at run time they are imported at the first use
+    from .stages import Lowered, Staged
 from .tracing import Traced, trace, trace_signature, traced_shapes
 from .versions import Version, Versions
 
@@ -319,16 +322,17 @@ class JittedState:
         return traced._replace(places=places) if places else traced
 
     @border
-    def trace(self, *args: Any, **kwargs: Any) -> Staged:
+    def trace(self, *args: Any, **kwargs: Any) -> "Staged":
         """Stage the function for the types of these arguments, and return its program."""
         version, given, rest = self.bind_shapes(args, kwargs)
         traced = trace(version.f, shapes_only(given), shapes_only(rest), "jit", version.traces)
         version.depends = version.depends or traced.asked
         in_tree = flatten((given, rest))[1]
-        return Staged(self.with_places(traced), version.donated, in_tree, version.options)
+        staged: type[Staged] = later("_jit.stages").Staged
+        return staged(self.with_places(traced), version.donated, in_tree, version.options)
 
     @border
-    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> "Lowered":
         """Stage the function for the types of these arguments, and return it as StableHLO.
 
         The platform is that of this process, or those in `lowering_platforms`.

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     Literal,
@@ -37,7 +38,9 @@ from .._xla.tiers import Options, expect_tier
 from .calls import JittedState
 from .placements import placed
 from .roles import role, roles_of
-from .stages import Lowered, Staged
+
+if TYPE_CHECKING:  # at run time they are imported at the first use
+    from .stages import Lowered, Staged
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -77,11 +80,11 @@ class Jitted(Protocol[P, R_co]):
         self: "Jitted[Concatenate[Any, Q], R_co]", instance: object, owner: Any = None, /
     ) -> Callable[Q, R_co]: ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> Staged:
+    def trace(self, *args: Any, **kwargs: Any) -> "Staged":
         """Stage the function for the types of these arguments, and return its program."""
         ...
 
-    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> "Lowered":
         """Stage the function for the types of these arguments, and return it as StableHLO.
 
         The platform is that of this process, or those in `lowering_platforms`.

@@ -66,7 +66,7 @@ def role(
     for name in given:
         if not takes_any and name not in known:
             raise ArgumentError(
-                f"{what}_argnames {name!r} is no argument of the function",
+                f"{what}_argnames {name!r} is not an argument of the function",
                 fix=f"its arguments are {', '.join(known)}",
             )
     derive = nums is None or names is None

@@ -394,7 +394,7 @@ class Compiled(_Stage):
         for i, (x, k) in enumerate(zip(leaves, self._wanted, strict=True)):
             if is_tracer(x):
                 raise ArgumentError(
-                    f"an executable can not be transformed, and was given {x!r}",
+                    f"an executable cannot be transformed, and was given {x!r}",
                     fix="call the function that it was compiled from, jitted or not",
                 )
             x = as_donated(x) if i in self._donated else as_argument(x)
@@ -565,8 +565,8 @@ class Staged(_Stage):
         kept = [a for a in self._traced.program.in_avals if a.dtype in Handle.of_dtype]
         if kept:
             raise OperandTypeError(
-                f"what is lowered takes arrays only, and this program is given {kept[0]!r}",
-                fix="call the jitted function, or give it arrays and return what is written",
+                f"a lowered program takes arrays only, and this one takes {kept[0]!r}",
+                fix="call the jitted function, or give it arrays and return the written values",
             )
         platforms = known_platforms(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)

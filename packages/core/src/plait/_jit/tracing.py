@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .. import events
 from .._base.config import config
 from .._base.errors import ArgumentError, TypeRule
+from .._base.lazy import later
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
 from .._base.wrapping import OFFERED, name_of
@@ -25,7 +26,6 @@ from .._types.avals import Aval
 from ..tree import TreeDef, flatten, key_paths
 from .caches import kept, make_room
 from .jittable import jittables
-from .misses import explain
 from .shapes import ShapeDtypeStruct, of_shape_only, shapes_only
 from .signatures import Signature, abstracted, in_surroundings
 
@@ -93,7 +93,7 @@ def trace(
         must check that they stay one from turn to turn.
     """
     if not callable(f):
-        raise ArgumentError(f"{does}: {f!r} is no function", fix="pass what can be called")
+        raise ArgumentError(f"{does}: {f!r} is not a function", fix="pass what can be called")
     if does in _OPENING:
         args, kwargs = jittables.opened((args, kwargs))
     return trace_signature(f, abstracted(args, kwargs, does, avals, same), does, keep, on)
@@ -119,7 +119,7 @@ def trace_signature(
             ask()  # a caller that caches a result of this trace must see that it depends
             return Traced(found[0], found[1], found[2], values, True)
         if config.explain_cache_misses:
-            explain(does, f, in_surroundings(key, around() or None), keep)
+            later("_jit.misses").explain(does, f, in_surroundings(key, around() or None), keep)
     flat, trees = _flattened(f, signature, does)
     events.happened("trace", f)
     s = on or Stage(current(), does, f)

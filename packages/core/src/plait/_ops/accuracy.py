@@ -30,7 +30,7 @@ def accurate(x: Aval, *, of: str, mode: str, tolerance: tuple) -> Aval:
     `tolerance`: (absolute, relative, units in the last place)."""
     if of not in PLAIN:
         raise ArgumentError(
-            f"the accuracy of {of!r} can not be chosen", fix=f"use one of {', '.join(PLAIN)}"
+            f"the accuracy of {of!r} cannot be chosen", fix=f"use one of {', '.join(PLAIN)}"
         )
     return PLAIN[of].infer((x,), {})
 

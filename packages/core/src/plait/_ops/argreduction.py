@@ -53,7 +53,7 @@ def _place(name: str, x: Aval, axis: int, index_dtype: np.dtype) -> Aval:
         )
     if category(index_dtype) != INTEGER:
         raise OperandTypeError(
-            f"{name}: {index_dtype} can not hold an index", fix="use an integer dtype"
+            f"{name}: {index_dtype} cannot hold an index", fix="use an integer dtype"
         )
     if n.__class__ is int and n - 1 > int(limits(index_dtype)[1]):
         raise ShapeError(

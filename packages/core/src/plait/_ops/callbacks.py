@@ -102,7 +102,7 @@ def _target(platforms: tuple[str, ...]) -> str:
     if platforms in (("cuda",), ("rocm",)):
         return "xla_ffi_python_gpu_callback"
     raise PlaitError(
-        f"a callback to Python can not be lowered for {' and '.join(platforms)}",
+        f"a callback to Python cannot be lowered for {' and '.join(platforms)}",
         fix="lower for one platform, a CPU or a GPU",
     )
 

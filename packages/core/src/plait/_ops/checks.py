@@ -98,8 +98,8 @@ def _(e, xs, ins, outs, said, optional):
     if optional:
         return []
     raise ArgumentError(
-        "check: compiled code can not raise errors, and nobody collects them",
+        "check: compiled code cannot raise errors, and nobody collects them",
         where=getattr(said, "where", None),
         fix="call plait.checks.checkify(f) instead of f, outside of jit or inside of it, and look "
-        "at the error that it returns; debug_check is left out where nobody does",
+        "at the error that it returns; or use debug_check, which is left out here",
     )

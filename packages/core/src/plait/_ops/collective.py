@@ -229,7 +229,7 @@ _TREE = """  x: a tree of arrays.
   axis_index_groups: a list of lists of positions along one axis, each position in one of them:
     those of a group do it among themselves.
 
-Raises AxisError for a name that nobody binds, and groups that do not divide the axis."""
+Raises AxisError for a name that is not bound, and groups that do not divide the axis."""
 
 
 class _Reduction(Protocol):
@@ -450,7 +450,7 @@ def pshuffle(x: T, axis_name: Hashable, perm: Sequence[int]) -> T:
     perm = fixed_each("pshuffle", "perm", perm)
     if sorted(perm) != list(range(size)):
         raise AxisError(
-            f"pshuffle: {perm!r} is no permutation of the {size} positions of axis {axis_name!r}",
+            f"pshuffle: {perm!r} does not permute the {size} positions of axis {axis_name!r}",
             fix="use ppermute, which lets positions be left out",
         )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
@@ -490,7 +490,7 @@ def pcast(x: T, axis_name: Hashable, *, to: str) -> T:
     if to != "varying":
         raise ArgumentError(
             f"pcast to {to!r}",
-            fix='write to="varying"; reduce with psum or pmean what shall be the same',
+            fix='write to="varying"; reduce with psum or pmean to make values equal',
         )
     return map_tree(lambda v: _own(as_value(v), names), x)
 

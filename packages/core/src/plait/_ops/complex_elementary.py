@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types.avals import BOOL, COMPLEX, FLOAT32, Aval
+from .._types.avals import BOOL, FLOAT32, Aval
 from .._xla.lower import Emitter
 from .hyperbolic import cosh, sinh
 
@@ -245,7 +245,17 @@ def _acos(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.signed(imag, r.op("negate", y))
 
 
-_FUNCTIONS: dict[str, Callable] = {
+def _whole(by_parts: Callable[..., Pair]) -> Callable[[Emitter, Any, Aval], Any]:
+    """Return the function of complex values that `by_parts` computes from their parts."""
+
+    def emit(e: Emitter, z: Any, whole: Aval) -> Any:
+        r = _Reals(e, whole.strong())
+        return e.op("stablehlo.complex", by_parts(r, *r.parts(z)), whole)
+
+    return emit
+
+
+_BY_PARTS: dict[str, Callable[..., Pair]] = {
     "exp": _exp, "expm1": _expm1, "logistic": _logistic,
     "log": _log, "log1p": _log1p, "sqrt": _sqrt,
     "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
@@ -255,19 +265,8 @@ _FUNCTIONS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-def corrected(name: str, rule: Callable) -> Callable:
-    """Extend the lowering rule of an elementary function to correct complex values."""
-    by_parts = _FUNCTIONS.get(name)
-    if by_parts is None:
-        return rule
-
-    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
-        if ins[0].category != COMPLEX:
-            return rule(e, xs, ins, outs)
-        r = _Reals(e, outs[0].strong())
-        return e.op("stablehlo.complex", by_parts(r, *r.parts(xs[0])), outs[0])
-
-    return lowering
+FUNCTIONS = {name: _whole(f) for name, f in _BY_PARTS.items()}
+"""The functions that need more than the compiler's own, by the names of their primitives."""
 
 
 def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:

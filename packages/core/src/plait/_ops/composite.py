@@ -97,6 +97,6 @@ def attribute(name: str, key: str, value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return attribute(name, key, value.tolist())
     raise ArgumentError(
-        f"composite {name}: {key}={value!r} is no attribute",
+        f"composite {name}: {key}={value!r} is not an attribute",
         fix="pass arrays by position, and numbers, strings and tuples of these by name",
     )

@@ -87,7 +87,7 @@ def dot_general(
     left, right = ([v.shape[a] for a in axes] for v, axes in ((x, cx + bx), (y, cy + by)))
     if len(cx) != len(cy) or left != right:
         raise ShapeError(
-            f"{x!r} and {y!r} can not be contracted over axes {cx} and {cy}"
+            f"{x!r} and {y!r} cannot be contracted over axes {cx} and {cy}"
             + (f", sharing {bx} and {by}" if bx or by else ""),
             fix="sizes of axes that meet must be equal",
         )

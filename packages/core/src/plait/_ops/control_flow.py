@@ -165,7 +165,7 @@ def _while(
     rely on it without a check.
     """
     if max_steps is not None and max_steps < 0:
-        raise ArgumentError(f"while can not turn {max_steps} times", fix="give a max_steps >= 0")
+        raise ArgumentError(f"while cannot turn {max_steps} times", fix="give a max_steps >= 0")
     carry = xs[cond_consts + body_consts :]
     expect("the predicate of while", cond.in_avals, (*xs[:cond_consts], *carry))
     expect("the result of the predicate of while", [_B], cond.out_avals)

@@ -1,6 +1,8 @@
-"""Reading bits as another dtype.  (Converting values is in `shape`, since promotion needs it.)
+"""Reading bits as another dtype, and computing narrow floats in float32.
 
-Invariant: no bit changes, only the number of elements that the bits make up.
+Converting values is in `shape`, since promotion needs it.
+
+Invariant: `bitcast` changes no bit, only the number of elements that the bits make up.
 """
 
 from typing import Any
@@ -12,14 +14,14 @@ from .._core.array import Literal, as_value
 from .._core.interpreter import Value
 from .._core.primitive import primitive
 from .._core.staging import staged
-from .._types.avals import BOOL, COMPLEX, Aval, category, dtype_of
+from .._types.avals import BOOL, COMPLEX, FLOAT32, Aval, category, dtype_of, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import lower_rules
 from .elementwise import and_, mul, shift_left, shift_right_logical
 from .reduction import reduce_or
 from .shape import broadcast_in_dim, convert, iota
 
-__all__ = ["bitcast", "bitcast_", "bits_of"]
+__all__ = ["bitcast", "bitcast_", "bits_of", "rounded", "single"]
 
 _BITS = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
@@ -39,7 +41,7 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     for d in (x.dtype, dtype):
         if d == BOOL or category(d) == COMPLEX:
             raise ShapeError(
-                f"bitcast of {x!r} to {dtype.name}: {d.name} elements can not be read as bits",
+                f"bitcast of {x!r} to {dtype.name}: {d.name} elements cannot be read as bits",
                 fix="use .astype for booleans, and real and imaginary parts of complex numbers",
             )
     have, want = bits_of(x.dtype), bits_of(dtype)
@@ -101,3 +103,13 @@ def bitcast(x: Any, dtype: Any) -> Value:
     """
     x, dtype = as_value(x), dtype_of(dtype)
     return x if x.aval.dtype == dtype else bitcast_.bind(x, dtype=dtype)
+
+
+def single(x: Any) -> Any:
+    """Return narrow floats as float32, and anything else as it is."""
+    return convert(x, FLOAT32) if is_narrow(x.aval) else x
+
+
+def rounded(y: Any, x: Any) -> Any:
+    """Return a result of `single(x)` in the dtype of `x`, if that is narrow."""
+    return convert(y, x.aval.dtype) if is_narrow(x.aval) and y.aval.dtype == FLOAT32 else y

@@ -22,7 +22,6 @@ from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, precision_config, product_operands
-from .divided_convolution import by_products, lowered_by_products, whole_axes
 from .layout import free, placed
 from .shape import moveaxis, normal_shape, reshape, rev, transpose
 from .static_arguments import fixed, fixed_each
@@ -182,11 +181,12 @@ def emit_convolution(e, xs, ins, out, **params):
     """
     if not e.is_divided:
         return _emitted(e, xs, ins, out, **params)
-    products = by_products(params, ins[0], ins[1], out)
-    *taken, given = whole_axes(params, products)
+    divided = later("_ops.divided_convolution")
+    products = divided.by_products(params, ins[0], ins[1], out)
+    *taken, given = divided.whole_axes(params, products)
     xs = [e.whole_along(x, a, axes) for x, a, axes in zip(xs, ins, taken, strict=True)]
     if products:
-        made = lowered_by_products(e, xs, ins, params)
+        made = divided.lowered_by_products(e, xs, ins, params)
     else:
         made = _emitted(e, xs, ins, out, **params)
     return e.whole_along(made, out, given)
@@ -313,7 +313,7 @@ def _by_letters(text: str, names: str, space: Sequence[str], n: int) -> list[int
     wanted = [*names, *space]
     if sorted(text) != sorted(wanted) or len(set(text)) != len(text) or len(text) != n:
         raise AxisError(
-            f"dimension_numbers: {text!r} is no order of the {n} axes {', '.join(wanted)}",
+            f"dimension_numbers: {text!r} is not an order of the {n} axes {', '.join(wanted)}",
             fix='write for instance ("NHWC", "HWIO", "NHWC")',
         )
     return [text.index(c) for c in wanted]

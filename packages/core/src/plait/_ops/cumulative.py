@@ -27,36 +27,10 @@ from .._types.avals import BOOL, COMPLEX, FLOAT32, INT32, Aval, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
+from . import elementwise as el
+from . import shape as sh
 from .control_flow import scan
-from .elementwise import (
-    FLOAT,
-    NUMBER,
-    ORDERED,
-    abs_,
-    add,
-    agreed,
-    eq,
-    exp,
-    log1p,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    promoted,
-    select,
-    sub,
-)
 from .reduction import highest, lowest, summand
-from .shape import (
-    concatenate,
-    convert,
-    expand_dims,
-    moveaxis,
-    normal_axis,
-    reshape,
-    rev,
-    slice_in_dim,
-)
 
 __all__ = [
     "accumulated", "cumlogsumexp_", "cummax_", "cummin_", "cumprod", "cumprod_", "cumsum",
@@ -91,7 +65,7 @@ def law_of(prim: Primitive) -> Law:
 
 
 def _checked(name: str, accepts: Sequence[int], xs: Sequence[Aval], axis: int) -> Aval:
-    out = agreed(name, accepts, *xs)
+    out = el.agreed(name, accepts, *xs)
     if not 0 <= axis < out.ndim:
         raise AxisError(
             f"{name}: there is no axis {axis} in {out!r}",
@@ -119,30 +93,34 @@ def _monoid(
 
 def _log_add(x: Any, y: Any) -> Any:
     """Return log(e**x + e**y), also for infinities."""
-    apart = select.bind(eq.bind(x, y), Literal(0.0, x.aval), neg.bind(abs_.bind(sub.bind(x, y))))
-    return add.bind(maximum.bind(x, y), log1p.bind(exp.bind(apart)))
+    apart = el.select.bind(
+        el.eq.bind(x, y), Literal(0.0, x.aval), el.neg.bind(el.abs_.bind(el.sub.bind(x, y)))
+    )
+    return el.add.bind(el.maximum.bind(x, y), el.log1p.bind(el.exp.bind(apart)))
 
 
-cumsum_ = _monoid("cumsum", add.bind, lambda d: 0, "Running sum.", NUMBER, (Linear, Increasing))
-cumprod_ = _monoid("cumprod", mul.bind, lambda d: 1, "Running product.", NUMBER)
-cummax_ = _monoid("cummax", maximum.bind, lowest, "Running maximum; nan from the first one on.",
-                  ORDERED, (Increasing,))  # fmt: skip
-cummin_ = _monoid("cummin", minimum.bind, highest, "Running minimum; nan from the first one on.",
-                  ORDERED, (Increasing,))  # fmt: skip
+cumsum_ = _monoid(
+    "cumsum", el.add.bind, lambda d: 0, "Running sum.", el.NUMBER, (Linear, Increasing)
+)
+cumprod_ = _monoid("cumprod", el.mul.bind, lambda d: 1, "Running product.", el.NUMBER)
+cummax_ = _monoid("cummax", el.maximum.bind, lowest, "Running maximum; nan from the first one on.",
+                  el.ORDERED, (Increasing,))  # fmt: skip
+cummin_ = _monoid("cummin", el.minimum.bind, highest, "Running minimum; nan from the first one on.",
+                  el.ORDERED, (Increasing,))  # fmt: skip
 cumlogsumexp_ = _monoid("cumlogsumexp", _log_add, lowest, "Logarithm of the running sum of e**x.",
-                        FLOAT, (Increasing,))  # fmt: skip
+                        el.FLOAT, (Increasing,))  # fmt: skip
 
 
 def _recurrence(a: Aval, u: Aval, *, axis: int, reverse: bool) -> Aval:
     """Return y with y[i] = a[i] * y[i - 1] + u[i] (y[i + 1] if `reverse`), from zero."""
-    return _checked("recurrence", NUMBER, [a, u], axis)
+    return _checked("recurrence", el.NUMBER, [a, u], axis)
 
 
-recurrence = Primitive("core.recurrence", _recurrence, (Cumulative,), prepare=promoted)
+recurrence = Primitive("core.recurrence", _recurrence, (Cumulative,), prepare=el.promoted)
 _laws[recurrence] = Law(
-    lambda y, a, u: add.bind(mul.bind(a, y), u),
+    lambda y, a, u: el.add.bind(el.mul.bind(a, y), u),
     lambda d: 0,
-    lambda xs, ys: (mul.bind(xs[0], ys[0]), add.bind(mul.bind(ys[0], xs[1]), ys[1])),
+    lambda xs, ys: (el.mul.bind(xs[0], ys[0]), el.add.bind(el.mul.bind(ys[0], xs[1]), ys[1])),
 )
 
 
@@ -171,8 +149,8 @@ def _turn(prim: Primitive, row: Aval, count: int, wide: Aval) -> Program:
     law = _laws[prim]
 
     def turn(carry: Any, *rows: Any) -> list[Any]:
-        carry = law.step(carry, *(convert(x, wide.dtype) for x in rows))
-        return [carry, convert(carry, row.dtype)]
+        carry = law.step(carry, *(sh.convert(x, wide.dtype) for x in rows))
+        return [carry, sh.convert(carry, row.dtype)]
 
     return staged(turn, [wide, *(row for _ in range(count))], "turn")
 
@@ -215,11 +193,11 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
 def tree(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> Any:
     """Compute the running results in 2 log n steps, for devices that run each step in parallel."""
     aval = xs[0].aval
-    vs = [convert(x, accumulated(aval).dtype) for x in xs]
-    vs = [rev.bind(v, axes=(axis,)) for v in vs] if reverse else vs
+    vs = [sh.convert(x, accumulated(aval).dtype) for x in xs]
+    vs = [sh.rev.bind(v, axes=(axis,)) for v in vs] if reverse else vs
     out = _climb(_laws[prim].join, vs, axis)[-1]
-    out = rev.bind(out, axes=(axis,)) if reverse else out
-    return convert(out, aval.dtype, aval.weak_type)
+    out = sh.rev.bind(out, axes=(axis,)) if reverse else out
+    return sh.convert(out, aval.dtype, aval.weak_type)
 
 
 def _climb(join: Callable, xs: Sequence[Any], axis: int) -> Sequence[Any]:
@@ -227,24 +205,24 @@ def _climb(join: Callable, xs: Sequence[Any], axis: int) -> Sequence[Any]:
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
-    cut = lambda v, a, b, s=1: slice_in_dim(v, a, b, s, axis)  # noqa: E731
+    cut = lambda v, a, b, s=1: sh.slice_in_dim(v, a, b, s, axis)  # noqa: E731
     pairs = join([cut(v, 0, n - 1, 2) for v in xs], [cut(v, 1, n, 2) for v in xs])
     odd = _climb(join, pairs, axis)
     even = [cut(v, 0, 1) for v in xs]
     if n > 2:
         half = (n + 1) // 2 - 1
         later = join([cut(v, 0, half) for v in odd], [cut(v, 2, n, 2) for v in xs])
-        even = [concatenate([a, b], axis) for a, b in zip(even, later)]
+        even = [sh.concatenate([a, b], axis) for a, b in zip(even, later)]
     return [_interleave(a, b, axis, n) for a, b in zip(even, odd)]
 
 
 def _interleave(x: Any, y: Any, axis: int, n: int) -> Any:
     """Return x[0], y[0], x[1], y[1], ...: n elements along `axis`."""
     m = n // 2
-    a = slice_in_dim(x, 0, m, 1, axis)
-    both = concatenate([expand_dims(a, axis + 1), expand_dims(y, axis + 1)], axis + 1)
-    out = reshape(both, [2 * m if i == axis else d for i, d in enumerate(x.aval.shape)])
-    return out if n == 2 * m else concatenate([out, slice_in_dim(x, m, m + 1, 1, axis)], axis)
+    a = sh.slice_in_dim(x, 0, m, 1, axis)
+    both = sh.concatenate([sh.expand_dims(a, axis + 1), sh.expand_dims(y, axis + 1)], axis + 1)
+    out = sh.reshape(both, [2 * m if i == axis else d for i, d in enumerate(x.aval.shape)])
+    return out if n == 2 * m else sh.concatenate([out, sh.slice_in_dim(x, m, m + 1, 1, axis)], axis)
 
 
 # ---- choice by platform --------------------------------------------------------------------
@@ -254,7 +232,7 @@ def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> An
     """Compute the running results with a scan."""
     aval = xs[0].aval
     row = Aval(aval.shape[:axis] + aval.shape[axis + 1 :], aval.dtype)
-    rows = [moveaxis(convert(x, aval.dtype), axis, 0) for x in xs]
+    rows = [sh.moveaxis(sh.convert(x, aval.dtype), axis, 0) for x in xs]
     wide = accumulated(row)
     start = Literal(_laws[prim].start(wide.dtype), wide)
     body = _turn(prim, row, len(xs), wide)
@@ -262,7 +240,7 @@ def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> An
         start, *rows, body=body, consts=0, carry=1, length=aval.shape[axis], reverse=reverse,
         unroll=1,
     )[1]  # fmt: skip
-    return convert(moveaxis(out, 0, axis), aval.dtype, aval.weak_type)
+    return sh.convert(sh.moveaxis(out, 0, axis), aval.dtype, aval.weak_type)
 
 
 def _rules(prim: Primitive) -> None:
@@ -297,8 +275,8 @@ def _running(prim: Primitive, what: str, example: list[float]) -> Callable:
     def cumulate(x: Any, axis: Any = None, dtype: Any = None, *, reverse: bool = False) -> Any:
         x = summand(x, dtype)
         if axis is None:
-            x, axis = reshape(x, (x.aval.size,)), 0
-        return prim.bind(x, axis=normal_axis(axis, x.aval.ndim), reverse=bool(reverse))
+            x, axis = sh.reshape(x, (x.aval.size,)), 0
+        return prim.bind(x, axis=sh.normal_axis(axis, x.aval.ndim), reverse=bool(reverse))
 
     cumulate.__name__ = cumulate.__qualname__ = name
     cumulate.__doc__ = (
@@ -326,7 +304,7 @@ def _along(prim: Primitive, what: str) -> Callable:
 
     def cumulate(x: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = as_value(x)
-        return prim.bind(x, axis=normal_axis(axis, x.aval.ndim), reverse=bool(reverse))
+        return prim.bind(x, axis=sh.normal_axis(axis, x.aval.ndim), reverse=bool(reverse))
 
     cumulate.__name__ = cumulate.__qualname__ = name
     cumulate.__doc__ = (
@@ -355,5 +333,5 @@ def linear_recurrence(a: Any, u: Any, axis: int = 0, reverse: bool = False) -> A
     >>> linear_recurrence(np.array([0.5, 0.5, 0.5]), np.array([4.0, 0.0, 1.0])).tolist()
     [4.0, 2.0, 2.0]
     """
-    a, u = promoted((a, u))
-    return recurrence.bind(a, u, axis=normal_axis(axis, u.aval.ndim), reverse=bool(reverse))
+    a, u = el.promoted((a, u))
+    return recurrence.bind(a, u, axis=sh.normal_axis(axis, u.aval.ndim), reverse=bool(reverse))

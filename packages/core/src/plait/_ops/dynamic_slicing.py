@@ -20,17 +20,9 @@ from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, i64s
 from ..typing import Array, ArrayLike, Shape
+from . import shape as sh
 from .empty_axes import make_room, take_back, with_room
 from .index_plans import is_inside, unknown_position
-from .shape import (
-    convert,
-    fitting,
-    materialise_at_ground,
-    normal_axis,
-    normal_shape,
-    reshape,
-    slice_,
-)
 from .sizes import from_front, integers, size_value
 
 __all__ = [
@@ -123,7 +115,7 @@ def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
     """Write `box` into `x` at `starts`, moved inside if it extends beyond the array."""
     if box.ndim != x.ndim or box.dtype != x.dtype:
         raise OperandTypeError(
-            f"dynamic_update_slice: {box!r} is no box of {x!r}",
+            f"dynamic_update_slice: {box!r} is not a box of {x!r}",
             fix="it must have as many axes, and the same dtype",
         )
     _place("dynamic_update_slice", x, starts, box.shape)
@@ -173,8 +165,8 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
     if isinstance(starts, Value | np.ndarray) and starts.ndim == 1:
         v = as_value(starts)
         ends = range(v.aval.shape[0])
-        rows = [slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
-        positions = [reshape(r, ()) for r in rows]
+        rows = [sh.slice_.bind(v, starts=(k,), limits=(k + 1,), strides=(1,)) for k in ends]
+        positions = [sh.reshape(r, ()) for r in rows]
     else:
         try:
             positions = [*starts]  # type: ignore[misc]
@@ -201,7 +193,7 @@ def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
             )
     wide = any(v.aval.dtype != INT32 for v in values)
     dtype = np.dtype(np.int64) if wide else INT32
-    return [convert(v, dtype) for v in values]
+    return [sh.convert(v, dtype) for v in values]
 
 
 def dynamic_slice(
@@ -224,9 +216,9 @@ def dynamic_slice(
     >>> plait.lax.dynamic_slice(plait.numpy.arange(5), (3,), (4,))
     Array([1, 2, 3, 4], dtype=int32)
     """
-    x = materialise_at_ground(as_value(operand))
+    x = sh.materialise_at_ground(as_value(operand))
     starts = _starts(x, start_indices, "dynamic_slice", allow_negative_indices)
-    return dynamic_slice_.bind(x, *starts, sizes=normal_shape(slice_sizes))
+    return dynamic_slice_.bind(x, *starts, sizes=sh.normal_shape(slice_sizes))
 
 
 def dynamic_update_slice(
@@ -242,8 +234,8 @@ def dynamic_update_slice(
     >>> plait.lax.dynamic_update_slice(plait.numpy.zeros(4), plait.numpy.ones(2), (1,))
     Array([0., 1., 1., 0.], dtype=float32)
     """
-    x = materialise_at_ground(as_value(operand))
-    box = fitting("dynamic_update_slice", update, x)
+    x = sh.materialise_at_ground(as_value(operand))
+    box = sh.fitting("dynamic_update_slice", update, x)
     starts = _starts(x, start_indices, "dynamic_update_slice", allow_negative_indices)
     return dynamic_update_slice_.bind(x, box, *starts)
 
@@ -261,7 +253,7 @@ def dynamic_slice_in_dim(
     [1, 2]
     """
     x = as_value(operand)
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     starts: list[Any] = [0] * x.aval.ndim
     sizes = list(x.aval.shape)
     starts[at], sizes[at] = start_index, slice_size
@@ -282,11 +274,11 @@ def dynamic_index_in_dim(
     """
     x = as_value(operand)
     out = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return out if keepdims else _without(out, normal_axis(axis, x.aval.ndim))
+    return out if keepdims else _without(out, sh.normal_axis(axis, x.aval.ndim))
 
 
 def _without(x: Any, axis: int) -> Any:
-    return reshape(x, (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]))
+    return sh.reshape(x, (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]))
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
@@ -299,7 +291,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     3
     """
     x = as_value(operand)
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     try:
         n = x.aval.shape[at]
         i: Any = admitted_sizes(index) if index.__class__ is Dim else index.__index__()
@@ -322,7 +314,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     i = i + n if decide_ge(i, 0) is False else i
     box = lambda new, old: tuple([new if k == at else d for k, d in enumerate(old)])  # noqa: E731
     none, ones = (0,) * x.aval.ndim, (1,) * x.aval.ndim
-    out = slice_.bind(x, starts=box(i, none), limits=box(i + 1, x.aval.shape), strides=ones)
+    out = sh.slice_.bind(x, starts=box(i, none), limits=box(i + 1, x.aval.shape), strides=ones)
     return out if keepdims else _without(out, at)
 
 
@@ -342,7 +334,7 @@ def dynamic_update_slice_in_dim(
     """
     x = as_value(operand)
     starts: list[Any] = [0] * x.aval.ndim
-    starts[normal_axis(axis, x.aval.ndim)] = start_index
+    starts[sh.normal_axis(axis, x.aval.ndim)] = start_index
     return dynamic_update_slice(x, update, starts, allow_negative_indices=allow_negative_indices)
 
 
@@ -360,9 +352,9 @@ def dynamic_update_index_in_dim(
     [0.0, 1.0, 0.0]
     """
     x, u = as_value(operand), as_value(update)
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     if u.aval.ndim != x.aval.ndim:
-        u = reshape(u, (*u.aval.shape[:at], 1, *u.aval.shape[at:]))
+        u = sh.reshape(u, (*u.aval.shape[:at], 1, *u.aval.shape[at:]))
     return dynamic_update_slice_in_dim(
         x, u, index, at, allow_negative_indices=allow_negative_indices
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, OperandTypeError, OutOfBounds, ShapeError
+from .._base.lazy import later
 from .._core.array import Array, Literal, as_value, laid, standing_for
 from .._core.interpreter import GROUND, Value, current
 from .._core.primitive import Primitive
@@ -43,9 +44,6 @@ from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
 from ..typing import Array as AnyArray
 from ..typing import ArrayLike
-from . import gamma_function, hyperbolic
-from .complex_elementary import corrected, direction, modulus
-from .complex_elementary import power as complex_power
 from .shape import convert, fit
 
 __all__ = [
@@ -145,33 +143,11 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
     return x
 
 
-_OF_TWO = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "rem",
-        "pow",
-        "maximum",
-        "minimum",
-        "atan2",
-        "nextafter",
-        "and",
-        "or",
-        "xor",
-        "shift_left",
-        "complex",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-    ]
-)
+_OF_TWO = frozenset([
+    "add", "and", "atan2", "complex", "div", "eq", "ge", "gt", "le", "lt", "maximum", "minimum",
+    "mul", "ne", "nextafter", "or", "pow", "rem", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sub", "xor",
+])  # fmt: skip
 
 
 def _rule(name: str, accepts: Sequence[int], doc: str, result: Callable[[Aval], Aval] | None):
@@ -205,6 +181,24 @@ def _complex(x: Aval) -> Aval:
     return Aval(x.shape, np.complex64 if x.dtype == np.float32 else np.complex128)
 
 
+def _corrected(name: str, rule: Callable) -> Callable:
+    """Extend the lowering rule of an elementary function to correct complex values."""
+
+    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
+        if ins[0].category == COMPLEX:
+            by_parts = later("_ops.complex_elementary").FUNCTIONS.get(name)
+            if by_parts is not None:
+                return by_parts(e, xs[0], outs[0])
+        return rule(e, xs, ins, outs)
+
+    return lowering
+
+
+def _by_formula(module: str, name: str) -> Callable:
+    """Return the lowering rule that a module of formulas has; the first use imports it."""
+    return lambda e, xs, ins, outs: later("_ops." + module).RULES[name](e, xs, ins, outs)
+
+
 def _define(
     name: str,
     hlo: str | None,
@@ -217,7 +211,7 @@ def _define(
     rule = _rule(name, accepts, doc, result)
     p = Primitive("core." + name, rule, (*traits, Elementwise), prepare=prepare)
     if hlo is not None:
-        lower_rules.rule(p)(corrected(name, simple(hlo)))
+        lower_rules.rule(p)(_corrected(name, simple(hlo)))
     return p
 
 
@@ -232,7 +226,7 @@ sign = _define("sign", None, "-1, 0 or 1 (x / |x| if complex); nan of nan.",
 @lower_rules.rule(abs_)
 def _(e, xs, ins, outs):
     if ins[0].category == COMPLEX:
-        return modulus(e, xs[0], ins[0])
+        return later("_ops.complex_elementary").modulus(e, xs[0], ins[0])
     return xs[0] if "uint" in ins[0].dtype.name else e.op("stablehlo.abs", xs, outs[0])
 
 
@@ -241,7 +235,7 @@ def _(e, xs, ins, outs):
     if "uint" in ins[0].dtype.name:
         return e.op("stablehlo.minimum", [xs[0], e.constant(1, ins[0])], outs[0])
     if ins[0].category == COMPLEX:
-        return direction(e, xs[0], ins[0])
+        return later("_ops.complex_elementary").direction(e, xs[0], ins[0])
     return e.op("stablehlo.sign", xs, outs[0])
 
 
@@ -365,7 +359,7 @@ lower_rules.rule(atan2)(_steady("stablehlo.atan2"))
 @lower_rules.rule(pow_)
 def _(e, xs, ins, outs):
     if ins[0].category == COMPLEX:
-        return complex_power(e, xs[0], xs[1], outs[0])
+        return later("_ops.complex_elementary").power(e, *xs, outs[0])
     return _steady("stablehlo.power")(e, xs, ins, outs)
 
 
@@ -394,7 +388,7 @@ acosh = _function("acosh", "chlo.acosh", "Inverse hyperbolic cosine.", Increasin
 atanh = _function("atanh", None, "Inverse hyperbolic tangent.", ZeroPreserving, Increasing)
 for _p in (sinh, cosh, atanh, log1p):
     _name = _p.name.removeprefix("core.")
-    lower_rules.rule(_p)(corrected(_name, hyperbolic.rule(getattr(hyperbolic, _name))))
+    lower_rules.rule(_p)(_corrected(_name, _by_formula("hyperbolic", _name)))
 sqrt = _function("sqrt", "sqrt", "Square root.", ZeroPreserving, Increasing)
 rsqrt = _function("rsqrt", "rsqrt", "1 / sqrt(x).", Decreasing)
 cbrt = _function("cbrt", None, "Cube root.", ZeroPreserving, Increasing, accepts=FLOAT)
@@ -406,7 +400,7 @@ erfc = _function("erfc", "chlo.erfc", "1 - erf(x).", Decreasing, accepts=FLOAT)
 erf_inv = _function("erf_inv", "chlo.erf_inv", "Inverse of erf.", ZeroPreserving, Increasing,
                     accepts=FLOAT)  # fmt: skip
 lgamma = _function("lgamma", None, "log |Gamma(x)|.", accepts=FLOAT)
-lower_rules.rule(lgamma)(hyperbolic.rule(gamma_function.lgamma))
+lower_rules.rule(lgamma)(_by_formula("gamma_function", "lgamma"))
 digamma = _function("digamma", "chlo.digamma", "Derivative of lgamma.", accepts=FLOAT)
 
 # ---- powers by whole numbers ---------------------------------------------------------------
@@ -417,7 +411,7 @@ def _integer_pow(x: Aval, *, exponent: int) -> Aval:
     out = agreed("integer_pow", NUMBER, x)
     if exponent < 0 and not x.inexact:
         raise OperandTypeError(
-            f"integers can not be raised to the negative power {exponent}",
+            f"integers cannot be raised to the negative power {exponent}",
             fix="convert to a floating dtype first",
         )
     return out
@@ -571,11 +565,11 @@ def _(e, xs, ins, outs):
     return e.op("stablehlo.maximum", [xs[0], e.constant(0, ins[0])], outs[0])
 
 
-stop = _define("stop", None, "x itself, of which nothing but the value is passed on.", ANY,
+stop = _define("stop", None, "x itself, without its derivatives.", ANY,
                (Discrete, Increasing))  # fmt: skip
 lower_rules.rule(stop)(lambda e, xs, ins, outs: xs[0])
 
-once = _define("once", None, "x itself, rounded in one way: whoever reads it reads the same bits.",
+once = _define("once", None, "x itself, rounded once: every reader gets the same bits.",
                ANY, (Linear, ZeroPreserving, Increasing))  # fmt: skip
 
 
@@ -646,7 +640,7 @@ def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
         if v.aval.inexact or y >= 0:
             return integer_pow(v, exponent=y)
         raise OperandTypeError(
-            f"integers can not be raised to the negative power {y}",
+            f"integers cannot be raised to the negative power {y}",
             fix="convert to a floating dtype first",
         )
     a, b = promoted((x, y))

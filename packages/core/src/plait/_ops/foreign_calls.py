@@ -42,13 +42,13 @@ def _foreign(
     for k, order in [*zip(range(len(xs)), in_layouts), *zip(range(len(outs)), out_layouts)]:
         if sorted(order) != list(range(len(order))):
             raise ShapeError(
-                f"the layout {order} of number {k} is no order of axes",
+                f"the layout {order} of number {k} is not an order of axes",
                 fix="give the axes from the one with the greatest stride to that with the least",
             )
     for i, k in aliases:
         if not xs[i].same_type(outs[k].strong()) and xs[i].strong() is not outs[k].strong():
             raise ArgumentError(
-                f"operand {i}, {xs[i]!r}, can not become result {k}, {outs[k]!r}",
+                f"operand {i}, {xs[i]!r}, cannot become result {k}, {outs[k]!r}",
                 fix="alias operands and results of one type",
             )
     return list(outs)
@@ -108,7 +108,7 @@ def said(name: str, value: Any) -> str:
         x = x.astype("i8" if kind == "i" else "f8")
     if kind not in "biuf" or x.ndim > 1:
         raise ArgumentError(
-            f"a foreign function can not be told {name} = {value!r}",
+            f"a foreign function cannot be told {name} = {value!r}",
             fix="give strings, booleans, numbers, one-dimensional arrays of these, or dicts",
         )
     element = _element(x.dtype)

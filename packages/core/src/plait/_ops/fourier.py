@@ -85,7 +85,7 @@ def _(e, xs, ins, outs, kind, lengths):
     for n in lengths:
         if n.__class__ is Dim:
             raise ShapeError(
-                f"{kind} over {n} elements can not be compiled for all sizes at once: the "
+                f"{kind} over {n} elements cannot be compiled for all sizes at once: the "
                 f"compiler's transform takes a length that is a number",
                 fix="give the length as a number, n=...; axes that are not transformed may be of "
                 "sizes known by name",
@@ -128,7 +128,7 @@ def spectral(x: Any, real: bool = False) -> Value:
         return convert(x, dtype if real else _COMPLEX[dtype.name])
     if real:
         raise ArgumentError(
-            f"a transform of real arrays was asked for {x.aval!r}",
+            f"a transform of real arrays got {x.aval!r}",
             fix="use fft, or take .real first",
         )
     return convert(x, x.aval.dtype)

@@ -10,9 +10,9 @@ import numpy as np
 
 from .._types.avals import BOOL, Aval
 from .._xla.lower import Emitter
-from .hyperbolic import log1p
+from .hyperbolic import log1p, rule
 
-__all__ = ["lgamma"]
+__all__ = ["RULES"]
 
 _SERIES = (
     0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546,
@@ -56,3 +56,7 @@ def lgamma(e: Emitter, x: Any, aval: Aval) -> Any:
     near = e.op("stablehlo.and", [e.compare(x, number(0.5), "GE", flags),
                                   e.compare(x, number(2.5), "LE", flags)], flags)  # fmt: skip
     return op("select", near, total, far)
+
+
+RULES = {"lgamma": rule(lgamma)}
+"""The lowering rule of the function by its name."""

@@ -86,7 +86,7 @@ def atanh(e: Emitter, x: Any, aval: Aval) -> Any:
 
 
 def rule(emit: Real) -> Callable[..., Any]:
-    """Return the lowering rule; narrow floats are widened, and the result is rounded once."""
+    """Return the lowering rule of a formula: narrow floats are widened, the result rounded."""
 
     def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
         aval = ins[0]
@@ -97,3 +97,7 @@ def rule(emit: Real) -> Callable[..., Any]:
         return e.op("stablehlo.convert", [out], outs[0])
 
     return lowering
+
+
+RULES = {f.__name__: rule(f) for f in (sinh, cosh, log1p, atanh)}
+"""The lowering rules of the functions by their names."""

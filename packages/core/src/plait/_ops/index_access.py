@@ -316,7 +316,7 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
     )
     if not fits:
         raise ShapeError(
-            f"a value of shape {v.aval.shape} can not be written where {x.aval!r} has "
+            f"a value of shape {v.aval.shape} cannot be written where {x.aval!r} has "
             f"elements of shape {shape}",
             fix="give one that broadcasts to that shape",
         )

@@ -152,7 +152,7 @@ def _stacked(i: Any) -> Any:
 
 def _uneven(i: Any) -> TypeRule:
     return NotAnIndexError(
-        f"an array can not be indexed with {_short(i)}, whose parts have different shapes",
+        f"an array cannot be indexed with {_short(i)}, whose parts have different shapes",
         fix="to index several axes write x[i, j]",
     )
 
@@ -164,7 +164,7 @@ def _short(x: Any) -> str:
 
 def _not_integers(what: str) -> TypeRule:
     return NotAnIndexError(
-        f"an array can not be indexed with {what}",
+        f"an array cannot be indexed with {what}",
         fix="an index is made of integers, slices, None, `...`, and arrays of integers or booleans",
     )
 
@@ -397,7 +397,7 @@ def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
     start, stop, step = _bound(s.start), _bound(s.stop), _bound(s.step)
     step = 1 if step is None else step
     if step.__class__ is not int or not step:
-        raise SubscriptError(f"a slice can not have step {step}", fix="use a number but 0")
+        raise SubscriptError(f"a slice cannot have step {step}", fix="use a number but 0")
     if n.__class__ is int and start.__class__ is not Dim and stop.__class__ is not Dim:
         a, b, step = slice(start, stop, step).indices(n)
         size = len(range(a, b, step))
@@ -427,7 +427,7 @@ def _bound(v: Any) -> Any:
                 fix="use plait.lax.dynamic_slice_in_dim(x, start, size) for a computed start, or "
                 "plait.numpy.where with a comparison of positions",
             ) from None
-        raise NotAnIndexError(f"a slice can not end at {v!r}", fix="use integers") from e
+        raise NotAnIndexError(f"a slice cannot end at {v!r}", fix="use integers") from e
 
 
 def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:

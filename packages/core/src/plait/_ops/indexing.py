@@ -98,7 +98,7 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
     if len(set(to)) != len(to) or {*to} & {*together} or any(not 0 <= a < x.ndim for a in to):
         raise ShapeError(
             f"{name}: components of the index map to axes {to} of {x!r}",
-            fix="map each to another axis, which is no batching axis",
+            fix="map each to another axis, which is not a batching axis",
         )
     if len(together) != len(with_) or any(
         x.shape[a] != indices.shape[b] for a, b in zip(together, with_)

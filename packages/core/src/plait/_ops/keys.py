@@ -24,19 +24,10 @@ from .._types.dims import product
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
 from . import elementwise as el
+from . import shape as sh
 from .mapping import map_axes
 from .opaque import unwrap_, wrap_
 from .rng import UINT32, counters, rng_bit_generator, threefry2x32
-from .shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate,
-    convert,
-    expand_dims,
-    reshape,
-    slice_,
-    transpose_,
-)
 
 __all__ = [
     "FRY", "generator_named", "GENERATORS", "random_bits", "random_clone", "random_fold_in",
@@ -100,7 +91,7 @@ def generator_named(name: Any) -> Opaque:
 def _keys(name: str, x: Aval) -> Generator:
     if x.category != OPAQUE or x.dtype not in GENERATORS:
         raise OperandTypeError(
-            f"{name}: {x!r} is no key", fix="make one: key = plait.random.key(0)"
+            f"{name}: {x!r} is not a key", fix="make one: key = plait.random.key(0)"
         )
     return GENERATORS[x.dtype]
 
@@ -194,13 +185,13 @@ def _halves(s: Any) -> tuple[Any, Any]:
     The high word is 0 for integers that fit 32 bits, signed or not.
     """
     if s.aval.dtype.itemsize <= 4:
-        return Literal(0, Aval(s.aval.shape, UINT32)), convert(s, UINT32)
+        return Literal(0, Aval(s.aval.shape, UINT32)), sh.convert(s, UINT32)
     wide = lambda n: Literal(n, s.aval)  # noqa: E731
-    high = convert(el.shift_right_logical.bind(s, wide(32)), UINT32)
+    high = sh.convert(el.shift_right_logical.bind(s, wide(32)), UINT32)
     if s.aval.dtype.kind == "i":
         near = el.and_.bind(el.ge.bind(s, wide(-(2**31))), el.lt.bind(s, wide(0)))
         high = el.select.bind(near, Literal(0, high.aval), high)
-    return high, convert(el.and_.bind(s, wide(0xFFFFFFFF)), UINT32)
+    return high, sh.convert(el.and_.bind(s, wide(0xFFFFFFFF)), UINT32)
 
 
 # ---- Threefry ------------------------------------------------------------------------------
@@ -209,19 +200,19 @@ def _halves(s: Any) -> tuple[Any, Any]:
 def _together(words: Any) -> Any:
     """Join words of keys, each an array, along a new last axis."""
     n = words[0].aval.ndim
-    return concatenate([expand_dims(w, n) for w in words], n)
+    return sh.concatenate([sh.expand_dims(w, n) for w in words], n)
 
 
 def _word(words: Any, i: int) -> Any:
     """Return word number `i` of each key."""
     *front, _ = words.aval.shape
-    at = slice_.bind(
+    at = sh.slice_.bind(
         words,
         starts=(*(0 for _ in front), i),
         limits=(*front, i + 1),
         strides=(1,) * (len(front) + 1),
     )
-    return reshape(at, tuple(front))
+    return sh.reshape(at, tuple(front))
 
 
 def _hashes(words: Any, shape: tuple) -> Any:
@@ -232,7 +223,7 @@ def _hashes(words: Any, shape: tuple) -> Any:
     spread = lambda x, dims: (  # noqa: E731
         Literal(x.value, x.aval.with_shape(full))
         if x.__class__ is Literal
-        else broadcast_in_dim.bind(x, shape=full, dims=dims)
+        else sh.broadcast_in_dim.bind(x, shape=full, dims=dims)
     )
     k1, k2 = (spread(_word(words, i), tuple(range(len(front)))) for i in (0, 1))
     x1, x2 = (spread(x, ends) for x in counters(shape)) if front else counters(shape)
@@ -249,7 +240,7 @@ def _derived(hashes: list) -> Any:
     In one loop with the hashes of the numbers drawn, they would be computed again for each number,
     in twice the time.  Compilation may not even end: jaxlib 0.12 hangs on a hash of a hash on CPUs.
     """
-    return barrier.bind(_together(hashes))[0]
+    return sh.barrier.bind(_together(hashes))[0]
 
 
 def _threefry_split(words: Any, shape: tuple) -> Any:
@@ -266,8 +257,8 @@ def _threefry_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
     position do not depend on the shape drawn."""
     a, b = _hashes(words, shape)
     if dtype.itemsize < 8:
-        return convert(el.xor.bind(a, b), dtype)
-    high, low = convert(a, dtype), convert(b, dtype)
+        return sh.convert(el.xor.bind(a, b), dtype)
+    high, low = sh.convert(a, dtype), sh.convert(b, dtype)
     return el.or_.bind(el.shift_left.bind(high, Literal(32, high.aval)), low)
 
 
@@ -283,12 +274,12 @@ FRY = define_generator(
 def _both(f: Callable, words: Any, *args: Any) -> Any:
     """Apply a function of Threefry to each half of four words."""
     *front, _ = words.aval.shape
-    halves = reshape(words, (*front, 2, 2))
+    halves = sh.reshape(words, (*front, 2, 2))
     out = f(halves, *args)  # The halves are one more axis of keys, behind the others.
     n = len(front)
     perm = (*range(n), *range(n + 1, out.aval.ndim - 1), n, out.aval.ndim - 1)
-    moved = transpose_.bind(out, perm=perm)
-    return reshape(moved, (*moved.aval.shape[:-2], 4))
+    moved = sh.transpose_.bind(out, perm=perm)
+    return sh.reshape(moved, (*moved.aval.shape[:-2], 4))
 
 
 def _rbg_seed(high: Any, low: Any) -> Any:
@@ -302,7 +293,9 @@ def _rbg_split(words: Any, shape: tuple) -> Any:
 def _rbg_fold_in(words: Any, numbers: Any) -> Any:
     shape = (*numbers.aval.shape, 2)
     dims = tuple(range(numbers.aval.ndim))
-    return _both(_threefry_fold_in, words, broadcast_in_dim.bind(numbers, shape=shape, dims=dims))
+    return _both(
+        _threefry_fold_in, words, sh.broadcast_in_dim.bind(numbers, shape=shape, dims=dims)
+    )
 
 
 def _alone(f: Callable, words: Any, *others: Any) -> Any:
@@ -342,8 +335,8 @@ def _urbg_split(words: Any, shape: tuple) -> Any:
     def one(words: Any) -> Any:
         drawn = _drawn(words, _APART * product(shape))
         limits = drawn.aval.shape
-        rows = slice_.bind(drawn, starts=(0, 0), limits=limits, strides=(_APART, 1))
-        return reshape(rows, (*shape, 4))
+        rows = sh.slice_.bind(drawn, starts=(0, 0), limits=limits, strides=(_APART, 1))
+        return sh.reshape(rows, (*shape, 4))
 
     return _alone(one, words)
 
@@ -351,8 +344,8 @@ def _urbg_split(words: Any, shape: tuple) -> Any:
 def _urbg_fold_in(words: Any, numbers: Any) -> Any:
     def one(words: Any, number: Any) -> Any:
         drawn = _drawn(_rbg_seed(Literal(0, number.aval), number), _APART)
-        last = slice_.bind(drawn, starts=(_APART - 1, 0), limits=(_APART, 4), strides=(1, 1))
-        return el.xor.bind(words, reshape(last, (4,)))
+        last = sh.slice_.bind(drawn, starts=(_APART - 1, 0), limits=(_APART, 4), strides=(1, 1))
+        return el.xor.bind(words, sh.reshape(last, (4,)))
 
     return _alone(one, words, numbers)
 

@@ -52,7 +52,7 @@ def with_parameter(f: Callable[..., Any], name: str) -> inspect.Signature:
 
 
 OUT_SHARDING = {
-    "out_sharding": "`out_sharding` says how the result shall lie on devices; if it is None, that "
+    "out_sharding": "`out_sharding` says how the result lies on devices; if it is None, that "
     "is left to the\ncompiler."
 }
 """The argument of functions whose results can be laid out, and its documentation."""

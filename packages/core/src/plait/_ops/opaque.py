@@ -17,23 +17,12 @@ from .._types.avals import BOOL, OPAQUE, Aval, Opaque
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
 from . import elementwise as el
+from . import shape as sh
 from .collective import all_gather_, all_to_all_, ppermute_
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
 from .indexing import gather_
 from .reduction import reduce_and
 from .scattering import scatter_
-from .shape import (
-    barrier,
-    broadcast_in_dim,
-    concatenate_,
-    convert_,
-    pad_,
-    reshape_,
-    rev,
-    slice_,
-    squeeze_,
-    transpose_,
-)
 
 __all__ = ["unwrap", "unwrap_", "wrap", "wrap_"]
 
@@ -101,65 +90,65 @@ def _ends(ndim: int, tail: tuple) -> tuple[int, ...]:
     return tuple(range(ndim, ndim + len(tail)))
 
 
-@physical_rules.rule(reshape_)
+@physical_rules.rule(sh.reshape_)
 def _(tail, xs, shape):
-    return reshape_.bind(*xs, shape=(*shape, *tail))
+    return sh.reshape_.bind(*xs, shape=(*shape, *tail))
 
 
-@physical_rules.rule(broadcast_in_dim)
+@physical_rules.rule(sh.broadcast_in_dim)
 def _(tail, xs, shape, dims):
     at = (*dims, *_ends(len(shape), tail))
-    return broadcast_in_dim.bind(*xs, shape=(*shape, *tail), dims=at)
+    return sh.broadcast_in_dim.bind(*xs, shape=(*shape, *tail), dims=at)
 
 
-@physical_rules.rule(squeeze_)
+@physical_rules.rule(sh.squeeze_)
 def _(tail, xs, axes):
-    return squeeze_.bind(*xs, axes=axes)
+    return sh.squeeze_.bind(*xs, axes=axes)
 
 
-@physical_rules.rule(transpose_)
+@physical_rules.rule(sh.transpose_)
 def _(tail, xs, perm):
-    return transpose_.bind(*xs, perm=(*perm, *_ends(len(perm), tail)))
+    return sh.transpose_.bind(*xs, perm=(*perm, *_ends(len(perm), tail)))
 
 
-@physical_rules.rule(rev)
+@physical_rules.rule(sh.rev)
 def _(tail, xs, axes):
-    return rev.bind(*xs, axes=axes)
+    return sh.rev.bind(*xs, axes=axes)
 
 
-@physical_rules.rule(slice_)
+@physical_rules.rule(sh.slice_)
 def _(tail, xs, starts, limits, strides):
     none, ones = (0,) * len(tail), (1,) * len(tail)
-    return slice_.bind(
+    return sh.slice_.bind(
         *xs, starts=(*starts, *none), limits=(*limits, *tail), strides=(*strides, *ones)
     )
 
 
-@physical_rules.rule(concatenate_)
+@physical_rules.rule(sh.concatenate_)
 def _(tail, xs, axis):
-    return concatenate_.bind(*xs, axis=axis)
+    return sh.concatenate_.bind(*xs, axis=axis)
 
 
-@physical_rules.rule(convert_)
+@physical_rules.rule(sh.convert_)
 def _(tail, xs, dtype, weak):
     return xs[0]
 
 
-@physical_rules.rule(barrier)
+@physical_rules.rule(sh.barrier)
 def _(tail, xs):
-    return barrier.bind(*xs)
+    return sh.barrier.bind(*xs)
 
 
-@physical_rules.rule(pad_)
+@physical_rules.rule(sh.pad_)
 def _(tail, xs, low, high, interior):
     x, value = xs
     none = (0,) * len(tail)
     how = dict(low=(*low, *none), high=(*high, *none), interior=(*interior, *none))
     zero, no = Literal(0, Aval((), x.aval.dtype)), Literal(False, Aval((), BOOL))
-    padded = pad_.bind(x, zero, **how)
-    inside = pad_.bind(Literal(True, Aval(x.aval.shape, BOOL)), no, **how)
+    padded = sh.pad_.bind(x, zero, **how)
+    inside = sh.pad_.bind(Literal(True, Aval(x.aval.shape, BOOL)), no, **how)
     shape = padded.aval.shape
-    around = broadcast_in_dim.bind(value, shape=shape, dims=_ends(len(low), tail))
+    around = sh.broadcast_in_dim.bind(value, shape=shape, dims=_ends(len(low), tail))
     return el.select.bind(inside, padded, around)
 
 
@@ -170,7 +159,7 @@ def _(tail, xs, low, high, interior):
 def _(tail, xs):
     p, x, y = xs
     dims = tuple(range(p.aval.ndim))
-    return el.select.bind(broadcast_in_dim.bind(p, shape=x.aval.shape, dims=dims), x, y)
+    return el.select.bind(sh.broadcast_in_dim.bind(p, shape=x.aval.shape, dims=dims), x, y)
 
 
 @physical_rules.rule(el.eq)

@@ -233,7 +233,7 @@ def _contains(self: Any, item: ArrayLike) -> bool:
 
 def _iterate(self: Any) -> Iterator[Array]:
     if not self.aval.ndim:
-        raise TypeError("an array without axes can not be iterated over")
+        raise TypeError("an array without axes cannot be iterated over")
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
@@ -337,7 +337,7 @@ def _compress(
 
 
 @border
-def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
+def _view(self: Any, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
     """Read the same bits as elements of another dtype, and return that array.
 
     The last axis becomes longer or shorter if the dtypes have different sizes.  Raises ShapeError
@@ -349,6 +349,11 @@ def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
     >>> plait.numpy.asarray([1.0]).view("uint16").tolist()
     [0, 16256]
     """
+    if sizes or isinstance(dtype, int | tuple):
+        raise OperandTypeError(
+            f"view was given sizes, {(dtype, *sizes) if sizes else dtype}, where it takes a dtype",
+            fix="write x.reshape(shape) for another shape",
+        )
     want = asked_dtype(dtype)
     if self.dtype == want:
         return self
@@ -357,7 +362,7 @@ def _view(self: Any, dtype: DTypeLike | None = None) -> Array:
     old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
     if old != new and (not sizes or sizes[-1] * old % new):
         raise ShapeError(
-            f"{self.aval!r} can not be viewed as {want.name}: the last axis has no whole number "
+            f"{self.aval!r} cannot be viewed as {want.name}: the last axis has no whole number "
             "of such elements",
             fix="view an array whose last axis is a multiple of the wider dtype's size",
         )
@@ -513,7 +518,7 @@ def _flat(self: Any) -> Array:
 def _no_item(self: Any, index: Any, value: Any) -> None:
     """Raise TypeError, since arrays are immutable."""
     raise TypeError(
-        f"arrays are immutable, and {self.aval!r} can not be written to.\n"
+        f"arrays are immutable, and {self.aval!r} cannot be written to.\n"
         "  write:  x = x.at[index].set(value)"
     )
 

@@ -97,7 +97,7 @@ def _rng_bit_generator(state: Aval, *, shape: Sizes, dtype: np.dtype, algorithm:
     size = state.shape[0] * state.dtype.itemsize if good else 0
     if size != 16 and (size != 24 or algorithm == "three_fry"):
         raise ArgumentError(
-            f"rng_bit_generator: {state!r} is no state", fix="give a uint32[4] or a uint64[2]"
+            f"rng_bit_generator: {state!r} is not a state", fix="give a uint32[4] or a uint64[2]"
         )
     if dtype.kind != "u" or algorithm not in ALGORITHMS:
         raise OperandTypeError(

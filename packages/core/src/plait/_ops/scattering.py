@@ -17,16 +17,9 @@ from .._types.dims import is_symbolic, product
 from .._xla.lower import lower_rules
 from .._xla.mlir import attr, boolean
 from ..typing import Array, ArrayLike
+from . import indexing as ix
 from .elementwise import neg
 from .empty_axes import make_room, take_back, together, with_room
-from .indexing import (
-    CLIP,
-    GatherDimensionNumbers,
-    correspond,
-    greatest_places,
-    no_index,
-    normal_mode,
-)
 from .shape import fitting, materialise_at_ground
 from .sizes import integers
 from .static_arguments import flag, record
@@ -66,7 +59,7 @@ def window_sizes(x: Aval, updates: Aval, numbers: ScatterDimensionNumbers) -> tu
 
 def _check_scatter(name, x, indices, updates, n) -> Aval:
     window, inserted, to, together, with_ = n
-    correspond(name, x, indices, window, inserted, to, together, with_)
+    ix.correspond(name, x, indices, window, inserted, to, together, with_)
     if updates.ndim != indices.ndim - 1 + len(window) or updates.dtype != x.dtype:
         raise OperandTypeError(
             f"{name}: updates {updates!r} for indices {indices!r} into {x!r}",
@@ -78,10 +71,10 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
     if rest != indices.shape[:-1]:
         raise ShapeError(
             f"{name}: updates {updates!r} are not one window for each of the indices {indices!r}",
-            fix=f"the axes that are no axes of the window must have sizes {indices.shape[:-1]}",
+            fix=f"the axes that are not axes of the window must have sizes {indices.shape[:-1]}",
         )
     for i, (d, m) in enumerate(zip(x.shape, window_sizes(x, updates, n))):
-        if d.__class__ is int and m.__class__ is int and m > d and not no_index(indices):
+        if d.__class__ is int and m.__class__ is int and m > d and not ix.no_index(indices):
             raise ShapeError(
                 f"{name}: a window of size {m} does not fit axis {i} of {x!r}",
                 fix=f"make it at most {d}",
@@ -131,7 +124,7 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
 
     @lower_rules.rule(p)
     def _(e, xs, ins, outs, **how):
-        if no_index(ins[1]):
+        if ix.no_index(ins[1]):
             return xs[0]
         if hlo in ("add", "multiply") and not how["unique_indices"] and _rounds_often(ins):
             types = [_single(ins[0]), ins[1], _single(ins[2])]
@@ -145,10 +138,10 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
         sizes, wide = window_sizes(ins[0], ins[2], n), ins[0]
         if is_symbolic(ins[0].shape) or is_symbolic(sizes):
             wide = with_room(ins[0], sizes)
-        if wide is not ins[0] and mode != CLIP:
+        if wide is not ins[0] and mode != ix.CLIP:
             indices = _fitting_only(e, indices, ins, n.scatter_dims_to_operand_dims, sizes)
-        if mode == CLIP and n.scatter_dims_to_operand_dims:
-            high = greatest_places(e, ins, n.scatter_dims_to_operand_dims, sizes)
+        if mode == ix.CLIP and n.scatter_dims_to_operand_dims:
+            high = ix.greatest_places(e, ins, n.scatter_dims_to_operand_dims, sizes)
             high = e.broadcast(high, [ins[1].ndim - 1], ins[1])
             low = e.constant(0, ins[1])
             indices = e.op("stablehlo.clamp", [low, indices, high], ins[1])
@@ -206,7 +199,7 @@ def _fitting_only(e: Any, indices: Any, ins: Any, axes: Ints, sizes: Any) -> Any
     """Return the indices, moved outside where the axis is too short, so that nothing is written."""
     if all(sizes[a].__class__ is int and sizes[a] == 1 for a in axes):
         return indices  # Writes beyond an empty axis are cut off again.
-    high = e.broadcast(greatest_places(e, ins, axes, sizes), [ins[1].ndim - 1], ins[1])
+    high = e.broadcast(ix.greatest_places(e, ins, axes, sizes), [ins[1].ndim - 1], ins[1])
     none = e.compare(high, e.constant(0, ins[1]), "LT", Aval(ins[1].shape, BOOL))
     return e.op("stablehlo.select", [none, e.constant(-1, ins[1]), indices], ins[1])
 
@@ -218,14 +211,14 @@ scatter_min_ = _scatter("_min", "minimum", "`x` with the lesser of windows and u
 scatter_max_ = _scatter("_max", "maximum", "`x` with the greater of windows and updates.")
 
 
-def as_scatter(n: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+def as_scatter(n: ix.GatherDimensionNumbers) -> ScatterDimensionNumbers:
     """Return the numbers of the scatter that writes where a gather reads."""
     return ScatterDimensionNumbers(*n)
 
 
-def as_gather(n: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+def as_gather(n: ScatterDimensionNumbers) -> ix.GatherDimensionNumbers:
     """Return the numbers of the gather that reads where a scatter writes."""
-    return GatherDimensionNumbers(*n)
+    return ix.GatherDimensionNumbers(*n)
 
 
 # ---- functions for users -------------------------------------------------------------------
@@ -266,7 +259,7 @@ def _scattering(prim: Primitive, what: str, shows: str) -> _Scatter:
             integers(scatter_indices, "indices"),
             fitting(name, updates, x),
             dimension_numbers=record(name, ScatterDimensionNumbers, dimension_numbers),
-            mode=normal_mode(mode),
+            mode=ix.normal_mode(mode),
             indices_are_sorted=flag(name, "indices_are_sorted", indices_are_sorted),
             unique_indices=flag(name, "unique_indices", unique_indices),
         )

@@ -59,6 +59,8 @@ def normal_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """Return `axis` counted from the front; raises AxisError for an axis out of range."""
     try:
         n = axis.__index__()
+    except ConcretizationError:
+        raise
     except (AttributeError, TypeError):
         raise OperandTypeError(
             f"{what} must be an integer, not {axis!r}", fix=f"write {what}=0"
@@ -163,8 +165,7 @@ def reshape_(x: Aval, *, shape: Sizes) -> Aval:
     """Return the same elements in row-major order, in another shape."""
     if product(x.shape) != product(shape):
         raise ShapeError(
-            f"{x!r} of {x.size} elements can not be reshaped to {shape}, which has "
-            f"{product(shape)}",
+            f"{x!r} of {x.size} elements cannot be reshaped to {shape}, which has {product(shape)}",
             fix="give a shape with as many elements; one size may be -1",
         )
     return x.with_shape(shape)
@@ -200,7 +201,7 @@ def transpose_(x: Aval, *, perm: Ints) -> Aval:
     """Permute axes: axis `i` of the result is axis `perm[i]`."""
     if sorted(perm) != list(range(x.ndim)):
         raise AxisError(
-            f"{perm} is no permutation of the axes of {x!r}",
+            f"{perm} is not a permutation of the axes of {x!r}",
             fix=f"name each of the axes 0 to {x.ndim - 1} once",
         )
     return x.with_shape([x.shape[i] for i in perm])
@@ -276,11 +277,11 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
     """Put `value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
         raise OperandTypeError(
-            f"{x!r} can not be padded with {value!r}", fix="pad with a scalar of the same dtype"
+            f"{x!r} cannot be padded with {value!r}", fix="pad with a scalar of the same dtype"
         )
     if any(i < 0 for i in interior):
         raise ShapeError(
-            f"{x!r} can not be padded by {interior} between elements",
+            f"{x!r} cannot be padded by {interior} between elements",
             fix="cut off with a stride, or with negative padding at the ends",
         )
     shape = []
@@ -337,7 +338,7 @@ def concatenate_(*xs: Aval, axis: int) -> Aval:
         )
         if not same or x.dtype != first.dtype:
             raise ShapeError(
-                f"{x!r} and {first!r} can not be concatenated along axis {axis}",
+                f"{x!r} and {first!r} cannot be concatenated along axis {axis}",
                 fix="all sizes but that of the axis must agree",
             )
     total = xs[0].shape[axis]
@@ -522,7 +523,7 @@ def reshape(x: Any, shape: Any) -> Value:
         if size.__class__ is int and known.__class__ is int:
             if size % known:
                 raise ShapeError(
-                    f"{x.aval!r} of {size} elements can not be reshaped to {shape}",
+                    f"{x.aval!r} of {size} elements cannot be reshaped to {shape}",
                     fix=f"the other sizes must divide {size}",
                 )
             rest = size // known
@@ -548,7 +549,7 @@ def moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Array:
     n = v.aval.ndim
     a, b = normal_axes(source, n, "source"), normal_axes(destination, n, "destination")
     if len(a) != len(b):
-        raise AxisError(f"{len(a)} axes can not move to {len(b)} positions", fix="name as many")
+        raise AxisError(f"{len(a)} axes cannot move to {len(b)} positions", fix="name as many")
     perm = [i for i in range(n) if i not in a]
     for to, frm in sorted(zip(b, a)):
         perm.insert(to, frm)
@@ -596,7 +597,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Value:
     if not vs:
         raise ArgumentError("there is nothing to concatenate", fix="give at least one array")
     if not vs[0].aval.ndim:
-        raise ShapeError("arrays without axes can not be concatenated", fix="use stack")
+        raise ShapeError("arrays without axes cannot be concatenated", fix="use stack")
     at = normal_axis(axis, vs[0].aval.ndim)
     return concatenate_(*vs, axis=at) if len(vs) > 1 else materialise_at_ground(vs[0])
 

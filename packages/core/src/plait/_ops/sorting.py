@@ -62,7 +62,7 @@ def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
     for x in xs:
         if x.shape != xs[0].shape:
             raise ShapeError(
-                f"{xs[0]!r} and {x!r} can not be sorted together",
+                f"{xs[0]!r} and {x!r} cannot be sorted together",
                 fix="give operands of one shape",
             )
     if not 0 <= axis < xs[0].ndim:

@@ -5,7 +5,7 @@ Invariant: an argument of another kind is an error that names the argument.
 
 from typing import Any
 
-from .._base.errors import ArgumentError, OperandTypeError
+from .._base.errors import ArgumentError, ConcretizationError, OperandTypeError
 from .._types.dims import Dim
 
 
@@ -13,6 +13,8 @@ def fixed(what: str, name: str, given: Any) -> int:
     """Return a static number of an operation; TypeRule if it is not an integer."""
     try:
         return given.__index__()
+    except ConcretizationError:
+        raise
     except (AttributeError, TypeError):
         raise OperandTypeError(
             f"{what}: {name} must be an integer, not {given!r}", fix="write a Python integer"

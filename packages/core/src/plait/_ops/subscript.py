@@ -384,7 +384,7 @@ class Positions:
         v = _written_value(v)
         if v.aval.dtype.kind == "c" and x.aval.dtype.kind != "c":
             raise OperandTypeError(
-                f"complex values {v.aval!r} can not be written into {x.aval!r}",
+                f"complex values {v.aval!r} cannot be written into {x.aval!r}",
                 fix="write their real part, or convert the array with .astype first",
             )
         spec = _spec(how)

@@ -8,6 +8,7 @@ broken plugin is reported when it is used, and breaks nothing else.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from threading import RLock, get_ident
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from .._base.config import config
 from .._base.entry_points import EntryPoint, Unread, distributions
 from .._base.errors import MissingPlugin, PluginError
+from .._base.lazy import later
 
 CORE = "plait-core"
 PLUGIN_API = (1, 1)
@@ -292,7 +294,7 @@ def load(d: Declared):
         raise
     except BaseException as e:  # SystemExit, too: a plugin cannot end the program of its user
         raise PluginError(
-            f"the plugin {d} can not be loaded: {d.point.value} ({d.point.group}, "
+            f"the plugin {d} cannot be loaded: {d.point.value} ({d.point.group}, "
             f"{d.point.name!r}) raised {type(e).__name__}: {_text(e)}",
             fix=f"python -m pip install --upgrade {d.distribution}   "
             f"(or leave it out: PLAIT_PLUGINS without {d.distribution.removeprefix('plait-')})",
@@ -305,6 +307,11 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(it has no text)"
+
+
+def _closest(module: str, name: str) -> Callable[[], str]:
+    spelling = later("_base.spelling")
+    return spelling.closest(module, name, lambda: dir(sys.modules[module]))
 
 
 def resolve(name: str, group: str = "plait.api"):
@@ -328,7 +335,7 @@ def resolve(name: str, group: str = "plait.api"):
             raise MissingPlugin(what, fix=_with_extra(found[0].distribution, e.fix or "")) from None
     dist = HINTS.get(name) or MODULES.get(name)
     if dist is None or any(declared(g, name) for g in SURFACES):
-        raise MissingPlugin(f"{module} has no {name!r}", fix=f"dir({module}) lists what there is")
+        raise MissingPlugin(f"{module} has no {name!r}", fix=_closest(module, name))
     hidden = "" if admitted(dist) else f", or admit it: PLAIT_PLUGINS={config.plugins},..."
     raise MissingPlugin(
         f"{module}.{name} belongs to {dist}, which is not installed",

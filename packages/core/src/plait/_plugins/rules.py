@@ -219,13 +219,13 @@ class RuleTable:
         if not (isinstance(key, Trait) or (hasattr(key, "traits") and hasattr(key, "namespace"))):
             known = [str(k) for k in self._rules if str(k) == key]
             raise RegistrationError(
-                f"{key!r} is no key of {self.name!r} rules: keys are primitives and traits",
+                f"{key!r} is not a key of {self.name!r} rules: keys are primitives and traits",
                 fix=f"give the {'primitive itself' if known else 'primitive or trait'}, not its "
                 "name: plait.ext.ops has those of core, by family",
             )
         if not callable(fn):
             raise RegistrationError(
-                f"the {self.name!r} rule for {key} is {fn!r}, which can not be called",
+                f"the {self.name!r} rule for {key} is {fn!r}, which cannot be called",
                 fix="register a function",
             )
         signature = self.signature

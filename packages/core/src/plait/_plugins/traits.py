@@ -28,6 +28,6 @@ Cumulative = Trait("core.cumulative", "has parameters `axis` and `reverse`; keep
 Indexing = Trait("core.indexing", "reads or writes elements at places given by operands.")
 Collective = Trait("core.collective", "speaks of a named axis bound somewhere outside.")
 Discrete = Trait("core.discrete", "piecewise constant: its derivative is zero where it exists.")
-AnyElement = Trait("core.any_element", "takes elements that are no numbers, too.")
+AnyElement = Trait("core.any_element", "takes elements that are not numbers, too.")
 
 ALL = tuple(t for t in list(globals().values()) if isinstance(t, Trait))

@@ -14,37 +14,8 @@ from .._core.array import Literal
 from .._core.ir import Eqn, Var
 from .._core.primitive import Primitive
 from .._core.structures import literal
-from .._ops.elementwise import (
-    add,
-    and_,
-    conj,
-    div,
-    integer_pow,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    not_,
-    or_,
-    select,
-    shift_left,
-    shift_right_arithmetic,
-    shift_right_logical,
-    stop,
-    sub,
-    xor,
-)
-from .._ops.shape import (
-    broadcast_in_dim,
-    concatenate_,
-    convert_,
-    pad_,
-    reshape_,
-    rev,
-    slice_,
-    squeeze_,
-    transpose_,
-)
+from .._ops import elementwise as el
+from .._ops import shape as sh
 from .._plugins.traits import Structural
 from .._types.avals import BOOLEAN, COMPLEX, FLOATING, INTEGER, Aval
 from .rewriting import Instead, Made, rule
@@ -74,13 +45,13 @@ def _made_by(a: Any, prim: Primitive, made: Made) -> Eqn | None:
     return e if e is not None and e.prim is prim else None
 
 
-@rule(add)
+@rule(el.add)
 def _(ins, params, out, made):
     x, y = ins
     return y if _is_neutral(x, True) else x if _is_neutral(y, True) else None
 
 
-@rule(sub)
+@rule(el.sub)
 def _(ins, params, out, made):
     x, y = ins
     if x is y and out.category == INTEGER:
@@ -88,7 +59,7 @@ def _(ins, params, out, made):
     return x if _is_neutral(y, False) else None
 
 
-@rule(mul)
+@rule(el.mul)
 def _(ins, params, out, made):
     if out.category == COMPLEX:  # (inf + 0i)(1 + 0i) has a nan
         return None
@@ -104,12 +75,12 @@ def _zero(aval: Aval) -> Any:
     return False if aval.category == BOOLEAN else 0
 
 
-@rule(div)
+@rule(el.div)
 def _(ins, params, out, made):
     return ins[0] if _is(ins[1], 1) and out.category != COMPLEX else None
 
 
-@rule(integer_pow)
+@rule(el.integer_pow)
 def _(ins, params, out, made):
     n = params["exponent"]
     return ins[0] if n == 1 else Literal(1, out) if n == 0 else None
@@ -122,11 +93,11 @@ def _involution(prim: Primitive) -> None:
         return None if e is None else e.inputs[0]
 
 
-for _prim in (neg, not_, conj):
+for _prim in (el.neg, el.not_, el.conj):
     _involution(_prim)
 
 
-@rule(maximum, minimum)
+@rule(el.maximum, el.minimum)
 def _(ins, params, out, made):
     return ins[0] if ins[0] is ins[1] else None
 
@@ -155,11 +126,11 @@ def _ones(aval: Aval) -> Any:
 
 
 _same = lambda x, out: x  # noqa: E731
-rule(and_)(_logic(lambda x, out: Literal(_zero(out), out), _same))
-rule(or_)(_logic(_same, lambda x, out: Literal(_ones(out), out)))
+rule(el.and_)(_logic(lambda x, out: Literal(_zero(out), out), _same))
+rule(el.or_)(_logic(_same, lambda x, out: Literal(_ones(out), out)))
 
 
-@rule(xor)
+@rule(el.xor)
 def _(ins, params, out, made):
     x, y = ins
     if x is y:
@@ -167,12 +138,12 @@ def _(ins, params, out, made):
     return x if _is(y, 0) else y if _is(x, 0) else None
 
 
-@rule(shift_left, shift_right_arithmetic, shift_right_logical)
+@rule(el.shift_left, el.shift_right_arithmetic, el.shift_right_logical)
 def _(ins, params, out, made):
     return ins[0] if _is(ins[1], 0) else None
 
 
-@rule(select)
+@rule(el.select)
 def _(ins, params, out, made):
     p, x, y = ins
     if p.__class__ is Literal:
@@ -187,7 +158,7 @@ def _equal(x: Any, y: Any) -> bool:
     return both and literal(x) == literal(y)
 
 
-@rule(stop)
+@rule(el.stop)
 def _(ins, params, out, made):
     return ins[0] if ins[0].__class__ is Literal else None
 
@@ -238,24 +209,24 @@ def _chain(prim: Primitive, whole: Callable[[Any, dict], bool], join: Callable |
 
 
 _chain(
-    broadcast_in_dim,
+    sh.broadcast_in_dim,
     lambda x, p: p["shape"] == x.shape and p["dims"] == tuple(range(x.ndim)),
     lambda p, q: {**q, "dims": tuple([q["dims"][i] for i in p["dims"]])},
 )
-_chain(reshape_, lambda x, p: p["shape"] == x.shape, lambda p, q: q)
+_chain(sh.reshape_, lambda x, p: p["shape"] == x.shape, lambda p, q: q)
 _chain(
-    transpose_,
+    sh.transpose_,
     lambda x, p: p["perm"] == tuple(range(x.ndim)),
     lambda p, q: {"perm": tuple([p["perm"][i] for i in q["perm"]])},
 )
 _chain(
-    rev,
+    sh.rev,
     lambda x, p: not p["axes"],
     lambda p, q: {"axes": tuple(sorted({*p["axes"]} ^ {*q["axes"]}))},
 )
-_chain(squeeze_, lambda x, p: not p["axes"], None)
+_chain(sh.squeeze_, lambda x, p: not p["axes"], None)
 _chain(
-    slice_,
+    sh.slice_,
     lambda x, p: p["limits"] == x.shape and not any(_differ(p["starts"], 0))
     and not any(_differ(p["strides"], 1)),
     None,
@@ -266,7 +237,7 @@ def _differ(sizes: Sequence[Any], n: int) -> list[bool]:
     return [d != n for d in sizes]
 
 
-@rule(pad_)
+@rule(sh.pad_)
 def _(ins, params, out, made):
     if ins[0].__class__ is Literal:
         return _spread(ins, out)
@@ -274,7 +245,7 @@ def _(ins, params, out, made):
     return None if any(_differ(around, 0)) else ins[0]
 
 
-@rule(concatenate_)
+@rule(sh.concatenate_)
 def _(ins, params, out, made):
     return ins[0] if len(ins) == 1 else _spread(ins, out)
 
@@ -282,14 +253,14 @@ def _(ins, params, out, made):
 # ---- identities: conversion ----------------------------------------------------------------
 
 
-@rule(convert_)
+@rule(sh.convert_)
 def _(ins, params, out, made):
     (x,) = ins
     if x.aval is out:
         return x
     if x.__class__ is Literal:
         return _converted(x, out)
-    e = _made_by(x, convert_, made)
+    e = _made_by(x, sh.convert_, made)
     if e is not None and e.inputs[0].aval is out and _holds(x.aval, out):
         return e.inputs[0]
     return None

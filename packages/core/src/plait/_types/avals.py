@@ -17,6 +17,7 @@ cache of Plait may key on them at C speed.  Python scalars are weak: they take t
 dtype.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -33,20 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
-    "Aval",
-    "Division",
-    "Opaque",
-    "Place",
-    "Placed",
-    "Placement",
-    "aval_for",
-    "category",
-    "dtype_of",
-    "float0",
-    "no_number",
-    "promote",
-    "weak_aval",
-]
+    "Aval", "Division", "Opaque", "Place", "Placed", "Placement", "aval_for", "category",
+    "dtype_of", "float0", "no_number", "promote", "scalar_aval", "weak_aval",
+]  # fmt: skip
 
 BOOL = np.dtype(bool)
 INT8 = np.dtype(np.int8)
@@ -299,7 +289,7 @@ def short_name(dtype: Any) -> str:
 def no_number(what: str, aval: Aval) -> TypeRule:
     """Return the error for an operation on elements that are not numbers."""
     return OperandTypeError(
-        f"{what} can not take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is no number",
+        f"{what} cannot take {aval!r}: a {aval.dtype.family} of shape {aval.shape} is not a number",
         fix=aval.dtype.advice,
     )
 
@@ -502,6 +492,8 @@ WEAK: dict[type, Aval] = {}
 
 _strict = [False]
 """True if only Python numbers are promoted: the setting numpy_dtype_promotion is "strict"."""
+_weak_scalars: dict[np.dtype, Aval] = {}
+"""dtypes of numpy's scalars that are weak -> their types, by the setting numpy_scalars."""
 _ranks = ["allow"]
 """The setting numpy_rank_promotion: allow, warn or raise."""
 
@@ -522,6 +514,10 @@ def _read_settings() -> None:
             complex: Aval((), np.dtype(wide), True),
         }
     )
+    _weak_scalars.clear()
+    if config.numpy_scalars == "weak":
+        wide_dtypes = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128))
+        _weak_scalars.update({d: Aval((), canonical(d), True) for d in wide_dtypes})
 
 
 config.watch(_read_settings)
@@ -536,6 +532,23 @@ def default_dtype(kind: int) -> np.dtype:
 def weak_aval(scalar_type: type) -> Aval | None:
     """Return the type of a Python scalar; None for other classes."""
     return WEAK.get(scalar_type)
+
+
+def scalar_aval(x: np.generic) -> Aval:
+    """Return the type of a numpy scalar.
+
+    Those of 64 bits are what numpy makes of Python's numbers (`np.sqrt(2)`, `xs.mean()`), so they
+    are weak as these are, and keep their dtype only among numbers.  An integer that the default
+    dtype cannot hold stays strong: it would not survive a meeting with a narrower array.
+    """
+    weak = _weak_scalars.get(x.dtype)
+    if weak is None:
+        return Aval((), canonical(x.dtype))
+    if weak.category == INTEGER:
+        info = np.iinfo(_defaults[INTEGER])
+        if not info.min <= x <= info.max:
+            return weak.strong()
+    return weak
 
 
 def aval_for(shape: Any, dtype: Any) -> Aval:
@@ -588,7 +601,7 @@ def _equal(avals: "Sequence[Aval]", strong: "Sequence[Any]", kind: int) -> None:
         raise OperandTypeError(
             f"{every} are not promoted to one dtype while numpy_dtype_promotion is 'strict'",
             fix="convert with .astype, so that all have one dtype; a Python number takes that of "
-            "an array whose kind is no narrower",
+            "an array of the same or a wider kind",
         )
 
 
@@ -607,7 +620,7 @@ def promote(avals: "Sequence[Aval]", strict: bool = True) -> tuple[np.dtype, boo
     if strict and _strict[0]:
         _equal(avals, strong, kind)
     if not strong:
-        return _defaults[kind], kind != BOOLEAN
+        return _widest(avals, kind), kind != BOOLEAN
     top = max([category(d) for d in strong])
     if kind > top:
         if kind == COMPLEX and top == FLOATING:
@@ -623,6 +636,17 @@ def promote(avals: "Sequence[Aval]", strict: bool = True) -> tuple[np.dtype, boo
     if not config.x64 and out not in at_top:  # signed and unsigned integers meet in a wider dtype
         out = canonical(out)
     return out, False
+
+
+def _widest(avals: "Sequence[Aval]", kind: int) -> np.dtype:
+    """Return the dtype of numbers alone: the default one, or a wider one that a number has."""
+    least = _defaults[kind]
+    if kind == COMPLEX and any(a.dtype == np.float64 for a in avals):
+        least = np.dtype(np.complex128)
+    return max([least, *[a.dtype for a in avals if a.category == kind]], key=_itemsize)
+
+
+_itemsize = attrgetter("itemsize")
 
 
 def met(avals: "tuple[Aval, ...]") -> Aval:
@@ -683,6 +707,8 @@ def _described(x: Any) -> Aval:
     try:
         if x.__class__ in WEAK:
             return WEAK[x.__class__]
+        if isinstance(x, np.generic):
+            return scalar_aval(x)
         return Aval(getattr(x, "shape", ()), canonical(np.dtype(getattr(x, "dtype", x))))
     except (TypeError, ValueError, OperandTypeError):
         return WEAK[bool]

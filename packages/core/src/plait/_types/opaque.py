@@ -51,7 +51,7 @@ class Opaque:
         head, _, tail = name.partition("<")
         if not (head.isidentifier() and tail.endswith(">") and tail[:-1].isidentifier()):
             raise OperandTypeError(
-                f"{name!r} is no name of a dtype", fix="write one like 'key<fry>'"
+                f"{name!r} is not the name of a dtype", fix="write one like 'key<fry>'"
             )
         self = object.__new__(cls)
         self.name, self.shape, self.words = name, tuple(shape), np.dtype(words)

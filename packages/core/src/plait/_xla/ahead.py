@@ -90,6 +90,6 @@ def _refused(e: Exception, topology: Topology, options: Options) -> PlaitError:
         )
     return RuntimeFailure(
         f"the compiler for {topology!r} refused the program: {said}",
-        fix="jit(f).lower(...).as_text(debug_info=True) shows what it was given; a function that "
+        fix="jit(f).lower(...).as_text(debug_info=True) shows the program; a function that "
         "is not registered is in the package beside the library (jax-cuda12-plugin)",
     )

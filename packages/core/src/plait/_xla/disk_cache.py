@@ -94,7 +94,7 @@ def loaded(path: str, load: Callable[[bytes], Any]) -> Any:
     except (ValueError, OSError, jaxlib_api.RuntimeFailure) as e:
         said = (str(e).splitlines() or [type(e).__name__])[0]
         _tell(
-            f"an executable on disk can not be used ({said}), and is compiled anew: {path}",
+            f"an executable on disk cannot be used ({said}), and is compiled anew: {path}",
         )
         return None
     try:
@@ -129,7 +129,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
             _evict(folder, limit)
     except OSError as e:
         if folder != user_cache():  # the user did not set the default folder, so no warning
-            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")
 
 
 def _writes_files(asked: Any) -> bool:
@@ -196,10 +196,10 @@ def _usable(folder: str) -> bool:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             found = os.stat(folder)
         if not os.path.isdir(folder):
-            raise NotADirectoryError(20, "it is no folder")
+            raise NotADirectoryError(20, "it is not a folder")
     except OSError as e:
         if folder != user_cache():
-            _tell(f"executables can not be kept in {folder}: {e.strerror or e}")
+            _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")
         return False
     if _foreign(found):
         _tell(

@@ -65,7 +65,7 @@ def placement_of(places: list[Any], tiles: Any, ndim: int) -> Any:
     if not hasattr(places[0], "tiled"):  # places of plugins for older releases
         raise PlaitError(
             f"the compiler divided an array as {tiles}, for which {places[0]} has no words",
-            fix="say how it shall lie, with plait.with_sharding_constraint or jit's out_shardings",
+            fix="give its sharding, with plait.with_sharding_constraint or jit's out_shardings",
         )
     return places[0].tiled(tiles, ndim)
 

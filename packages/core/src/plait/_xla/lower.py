@@ -143,7 +143,7 @@ class Unit:
         if self.places and not same_devices(self.place, place):
             raise PlacementError(
                 "received arrays on incompatible devices: "
-                f"one computation can not run on {self.place} and on {place}",
+                f"one computation cannot run on {self.place} and on {place}",
                 fix="bring the arrays to the devices of one of them with plait.device_put",
             )
         if place not in self.places:
@@ -410,8 +410,7 @@ class Emitter:
         if name not in self.dims:
             raise PlaitError(
                 f"the size {name} is not known: no argument has an axis of that size",
-                fix=f"pass an array one of whose axes has the size {name}, as one of shape "
-                f"(0, {name})",
+                fix=f"pass an array with an axis of the size {name}, as one of shape (0, {name})",
             )
         return self.dims[name]
 

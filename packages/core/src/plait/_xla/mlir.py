@@ -99,7 +99,7 @@ def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
         raise ShapeError(
             f"an array of type {what} is larger than memory can be: it has {size} bytes"
             + (", not counting axes of size 0" if 0 in sizes else ""),
-            fix="make a smaller one; what is computed of it in parts, as by plait.lax.map, needs "
+            fix="make a smaller one; a computation in parts, as by plait.lax.map, needs "
             "only a part at a time",
         )
 

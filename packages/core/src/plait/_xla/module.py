@@ -100,6 +100,8 @@ def module_of(
             if k.placement is not None:
                 unit.run_at(k.placement.place)
         results = _main(unit, p, donated, keys)
+        # A rule wrote operations for one device before a value of several was met.  The places are
+        # known now, so the module is written once more with them.
         if unit.supposed_alone and unit.places and len(unit.place.devices) > 1:
             places = unit.places
             unit = Unit(platforms, locations, embed, instead, named, tier)
@@ -149,6 +151,7 @@ def _main(unit: Unit, p: Program, donated: Sequence[int], keys: Sequence[Any]) -
     e.dims = measured(e, p.in_avals, args)
     results = e.program(p, args)
     e.create("func.return", [], results, None, None, 0, unknown, e.ip)
+    # Only now: a rule inside of the program may have been the first to name the devices.
     attributes = [_argument(unit, x.key, False) for x in passed.values()]
     attributes += [_argument(unit, k, i in donated) for i, k in enumerate(keys)]
     told = [unit.placements.get(r) for r in results] if unit.placements else [None] * len(results)

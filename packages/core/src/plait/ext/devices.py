@@ -11,24 +11,7 @@ from .._core.topologies import Topology, expect_here, find_topology, same_device
 from .._types.avals import Placed
 
 __all__ = [
-    "Device",
-    "Placed",
-    "Topology",
-    "assemble",
-    "boxes",
-    "devices",
-    "expect_here",
-    "expect_runtime",
-    "find_topology",
-    "first",
-    "handler",
-    "layout_of",
-    "local",
-    "move",
-    "parse_tiling",
-    "platform",
-    "put",
-    "same_devices",
-    "topology_devices",
-    "topology_of",
-]
+    "Device", "Placed", "Topology", "assemble", "boxes", "devices", "expect_here",
+    "expect_runtime", "find_topology", "first", "handler", "layout_of", "local", "move",
+    "parse_tiling", "platform", "put", "same_devices", "topology_devices", "topology_of",
+]  # fmt: skip

@@ -25,28 +25,8 @@ from .._base.source import here, hide, user_frames, user_line, warn, where_defin
 from .._base.tracebacks import border, watch_display
 
 __all__ = [
-    "border",
-    "NoArray",
-    "NotAnArrayError",
-    "ShapeError",
-    "OperandTypeError",
-    "ArgumentError",
-    "AxisError",
-    "ConcretizationError",
-    "DimMismatch",
-    "DuplicateRule",
-    "IrreversibleLoop",
-    "MissingRule",
-    "PlaitError",
-    "TreeMismatch",
-    "TypeRule",
-    "UndecidedDim",
-    "UndefinedRule",
-    "here",
-    "hide",
-    "user_frames",
-    "user_line",
-    "warn",
-    "watch_display",
-    "where_defined",
-]
+    "border", "NoArray", "NotAnArrayError", "ShapeError", "OperandTypeError", "ArgumentError",
+    "AxisError", "ConcretizationError", "DimMismatch", "DuplicateRule", "IrreversibleLoop",
+    "MissingRule", "PlaitError", "TreeMismatch", "TypeRule", "UndecidedDim", "UndefinedRule",
+    "here", "hide", "user_frames", "user_line", "warn", "watch_display", "where_defined",
+]  # fmt: skip

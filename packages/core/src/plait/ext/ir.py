@@ -27,28 +27,10 @@ from .._core.ir import (
 from .._core.primitive import Primitive, primitive, primitives, registered
 
 __all__ = [
-    "Effect",
-    "Eqn",
-    "Primitive",
-    "Program",
-    "Thunk",
-    "Var",
-    "ambient_of",
-    "dce",
-    "derived",
-    "dims_of",
-    "effects_of",
-    "evaluate",
-    "freeze_params",
-    "inline_calls",
-    "live_equations",
-    "ordered",
-    "primitive",
-    "primitives",
-    "programs_in",
-    "registered",
-    "speaks_of",
-]
+    "Effect", "Eqn", "Primitive", "Program", "Thunk", "Var", "ambient_of", "dce", "derived",
+    "dims_of", "effects_of", "evaluate", "freeze_params", "inline_calls", "live_equations",
+    "ordered", "primitive", "primitives", "programs_in", "registered", "speaks_of",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from .._simplify import dce, inline_calls

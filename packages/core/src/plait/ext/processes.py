@@ -8,12 +8,6 @@ from .._core.buffers import started
 from .._core.processes import Membership, finish_flights, join
 
 __all__ = [
-    "Membership",
-    "RuntimeFailure",
-    "distributed_client",
-    "distributed_service",
-    "finish_flights",
-    "gloo",
-    "join",
-    "started",
-]
+    "Membership", "RuntimeFailure", "distributed_client", "distributed_service", "finish_flights",
+    "gloo", "join", "started",
+]  # fmt: skip

@@ -21,19 +21,7 @@ from .._types.dims.expression import max_dim, min_dim
 from .._types.dims.language import read_constraint
 
 __all__ = [
-    "Dim",
-    "Scope",
-    "decide_eq",
-    "decide_ge",
-    "is_symbolic",
-    "max_dim",
-    "min_dim",
-    "read_constraint",
-    "solve_dims",
-    "symbolic_dims",
-    "admitted_sizes",
-    "divide_exact",
-    "product",
-    "open_questions",
-    "question_of",
-]
+    "Dim", "Scope", "decide_eq", "decide_ge", "is_symbolic", "max_dim", "min_dim",
+    "read_constraint", "solve_dims", "symbolic_dims", "admitted_sizes", "divide_exact", "product",
+    "open_questions", "question_of",
+]  # fmt: skip

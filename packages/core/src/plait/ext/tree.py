@@ -25,23 +25,7 @@ from ..tree import (
 from ..tree_util import Partial
 
 __all__ = [
-    "advice_for_elements",
-    "LEAF",
-    "registered_by",
-    "Partial",
-    "TreeDef",
-    "children",
-    "difference",
-    "each_leaf",
-    "flatten",
-    "flatten_up_to",
-    "guard",
-    "guarded_nodes",
-    "key_paths",
-    "map_tree",
-    "node_data",
-    "register",
-    "registry",
-    "spread",
-    "tell_parts_apart",
-]
+    "LEAF", "registered_by", "Partial", "TreeDef", "advice_for_elements", "children", "difference",
+    "each_leaf", "flatten", "flatten_up_to", "guard", "guarded_nodes", "key_paths", "map_tree",
+    "node_data", "register", "registry", "spread", "tell_parts_apart",
+]  # fmt: skip

@@ -18,6 +18,11 @@ from .._ops.layout import free, placed
 from .._ops.shape import broadcast_to, convert, convert_together, reshape
 from .._types.avals import FLOAT32, FLOATING, dtype_of
 
+__all__ = [
+    "batch_matmul", "dot", "dot_general", "DotAlgorithm", "DotAlgorithmPreset",
+    "DotDimensionNumbers", "Precision", "PrecisionLike", "scaled_dot",
+]  # fmt: skip
+
 
 class Precision(enum.Enum):
     """The precision of products on accelerators."""
@@ -219,7 +224,7 @@ def _scaled(x: Any, scale: Any, summed: Any) -> Any:
     )
     if not fits:
         raise ShapeError(
-            f"scaled_dot: {s.aval!r} are no scales for {x.aval!r}",
+            f"scaled_dot: {s.aval!r} are not scales for {x.aval!r}",
             fix="sizes are equal, or, along an axis that is summed over, divide the operand's",
         )
     parts = [(m, n // m if m else 1) for n, m in zip(shape, s.aval.shape)]

@@ -11,22 +11,21 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal
+from .._ops import convolution as cn
 from .._ops import shape as sh
 from .._ops.contraction import contracted
-from .._ops.convolution import (
-    ConvDims,
-    conv_dimension_numbers,
-    dilated,
-    explicit_padding,
-    transposed_padding,
-    windows,
-)
 from .._ops.shape import convert, normal_shape, slice_in_dim, transpose
 from .._ops.static_arguments import fixed_each
 from .._types.avals import asked_dtype
 from .._types.dims import product
 
-ConvGeneralDilatedDimensionNumbers = None | ConvDims | tuple[str, str, str]
+__all__ = [
+    "conv_general_dilated_local", "conv_general_dilated_patches", "conv_general_permutations",
+    "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple",
+    "ConvGeneralDilatedDimensionNumbers",
+]  # fmt: skip
+
+ConvGeneralDilatedDimensionNumbers = None | cn.ConvDims | tuple[str, str, str]
 """The types of `dimension_numbers` of convolutions."""
 
 
@@ -78,10 +77,10 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
 
 def _patches(
     what: str, x: Any, filter_shape: Any, padding: Any, steps: tuple, numbers: Any
-) -> tuple[Any, ConvDims]:
+) -> tuple[Any, cn.ConvDims]:
     """Return ((batch, features times elements of a window, positions...), the axis of each)."""
     n = x.aval.ndim
-    dims = conv_dimension_numbers(x.aval.shape, (1,) * n, numbers)
+    dims = cn.conv_dimension_numbers(x.aval.shape, (1,) * n, numbers)
     count = n - 2
     window = _each(what, "filter_shape", filter_shape, count)
     strides, base, spread = (
@@ -89,16 +88,18 @@ def _patches(
         for name, v in zip(("window_strides", "lhs_dilation", "rhs_dilation"), steps)
     )
     y = transpose(x, dims.lhs_spec)
-    inside = [dilated(d, b) for d, b in zip(y.aval.shape[2:], base)]
-    extent = [dilated(k, d) for k, d in zip(window, spread)]
-    pads = explicit_padding(padding, inside, extent, strides)
+    inside = [cn.dilated(d, b) for d, b in zip(y.aval.shape[2:], base)]
+    extent = [cn.dilated(k, d) for k, d in zip(window, spread)]
+    pads = cn.explicit_padding(padding, inside, extent, strides)
     config = [(0, 0, 0)] * 2 + [(low, high, b - 1) for (low, high), b in zip(pads, base)]
     y = sh.pad(y, Literal(0, y.aval.with_shape(())), config)
     for i, (k, d, s) in enumerate(zip(window, spread, strides)):
         # The elements of this axis's windows come after those of the axes before it.
         at = 2 + 2 * i
-        places = windows(y.aval.shape[at], dilated(k, d), s)
-        parts = [slice_in_dim(y, j * d, j * d + dilated(places, s), s, axis=at) for j in range(k)]
+        places = cn.windows(y.aval.shape[at], cn.dilated(k, d), s)
+        parts = [
+            slice_in_dim(y, j * d, j * d + cn.dilated(places, s), s, axis=at) for j in range(k)
+        ]
         y = sh.stack(parts, at)
     order = (0, 1, *range(2, 2 + 2 * count, 2), *range(3, 2 + 2 * count, 2))
     y = transpose(y, order)
@@ -172,14 +173,14 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple:
             fix='give three strings, such as ("NHWC", "HWIO", "NHWC")',
         )
     sizes = (1,) * len(texts[0])
-    return tuple(conv_dimension_numbers(sizes, sizes, texts))
+    return tuple(cn.conv_dimension_numbers(sizes, sizes, texts))
 
 
 def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: int = 1) -> tuple:
     """Return the result's shape; `space(sizes of the input, of the kernel)` gives the spatial
     sizes."""
     x, w = normal_shape(lhs_shape), normal_shape(rhs_shape)
-    dims = conv_dimension_numbers(x, w, numbers)
+    dims = cn.conv_dimension_numbers(x, w, numbers)
     batch = x[dims.lhs_spec[0]]
     if batch.__class__ is int and batch % batches:
         raise ArgumentError(f"a batch of {batch} does not divide into {batches} groups")
@@ -189,9 +190,10 @@ def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: in
 
 
 def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
-    pads = explicit_padding(padding, sizes, kernel, strides)
+    pads = cn.explicit_padding(padding, sizes, kernel, strides)
     return [
-        windows(low + n + high, k, s) for n, k, s, (low, high) in zip(sizes, kernel, strides, pads)
+        cn.windows(low + n + high, k, s)
+        for n, k, s, (low, high) in zip(sizes, kernel, strides, pads)
     ]
 
 
@@ -243,8 +245,10 @@ def conv_transpose_shape_tuple(
 
     def space(sizes: list, kernel: list) -> list:
         strides = _each("conv_transpose_shape_tuple", "window_strides", window_strides, len(sizes))
-        pads = transposed_padding(padding, kernel, strides) if isinstance(padding, str) else padding
-        spread = [dilated(n, s) for n, s in zip(sizes, strides)]
+        pads = (
+            cn.transposed_padding(padding, kernel, strides) if isinstance(padding, str) else padding
+        )
+        spread = [cn.dilated(n, s) for n, s in zip(sizes, strides)]
         return _places(spread, kernel, (1,) * len(sizes), pads)
 
     return _shape(lhs_shape, rhs_shape, dimension_numbers, space)

@@ -23,6 +23,17 @@ from .._ops.static_arguments import fixed
 from .._types.avals import COMPLEX, FLOATING, INTEGER, dtype_of
 from .operands import accurately
 
+__all__ = [
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clz", "complex", "conj", "cos",
+    "cosh", "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge",
+    "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt",
+    "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "population_count", "pow", "real",
+    "reciprocal", "reduce_precision", "rem", "round", "RoundingMethod", "rsqrt", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub",
+    "tan", "tanh",
+]  # fmt: skip
+
 
 class RoundingMethod(enum.Enum):
     """Treatment of ties in `round`."""
@@ -168,7 +179,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         away = RoundingMethod(rounding_method) is RoundingMethod.AWAY_FROM_ZERO
     except ValueError:
         raise ArgumentError(
-            f"lax.round: {rounding_method!r} is no way to round",
+            f"lax.round: {rounding_method!r} is not a way to round",
             fix="pass a plait.lax.RoundingMethod",
         ) from None
     return (el.round_away if away else el.round_even).bind(value(x))

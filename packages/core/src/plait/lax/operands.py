@@ -64,12 +64,12 @@ def _asked(name: str, x: Any, accuracy: Any) -> Any:
         absolute, relative, units = accuracy
         if absolute < 0 or relative < 0 or units < 0 or (relative and units):
             raise ArgumentError(
-                f"lax.{name}: {accuracy} can not be met",
+                f"lax.{name}: {accuracy} cannot be met",
                 fix="tolerances are not negative, and rtol or ulps is left out",
             )
         bound = float(absolute), float(relative), units.__index__()
         return accurate.bind(x, of=name, mode="tolerance", tolerance=bound)
     raise ArgumentError(
-        f"lax.{name}: {accuracy!r} is no accuracy",
+        f"lax.{name}: {accuracy!r} is not an accuracy",
         fix="pass a plait.lax.AccuracyMode, or plait.lax.Tolerance(atol, rtol, ulps)",
     )

@@ -17,22 +17,18 @@ from .._core.primitive import Primitive
 from .._jit.tracing import trace
 from .._ops import argreduction, cumulative, reduction
 from .._ops import elementwise as el
+from .._ops import shape as sh
 from .._ops.layout import all_free, free, placed
-from .._ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    materialise_at_ground,
-    normal_axes,
-    normal_axis,
-    reshape,
-    slice_in_dim,
-    transpose,
-)
 from .._ops.static_arguments import fixed_each, flag
 from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
 from ..tree import difference, flatten
+
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -50,17 +46,17 @@ def _over(prim: Primitive, shows: str) -> _Over:
 
     def reduce(operand: ArrayLike, axes: Axis, *, out_sharding: Any = None) -> Array:
         x = free(value(operand), out_sharding)
-        at = normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
+        at = sh.normal_axes(fixed_each(name, "axes", axes), x.aval.ndim, "axes")
         if not at:
             prim.infer((x.aval,), {"axes": ()})  # infer refuses an operand that does not fit
-        out = prim.bind(x, axes=tuple(sorted(at))) if at else materialise_at_ground(x)
+        out = prim.bind(x, axes=tuple(sorted(at))) if at else sh.materialise_at_ground(x)
         return placed(out, out_sharding)
 
     reduce.__name__ = reduce.__qualname__ = name
     given, result = shows.split(" -> ")
     reduce.__doc__ = (
         f"{prim.doc}\n\nThe axes, a tuple, go; the dtype stays.  out_sharding: how the result "
-        "shall lie on devices.\n\nRaises AxisError for axes that are not there.\n\n"
+        "lies on devices.\n\nRaises AxisError for axes that are not there.\n\n"
         f">>> import plait\n>>> plait.lax.{name}(plait.numpy.array({given}), (0,)).item()\n{result}"
     )
     return reduce
@@ -86,7 +82,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     1
     """
     x = value(operand)
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     return argreduction.argmax_.bind(x, axis=at, index_dtype=asked_dtype(index_dtype))
 
 
@@ -98,7 +94,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     1
     """
     x = value(operand)
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     return argreduction.argmin_.bind(x, axis=at, index_dtype=asked_dtype(index_dtype))
 
 
@@ -138,7 +134,7 @@ def elementwise(
     if len(program.outputs) != len(cells) or not all(alike):
         raise ArgumentError(
             f"{name}: the computation returns {program.out_avals} for {[c.aval for c in cells]}",
-            fix="it must return what it takes",
+            fix="return results of the types of its operands",
         )
     return program
 
@@ -175,16 +171,16 @@ def reduce(
     operands = all_free(operands, out_sharding)
     tree, xs, start = together("reduce", operands, init_values)
     given = fixed_each("reduce", "dimensions", dimensions)
-    axes = tuple(sorted(normal_axes(given, xs[0].aval.ndim, "dimensions")))
+    axes = tuple(sorted(sh.normal_axes(given, xs[0].aval.ndim, "dimensions")))
     program = elementwise("reduce", computation, [x.aval for x in xs], tree)
     prim = _monoid(program)
     if prim is not None:
         out = _KNOWN[prim][0].bind(xs[0], axes=axes) if axes else xs[0]
-        out = materialise_at_ground(_with_start(prim, start[0], out))
+        out = sh.materialise_at_ground(_with_start(prim, start[0], out))
         return placed(tree.unflatten([out]), out_sharding)
     combine = combining(computation, tree)
     outs = combine(start, _folded(combine, [_axes_first(x, axes) for x in xs], start))
-    return placed(tree.unflatten([materialise_at_ground(o) for o in outs]), out_sharding)
+    return placed(tree.unflatten([sh.materialise_at_ground(o) for o in outs]), out_sharding)
 
 
 def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
@@ -213,7 +209,7 @@ def _start(name: str, v: Any, x: Any) -> Any:
             f"{name}: {v.aval!r} to start from, for {x.aval!r}",
             fix="give a number without axes, of the same dtype",
         )
-    return convert(v, x.aval.dtype)
+    return sh.convert(v, x.aval.dtype)
 
 
 def _with_start(prim: Primitive, start: Any, out: Any) -> Any:
@@ -235,23 +231,23 @@ def _axes_first(x: Any, axes: tuple) -> Any:
     n = 1
     for i in axes:
         n = n * x.aval.shape[i]
-    return reshape(transpose(x, (*axes, *rest)), (n, *[x.aval.shape[i] for i in rest]))
+    return sh.reshape(sh.transpose(x, (*axes, *rest)), (n, *[x.aval.shape[i] for i in rest]))
 
 
 def _folded(combine: Callable, xs: list, start: list) -> list:
     """Fold the first axis: combine neighbours until one element is left."""
     n = xs[0].aval.shape[0]
     if n == 0:
-        return [broadcast_to(s, x.aval.shape[1:]) for s, x in zip(start, xs)]
+        return [sh.broadcast_to(s, x.aval.shape[1:]) for s, x in zip(start, xs)]
     while n > 1:
-        even = [slice_in_dim(x, 0, n - 1, 2) for x in xs]
-        odd = [slice_in_dim(x, 1, n, 2) for x in xs]
+        even = [sh.slice_in_dim(x, 0, n - 1, 2) for x in xs]
+        odd = [sh.slice_in_dim(x, 1, n, 2) for x in xs]
         both = combine(even, odd)
         if n % 2:
-            rest = [slice_in_dim(x, n - 1, n) for x in xs]
-            both = [concatenate([b, r], 0) for b, r in zip(both, rest)]
+            rest = [sh.slice_in_dim(x, n - 1, n) for x in xs]
+            both = [sh.concatenate([b, r], 0) for b, r in zip(both, rest)]
         xs, n = both, (n + 1) // 2
-    return [reshape(x, x.aval.shape[1:]) for x in xs]
+    return [sh.reshape(x, x.aval.shape[1:]) for x in xs]
 
 
 # ---- running -------------------------------------------------------------------------------
@@ -269,7 +265,7 @@ def _running(prim: Primitive, shows: str) -> _Running:
     def cumulate(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         x = value(operand)
         back = flag(name, "reverse", reverse)
-        return prim.bind(x, axis=normal_axis(axis, x.aval.ndim), reverse=back)
+        return prim.bind(x, axis=sh.normal_axis(axis, x.aval.ndim), reverse=back)
 
     cumulate.__name__ = cumulate.__qualname__ = name
     given, result = shows.split(" -> ")

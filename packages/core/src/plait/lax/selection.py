@@ -66,12 +66,12 @@ def select_n(which: ArrayLike, *cases: Any) -> Array:
     if w.aval.dtype == BOOL:
         if len(xs) > 2:
             raise OperandTypeError(
-                f"select_n: booleans can not tell {len(xs)} cases", fix="give i32"
+                f"select_n: booleans cannot tell {len(xs)} cases", fix="give i32"
             )
         return select(w, xs[1], xs[0])
     if w.aval.category != INTEGER:
         raise OperandTypeError(
-            f"select_n: {w.aval!r} are no numbers of cases", fix="give booleans or i32"
+            f"select_n: {w.aval!r} are not numbers of cases", fix="give booleans or i32"
         )
     out = xs[0]
     for i, x in enumerate(xs[1:], 1):

@@ -25,6 +25,12 @@ from .._types.dims import product
 from ..dtypes import canonicalize_dtype
 from ..tree import flatten
 
+__all__ = [
+    "bitcast_convert_type", "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes",
+    "broadcast_to_rank", "collapse", "convert_element_type", "dce_sink", "dtype", "expand_dims",
+    "optimization_barrier", "reshape", "rev", "squeeze", "stage", "tile", "transpose",
+]  # fmt: skip
+
 T = TypeVar("T")
 
 # ---- dtypes --------------------------------------------------------------------------------
@@ -298,7 +304,7 @@ def dce_sink(val: ArrayLike, *, prevent_mlir_dce: bool = False) -> None:
     """
     if prevent_mlir_dce:
         raise ArgumentError(
-            "dce_sink can not keep what the compiler finds to be unused",
+            "dce_sink cannot keep what the compiler finds to be unused",
             fix="return it, or hand it to plait.debug.callback",
         )
     for x in flatten(val)[0]:

@@ -98,7 +98,7 @@ class _Reader(Scanner):
         at = self.at
         texts = [t.strip() for t in self.take(_GIVEN, "given").group(1).split(";")]
         if self.scope is not None:
-            raise self.error("sizes of two scopes can not be read into one program", at)
+            raise self.error("sizes of two scopes cannot be read into one program", at)
         least = re.fullmatch(r"least (\d)", texts[0])
         try:
             self.scope = Scope(

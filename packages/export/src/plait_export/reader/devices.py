@@ -237,7 +237,7 @@ def _each(
 def _(walk, op, xs):
     combine = _COMBINED.get(_combines(op, xs[0]))
     if combine is None:
-        raise NotReadable(f"{op.name} combines by a function that is no sum or extreme")
+        raise NotReadable(f"{op.name} combines by a function that is not a sum or extreme")
     return _each(walk, op, xs, combine, ordered=False)
 
 
@@ -262,7 +262,7 @@ _OF_FLAGS = {
 @reads("stablehlo.reduce_scatter")
 def _(walk, op, xs):
     if _combines(op, xs[0]) != "stablehlo.add":
-        raise NotReadable(f"{op.name} combines by a function that is no sum")
+        raise NotReadable(f"{op.name} combines by a function that is not a sum")
     at = op.attributes["scatter_dimension"]
     return _each(walk, op, xs, lax.psum_scatter, scatter_dimension=at, tiled=True)
 

@@ -81,7 +81,7 @@ def _(walk, op, xs):
     prim = _SCATTERS.get(_OF_FLAGS.get(str(body), body) if flags else body)  # type: ignore[arg-type]
     if prim is None:
         raise NotReadable(
-            f"{op.name} combines elements by a function that is no sum, product or extreme"
+            f"{op.name} combines elements by a function that is not a sum, product or extreme"
         )
     said = op.attributes["scatter_dimension_numbers"]
     axes = indexing.ScatterDimensionNumbers(

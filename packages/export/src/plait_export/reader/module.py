@@ -165,7 +165,7 @@ class _Reader:
         ranked = self.m.ir.RankedTensorType
         if not isinstance(t, ranked):
             raise NotReadable(
-                f"a value of type {t} is no array",
+                f"a value of type {t} is not an array",
                 fix="only functions of arrays are read back: call the artifact as it is",
             )
         dtype = _dtype(str(t.element_type))
@@ -253,7 +253,7 @@ class _Reader:
         """Parse the elements of `dense<...>` in the text of an attribute or operation."""
         found = re.search(r"dense(?:_resource)?<(.*)>\s*:\s*tensor", text, re.S)
         if found is None or None in of.shape:
-            raise NotReadable(f"a constant of type {of.dtype}{list(of.shape)} can not be read")
+            raise NotReadable(f"a constant of type {of.dtype}{list(of.shape)} cannot be read")
         said, shape = found[1].strip(), [d or 0 for d in of.shape]
         if said.startswith('"0x'):
             return _of_bytes(bytes.fromhex(said[3:-1]), of.dtype, shape)

@@ -33,7 +33,7 @@ def _(walk, op, xs):
     found = order_of(block, walk.constant_at)
     if found is None and contradicts_itself(block, walk.constant_at):
         raise NotReadable(
-            f"{op.name} by a function that is no order: of two elements each is first"
+            f"{op.name} by a function that is not an order: of two elements each is first"
         )
     if found is None:
         order = _by_all_pairs(walk, block, xs, axis)

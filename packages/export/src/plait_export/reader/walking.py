@@ -151,11 +151,11 @@ class Walk:
         except NotReadable:
             raise
         except PlaitError as e:
-            raise NotReadable(f"{op.name} can not be read back: {e.what}") from e
+            raise NotReadable(f"{op.name} cannot be read back: {e.what}") from e
         except RecursionError:
             raise
         except Exception as e:  # Damaged files may hold attributes that StableHLO never writes.
-            raise NotReadable(f"{op.name} can not be read back: {type(e).__name__}: {e}") from e
+            raise NotReadable(f"{op.name} cannot be read back: {type(e).__name__}: {e}") from e
 
     def _fitted(self, op: Op, y: Any, want: Type) -> Any:
         """Check a result against the type that the module declares, and return it."""
@@ -285,7 +285,7 @@ def _shown(t: Type) -> str:
 def _unknown(op: Op) -> NotReadable:
     why = REFUSED.get(op.name)
     if why is not None:
-        return NotReadable(f"{op.name} can not be read back: {why}")
+        return NotReadable(f"{op.name} cannot be read back: {why}")
     return NotReadable(
         f"{op.name} is an operation that this reader does not know",
         fix="python -m pip install --upgrade plait-export; until then, call the artifact as it is",

@@ -175,7 +175,7 @@ def _why(said: str) -> str:
 
 def _unsaid(name: str, why: str) -> NotReadable:
     return NotReadable(
-        f"{name} can not be taken from TensorFlow as StableHLO: {why}",
+        f"{name} cannot be taken from TensorFlow as StableHLO: {why}",
         fix="call it as it is, with plait.export.tensorflow.call_tf",
     )
 

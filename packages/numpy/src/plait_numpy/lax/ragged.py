@@ -12,22 +12,11 @@ from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import axis_pairs, contracted, normal_precision, product_operands
 from plait.ext.ops.contraction import dot_general as dot_general_p
 from plait.ext.ops.cumulative import cumsum_
 from plait.ext.ops.indexing import dynamic_slice_in_dim
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    fill,
-    iota,
-    moveaxis,
-    normal_axes,
-    normal_axis,
-    reshape,
-    transpose,
-)
 from plait.ext.surface import free, fused, placed, value
 from plait.ext.types import INTEGER
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -69,10 +58,10 @@ def ragged_dot(
             f"ragged_dot: {sizes.aval.shape[0]} groups and {w.aval.shape[0]} matrices",
             fix="give a size for each matrix, or say by group_offset which groups they are of",
         )
-    ends = cumsum_.bind(convert(sizes, np.int32), axis=0, reverse=False)
-    starts = el.sub(ends, convert(sizes, np.int32))
+    ends = cumsum_.bind(sh.convert(sizes, np.int32), axis=0, reverse=False)
+    starts = el.sub(ends, sh.convert(sizes, np.int32))
     if group_offset is not None:
-        first = convert(value(group_offset), np.int32).reshape(())
+        first = sh.convert(value(group_offset), np.int32).reshape(())
         starts, ends = (dynamic_slice_in_dim(v, first, w.aval.shape[0]) for v in (starts, ends))
     x, w, dtype = product_operands(x, w, preferred_element_type)
     out = _in_turn(x, w, starts, ends, precision=normal_precision(precision), dtype=np.dtype(dtype))
@@ -81,16 +70,16 @@ def ragged_dot(
 
 @fused
 def _in_turn(x: Any, w: Any, starts: Any, ends: Any, *, precision: Any, dtype: np.dtype) -> Any:
-    number = iota(np.dtype(np.int32), (x.aval.shape[0],))
+    number = sh.iota(np.dtype(np.int32), (x.aval.shape[0],))
     shape = x.aval.shape[0], w.aval.shape[2]
 
     def step(total: Any, group: Any) -> tuple:
         matrix, start, end = group
-        mine = expand_dims(el.and_(number >= start, el.lt(number, end)), 1)
+        mine = sh.expand_dims(el.and_(number >= start, el.lt(number, end)), 1)
         out = contracted(x, matrix, ((1,), (0,)), precision=precision, preferred_element_type=dtype)
-        return el.select(broadcast_to(mine, shape), out, total), None
+        return el.select(sh.broadcast_to(mine, shape), out, total), None
 
-    start = broadcast_to(Literal(0, Aval((), dtype)), shape)
+    start = sh.broadcast_to(Literal(0, Aval((), dtype)), shape)
     return scan(step, start, (w, starts, ends))[0]
 
 
@@ -129,9 +118,9 @@ def _roles(x: Any, w: Any, given: Any) -> _Roles:
         ) from None
     n, m = x.aval.ndim, w.aval.ndim
     (cx, cy), (bx, by) = axis_pairs("ragged_dot_general", numbers)
-    contract = normal_axes(cx, n), normal_axes(cy, m)
-    shared = normal_axes(bx, n), normal_axes(by, m)
-    r, groups = normal_axis(r, n), normal_axes(tuple(groups), m)
+    contract = sh.normal_axes(cx, n), sh.normal_axes(cy, m)
+    shared = sh.normal_axes(bx, n), sh.normal_axes(by, m)
+    r, groups = sh.normal_axis(r, n), sh.normal_axes(tuple(groups), m)
     free = tuple([i for i in range(n) if i not in contract[0] and i not in shared[0]])
     if len(groups) != (r in free) or set(groups) & {*contract[1], *shared[1]}:
         raise AxisError(
@@ -182,21 +171,21 @@ def ragged_dot_general(
         )
     prefix = tuple([x.aval.shape[a] for a in at.outer])
     if sizes.aval.ndim == 1:
-        sizes = broadcast_to(sizes, (*prefix, sizes.aval.shape[0]))
+        sizes = sh.broadcast_to(sizes, (*prefix, sizes.aval.shape[0]))
     if sizes.aval.shape[:-1] != prefix:
         raise ShapeError(
             f"ragged_dot_general: groups of sizes {sizes.aval!r}, for {x.aval!r}",
             fix=f"give integers (g,), or ({', '.join(map(str, prefix))}, g)",
         )
     last = sizes.aval.ndim - 1
-    ends = cumsum_.bind(convert(sizes, np.int32), axis=last, reverse=False)
-    starts = el.sub(ends, convert(sizes, np.int32))
+    ends = cumsum_.bind(sh.convert(sizes, np.int32), axis=last, reverse=False)
+    starts = el.sub(ends, sh.convert(sizes, np.int32))
     if group_offset is not None:
         if at.group is None:
             raise ShapeError(
                 "ragged_dot_general: group_offset is for divided rows", fix="leave it out"
             )
-        first = convert(value(group_offset), np.int32).reshape(())
+        first = sh.convert(value(group_offset), np.int32).reshape(())
         count = w.aval.shape[at.group]
         starts, ends = (dynamic_slice_in_dim(v, first, count, last) for v in (starts, ends))
     if at.group is not None and starts.aval.shape[-1] != w.aval.shape[at.group]:
@@ -209,14 +198,14 @@ def ragged_dot_general(
     if at.ragged in at.shared[0]:
         return placed(contracted(x, w, at.contract, at.shared, **how), out_sharding)
     parts = _rows_divided if at.group is not None else _sums_divided
-    out = parts(x, w, moveaxis(starts, last, 0), moveaxis(ends, last, 0), at=at, how=how)
+    out = parts(x, w, sh.moveaxis(starts, last, 0), sh.moveaxis(ends, last, 0), at=at, how=how)
     return placed(out, out_sharding)
 
 
 def _inside(x: Any, start: Any, end: Any, axis: int) -> Any:
     """Return which positions along the ragged axis are in a group: (..., size)."""
-    places = iota(np.dtype(np.int32), (*start.aval.shape, x.aval.shape[axis]), start.aval.ndim)
-    wide = lambda v: broadcast_to(expand_dims(v, v.aval.ndim), places.aval.shape)  # noqa: E731
+    places = sh.iota(np.dtype(np.int32), (*start.aval.shape, x.aval.shape[axis]), start.aval.ndim)
+    wide = lambda v: sh.broadcast_to(sh.expand_dims(v, v.aval.ndim), places.aval.shape)  # noqa: E731
     return el.and_(el.ge(places, wide(start)), el.lt(places, wide(end)))
 
 
@@ -232,17 +221,17 @@ def _rows_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: di
         matrix, start, end = one
         out, mine = product(matrix), _inside(x, start, end, at.ragged)
         rest = out.aval.ndim - mine.aval.ndim
-        mine = broadcast_to(reshape(mine, (*mine.aval.shape, *(1,) * rest)), out.aval.shape)
+        mine = sh.broadcast_to(sh.reshape(mine, (*mine.aval.shape, *(1,) * rest)), out.aval.shape)
         return el.select(mine, out, total), None
 
-    first = moveaxis(w, group, 0)
+    first = sh.moveaxis(w, group, 0)
     kinds = x.aval.strong(), first.aval.with_shape(first.aval.shape[1:]).strong()
     like = dot_general_p.infer(
         kinds,
         dict(contract=contract, shared=shared, precision=how["precision"],
              out_dtype=how["preferred_element_type"]),
     )  # fmt: skip
-    return scan(step, fill(0, like), (first, starts, ends))[0]
+    return scan(step, sh.fill(0, like), (first, starts, ends))[0]
 
 
 def _sums_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: dict) -> Any:
@@ -253,8 +242,8 @@ def _sums_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: di
     def only(v: Any, mine: Any, named: tuple) -> Any:
         order = sorted(range(len(named)), key=named.__getitem__)
         shape = [v.aval.shape[a] if a in named else 1 for a in range(v.aval.ndim)]
-        mine = broadcast_to(reshape(transpose(mine, tuple(order)), shape), v.aval.shape)
-        return el.select(mine, v, fill(0, v.aval))
+        mine = sh.broadcast_to(sh.reshape(sh.transpose(mine, tuple(order)), shape), v.aval.shape)
+        return el.select(mine, v, sh.fill(0, v.aval))
 
     def step(_: Any, one: Any) -> tuple:
         start, end = one

@@ -18,6 +18,12 @@ from plait.ext.surface import fused, unary, value
 from plait.ext.types import ml_dtypes
 from plait.typing import Array, ArrayLike
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity", "leaky_relu", "log1mexp", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid",
+    "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh",
+]  # fmt: skip
+
 
 def _float(x: Any) -> Array:
     return el.floating((x,))[0]

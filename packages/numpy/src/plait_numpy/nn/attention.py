@@ -11,16 +11,8 @@ import numpy as np
 
 from plait.errors import ArgumentError
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import contracted
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    convert_together,
-    expand_dims,
-    iota,
-    reshape,
-    transpose,
-)
 from plait.ext.sizes import is_symbolic
 from plait.ext.surface import fused
 from plait.ext.surface import value as value_of
@@ -90,8 +82,8 @@ def _as_one(
     window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
     """Compute attention as one operation, which a platform may implement in its own way."""
-    q, k, v = convert_together([el.floating((x,))[0] for x in (query, key, value)])
-    _fit_attention(*[expand_dims(x, 0) for x in (q, k, v)])
+    q, k, v = sh.convert_together([el.floating((x,))[0] for x in (query, key, value)])
+    _fit_attention(*[sh.expand_dims(x, 0) for x in (q, k, v)])
     scale = 1 / math.sqrt(q.aval.shape[2]) if scale is None else float(scale)
     return attention_.bind(q, k, v, scale=scale, causal=causal, window=window)
 
@@ -112,34 +104,34 @@ def _attention(
     q: Any, k: Any, v: Any, bias: Any, mask: Any, queries: Any, keys: Any, *,
     scale: float | None, causal: bool, window: tuple[int, int] | None, residual: bool,
 ) -> Any:  # fmt: skip
-    q, k, v = convert_together([el.floating((x,))[0] for x in (q, k, v)])
+    q, k, v = sh.convert_together([el.floating((x,))[0] for x in (q, k, v)])
     batched = q.aval.ndim == 4
     if not batched:
-        q, k, v = (expand_dims(x, 0) for x in (q, k, v))
+        q, k, v = (sh.expand_dims(x, 0) for x in (q, k, v))
     _fit_attention(q, k, v)
     b, t, h, d = q.aval.shape
     s, groups = k.aval.shape[1:3]
-    q = reshape(q, (b, t, groups, h // groups, d))
+    q = sh.reshape(q, (b, t, groups, h // groups, d))
     scale = 1 / math.sqrt(d) if scale is None else scale
     # (batch, groups, queries, heads of a group, keys), in single precision at least
     wide = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
     logits = contracted(q, k, ((4,), (3,)), ((0, 2), (0, 2)), preferred_element_type=wide)
-    logits = reshape(transpose(el.mul(logits, scale), (0, 1, 3, 2, 4)), (b, h, t, s))
-    logits = logits if bias is None else el.add(logits, convert(bias, wide))
+    logits = sh.reshape(sh.transpose(el.mul(logits, scale), (0, 1, 3, 2, 4)), (b, h, t, s))
+    logits = logits if bias is None else el.add(logits, sh.convert(bias, wide))
     seen = [] if mask is None else [_mask(mask)]
     seen += places(t, s, causal, window)
     seen += _there(queries, "query_seq_lengths", b, t, (b, 1, t, 1))
     seen += _there(keys, "key_value_seq_lengths", b, s, (b, 1, 1, s))
-    mask = broadcast_to(functools.reduce(el.and_, seen), logits.aval.shape) if seen else None
-    weights = convert(softmax(logits, where=mask), v.aval.dtype)
-    weights = reshape(weights, (b, groups, h // groups, t, s))
+    mask = sh.broadcast_to(functools.reduce(el.and_, seen), logits.aval.shape) if seen else None
+    weights = sh.convert(softmax(logits, where=mask), v.aval.dtype)
+    weights = sh.reshape(weights, (b, groups, h // groups, t, s))
     out = contracted(weights, v, ((4,), (1,)), ((0, 1), (0, 2)))
-    out = reshape(transpose(out, (0, 3, 1, 2, 4)), (b, t, h, v.aval.shape[-1]))
+    out = sh.reshape(sh.transpose(out, (0, 3, 1, 2, 4)), (b, t, h, v.aval.shape[-1]))
     results = [out]
     if residual:
-        results.append(transpose(logsumexp(logits, axis=-1, where=mask), (0, 2, 1)))
+        results.append(sh.transpose(logsumexp(logits, axis=-1, where=mask), (0, 2, 1)))
     if not batched:
-        results = [reshape(x, x.aval.shape[1:]) for x in results]
+        results = [sh.reshape(x, x.aval.shape[1:]) for x in results]
     return tuple(results) if residual else results[0]
 
 
@@ -157,9 +149,9 @@ def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list
     n = value_of(lengths)
     if n.aval.category != INTEGER or n.aval.shape != (batch,):
         raise ArgumentError(f"{name} is {n.aval!r}", fix=f"give integers of shape ({batch},)")
-    at = broadcast_to(reshape(iota(np.int32, (size,)), (1, size)), (batch, size))
-    inside = el.lt(at, broadcast_to(reshape(n, (batch, 1)), (batch, size)))
-    return [reshape(inside, shape)]
+    at = sh.broadcast_to(sh.reshape(sh.iota(np.int32, (size,)), (1, size)), (batch, size))
+    inside = el.lt(at, sh.broadcast_to(sh.reshape(n, (batch, 1)), (batch, size)))
+    return [sh.reshape(inside, shape)]
 
 
 def _fit_attention(q: Any, k: Any, v: Any) -> None:

@@ -11,17 +11,7 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from plait.ext import Aval, materialise_at_ground
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    fill,
-    iota,
-    moveaxis,
-    normal_axes,
-    normal_shape,
-    reshape,
-    transpose,
-)
+from plait.ext.ops import shape as sh
 from plait.ext.sizes import product
 from plait.ext.surface import value as as_value
 from plait.ext.types import COMPLEX, FLOATING, INT32, category, default_dtype, dtype_of
@@ -35,26 +25,11 @@ from ..random import truncated_normal as _draw_truncated
 from ..random import uniform as _draw_uniform
 
 __all__ = [
-    "constant",
-    "delta_orthogonal",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "kaiming_normal",
-    "kaiming_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "normal",
-    "ones",
-    "orthogonal",
-    "truncated_normal",
-    "uniform",
-    "variance_scaling",
-    "xavier_normal",
-    "xavier_uniform",
-    "zeros",
-]
+    "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones",
+    "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
+    "xavier_uniform", "zeros",
+]  # fmt: skip
 
 
 class Initializer(Protocol):
@@ -83,7 +58,7 @@ def zeros(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array
     >>> plait.nn.initializers.zeros(None, (2,)).tolist()
     [0.0, 0.0]
     """
-    return fill(0, Aval(normal_shape(shape), _dtype(dtype, None)))
+    return sh.fill(0, Aval(sh.normal_shape(shape), _dtype(dtype, None)))
 
 
 def ones(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
@@ -93,7 +68,7 @@ def ones(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
     >>> plait.nn.initializers.ones(None, (2,)).tolist()
     [1.0, 1.0]
     """
-    return fill(1, Aval(normal_shape(shape), _dtype(dtype, None)))
+    return sh.fill(1, Aval(sh.normal_shape(shape), _dtype(dtype, None)))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -110,8 +85,8 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     default = dtype
 
     def init(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:
-        v = convert(as_value(value), _dtype(dtype, default))
-        return materialise_at_ground(broadcast_to(v, normal_shape(shape)))
+        v = sh.convert(as_value(value), _dtype(dtype, default))
+        return materialise_at_ground(sh.broadcast_to(v, sh.normal_shape(shape)))
 
     return init
 
@@ -177,7 +152,7 @@ def truncated_normal(
 
 
 def _scale(x: Any, dtype: Any) -> Any:
-    return convert(as_value(x), dtype)
+    return sh.convert(as_value(x), dtype)
 
 
 # ---- by the number of connections ----------------------------------------------------------
@@ -213,7 +188,7 @@ def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[f
             fix="give two axes or more, or in_axis and out_axis",
         )
     named = {"in_axis": in_axis, "out_axis": out_axis, "batch_axis": batch_axis}
-    sides = [normal_axes(axes, n, name) for name, axes in named.items()]
+    sides = [sh.normal_axes(axes, n, name) for name, axes in named.items()]
     inputs, outputs, batch = [math.prod([shape[i] for i in axes]) for axes in sides]
     size = math.prod(shape)
     field = size / (inputs * outputs * batch) if size else 0
@@ -289,7 +264,7 @@ def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
     Source: Mezzadri, How to generate random matrices from the classical compact groups, 2007.
     """
     q, r = qr(_draw_normal(key, (rows, columns), dtype), full_matrices=False)
-    places = iota(INT32, (columns,))
+    places = sh.iota(INT32, (columns,))
     diagonal = r[places, places]
     if category(dtype) == COMPLEX:
         return el.mul(q, el.sign(diagonal))
@@ -318,17 +293,17 @@ def orthogonal(
         shape, kind = tuple(shape), _dtype(dtype, None)
         if len(shape) < 2:
             raise AxisError(f"an orthogonal matrix of shape {shape}", fix="give two axes at least")
-        (at,) = normal_axes(column_axis, len(shape))
+        (at,) = sh.normal_axes(column_axis, len(shape))
         columns = shape[at]
         if 0 in shape:
-            return fill(0, Aval(shape, kind))
+            return sh.fill(0, Aval(shape, kind))
         rows = product(shape) // columns
         if columns > rows:
             q = _orthonormal(key, columns, rows, kind)
         else:
-            q = transpose(_orthonormal(key, rows, columns, kind))
+            q = sh.transpose(_orthonormal(key, rows, columns, kind))
         rest = [n for i, n in enumerate(shape) if i != at]
-        return el.mul(moveaxis(reshape(q, (columns, *rest)), 0, at), scale)
+        return el.mul(sh.moveaxis(sh.reshape(q, (columns, *rest)), 0, at), scale)
 
     return init
 
@@ -361,7 +336,7 @@ def delta_orthogonal(
             )
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         middle = tuple([(n - 1) // 2 for n in shape[:-2]])
-        return fill(0, Aval(shape, kind)).at[middle].set(matrix)
+        return sh.fill(0, Aval(shape, kind)).at[middle].set(matrix)
 
     return init
 

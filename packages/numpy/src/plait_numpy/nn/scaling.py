@@ -16,19 +16,10 @@ import numpy as np
 from plait.dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
 from plait.errors import ArgumentError
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import contracted
 from plait.ext.ops.elementwise import bitcast
 from plait.ext.ops.reduction import max_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    normal_axes,
-    pad,
-    reshape,
-    slice_in_dim,
-    transpose,
-)
 from plait.ext.surface import fused, value
 from plait.ext.types import FLOAT32, FLOATING, dtype_of, ml_dtypes
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -127,7 +118,7 @@ def _matmul(a: Any, b: Any, a_scales: Any, b_scales: Any, *, out: np.dtype) -> A
             "blocks), where the number of blocks divides k",
         )
     x, y = _times(a, s), _times(b, t)
-    return convert(contracted(x, y, ((2,), (2,)), ((0,), (0,))), out)
+    return sh.convert(contracted(x, y, ((2,), (2,)), ((0,), (0,))), out)
 
 
 def _times(x: Any, scales: Any) -> Any:
@@ -135,8 +126,10 @@ def _times(x: Any, scales: Any) -> Any:
     *front, k = x.aval.shape
     blocks = scales.aval.shape[-1]
     wide = FLOAT32 if x.aval.dtype.itemsize < 4 or x.aval.category != FLOATING else x.aval.dtype
-    each = reshape(convert(x, wide), (*front, blocks, k // blocks))
-    return reshape(el.mul(each, expand_dims(convert(scales, wide), len(front) + 1)), (*front, k))
+    each = sh.reshape(sh.convert(x, wide), (*front, blocks, k // blocks))
+    return sh.reshape(
+        el.mul(each, sh.expand_dims(sh.convert(scales, wide), len(front) + 1)), (*front, k)
+    )
 
 
 def scaled_dot_general(
@@ -174,7 +167,7 @@ def scaled_dot_general(
         _stored(v, axes, kept, config)
         for v, axes, kept, config in zip((lhs, rhs), contract, shared, configs)
     ]
-    return convert(contracted(x, y, contract, shared), out)
+    return sh.convert(contracted(x, y, contract, shared), out)
 
 
 def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
@@ -184,7 +177,7 @@ def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
         return (tuple(a), tuple(b)), (tuple(c), tuple(d))
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{dimension_numbers!r} are no dimension numbers",
+            f"{dimension_numbers!r} are not dimension numbers",
             fix="write for instance (((1,), (1,)), ((), ()))",
         ) from None
 
@@ -204,19 +197,23 @@ def _rounded(
     x: Any, whole: Any, *, axes: tuple, size: int, dtype: np.dtype, scales: np.dtype
 ) -> Any:
     """Return `x` as read back from storage; its derivative is that of `x`."""
-    axes = normal_axes(axes, x.aval.ndim)
+    axes = sh.normal_axes(axes, x.aval.ndim)
     order = (*[i for i in range(x.aval.ndim) if i not in axes], *axes)
-    turned = transpose(x, order)
+    turned = sh.transpose(x, order)
     shape = turned.aval.shape
     front = shape[: len(shape) - len(axes)]
     k = math.prod(shape[len(front) :])
-    rows = pad(reshape(turned, (*front, k)), 0, [*[(0, 0, 0)] * len(front), (0, -k % size, 0)])
-    blocks = convert(reshape(rows, (*front, -(-k // size), size)), FLOAT32)
-    factor = 1 if whole is None else broadcast_to(convert(whole, FLOAT32), (1,) * blocks.aval.ndim)
+    rows = sh.pad(
+        sh.reshape(turned, (*front, k)), 0, [*[(0, 0, 0)] * len(front), (0, -k % size, 0)]
+    )
+    blocks = sh.convert(sh.reshape(rows, (*front, -(-k // size), size)), FLOAT32)
+    factor = (
+        1 if whole is None else sh.broadcast_to(sh.convert(whole, FLOAT32), (1,) * blocks.aval.ndim)
+    )
     read = el.mul(_by_blocks(el.div(blocks, factor), dtype, scales), factor)
-    read = slice_in_dim(reshape(read, rows.aval.shape), 0, k, axis=len(front))
+    read = sh.slice_in_dim(sh.reshape(read, rows.aval.shape), 0, k, axis=len(front))
     back = tuple([order.index(i) for i in range(len(order))])
-    read = transpose(reshape(convert(read, x.aval.dtype), shape), back)
+    read = sh.transpose(sh.reshape(sh.convert(read, x.aval.dtype), shape), back)
     # Rounding has derivative zero, so the value is that of `read` and the derivative that of `x`.
     return el.add(el.stop(read), el.select(el.is_finite(x), el.sub(x, el.stop(x)), 0))
 
@@ -230,14 +227,14 @@ def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:
         scale = _power_above(top)
     else:
         scale = el.clamp(0.0, top, float(ml_dtypes.finfo(scales).max))
-        scale = convert(convert(scale, scales), FLOAT32)
+        scale = sh.convert(sh.convert(scale, scales), FLOAT32)
     parts = el.div(x, el.select(el.eq(scale, 0), 1, scale))
-    return el.mul(convert(convert(el.clamp(-most, parts, most), dtype), FLOAT32), scale)
+    return el.mul(sh.convert(sh.convert(el.clamp(-most, parts, most), dtype), FLOAT32), scale)
 
 
 def _power_above(x: Any) -> Any:
     """Return the least normal power of two that is not below `x`, read off the bits of float32."""
     bits = bitcast(x, np.dtype(np.int32))
     fraction = el.ne(el.and_(bits, np.int32(2**23 - 1)), 0)
-    exponent = el.add(el.shift_right_logical(bits, np.int32(23)), convert(fraction, np.int32))
+    exponent = el.add(el.shift_right_logical(bits, np.int32(23)), sh.convert(fraction, np.int32))
     return bitcast(el.shift_left(el.clamp(1, exponent, 254), np.int32(23)), FLOAT32)

@@ -11,29 +11,26 @@ from typing import Any
 import numpy as np
 
 from plait.errors import OperandTypeError, OutOfBounds
-from plait.ext import Aval, materialise_at_ground
+from plait.ext import Aval, materialise_at_ground, types
 from plait.ext.control import while_loop
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.elementwise import bitcast
 from plait.ext.ops.reduction import any_
 from plait.ext.ops.shape import convert, fill
 from plait.ext.surface import binary, dispatched, fused, unary, value
-from plait.ext.types import (
-    BOOL,
-    BOOLEAN,
-    COMPLEX,
-    FLOAT32,
-    FLOATING,
-    INTEGER,
-    default_dtype,
-    dtype_of,
-    ml_dtypes,
-)
 from plait.typing import Array, ArrayLike
 
 from . import masking
 from .masking import masked, unwritten
 from .samples import shown
+
+__all__ = [
+    "abs", "absolute", "add", "around", "ceil", "clip", "copysign", "divide", "divmod", "fabs",
+    "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd",
+    "heaviside", "hypot", "lcm", "ldexp", "maximum", "minimum", "mod", "modf", "multiply",
+    "nan_to_num", "negative", "nextafter", "positive", "pow", "power", "reciprocal", "remainder",
+    "rint", "round", "sign", "signbit", "spacing", "square", "subtract", "true_divide", "trunc",
+]  # fmt: skip
 
 _TWO = (
     "x1, x2: numbers; shapes broadcast, dtypes are promoted.  As numpy.{}.\n\n"
@@ -148,13 +145,15 @@ def float_power(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def _inexact(x: Any) -> Array:
     """Convert integers and booleans to floats."""
-    return x if x.aval.inexact else convert(x, default_dtype(FLOATING), x.aval.weak_type)
+    return (
+        x if x.aval.inexact else convert(x, types.default_dtype(types.FLOATING), x.aval.weak_type)
+    )
 
 
 def real_float(name: str, x: Any) -> Array:
     """Convert integers and booleans to floats; raise TypeRule for complex numbers."""
     x = _inexact(value(x))
-    if x.aval.category == COMPLEX:
+    if x.aval.category == types.COMPLEX:
         raise OperandTypeError(f"{name} is for real arrays, not {x.aval!r}", fix="take .real first")
     return x
 
@@ -169,7 +168,7 @@ def positive(x: ArrayLike, /) -> Array:
     2
     """
     x = value(x)
-    if x.aval.category == BOOLEAN:
+    if x.aval.category == types.BOOLEAN:
         raise OperandTypeError(f"positive is not for {x.aval!r}", fix="booleans have no sign")
     return materialise_at_ground(x)
 
@@ -206,7 +205,7 @@ def square(x: ArrayLike, /) -> Array:
 
 
 def _magnitude(x: Any) -> Any:
-    return materialise_at_ground(x) if x.aval.category == BOOLEAN else el.abs_(x)
+    return materialise_at_ground(x) if x.aval.category == types.BOOLEAN else el.abs_(x)
 
 
 absolute = abs = unary(
@@ -257,10 +256,10 @@ def signbit(x: ArrayLike, /) -> Array:
     [True, False]
     """
     x = value(x)
-    if x.aval.category == FLOATING:
+    if x.aval.category == types.FLOATING:
         x = bitcast(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
-    if x.aval.category == BOOLEAN or x.aval.dtype.name.startswith("uint"):
-        return fill(False, Aval(x.aval.shape, BOOL))
+    if x.aval.category == types.BOOLEAN or x.aval.dtype.name.startswith("uint"):
+        return fill(False, Aval(x.aval.shape, types.BOOL))
     return el.lt(x, 0)
 
 
@@ -358,8 +357,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     """
     x = value(x)
     bounds = [b for b in (min, max) if b is not None]
-    if COMPLEX in [value(v).aval.category for v in (x, *bounds)]:
-        raise OperandTypeError("complex numbers can not be clipped", fix="clip .real and .imag")
+    if types.COMPLEX in [value(v).aval.category for v in (x, *bounds)]:
+        raise OperandTypeError("complex numbers cannot be clipped", fix="clip .real and .imag")
     if min is not None:
         x = el.maximum(x, min)
     return materialise_at_ground(x if max is None else el.minimum(x, max))
@@ -399,7 +398,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def _rounding(prim: Any) -> Callable[..., Any]:
     def other(x: Any) -> Any:
-        whole = x.aval.category in (BOOLEAN, INTEGER)
+        whole = x.aval.category in (types.BOOLEAN, types.INTEGER)
         return materialise_at_ground(x) if whole else prim(x)
 
     return other
@@ -427,7 +426,7 @@ def trunc(x: ArrayLike) -> Array:
     -1.0
     """
     x = value(x)
-    if x.aval.category in (BOOLEAN, INTEGER):
+    if x.aval.category in (types.BOOLEAN, types.INTEGER):
         return x
     return el.select(el.lt(x, 0), el.ceil(x), el.floor(x))
 
@@ -474,11 +473,11 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
             f"round: decimals must fit in 32 bits, got {decimals}",
             fix="leave the array as it is: no dtype has so many digits",
         )
-    if kind == BOOLEAN or (kind == INTEGER and digits >= 0):
+    if kind == types.BOOLEAN or (kind == types.INTEGER and digits >= 0):
         return materialise_at_ground(a)
-    if kind == INTEGER:
+    if kind == types.INTEGER:
         return _to_multiple(a, unit=10 ** min(-digits, 400))
-    if kind == COMPLEX:
+    if kind == types.COMPLEX:
         return el.complex_(round(el.real(a), digits), round(el.imag(a), digits))
     return el.round_even(a) if not digits else _to_digits(a, digits=digits)
 
@@ -501,8 +500,8 @@ def _to_multiple(x: Any, *, unit: int) -> Any:
 @fused
 def _to_digits(x: Any, *, digits: int) -> Any:
     narrow = x.aval.dtype.itemsize < 4
-    y = convert(x, FLOAT32) if narrow else x
-    most = math.log10(float(ml_dtypes.finfo(y.aval.dtype).max))
+    y = convert(x, types.FLOAT32) if narrow else x
+    most = math.log10(float(types.ml_dtypes.finfo(y.aval.dtype).max))
     if digits > most:  # the factor overflows; no number has so many digits
         return x
     if -digits > most:  # so does this one; all numbers are less than half of it
@@ -519,7 +518,7 @@ def _to_digits(x: Any, *, digits: int) -> Any:
 
 def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     a, b = el.promoted((x1, x2))
-    if a.aval.category != INTEGER:
+    if a.aval.category != types.INTEGER:
         raise OperandTypeError(
             f"{name} is for integers, not {a.aval!r}", fix="convert with .astype"
         )
@@ -528,7 +527,7 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
 
 def _sizes(x: Any) -> Any:
     """Return absolute values as unsigned integers, which hold that of the least integer, too."""
-    return convert(el.abs_(x), dtype_of("u" + x.aval.dtype.name.removeprefix("u")))
+    return convert(el.abs_(x), types.dtype_of("u" + x.aval.dtype.name.removeprefix("u")))
 
 
 @fused
@@ -603,7 +602,7 @@ def _modf(x: Any) -> Any:
 
 def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
     """Return (integer dtype of that size, bits of the mantissa, exponent bias) of a float dtype."""
-    info = ml_dtypes.finfo(dtype)
+    info = types.ml_dtypes.finfo(dtype)
     return np.dtype(f"int{info.bits}"), int(info.nmant), 1 - int(info.minexp)
 
 
@@ -677,12 +676,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     8.0
     """
     x, n = _inexact(value(x1)), value(x2)
-    if n.aval.category not in (INTEGER, BOOLEAN):
+    if n.aval.category not in (types.INTEGER, types.BOOLEAN):
         raise OperandTypeError(
             f"ldexp: the exponents must be integers, not {n.aval!r}", fix="use .astype(int)"
         )
     _, _, bias = _layout(x.aval.dtype)
-    if n.aval.category == INTEGER and np.iinfo(n.aval.dtype).max > _FAR:
+    if n.aval.category == types.INTEGER and np.iinfo(n.aval.dtype).max > _FAR:
         low = 0 if n.aval.dtype.kind == "u" else -_FAR
         n = el.clamp(low, n, _FAR)  # larger exponents do not fit in 32 bits
     n = convert(n, np.int32)
@@ -790,10 +789,10 @@ def nan_to_num(
     x = value(x)
     if not x.aval.inexact:
         return materialise_at_ground(x)
-    if x.aval.category == COMPLEX:
+    if x.aval.category == types.COMPLEX:
         parts = [nan_to_num(f(x), copy, nan, posinf, neginf) for f in (el.real, el.imag)]
         return el.complex_(*parts)
-    info = ml_dtypes.finfo(x.aval.dtype)
+    info = types.ml_dtypes.finfo(x.aval.dtype)
     posinf = float(info.max) if posinf is None else posinf
     neginf = float(info.min) if neginf is None else neginf
     return _finite(x, nan, posinf, neginf)

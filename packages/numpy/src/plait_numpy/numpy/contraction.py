@@ -11,20 +11,7 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, ShapeError
 from plait.ext.ops import contraction
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert_together,
-    expand_dims,
-    iota,
-    moveaxis,
-    normal_axis,
-    pad,
-    reshape,
-    rev,
-    slice_in_dim,
-    squeeze,
-    stack,
-)
+from plait.ext.ops import shape as sh
 from plait.ext.ops.sliding import slide
 from plait.ext.ops.taking import take
 from plait.ext.sizes import is_symbolic, max_dim, min_dim
@@ -33,6 +20,11 @@ from plait.ext.types import COMPLEX, broadcast_shapes
 from plait.typing import Array, ArrayLike, DTypeLike
 
 from .masking import unwritten
+
+__all__ = [
+    "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "matvec", "outer",
+    "tensordot", "vdot", "vecdot", "vecmat",
+]  # fmt: skip
 
 
 @dispatched
@@ -171,12 +163,14 @@ def vecdot(
     >>> plait.numpy.vecdot(np.ones((2, 3)), np.ones(3)).tolist()
     [3.0, 3.0]
     """
-    x, y = convert_together([value(x1), value(x2)])
-    x, y = (moveaxis(v, normal_axis(axis, v.aval.ndim), -1) for v in (x, y))
+    x, y = sh.convert_together([value(x1), value(x2)])
+    x, y = (sh.moveaxis(v, sh.normal_axis(axis, v.aval.ndim), -1) for v in (x, y))
     x = el.conj(x) if x.aval.category == COMPLEX else x
     how = dict(precision=precision, preferred_element_type=preferred_element_type)
-    out = contraction.matmul(expand_dims(x, x.aval.ndim - 1), expand_dims(y, y.aval.ndim), **how)
-    return squeeze(out, (-2, -1))
+    out = contraction.matmul(
+        sh.expand_dims(x, x.aval.ndim - 1), sh.expand_dims(y, y.aval.ndim), **how
+    )
+    return sh.squeeze(out, (-2, -1))
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -192,7 +186,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, y = value(x1), value(x2)
     _matrices("matvec", x1)
-    return squeeze(contraction.matmul(x1, expand_dims(y, y.aval.ndim)), -1)
+    return sh.squeeze(contraction.matmul(x1, sh.expand_dims(y, y.aval.ndim)), -1)
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -209,7 +203,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x = value(x1)
     x = el.conj(x) if x.aval.category == COMPLEX else x
     _matrices("vecmat", value(x2))
-    return squeeze(contraction.matmul(expand_dims(x, x.aval.ndim - 1), x2), -2)
+    return sh.squeeze(contraction.matmul(sh.expand_dims(x, x.aval.ndim - 1), x2), -2)
 
 
 def _matrices(name: str, x: Any) -> None:
@@ -228,11 +222,11 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """
     x, y = value(a), value(b)
     n = max(x.aval.ndim, y.aval.ndim)
-    x, y = (expand_dims(v, tuple(range(n - v.aval.ndim))) for v in (x, y))
+    x, y = (sh.expand_dims(v, tuple(range(n - v.aval.ndim))) for v in (x, y))
     shape = [p * q for p, q in zip(x.aval.shape, y.aval.shape)]
-    x = expand_dims(x, tuple(range(1, 2 * n, 2)))
-    y = expand_dims(y, tuple(range(0, 2 * n, 2)))
-    return reshape(el.mul(x, y), shape)
+    x = sh.expand_dims(x, tuple(range(1, 2 * n, 2)))
+    y = sh.expand_dims(y, tuple(range(0, 2 * n, 2)))
+    return sh.reshape(el.mul(x, y), shape)
 
 
 def cross(
@@ -258,23 +252,26 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = value(a), value(b)
-    at, bt = normal_axis(axisa, x.aval.ndim, "axisa"), normal_axis(axisb, y.aval.ndim, "axisb")
+    at, bt = (
+        sh.normal_axis(axisa, x.aval.ndim, "axisa"),
+        sh.normal_axis(axisb, y.aval.ndim, "axisb"),
+    )
     sizes = x.aval.shape[at], y.aval.shape[bt]
     if not {*sizes} <= {2, 3}:
         raise AxisError(
             f"cross of {x.aval!r} and {y.aval!r}: {sizes[0]} and {sizes[1]} components",
             fix="vectors have 2 or 3 components",
         )
-    out = _cross(moveaxis(x, at, -1), moveaxis(y, bt, -1))
+    out = _cross(sh.moveaxis(x, at, -1), sh.moveaxis(y, bt, -1))
     if sizes == (2, 2):
         return out
-    return moveaxis(out, -1, normal_axis(axisc, out.aval.ndim, "axisc"))
+    return sh.moveaxis(out, -1, sh.normal_axis(axisc, out.aval.ndim, "axisc"))
 
 
 @fused
 def _cross(x: Any, y: Any) -> Any:
     a, b = (
-        [squeeze(slice_in_dim(v, i, i + 1, axis=-1), -1) for i in range(v.aval.shape[-1])]
+        [sh.squeeze(sh.slice_in_dim(v, i, i + 1, axis=-1), -1) for i in range(v.aval.shape[-1])]
         for v in (x, y)
     )
     minor = lambda i, j: el.sub(el.mul(a[i], b[j]), el.mul(a[j], b[i]))  # noqa: E731
@@ -283,7 +280,7 @@ def _cross(x: Any, y: Any) -> Any:
     a, b = (v if len(v) == 3 else [*v, el.mul(v[0], 0)] for v in (a, b))
     parts = [minor(1, 2), minor(2, 0), minor(0, 1)]
     shape = broadcast_shapes([p.aval.shape for p in parts])
-    return stack([broadcast_to(p, shape) for p in parts], -1)
+    return sh.stack([sh.broadcast_to(p, shape) for p in parts], -1)
 
 
 # ---- convolution of vectors ----------------------------------------------------------------
@@ -292,7 +289,7 @@ def _cross(x: Any, y: Any) -> Any:
 def _convolved(
     name: str, a: Any, v: Any, mode: str, flipped: bool, precision: Any, dtype: Any
 ) -> Any:
-    x, y = convert_together([value(a), value(v)])
+    x, y = sh.convert_together([value(a), value(v)])
     for u in (x, y):
         if u.aval.ndim != 1 or u.aval.size == 0:
             raise ShapeError(
@@ -316,7 +313,7 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
     if turned:
         x, y = y, x
     if flipped:
-        y = rev.bind(y, axes=(0,))
+        y = sh.rev.bind(y, axes=(0,))
     long, short = max(n, m), min(n, m)
     full = short - 1
     low, high = {"full": (full, full), "same": (short // 2, short - short // 2 - 1),
@@ -324,7 +321,7 @@ def _conv(x: Any, y: Any, *, mode: str, flipped: bool, precision: Any, dtype: An
     if not x.aval.inexact:
         return _by_places(x, y, low, high, long, short, turned, dtype)
     out = slide(x, y, [(low, high)], precision, dtype)
-    return rev.bind(out, axes=(0,)) if turned else out
+    return sh.rev.bind(out, axes=(0,)) if turned else out
 
 
 def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dtype: Any) -> Any:
@@ -341,17 +338,17 @@ def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dty
         before = short - 1 - short // 2
         x, y = (y, x) if m.__class__ is not int else (x, y)
         n, m = x.aval.size, y.aval.size
-        y = rev.bind(y, axes=(0,))
+        y = sh.rev.bind(y, axes=(0,))
     window = max_dim(m, 1)
-    y = pad(y, 0, [(0, window - m, 0)])
+    y = sh.pad(y, 0, [(0, window - m, 0)])
     begin, size = {"full": (0, max_dim(n + m - 1, 0)), "same": (before, long),
                    "valid": (short - 1, long - short + 1)}[mode]  # fmt: skip
     margin = window - 1, window - 1 + max_dim(1 - n, 0)  # no elements count as one zero
     if x.aval.inexact:
         out = slide(x, y, [margin], precision, dtype)
     else:
-        out = _integer_overlaps(pad(x, 0, [(*margin, 0)]), y, dtype)
-    return slice_in_dim(out, begin, begin + size)
+        out = _integer_overlaps(sh.pad(x, 0, [(*margin, 0)]), y, dtype)
+    return sh.slice_in_dim(out, begin, begin + size)
 
 
 def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
@@ -360,9 +357,9 @@ def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
     window = y.aval.size
     count = x.aval.size - window + 1
     if window.__class__ is int:
-        rows = stack([slice_in_dim(x, i, i + count) for i in range(window)], 0)
+        rows = sh.stack([sh.slice_in_dim(x, i, i + count) for i in range(window)], 0)
     else:
-        place = [iota(np.int32, (window, count), a) for a in (0, 1)]
+        place = [sh.iota(np.int32, (window, count), a) for a in (0, 1)]
         rows = take(x, el.add(*place), mode="promise_in_bounds")
     return contraction.matmul(y, rows, preferred_element_type=dtype)
 
@@ -372,11 +369,11 @@ def _by_places(
 ) -> Any:
     """Convolve integers by summing products of shifted slices: exact, as convolutions need not
     be."""
-    x = pad(x, 0, [(low, high, 0)])
+    x = sh.pad(x, 0, [(low, high, 0)])
     count = long + low + high - short + 1
-    rows = stack([slice_in_dim(x, i, i + count) for i in range(short)], 0)
+    rows = sh.stack([sh.slice_in_dim(x, i, i + count) for i in range(short)], 0)
     out = contraction.matmul(y, rows, preferred_element_type=dtype)
-    return rev.bind(out, axes=(0,)) if turned else out
+    return sh.rev.bind(out, axes=(0,)) if turned else out
 
 
 def convolve(

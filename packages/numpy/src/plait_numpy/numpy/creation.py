@@ -19,39 +19,24 @@ from plait.errors import (
     OutOfBounds,
     ShapeError,
 )
-from plait.ext import Array, Aval, Literal, Tracer, Value, materialise_at_ground
+from plait.ext import Array, Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    fill,
-    iota,
-    moveaxis,
-    normal_axis,
-    normal_shape,
-    reshape,
-    size_value,
-)
+from plait.ext.ops import shape as sh
 from plait.ext.ops.shape import stack as stacked
 from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim
 from plait.ext.surface import beside, size_given, value
 from plait.ext.trace import Handle
-from plait.ext.types import (
-    BOOL,
-    FLOATING,
-    INTEGER,
-    WEAK,
-    asked_dtype,
-    category,
-    default_dtype,
-    promote,
-)
 from plait.ext.values import from_numpy, integer_bounds, unmasked
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike, DTypeLike, Shape
 
 from .interchange import from_dlpack, placeable
+
+__all__ = [
+    "arange", "array", "asarray", "astype", "copy", "empty", "empty_like", "fromfunction", "full",
+    "full_like", "geomspace", "indices", "linspace", "logspace", "meshgrid", "mgrid", "ogrid",
+    "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
 
 # ---- from data -------------------------------------------------------------------------------
 
@@ -84,13 +69,13 @@ def array(
     if copy and out is object and out.__class__ is Array:
         out = el.copied(out)  # otherwise it would be deleted when the other one is donated
     if out.aval.ndim < ndmin:
-        out = reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
+        out = sh.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return out
 
 
 def _of_one(x: Any, dtype: Any) -> Any:
     if dtype is not None and x.__class__ in (float, complex):
-        x = _fitting(x, asked_dtype(dtype))
+        x = _fitting(x, types.asked_dtype(dtype))
     if isinstance(x, Handle):
         raise x.refused("what an array is made of")
     return materialise_at_ground(_typed(x, dtype))
@@ -99,14 +84,14 @@ def _of_one(x: Any, dtype: Any) -> Any:
 def _typed(x: Any, dtype: Any) -> Any:
     """Convert a value to a dtype; keep its own if `dtype` is None."""
     if dtype is not None and x.__class__ is int:
-        return convert(x, asked_dtype(dtype))
+        return sh.convert(x, types.asked_dtype(dtype))
     try:
         v = value(x)
     except NotAnArrayError:
         v = _of_memory(x)
         if v is None:
             raise
-    return v if dtype is None else convert(v, asked_dtype(dtype))
+    return v if dtype is None else sh.convert(v, types.asked_dtype(dtype))
 
 
 def _of_memory(x: Any) -> Any:
@@ -123,11 +108,11 @@ def _of_memory(x: Any) -> Any:
 def _of_list(xs: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _collect(xs, leaves)
-    kind = None if dtype is None else asked_dtype(dtype)
+    kind = None if dtype is None else types.asked_dtype(dtype)
     if any(_converts(v) for v in leaves):
         if kind is None:
             return _stacked(xs)
-        return convert(_stacked(_fitting(xs, kind)), kind)
+        return sh.convert(_stacked(_fitting(xs, kind)), kind)
     for v in leaves:
         unmasked(v)
     if kind is None:
@@ -135,9 +120,9 @@ def _of_list(xs: Any, dtype: Any) -> Any:
         kind = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
         if host.dtype.kind in "iuO" and kind.kind in "iu":
             return from_numpy(_narrowed(host, kind))
-        return from_numpy(host.astype(asked_dtype(kind)))
+        return from_numpy(host.astype(types.asked_dtype(kind)))
     # narrow integer dtypes of our own, not numpy's
-    if kind.kind == "V" and category(kind) == INTEGER:
+    if kind.kind == "V" and types.category(kind) == types.INTEGER:
         return from_numpy(_narrowed(_on_host(xs, np.dtype(np.int64)), kind))
     return from_numpy(_on_host(xs, kind))
 
@@ -189,7 +174,7 @@ def _fitting(xs: Any, dtype: np.dtype) -> Any:
     if xs.__class__ not in (int, float, complex):
         return unmasked(xs)
     if dtype.kind not in "biufc":  # numpy cannot convert these dtypes
-        return convert(xs, dtype)
+        return sh.convert(xs, dtype)
     return Literal(_on_host(xs, dtype).item(), Aval((), dtype))
 
 
@@ -230,12 +215,14 @@ def _stacked(xs: Any) -> Any:
 def _dtype_of_numbers(classes: set, leaves: list[Any], host: np.ndarray) -> np.dtype:
     """Return the default dtype for Python numbers alone; numpy's scalars and arrays fix theirs."""
     if not leaves:
-        return default_dtype(FLOATING)
-    typed = [WEAK[c] for c in classes if c in WEAK]
-    typed += {Aval((), v.dtype) for v in leaves if v.__class__ not in WEAK and hasattr(v, "dtype")}
-    if not typed or any(c not in WEAK and not hasattr(c, "dtype") for c in classes):
+        return types.default_dtype(types.FLOATING)
+    typed = [types.WEAK[c] for c in classes if c in types.WEAK]
+    typed += {
+        Aval((), v.dtype) for v in leaves if v.__class__ not in types.WEAK and hasattr(v, "dtype")
+    }
+    if not typed or any(c not in types.WEAK and not hasattr(c, "dtype") for c in classes):
         return host.dtype
-    return promote(typed)[0]
+    return types.promote(typed)[0]
 
 
 @placeable
@@ -260,7 +247,7 @@ def _uncopied(a: Any, dtype: Any) -> Any:
     if isinstance(a, np.ndarray):
         a = from_dlpack(a, copy=False)
     kept = isinstance(a, Value) and not isinstance(a, Literal)
-    if kept and (dtype is None or asked_dtype(dtype) == a.aval.dtype):
+    if kept and (dtype is None or types.asked_dtype(dtype) == a.aval.dtype):
         return a
     raise CopyError("asarray was to make no copy, and has to", fix="leave out copy=False")
 
@@ -292,7 +279,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
     [1, -1]
     """
-    return _of_one(x, asked_dtype(dtype))
+    return _of_one(x, types.asked_dtype(dtype))
 
 
 def fromfunction(
@@ -314,7 +301,7 @@ def fromfunction(
     >>> plait.numpy.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int).tolist()
     [[0, 1], [10, 11]]
     """
-    return function(*indices(normal_shape(shape), asked_dtype(dtype)), **kwargs)
+    return function(*indices(sh.normal_shape(shape), types.asked_dtype(dtype)), **kwargs)
 
 
 # ---- from one value --------------------------------------------------------------------------
@@ -337,7 +324,7 @@ def zeros(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyAr
     >>> plait.numpy.zeros((2, 3)).shape
     (2, 3)
     """
-    return fill(0, Aval(normal_shape(shape), asked_dtype(dtype)))
+    return sh.fill(0, Aval(sh.normal_shape(shape), types.asked_dtype(dtype)))
 
 
 @placeable
@@ -351,7 +338,7 @@ def ones(shape: SupportsIndex | Shape, dtype: DTypeLike | None = None) -> AnyArr
     >>> plait.numpy.ones(2).dtype.name
     'float32'
     """
-    return fill(1, Aval(normal_shape(shape), asked_dtype(dtype)))
+    return sh.fill(1, Aval(sh.normal_shape(shape), types.asked_dtype(dtype)))
 
 
 @placeable
@@ -388,17 +375,17 @@ def full(
     >>> plait.numpy.full((2,), 7).tolist()
     [7, 7]
     """
-    return _filled(normal_shape(shape), fill_value, dtype)
+    return _filled(sh.normal_shape(shape), fill_value, dtype)
 
 
 def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
-    return materialise_at_ground(broadcast_to(_typed(x, dtype), shape))
+    return materialise_at_ground(sh.broadcast_to(_typed(x, dtype), shape))
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
-    dtype = asked_dtype(aval.dtype if dtype is None else dtype)
-    return Aval(tuple(aval.shape) if shape is None else normal_shape(shape), dtype)
+    dtype = types.asked_dtype(aval.dtype if dtype is None else dtype)
+    return Aval(tuple(aval.shape) if shape is None else sh.normal_shape(shape), dtype)
 
 
 @placeable
@@ -416,7 +403,7 @@ def zeros_like(
     >>> plait.numpy.zeros_like(np.arange(2)).tolist()
     [0, 0]
     """
-    return beside(materialise_at_ground(fill(0, _like(a, dtype, shape))), a)
+    return beside(materialise_at_ground(sh.fill(0, _like(a, dtype, shape))), a)
 
 
 @placeable
@@ -431,7 +418,7 @@ def ones_like(
     >>> plait.numpy.ones_like(np.arange(2)).tolist()
     [1, 1]
     """
-    return beside(materialise_at_ground(fill(1, _like(a, dtype, shape))), a)
+    return beside(materialise_at_ground(sh.fill(1, _like(a, dtype, shape))), a)
 
 
 @placeable
@@ -507,20 +494,20 @@ def arange(
     if last.__class__ is Dim or first.__class__ is Dim:
         return _symbolic_range(first, last, step, dtype)
     if dtype is None:
-        kind = promote([value(v).aval for v in (first, last, step) if v is not None])[0]
+        kind = types.promote([value(v).aval for v in (first, last, step) if v is not None])[0]
     else:
-        kind = asked_dtype(dtype)
+        kind = types.asked_dtype(dtype)
     first, last, step = _known("arange", first, last, step)
     try:
         host = np.arange(first, last, step)  # type: ignore[call-overload]
     except ZeroDivisionError:
         raise ShapeError("arange with a step of zero has no end", fix="give another step") from None
-    if kind == BOOL and len(host) > 2:
+    if kind == types.BOOL and len(host) > 2:
         raise OperandTypeError(
             f"arange counts to {len(host)}, and booleans to 2", fix="leave dtype out"
         )
     if kind.kind == "i" and first == 0 and step in (None, 1) and isinstance(last, int):
-        return iota(kind, (len(host),))
+        return sh.iota(kind, (len(host),))
     return from_numpy(host.astype(kind))
 
 
@@ -532,14 +519,14 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     )
     if step.__class__ is not int or not step:
         raise ShapeError(
-            f"arange to a symbolic size can not take steps of {step!r}",
+            f"arange to a symbolic size cannot take steps of {step!r}",
             fix="give an integer that is not zero, or multiply the result",
         )
-    kind = asked_dtype(dtype, FLOATING if any(floats) else INTEGER)
+    kind = types.asked_dtype(dtype, types.FLOATING if any(floats) else types.INTEGER)
     way = last - first if step > 0 else first - last
-    out = iota(kind, (max_dim((way + abs(step) - 1) // abs(step), 0),))
+    out = sh.iota(kind, (max_dim((way + abs(step) - 1) // abs(step), 0),))
     out = out if step == 1 else el.mul(out, step)
-    return out if first.__class__ is int and first == 0 else el.add(out, size_value(first, kind))
+    return out if first.__class__ is int and first == 0 else el.add(out, sh.size_value(first, kind))
 
 
 @overload
@@ -583,7 +570,7 @@ def linspace(
             f"linspace of {num} numbers", fix="give a number that is not negative"
         )
     a, b = el.floating((start, stop))
-    kind = a.aval.dtype if dtype is None else asked_dtype(dtype)
+    kind = a.aval.dtype if dtype is None else types.asked_dtype(dtype)
     divisor = max_dim(num - 1 if endpoint else num, 1)
     known = num.__class__ is int and not a.aval.ndim
     if known and a.__class__ is b.__class__ is Literal:
@@ -594,15 +581,15 @@ def linspace(
         gap = el.div(el.sub(b, a), divisor)
         out = _between(a, b, num, divisor, endpoint)
         out = el.floor(out) if kind.kind in "iu" else out
-        out = moveaxis(convert(out, kind), 0, normal_axis(axis, out.aval.ndim))
+        out = sh.moveaxis(sh.convert(out, kind), 0, sh.normal_axis(axis, out.aval.ndim))
     return (out, array(gap, a.aval.dtype)) if retstep else out
 
 
 def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
     """Return them along a new first axis; the last one is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
-    position = reshape(iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
-    divisor = size_value(divisor, part) if divisor.__class__ is Dim else divisor
+    position = sh.reshape(sh.iota(part, (num,)), (num,) + (1,) * a.aval.ndim)
+    divisor = sh.size_value(divisor, part) if divisor.__class__ is Dim else divisor
     t = el.div(position, divisor)
     out = el.add(el.mul(a, el.sub(1, t)), el.mul(b, t))
     reached = endpoint and not decide_ge(1, num)
@@ -624,9 +611,9 @@ def logspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop, base)) and num.__class__ is not Dim:
         host = np.logspace(start, stop, num.__index__(), endpoint, base)  # type: ignore[call-overload]
-        return from_numpy(host.astype(asked_dtype(dtype)))
+        return from_numpy(host.astype(types.asked_dtype(dtype)))
     out = el.power(base, linspace(start, stop, num, endpoint, axis=axis))
-    return out if dtype is None else convert(out, asked_dtype(dtype))
+    return out if dtype is None else sh.convert(out, types.asked_dtype(dtype))
 
 
 def geomspace(
@@ -646,7 +633,7 @@ def geomspace(
     """
     if all(v.__class__ in (int, float) for v in (start, stop)) and num.__class__ is not Dim:
         host = np.geomspace(start, stop, num.__index__(), endpoint)  # type: ignore[call-overload]
-        return from_numpy(host.astype(asked_dtype(dtype)))
+        return from_numpy(host.astype(types.asked_dtype(dtype)))
     a, b = cast(tuple[Any, Any], el.floating((start, stop)))
     known = [v.value if v.__class__ is Literal and is_symbolic(v.aval.shape) else v for v in (a, b)]
     if any(not isinstance(v, Tracer) and not np.asarray(v).all() for v in known):
@@ -654,12 +641,12 @@ def geomspace(
     sign = el.sign(a)  # for complex numbers a direction; the other end is relative to it
     logs = linspace(el.log(el.div(a, sign)), el.log(el.div(b, sign)), num, endpoint)
     out = el.mul(sign, el.exp(logs))
-    position = reshape(iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
+    position = sh.reshape(sh.iota(np.int32, (num,)), (num,) + (1,) * a.aval.ndim)
     out = el.select(el.eq(position, 0), a, out)
     reached = endpoint and not decide_ge(1, num)
     out = el.select(el.eq(position, max_dim(num - 1, 1)), b, out) if reached else out
-    out = moveaxis(out, 0, normal_axis(axis, out.aval.ndim))
-    return out if dtype is None else convert(out, asked_dtype(dtype))
+    out = sh.moveaxis(out, 0, sh.normal_axis(axis, out.aval.ndim))
+    return out if dtype is None else sh.convert(out, types.asked_dtype(dtype))
 
 
 # ---- grids ---------------------------------------------------------------------------------
@@ -698,8 +685,8 @@ def meshgrid(
     for i, x in enumerate(xs):
         own = [1] * n
         own[order[i]] = sizes[i]
-        x = reshape(x, tuple(own))
-        out.append(materialise_at_ground(x if sparse else broadcast_to(x, full_shape)))
+        x = sh.reshape(x, tuple(own))
+        out.append(materialise_at_ground(x if sparse else sh.broadcast_to(x, full_shape)))
     return out
 
 
@@ -729,17 +716,17 @@ def indices(
     """
     if hasattr(dimensions, "__index__") and not getattr(dimensions, "ndim", 0):
         raise ArgumentError(f"indices of {dimensions!r}", fix=f"write indices(({dimensions},))")
-    shape = normal_shape(dimensions)
-    kind = asked_dtype(dtype, INTEGER)
-    if kind == BOOL:
+    shape = sh.normal_shape(dimensions)
+    kind = types.asked_dtype(dtype, types.INTEGER)
+    if kind == types.BOOL:
         raise OperandTypeError("indices are numbers, not booleans", fix="convert the result")
     if not sparse:
-        parts = [expand_dims(iota(kind, shape, i), 0) for i in range(len(shape))]
+        parts = [sh.expand_dims(sh.iota(kind, shape, i), 0) for i in range(len(shape))]
         if not parts:
             return zeros((0,), kind)
-        return stacked([reshape(p, shape) for p in parts])
+        return stacked([sh.reshape(p, shape) for p in parts])
     own = lambda i: [d if k == i else 1 for k, d in enumerate(shape)]  # noqa: E731
-    return tuple([iota(kind, own(i), i) for i in range(len(shape))])
+    return tuple([sh.iota(kind, own(i), i) for i in range(len(shape))])
 
 
 class _Grid:
@@ -753,8 +740,8 @@ class _Grid:
             return zeros((0,)) if not self._sparse else []
         one = not isinstance(key, tuple)
         parts = [_slice_range(s) for s in ((key,) if one else key)]
-        dtype = promote([p.aval for p in parts])[0]
-        parts = [convert(p, dtype) for p in parts]
+        dtype = types.promote([p.aval for p in parts])[0]
+        parts = [sh.convert(p, dtype) for p in parts]
         if one:
             return parts[0]
         grid = meshgrid(*parts, sparse=self._sparse, indexing="ij")

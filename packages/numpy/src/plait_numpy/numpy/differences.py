@@ -11,18 +11,9 @@ from plait.errors import ArgumentError, ShapeError
 from plait.ext import materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
+from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cumsum
 from plait.ext.ops.indexing import dynamic_slice_in_dim
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    normal_axes,
-    normal_axis,
-    reshape,
-    size_value,
-    slice_in_dim,
-)
 from plait.ext.sizes import decide_ge, max_dim, min_dim
 from plait.ext.surface import fused, value
 from plait.ext.types import BOOL, FLOATING, default_dtype
@@ -52,18 +43,18 @@ def diff(
     x = value(a)
     if n < 0:
         raise ArgumentError(f"diff taken {n} times", fix="give a number that is not negative")
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     if n == 0:  # without a difference, the ends are not used
         return materialise_at_ground(x)
     parts = [_end(prepend, x, at), x, _end(append, x, at)]
     parts = [p for p in parts if p is not None]
-    x = concatenate(parts, at) if len(parts) > 1 else x
+    x = sh.concatenate(parts, at) if len(parts) > 1 else x
     for _ in range(n.__index__()):
         size = x.aval.shape[at]
         if size.__class__ is int and not size:
             break
-        later = slice_in_dim(x, 1, size, axis=at)
-        sooner = slice_in_dim(x, 0, size - 1, axis=at)
+        later = sh.slice_in_dim(x, 1, size, axis=at)
+        sooner = sh.slice_in_dim(x, 0, size - 1, axis=at)
         x = (el.ne if x.aval.dtype == BOOL else el.sub)(later, sooner)
     return materialise_at_ground(x)
 
@@ -74,7 +65,7 @@ def _end(v: Any, x: Any, axis: int) -> Any:
     v = value(v)
     if v.aval.ndim:
         return v
-    return broadcast_to(v, [1 if i == axis else d for i, d in enumerate(x.aval.shape)])
+    return sh.broadcast_to(v, [1 if i == axis else d for i, d in enumerate(x.aval.shape)])
 
 
 def ediff1d(
@@ -91,29 +82,29 @@ def ediff1d(
     [0, 3, 5]
     """
     x = value(ary)
-    out = diff(reshape(x, (x.aval.size,)))
-    ends = [None if v is None else convert(value(v), x.aval.dtype) for v in (to_begin, to_end)]
-    first, last = [None if v is None else reshape(v, (v.aval.size,)) for v in ends]
+    out = diff(sh.reshape(x, (x.aval.size,)))
+    ends = [None if v is None else sh.convert(value(v), x.aval.dtype) for v in (to_begin, to_end)]
+    first, last = [None if v is None else sh.reshape(v, (v.aval.size,)) for v in ends]
     parts = [p for p in (first, out, last) if p is not None]
-    return concatenate(parts, 0) if len(parts) > 1 else out
+    return sh.concatenate(parts, 0) if len(parts) > 1 else out
 
 
 @fused(numbers=("dx",))
 def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
     (y,) = el.floating((y,))  # sums of narrow integers would wrap around
-    at = normal_axis(axis, y.aval.ndim)
+    at = sh.normal_axis(axis, y.aval.ndim)
     n = y.aval.shape[at]
     if x is not None:
         x = value(x)
         dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
         if dx.aval.ndim == 1 and y.aval.ndim > 1:
             size = n - 1 if n.__class__ is int else max_dim(n - 1, 0)
-            dx = reshape(dx, [size if i == at else 1 for i in range(y.aval.ndim)])
+            dx = sh.reshape(dx, [size if i == at else 1 for i in range(y.aval.ndim)])
     dx = value(dx)
     if 0 < dx.aval.ndim < y.aval.ndim:
-        dx = reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
-    later = slice_in_dim(y, min_dim(n, 1), n, axis=at)  # an empty axis has no second element
-    both = el.add(later, slice_in_dim(y, 0, max_dim(n - 1, 0), axis=at))
+        dx = sh.reshape(dx, (*[1] * (y.aval.ndim - dx.aval.ndim), *dx.aval.shape))
+    later = sh.slice_in_dim(y, min_dim(n, 1), n, axis=at)  # an empty axis has no second element
+    both = el.add(later, sh.slice_in_dim(y, 0, max_dim(n - 1, 0), axis=at))
     return reduction.sum_(el.mul(el.true_divide(both, 2), dx), at)
 
 
@@ -149,10 +140,10 @@ def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
     edge = el.and_(el.eq(wrapped, el.neg(half)), el.gt(steps, 0))
     wrapped = el.select(edge, half, wrapped)
     correction = el.select(el.lt(el.abs_(steps), discont), 0, el.sub(wrapped, steps))
-    at = normal_axis(axis, x.aval.ndim)
-    first = slice_in_dim(x, 0, min_dim(x.aval.shape[at], 1), axis=at)
-    later = el.add(slice_in_dim(x, 1, x.aval.shape[at], axis=at), cumsum(correction, at))
-    return concatenate([first, later], at)
+    at = sh.normal_axis(axis, x.aval.ndim)
+    first = sh.slice_in_dim(x, 0, min_dim(x.aval.shape[at], 1), axis=at)
+    later = el.add(sh.slice_in_dim(x, 1, x.aval.shape[at], axis=at), cumsum(correction, at))
+    return sh.concatenate([first, later], at)
 
 
 def unwrap(
@@ -177,8 +168,8 @@ def unwrap(
     """
     x = value(p)
     if not x.aval.inexact and isinstance(period, float):
-        x = convert(x, default_dtype(FLOATING))
-    size = x.aval.shape[normal_axis(axis, x.aval.ndim)]
+        x = sh.convert(x, default_dtype(FLOATING))
+    size = x.aval.shape[sh.normal_axis(axis, x.aval.ndim)]
     if size.__class__ is int and not size:
         return materialise_at_ground(x)
     return _unwrap(x, discont, period, axis=axis.__index__())
@@ -212,7 +203,7 @@ def gradient(
     x = value(f)
     if edge_order not in (None, 1):
         raise ArgumentError(f"gradient with edge_order {edge_order}", fix="edge_order=1")
-    axes = normal_axes(axis, x.aval.ndim)
+    axes = sh.normal_axes(axis, x.aval.ndim)
     given = list(varargs) or [1.0]
     steps = given * len(axes) if len(given) == 1 else given
     if len(steps) != len(axes):
@@ -231,7 +222,7 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
         raise ShapeError(
             f"gradient along axis {axis} of {x.aval!r}", fix="give two values at least"
         )
-    cut = lambda a, b: slice_in_dim(x, a, b, axis=axis)  # noqa: E731
+    cut = lambda a, b: sh.slice_in_dim(x, a, b, axis=axis)  # noqa: E731
     one = lambda i: _one(x, i, axis)  # noqa: E731
     if h.aval.ndim == 0:
         inner = el.div(el.sub(cut(2, n), cut(0, n - 2)), el.mul(h, 2))
@@ -239,22 +230,22 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
     else:
         gaps = diff(h)
         shape = [1] * axis + [max_dim(n - 2, 0)] + [1] * (x.aval.ndim - axis - 1)
-        left, right = (reshape(slice_in_dim(gaps, a, a + n - 2), shape) for a in (0, 1))
+        left, right = (sh.reshape(sh.slice_in_dim(gaps, a, a + n - 2), shape) for a in (0, 1))
         a = el.neg(el.true_divide(right, el.mul(left, el.add(left, right))))
         b = el.true_divide(el.sub(right, left), el.mul(left, right))
         c = el.true_divide(left, el.mul(right, el.add(left, right)))
         inner = el.add(el.add(el.mul(a, cut(0, n - 2)), el.mul(b, cut(1, n - 1))),
                        el.mul(c, cut(2, n)))  # fmt: skip
-        first, last = (reshape(_one(gaps, i, 0), ()) for i in (0, n - 2))
+        first, last = (sh.reshape(_one(gaps, i, 0), ()) for i in (0, n - 2))
     ends = [el.div(el.sub(one(1), one(0)), first),
             el.div(el.sub(one(n - 1), one(n - 2)), last)]  # fmt: skip
-    out = concatenate([ends[0], inner, ends[1]], axis)
-    return out if n.__class__ is int else slice_in_dim(out, 0, n, axis=axis)
+    out = sh.concatenate([ends[0], inner, ends[1]], axis)
+    return out if n.__class__ is int else sh.slice_in_dim(out, 0, n, axis=axis)
 
 
 def _one(x: Any, i: Any, axis: int) -> Any:
     """Return element `i` along an axis, keeping the axis; any element if the axis is too short."""
     n = x.aval.shape[axis]
     if n.__class__ is int or (decide_ge(n - 1, i) and decide_ge(i, 0)):
-        return slice_in_dim(x, i, i + 1, axis=axis)
-    return dynamic_slice_in_dim(x, size_value(max_dim(i, 0), np.dtype(np.int32)), 1, axis)
+        return sh.slice_in_dim(x, i, i + 1, axis=axis)
+    return dynamic_slice_in_dim(x, sh.size_value(max_dim(i, 0), np.dtype(np.int32)), 1, axis)

@@ -12,18 +12,8 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, ShapeError
 from plait.ext import Literal
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.fourier import fft_, spectral
-from plait.ext.ops.shape import (
-    convert,
-    fill,
-    given_axes,
-    iota,
-    moveaxis,
-    normal_axis,
-    pad,
-    size_value,
-    slice_in_dim,
-)
 from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.ext.types import INT32, inexact_dtype
@@ -32,6 +22,11 @@ from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .interchange import placeable
 from .manipulation import roll
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 _NORMS = (None, "backward", "ortho", "forward")
 
@@ -42,18 +37,18 @@ def _resized(x: Any, axis: int, n: int) -> Any:
     if have == n:
         return x
     if decide_ge(have, n):
-        return slice_in_dim(x, 0, n, axis=axis)
+        return sh.slice_in_dim(x, 0, n, axis=axis)
     if not decide_ge(n, have):
-        x = slice_in_dim(x, 0, min_dim(n, have), axis=axis)
+        x = sh.slice_in_dim(x, 0, min_dim(n, have), axis=axis)
         have = x.aval.shape[axis]
-    return pad(x, 0, [(0, n - have if i == axis else 0, 0) for i in range(x.aval.ndim)])
+    return sh.pad(x, 0, [(0, n - have if i == axis else 0, 0) for i in range(x.aval.ndim)])
 
 
 def _at(x: Any, kind: str, lengths: Sequence[int], axes: Sequence[int]) -> Any:
     """Apply the primitive over up to three different axes, at any positions."""
     ends = tuple(range(-len(axes), 0))
-    out = fft_.bind(moveaxis(x, tuple(axes), ends), kind=kind, lengths=tuple(lengths))
-    return moveaxis(out, ends, tuple(axes))
+    out = fft_.bind(sh.moveaxis(x, tuple(axes), ends), kind=kind, lengths=tuple(lengths))
+    return sh.moveaxis(out, ends, tuple(axes))
 
 
 def _groups(axes: Sequence[int]) -> list[range]:
@@ -90,9 +85,9 @@ def _scaled(x: Any, lengths: tuple, kind: str, norm: str | None) -> Any:
     if not power:
         return x
     exact = x.aval.dtype.type().real.dtype  # precision of the result, or of its real part
-    total = size_value(product(lengths), exact)
+    total = sh.size_value(product(lengths), exact)
     scale = el.power(el.maximum(total, 1.0), power)
-    return el.mul(x, convert(scale, x.aval.dtype))
+    return el.mul(x, sh.convert(scale, x.aval.dtype))
 
 
 def _scale(total: float, kind: str, norm: str | None) -> float:
@@ -116,7 +111,7 @@ def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any
     ndim = x.aval.ndim
     if axes is None:
         axes = range(ndim) if s is None else range(-len(s), 0)
-    at = tuple([normal_axis(i, ndim) for i in axes])
+    at = tuple([sh.normal_axis(i, ndim) for i in axes])
     if not at:
         if many and kind in ("fft", "ifft"):
             return spectral(x)
@@ -127,7 +122,7 @@ def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any
         sizes = list(x.aval.shape)
         for i, n in zip(at, s or ()):
             sizes[i] = sizes[i] if n in (None, -1) else n
-        return fill(0, spectral(x).aval.with_shape(sizes).strong())
+        return sh.fill(0, spectral(x).aval.with_shape(sizes).strong())
     lengths = [_length(x, kind, i, s, at) for i in range(len(at))]
     return _transform(x, kind=kind, lengths=tuple(lengths), axes=at, norm=norm)
 
@@ -388,7 +383,7 @@ def irfft2(
 def _frequencies(positions: Any, n: Any, d: Any, dtype: Any) -> Any:
     dtype = inexact_dtype("frequencies", dtype)
     if is_symbolic((n,)):
-        return el.div(convert(positions, dtype), el.mul(d, size_value(n, dtype)))
+        return el.div(sh.convert(positions, dtype), el.mul(d, sh.size_value(n, dtype)))
     if isinstance(d, int | float):
         return from_numpy((positions * (1.0 / (n * d))).astype(dtype))
     return el.div(from_numpy(positions.astype(dtype)), el.mul(d, float(n)))
@@ -414,9 +409,9 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> Ar
     _positive(n)
     half = (n + 1) // 2
     if is_symbolic((n,)):
-        i = iota(INT32, (n,))
-        count = size_value(n, INT32)
-        i = el.select(el.lt(i, size_value(half, INT32)), i, el.sub(i, count))
+        i = sh.iota(INT32, (n,))
+        count = sh.size_value(n, INT32)
+        i = el.select(el.lt(i, sh.size_value(half, INT32)), i, el.sub(i, count))
         return _frequencies(i, n, d, dtype)
     return _frequencies(np.concatenate([np.arange(half), np.arange(half - n, 0)]), n, d, dtype)
 
@@ -434,7 +429,9 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None) -> A
     n = size_given(n)
     _positive(n)
     last = n // 2 + 1
-    return _frequencies(iota(INT32, (last,)) if is_symbolic((n,)) else np.arange(last), n, d, dtype)
+    return _frequencies(
+        sh.iota(INT32, (last,)) if is_symbolic((n,)) else np.arange(last), n, d, dtype
+    )
 
 
 def _positive(n: int) -> None:
@@ -445,8 +442,8 @@ def _positive(n: int) -> None:
 def _shifted(x: Any, axes: Any, back: bool) -> Any:
     x = value(x)
     ndim = x.aval.ndim
-    axes = given_axes(range(ndim) if axes is None else axes)
-    at = tuple([normal_axis(i, ndim) for i in (axes if isinstance(axes, tuple) else (axes,))])
+    axes = sh.given_axes(range(ndim) if axes is None else axes)
+    at = tuple([sh.normal_axis(i, ndim) for i in (axes if isinstance(axes, tuple) else (axes,))])
     return roll(x, tuple([-(x.aval.shape[i] // 2) if back else x.aval.shape[i] // 2 for i in at]),
                 at)  # fmt: skip
 

@@ -94,7 +94,7 @@ def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None
     out = shared(host)
     if copy is False and (host.size and out.unsafe_buffer_pointer() != host.ctypes.data):
         raise CopyError(
-            f"this {type(x).__name__} can not be used without a copy",
+            f"this {type(x).__name__} cannot be used without a copy",
             fix="leave out copy=False; or make it contiguous, aligned to 64 bytes and of a dtype "
             "that arrays have here",
         )

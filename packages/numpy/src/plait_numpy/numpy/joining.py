@@ -36,7 +36,7 @@ def _directive(text: str, default: tuple) -> tuple:
             raise ValueError
     except ValueError:
         raise ShapeError(
-            f"{text!r} is no directive of r_: there are no matrices here",
+            f"{text!r} is not a directive of r_: there are no matrices here",
             fix='write up to three integers, "axis,ndmin,position"',
         ) from None
     return given + default[len(given) :]

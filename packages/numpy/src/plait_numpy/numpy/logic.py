@@ -22,6 +22,15 @@ from . import masking
 from .masking import masked, unwritten
 from .samples import shown
 
+__all__ = [
+    "allclose", "array_equal", "array_equiv", "bitwise_and", "bitwise_count", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "equal", "greater", "greater_equal", "invert", "isclose", "iscomplex", "iscomplexobj",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
+    "left_shift", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "not_equal", "right_shift",
+]  # fmt: skip
+
 _TWO = (
     "{}\n\nx1, x2: {}; shapes broadcast, the result is boolean.  As numpy.{}.\n\n"
     "Raises NotAnArrayError if an operand is not an array, DimMismatch if shapes do not broadcast."

@@ -21,6 +21,12 @@ from plait.ext.surface import dispatched, value
 from plait.ext.types import broadcast_shapes
 from plait.typing import Array, ArrayLike, Axis, Shape
 
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "expand_dims",
+    "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape",
+    "roll", "rollaxis", "rot90", "squeeze", "swapaxes", "transpose", "unstack",
+]  # fmt: skip
+
 # ---- shapes --------------------------------------------------------------------------------
 
 

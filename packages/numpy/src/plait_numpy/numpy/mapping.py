@@ -88,7 +88,7 @@ def _terms(signature: str) -> tuple[list[tuple], list[tuple]]:
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
         raise ArgumentError(
-            f"{signature!r} is no signature", fix='write for instance "(n,m),(m)->(n)"'
+            f"{signature!r} is not a signature", fix='write for instance "(n,m),(m)->(n)"'
         )
     sides = text.split("->")
     names = [[tuple(filter(None, t.split(","))) for t in re.findall(r"\((.*?)\)", s)]

@@ -12,20 +12,8 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
 from plait.ext import materialise_at_ground
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import any_, sum_
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    iota,
-    moveaxis,
-    normal_axis,
-    normal_shape,
-    pad,
-    reshape,
-    rev,
-    size_value,
-    slice_in_dim,
-)
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, is_symbolic, max_dim, min_dim
 from plait.ext.surface import fused, size_given, value
@@ -37,6 +25,12 @@ from .interchange import placeable
 from .masking import unwritten
 from .selection import nonzero
 
+__all__ = [
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "eye", "fill_diagonal",
+    "identity", "mask_indices", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu",
+    "triu_indices", "triu_indices_from", "vander",
+]  # fmt: skip
+
 _SMALL = 2**16
 """Largest pattern, in elements, that numpy makes on the host: copying costs less than compiling."""
 
@@ -44,7 +38,7 @@ _SMALL = 2**16
 def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
     """Return booleans: the comparison of column - k with row."""
     shape = (n, m)
-    rows, columns = iota(np.int32, shape, 0), iota(np.int32, shape, 1)
+    rows, columns = sh.iota(np.int32, shape, 0), sh.iota(np.int32, shape, 1)
     return compare(columns, rows if k == 0 else el.add(rows, k))
 
 
@@ -66,12 +60,12 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     >>> plait.numpy.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    n, m = normal_shape((N, N if M is None else M))
+    n, m = sh.normal_shape((N, N if M is None else M))
     k = k.__index__()
     kind = asked_dtype(dtype)
     if not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.eye(n, m, k).astype(kind))
-    return convert(_pattern(n, m, k, el.eq), kind)
+    return sh.convert(_pattern(n, m, k, el.eq), kind)
 
 
 def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
@@ -110,8 +104,8 @@ def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     >>> plait.numpy.tri(2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    n, m = normal_shape((N, N if M is None else M))
-    return convert(_below(n, m, k.__index__()), asked_dtype(dtype))
+    n, m = sh.normal_shape((N, N if M is None else M))
+    return sh.convert(_below(n, m, k.__index__()), asked_dtype(dtype))
 
 
 def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
@@ -120,7 +114,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
         raise ShapeError(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
     k = k.__index__()
     below = _below(x.aval.shape[-2], x.aval.shape[-1], k if lower else k - 1)
-    zero = convert(0, x.aval.dtype)
+    zero = sh.convert(0, x.aval.dtype)
     return el.select(below, x, zero) if lower else el.select(below, zero, x)
 
 
@@ -180,7 +174,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     n = x.aval.ndim
     if n < 2:
         raise AxisError(f"diagonal takes matrices, not {x.aval!r}", fix="give two axes or more")
-    i, j = normal_axis(axis1, n, "axis1"), normal_axis(axis2, n, "axis2")
+    i, j = sh.normal_axis(axis1, n, "axis1"), sh.normal_axis(axis2, n, "axis2")
     if i == j:
         raise AxisError(f"diagonal: axis1 and axis2 are both {i}", fix="name two axes")
     return _diagonal(x, offset=offset.__index__(), i=i, j=j)
@@ -188,16 +182,16 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @fused
 def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
-    x = moveaxis(x, (i, j), (-2, -1))
+    x = sh.moveaxis(x, (i, j), (-2, -1))
     *front, n, m = x.aval.shape
     row, column = max(-offset, 0), max(offset, 0)
     count = max_dim(min_dim(n - row, m - column), 0)
     if is_symbolic((n, m)):
-        return slice_in_dim(_masked_diagonal(x, offset, n, m), row, row + count, axis=-1)
-    flat = reshape(x, (*front, n * m))
+        return sh.slice_in_dim(_masked_diagonal(x, offset, n, m), row, row + count, axis=-1)
+    flat = sh.reshape(x, (*front, n * m))
     start = row * m + column if count else 0
     limit = start + (count - 1) * (m + 1) + 1 if count else 0
-    return slice_in_dim(flat, start, limit, m + 1, -1)
+    return sh.slice_in_dim(flat, start, limit, m + 1, -1)
 
 
 def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
@@ -206,7 +200,7 @@ def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
     on = _pattern(n, m, offset, el.eq)
     if x.aval.category == BOOLEAN:
         return any_(el.and_(on, x), -1)
-    return sum_(el.select(on, x, convert(0, x.aval.dtype)), -1, x.aval.dtype)
+    return sum_(el.select(on, x, sh.convert(0, x.aval.dtype)), -1, x.aval.dtype)
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
@@ -230,17 +224,17 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 def _diag(x: Any, *, k: int) -> Any:
     n = x.aval.shape[0]
     if is_symbolic((n,)):
-        x = pad(x, 0, [(max(k, 0), max(-k, 0), 0)]) if k else x
+        x = sh.pad(x, 0, [(max(k, 0), max(-k, 0), 0)]) if k else x
         n = n + abs(k)
-        row, column = iota(np.int32, (n, n), 0), iota(np.int32, (n, n), 1)
+        row, column = sh.iota(np.int32, (n, n), 0), sh.iota(np.int32, (n, n), 1)
         on = el.eq(el.add(row, k) if k else row, column)
-        return el.select(on, x, convert(0, x.aval.dtype))
+        return el.select(on, x, sh.convert(0, x.aval.dtype))
     size = n + abs(k)
     if not n:
-        return reshape(pad(x, 0, [(size * size, 0, 0)]), (size, size))
+        return sh.reshape(sh.pad(x, 0, [(size * size, 0, 0)]), (size, size))
     start = max(-k, 0) * size + max(k, 0)
     rest = size * size - start - (n - 1) * (size + 1) - 1
-    return reshape(pad(x, 0, [(start, rest, size)]), (size, size))
+    return sh.reshape(sh.pad(x, 0, [(start, rest, size)]), (size, size))
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
@@ -253,7 +247,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     [[1, 0], [0, 2]]
     """
     x = value(v)
-    return diag(reshape(x, (x.aval.size,)), k)
+    return diag(sh.reshape(x, (x.aval.size,)), k)
 
 
 def trace(
@@ -308,10 +302,10 @@ def fill_diagonal(
     values = value(val)
     count = int(mask.sum())
     host[mask] = np.arange(count) % max(values.aval.size, 1)
-    spread = reshape(values, (values.aval.size,))
+    spread = sh.reshape(values, (values.aval.size,))
     new = spread if values.aval.size == 1 else spread.at[from_numpy(host)].get()
-    new = convert(new, x.aval.dtype)
-    return el.select(from_numpy(mask), reshape(new, ()) if values.aval.size == 1 else new, x)
+    new = sh.convert(new, x.aval.dtype)
+    return el.select(from_numpy(mask), sh.reshape(new, ()) if values.aval.size == 1 else new, x)
 
 
 def _filled(x: Any, values: Any, wrap: bool) -> Any:
@@ -322,14 +316,14 @@ def _filled(x: Any, values: Any, wrap: bool) -> Any:
             f"fill_diagonal of {x.aval!r} with wrap: whether it is tall is not known",
             fix="leave wrap out, or say where the sizes are named that they are equal",
         )
-    row, *others = (iota(np.int32, shape, a) for a in range(len(shape)))
+    row, *others = (sh.iota(np.int32, shape, a) for a in range(len(shape)))
     on = el.eq(row, others[0])
     for other in others[1:]:
         on = el.and_(on, el.eq(row, other))
-    new = convert(reshape(values, (values.aval.size,)), x.aval.dtype)
+    new = sh.convert(sh.reshape(values, (values.aval.size,)), x.aval.dtype)
     if values.aval.size == 1:
-        return el.select(on, reshape(new, ()), x)
-    count = size_value(values.aval.size, np.dtype(np.int32))
+        return el.select(on, sh.reshape(new, ()), x)
+    count = sh.size_value(values.aval.size, np.dtype(np.int32))
     return el.select(on, take(new, el.modulo(row, count), mode="clip"), x)
 
 
@@ -444,7 +438,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     [[0, 1], [0, 1]]
     """
     if n.__class__ is Dim:
-        return (iota(asked_dtype(None, 1), (n,)),) * ndim
+        return (sh.iota(asked_dtype(None, 1), (n,)),) * ndim
     return _places(np.diag_indices(n, ndim))
 
 
@@ -481,16 +475,16 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         raise ShapeError(f"vander takes a vector, not {x.aval!r}", fix="use .ravel()")
     n = size_given(x.aval.shape[0] if N is None else N)
     if n.__class__ is Dim:
-        count = iota(np.int32, (n,))
-        powers = count if increasing else rev.bind(count, axes=(0,))
-        return el.power(reshape(x, (*x.aval.shape, 1)), powers)
+        count = sh.iota(np.int32, (n,))
+        powers = count if increasing else sh.rev.bind(count, axes=(0,))
+        return el.power(sh.reshape(x, (*x.aval.shape, 1)), powers)
     powers = np.arange(n) if increasing else np.arange(n)[::-1]
-    columns = [reshape(el.integer_pow(x, exponent=int(p)), (-1, 1)) for p in powers]
+    columns = [sh.reshape(el.integer_pow(x, exponent=int(p)), (-1, 1)) for p in powers]
     return materialise_at_ground(_side_by_side(columns, x))
 
 
 def _side_by_side(columns: list, like: Any) -> Any:
     """Place columns side by side; without any, return a matrix without columns."""
     if not columns:
-        return slice_in_dim(reshape(like, (-1, 1)), 0, 0, axis=1)
-    return concatenate(columns, 1)
+        return sh.slice_in_dim(sh.reshape(like, (-1, 1)), 0, 0, axis=1)
+    return sh.concatenate(columns, 1)

@@ -48,9 +48,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
     x = value(array)
     widths = _widths(pad_width, x.aval.ndim)
     if any(w.__class__ is int and w < 0 for pair in widths for w in pair):
-        raise ArgumentError(
-            f"pad by {pad_width}: widths can not be negative", fix="cut with slices"
-        )
+        raise ArgumentError(f"pad by {pad_width}: widths cannot be negative", fix="cut with slices")
     known = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
              "symmetric": "reflect_type", **dict.fromkeys(_STATISTICS, "stat_length")}  # fmt: skip
     if mode not in ("constant", "empty", "linear_ramp", *_COPIES, *_STATISTICS):

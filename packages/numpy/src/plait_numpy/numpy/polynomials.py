@@ -12,18 +12,8 @@ from plait.errors import ArgumentError, ConcretizationError, ShapeError
 from plait.ext import Aval, Literal, Tracer
 from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    convert_together,
-    fill,
-    iota,
-    pad,
-    reshape,
-    size_value,
-)
 from plait.ext.sizes import Dim, decide_ge, max_dim
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX, FLOATING, broadcast_shapes, default_dtype
@@ -35,17 +25,22 @@ from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander
 
+__all__ = [
+    "bartlett", "blackman", "hamming", "hanning", "kaiser", "poly", "polyadd", "polyder", "polydiv",
+    "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+]  # fmt: skip
+
 
 def _coefficients(p: Any) -> Any:
     p = value(p)
     if p.aval.ndim > 1:
         raise ShapeError(f"coefficients are a vector, not {p.aval!r}", fix="use .ravel()")
-    return reshape(p, (1,)) if not p.aval.ndim else p
+    return sh.reshape(p, (1,)) if not p.aval.ndim else p
 
 
 @fused
 def _polyval(p: Any, x: Any, *, unroll: int) -> Any:
-    p, x = convert_together([p, x])
+    p, x = sh.convert_together([p, x])
     shape = broadcast_shapes([p.aval.shape[1:], x.aval.shape])
     start = Literal(0, Aval(shape, p.aval.dtype))
     step = lambda y, c: (el.add(el.mul(y, x), c), None)  # noqa: E731
@@ -73,9 +68,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
-    x, y = convert_together([_coefficients(a1), _coefficients(a2)])
+    x, y = sh.convert_together([_coefficients(a1), _coefficients(a2)])
     n = max_dim(x.aval.size, y.aval.size)
-    return tuple([pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
+    return tuple([sh.pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -129,15 +124,15 @@ def _or_zero(p: Any) -> Any:
     """Return the coefficient 0 for a polynomial without coefficients."""
     n = p.aval.size
     if n == 0:
-        return fill(0, Aval((1,), p.aval.dtype))
-    return p if decide_ge(n, 1) else pad(p, 0, [(max_dim(1 - n, 0), 0, 0)])
+        return sh.fill(0, Aval((1,), p.aval.dtype))
+    return p if decide_ge(n, 1) else sh.pad(p, 0, [(max_dim(1 - n, 0), 0, 0)])
 
 
 def _trimmed(name: str, p: Any) -> Any:
     """Drop leading zeros, keeping at least one coefficient."""
     if isinstance(p, Tracer):
         raise ConcretizationError(
-            f"{name} can not count the leading zeros of {p!r}, which is being traced",
+            f"{name} cannot count the leading zeros of {p!r}, which is being traced",
             fix="leave out trim_leading_zeros",
         )
     positions = np.flatnonzero(np.asarray(p))
@@ -159,11 +154,11 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     >>> q.tolist(), r.tolist()
     ([1.5, 1.75], [0.0, 0.0, 0.25])
     """
-    both = convert_together([_coefficients(u), _coefficients(v)])
+    both = sh.convert_together([_coefficients(u), _coefficients(v)])
     x, y = [el.floating((c,))[0] for c in both]
     count = x.aval.size - y.aval.size + 1
     if count < 1:
-        return fill(0, Aval((1,), x.aval.dtype)), x
+        return sh.fill(0, Aval((1,), x.aval.dtype)), x
     q, r = _divided(x, y, count=count)
     if trim_leading_zeros:
         r = _trimmed("polydiv", r)
@@ -175,10 +170,10 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
     found = []
     for k in range(count):
         factor = el.div(x[k], y[0])
-        found.append(reshape(factor, (1,)))
+        found.append(sh.reshape(factor, (1,)))
         back = x.aval.size - k - y.aval.size
-        x = el.sub(x, pad(el.mul(y, factor), 0, [(k, back, 0)]))
-    return concatenate(found, 0), x
+        x = el.sub(x, sh.pad(el.mul(y, factor), 0, [(k, back, 0)]))
+    return sh.concatenate(found, 0), x
 
 
 def _counted(n: Any, x: Any) -> Any:
@@ -187,7 +182,7 @@ def _counted(n: Any, x: Any) -> Any:
         np.dtype(f"float{4 * x.aval.dtype.itemsize}") if x.aval.dtype.kind == "c" else x.aval.dtype
     )
     if n.__class__ is Dim:
-        return el.sub(size_value(n, real), iota(real, (max_dim(n, 0),)))
+        return el.sub(sh.size_value(n, real), sh.iota(real, (max_dim(n, 0),)))
     return from_numpy(np.arange(n, 0, -1).astype(real))
 
 
@@ -228,11 +223,11 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     (x,) = el.floating((_coefficients(p),))
     if m < 0:
         raise ArgumentError(f"polyint taken {m} times", fix="give a number that is not negative")
-    constants = broadcast_to(_coefficients(0 if k is None else k), (m,))
+    constants = sh.broadcast_to(_coefficients(0 if k is None else k), (m,))
     for i in range(m):
         n = x.aval.size
         x = el.div(x, _counted(n, x))
-        x = concatenate([x, convert(constants[i : i + 1], x.aval.dtype)], 0)
+        x = sh.concatenate([x, sh.convert(constants[i : i + 1], x.aval.dtype)], 0)
     return x
 
 
@@ -253,7 +248,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     x = value(seq_of_zeros)
     if x.aval.ndim == 2:
         whole = _from_zeros(eigvals(x))
-        return whole if x.aval.category == COMPLEX else convert(el.real(whole), _float_of(x))
+        return whole if x.aval.category == COMPLEX else sh.convert(el.real(whole), _float_of(x))
     (zeros,) = el.floating((_coefficients(x),))
     return _from_zeros(zeros)
 
@@ -267,8 +262,8 @@ def _from_zeros(zeros: Any) -> Any:
     one = Literal(1, Aval((1,), zeros.aval.dtype))
     out: Any = one
     for i in range(zeros.aval.size):
-        out = convolve(out, concatenate([one, el.neg(zeros[i : i + 1])], 0))
-    return convert(out, zeros.aval.dtype)
+        out = convolve(out, sh.concatenate([one, el.neg(zeros[i : i + 1])], 0))
+    return sh.convert(out, zeros.aval.dtype)
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
@@ -302,17 +297,17 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     found = _roots(x)
     if not zeros:
         return found
-    return concatenate([found, Literal(0, Aval((int(zeros),), found.aval.dtype))], 0)
+    return sh.concatenate([found, Literal(0, Aval((int(zeros),), found.aval.dtype))], 0)
 
 
 @fused
 def _roots(x: Any) -> Any:
     n = max(x.aval.size - 1, 0)
     if not n:
-        return convert(x[:0], complex_dtype(x.aval.dtype))
+        return sh.convert(x[:0], complex_dtype(x.aval.dtype))
     top = el.neg(el.div(x[1:], x[:1]))
     below = identity(x.aval.with_shape((n, n)))[: n - 1]
-    return eigvals(concatenate([reshape(top, (1, n)), below], 0))
+    return eigvals(sh.concatenate([sh.reshape(top, (1, n)), below], 0))
 
 
 @overload
@@ -361,12 +356,12 @@ def polyfit(
             f"polyfit: {at.aval!r} and {to.aval!r} do not fit together",
             fix="give as many values as points, and at least one",
         )
-    at, to = convert_together([at, to])
+    at, to = sh.convert_together([at, to])
     if rcond is None:
         rcond = float(np.finfo(real_dtype(at.aval.dtype)).eps) * at.aval.size
     powers, scale, right = _prepared(at, to, None if w is None else value(w), deg=int(deg))
     c, rest, rank, s = lstsq(powers, right, rcond)
-    c = c / reshape(scale, (-1,) + (1,) * (c.aval.ndim - 1))
+    c = c / sh.reshape(scale, (-1,) + (1,) * (c.aval.ndim - 1))
     if full:
         return c, rest, rank, s, rcond
     return (c, _covariance(powers, scale, rest, to, cov)) if cov else c
@@ -380,11 +375,11 @@ def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
             raise ArgumentError(
                 f"weights {w.aval!r} for points {x.aval!r}", fix="give one for each"
             )
-        column = reshape(w, (-1, 1))
+        column = sh.reshape(w, (-1, 1))
         powers = el.mul(powers, column)
         y = el.mul(y, column if y.aval.ndim == 2 else w)
     scale = el.sqrt(sum_(el.mul(powers, powers), 0))
-    return el.div(powers, reshape(scale, (1, -1))), scale, y
+    return el.div(powers, sh.reshape(scale, (1, -1))), scale, y
 
 
 def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sums, products, extremes, logic, means and running sums over axes, and variants that skip nans.
+"""Sums, products, extremes, logic and means over axes.
 
 Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that the array lacks
 raises.  So does an extreme of no elements without `initial`.
@@ -10,37 +10,22 @@ from typing import Literal as Exactly
 import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
-from plait.ext import Literal
-from plait.ext.ops import cumulative, reduction
+from plait.ext import Literal, types
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import reduction
 from plait.ext.ops import reduction as argreduction
+from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import rounded, single
-from plait.ext.ops.reduction import highest, lowest, truth
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    given_axes,
-    normal_axes,
-    normal_axis,
-    reshape,
-    transpose,
-)
+from plait.ext.ops.reduction import truth
 from plait.ext.surface import dispatched, fused, value
-from plait.ext.types import (
-    BOOL,
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    asked_dtype,
-    category,
-    default_dtype,
-    dtype_of,
-    inexact_dtype,
-)
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
-from .logic import isnan
 from .masking import unwritten
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "max", "mean",
+    "min", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
 
 
 @dispatched
@@ -71,18 +56,18 @@ def sum(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
-    if dtype == BOOL:
+    if dtype == types.BOOL:
         return _logic(reduction.any_, el.or_, a, axis, keepdims, initial, where)
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
     if dtype is not None:
-        return asked_dtype(dtype)
+        return types.asked_dtype(dtype)
     if promote:
         return None
     have = value(a).aval.dtype
-    return None if have == BOOL else have
+    return None if have == types.BOOL else have
 
 
 def _logic(
@@ -109,7 +94,7 @@ def prod(
     """
     unwritten(out)
     dtype = _sum_dtype(a, dtype, promote_integers)
-    if dtype == BOOL:
+    if dtype == types.BOOL:
         return _logic(reduction.all_, el.and_, a, axis, keepdims, initial, where)
     return reduction.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
@@ -299,11 +284,11 @@ def mean(
     [2.0, 4.0]
     """
     unwritten(out)
-    dtype = None if dtype is None else asked_dtype(dtype)
-    return _mean(a, where, axis=given_axes(axis), dtype=dtype, keepdims=bool(keepdims))
+    dtype = None if dtype is None else types.asked_dtype(dtype)
+    return _mean(a, where, axis=sh.given_axes(axis), dtype=dtype, keepdims=bool(keepdims))
 
 
-def _less(ddof: Any, correction: Any) -> Any:
+def correction_of(ddof: Any, correction: Any) -> Any:
     """Return the number to subtract from the number of elements, given by either of its names."""
     if correction is None:
         return ddof
@@ -317,9 +302,9 @@ def _less(ddof: Any, correction: Any) -> Any:
 
 def _float_dtype(x: Any, dtype: Any) -> np.dtype:
     """Return the dtype to compute a mean in: single precision at least."""
-    have = dtype_of(dtype) if dtype is not None else x.aval.dtype
-    if category(have) not in (FLOATING, COMPLEX):
-        return default_dtype(FLOATING)
+    have = types.dtype_of(dtype) if dtype is not None else x.aval.dtype
+    if types.category(have) not in (types.FLOATING, types.COMPLEX):
+        return types.default_dtype(types.FLOATING)
     return np.dtype(np.float32) if have.itemsize < 4 else have
 
 
@@ -330,20 +315,20 @@ def _var(
     x = value(a)
     wide = _float_dtype(x, dtype)
     result = dtype or (x.aval.dtype if x.aval.inexact else wide)
-    x = convert(x, wide if x.aval.category != COMPLEX else x.aval.dtype)
+    x = sh.convert(x, wide if x.aval.category != types.COMPLEX else x.aval.dtype)
     if mean is None:
         mean = reduction.mean(x, axis, keepdims=True, where=where)
     rest = el.sub(x, mean)
     # Elements outside of the mask must have no derivative, even if it were nan.
     if where is not None:
         rest = el.select(where, rest, 0)
-    squares = el.square(el.abs_(rest) if rest.aval.category == COMPLEX else rest)
+    squares = el.square(el.abs_(rest) if rest.aval.category == types.COMPLEX else rest)
     total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
     ones = Literal(1, squares.aval)
     count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
     out = el.div(total, el.maximum(el.sub(count, correction), 0))
-    real = out.aval.dtype if category(result) == COMPLEX else result
-    return convert(out, real)
+    real = out.aval.dtype if types.category(result) == types.COMPLEX else result
+    return sh.convert(out, real)
 
 
 @dispatched
@@ -372,9 +357,9 @@ def var(
     4.0
     """
     unwritten(out)
-    correction = _less(ddof, correction)
-    dtype = None if dtype is None else asked_dtype(dtype)
-    axis = given_axes(axis)
+    correction = correction_of(ddof, correction)
+    dtype = None if dtype is None else types.asked_dtype(dtype)
+    axis = sh.given_axes(axis)
     return _var(a, where, mean, correction, axis=axis, dtype=dtype, keepdims=bool(keepdims))
 
 
@@ -395,11 +380,11 @@ def std(
     2.0
     """
     how: Any = dict(where=where, mean=mean, correction=correction)
-    result = asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
-    if category(result) != FLOATING or result.itemsize >= 4:
+    result = types.asked_dtype(dtype) if dtype is not None else value(a).aval.dtype
+    if types.category(result) != types.FLOATING or result.itemsize >= 4:
         return el.sqrt(var(a, axis, dtype, out, ddof, keepdims, **how))
     # The deviation may fit in a float16 where its square does not.
-    return convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
+    return sh.convert(el.sqrt(var(a, axis, np.float32, out, ddof, keepdims, **how)), result)
 
 
 @overload
@@ -435,7 +420,7 @@ def average(
     2.0
     """
     return _average(
-        a, weights, axis=given_axes(axis), returned=bool(returned), keepdims=bool(keepdims)
+        a, weights, axis=sh.given_axes(axis), returned=bool(returned), keepdims=bool(keepdims)
     )
 
 
@@ -445,7 +430,7 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
     if weights is None:
         out = reduction.mean(x, axis, keepdims=keepdims)
         count = reduction.sum_(Literal(1, x.aval.strong()), axis, keepdims=keepdims)
-        return (out, convert(count, out.aval.dtype)) if returned else out
+        return (out, sh.convert(count, out.aval.dtype)) if returned else out
     w = value(weights)
     if w.aval.shape != x.aval.shape and w.aval.ndim:
         if axis is None:
@@ -453,353 +438,17 @@ def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool)
                 f"average of {x.aval!r} with weights {w.aval!r}",
                 fix="give weights of the same shape, or the axes that they are for",
             )
-        at = normal_axes(axis, x.aval.ndim)
+        at = sh.normal_axes(axis, x.aval.ndim)
         if w.aval.shape != tuple([x.aval.shape[i] for i in at]):
             raise ShapeError(
                 f"{w.aval!r} are not weights for the axes {at} of {x.aval!r}",
                 fix="give one for each position along these axes, in their order",
             )
-        w = transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
-        w = reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
+        w = sh.transpose(w, sorted(range(len(at)), key=lambda i: at[i]))
+        w = sh.reshape(w, [n if i in at else 1 for i, n in enumerate(x.aval.shape)])
     given, w = el.floating((x, w))
     x, w = single(given), single(w)
     total = reduction.sum_(w, axis, keepdims=keepdims)
     out = el.div(reduction.sum_(el.mul(x, w), axis, keepdims=keepdims), total)
     out, total = rounded(out, given), rounded(total, given)
     return (out, total) if returned else out
-
-
-# ---- skipping nans ---------------------------------------------------------------------------
-
-
-def _instead(a: Any, number: Any) -> Any:
-    """Replace nans by `number(dtype)`."""
-    x = value(a)
-    if not x.aval.inexact:
-        return x
-    return el.select(isnan(x), convert(number(x.aval.dtype), x.aval.dtype), x)
-
-
-def _numbers(x: Any) -> Any:
-    return el.not_(isnan(x))
-
-
-@dispatched
-def nansum(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `sum`, counting nans as zero.  As numpy.nansum.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nansum(np.array([np.nan, 9.0, 4.0])))
-    13.0
-    """
-    return sum(_instead(a, lambda d: 0), axis, dtype, out, keepdims, initial, where)
-
-
-def nanprod(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `prod`, counting nans as one.  As numpy.nanprod.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanprod(np.array([np.nan, 9.0, 4.0])))
-    36.0
-    """
-    return prod(_instead(a, lambda d: 1), axis, dtype, out, keepdims, initial, where)
-
-
-def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
-    x = value(a)
-    out = f(_instead(x, neutral), **how)
-    if not x.aval.inexact or how["initial"] is not None:
-        return out
-    nothing = reduction.all_(isnan(x), how["axis"], keepdims=how["keepdims"], where=how["where"])
-    return el.select(nothing, np.nan, out)
-
-
-@dispatched
-def nanmax(
-    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike | None = None, where: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `max` without nans; nan if all are nan.  As numpy.nanmax.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanmax(np.array([np.nan, 9.0, 4.0])))
-    9.0
-    """
-    unwritten(out)
-    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
-    return _nan_extreme(a, reduction.max_, lowest, how)
-
-
-@dispatched
-def nanmin(
-    a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool = False,
-    initial: ArrayLike | None = None, where: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `min` without nans; nan if all are nan.  As numpy.nanmin.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanmin(np.array([np.nan, 9.0, 4.0])))
-    4.0
-    """
-    unwritten(out)
-    how = dict(axis=axis, keepdims=keepdims, initial=initial, where=where)
-    return _nan_extreme(a, reduction.min_, highest, how)
-
-
-def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
-    x = value(a)
-    position = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
-    if not x.aval.inexact:
-        return position
-    # Nans are replaced by infinities, so a real infinity must win over these.
-    real = f(el.select(isnan(x), Literal(0, x.aval), Literal(1, x.aval)) if f is argreduction.argmax
-             else el.select(isnan(x), Literal(1, x.aval), Literal(0, x.aval)), axis,
-             keepdims=bool(keepdims))  # fmt: skip
-    extreme = (reduction.max_ if f is argreduction.argmax else reduction.min_)(
-        _instead(x, neutral), axis, keepdims=bool(keepdims)
-    )
-    position = el.select(el.eq(extreme, neutral(x.aval.dtype)), real, position)
-    nothing = reduction.all_(isnan(x), axis, keepdims=bool(keepdims))
-    return el.select(nothing, Literal(-1, position.aval), position)
-
-
-def nanargmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
-    """Return the position of the greatest element that is not nan; -1 if all are nan.
-
-    As numpy.nanargmax, which raises if all are nan.
-
-    Raises NotAnArrayError if `a` is not an array, AxisError for an axis that `a` lacks, and
-    OperandTypeError for complex numbers.
-
-    >>> import numpy as np, plait
-    >>> int(plait.numpy.nanargmax(np.array([np.nan, 9.0, 4.0])))
-    1
-    """
-    unwritten(out)
-    return _nan_place(a, argreduction.argmax, lowest, axis, keepdims)
-
-
-def nanargmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool = False
-) -> Array:
-    """Return the position of the least element that is not nan; -1 if all are nan.
-
-    As numpy.nanargmin, which raises if all are nan.
-
-    Raises NotAnArrayError if `a` is not an array, AxisError for an axis that `a` lacks, and
-    OperandTypeError for complex numbers.
-
-    >>> import numpy as np, plait
-    >>> int(plait.numpy.nanargmin(np.array([np.nan, 9.0, 4.0])))
-    2
-    """
-    unwritten(out)
-    return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
-
-
-def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
-    """Refuse a dtype without nan, which is the result where no number remains."""
-    if dtype is not None and x.aval.inexact:
-        inexact_dtype(name, dtype)
-
-
-def _also(where: Any, x: Any) -> Any:
-    there = _numbers(x)
-    return there if where is None else el.and_(there, where)
-
-
-@dispatched
-def nanmean(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    keepdims: bool = False, where: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `mean` without nans.  As numpy.nanmean.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanmean(np.array([np.nan, 8.0, 4.0])))
-    6.0
-    """
-    x = value(a)
-    _keeps_nan("nanmean", x, dtype)
-    return mean(x, axis, dtype, out, keepdims, where=_also(where, x))
-
-
-def nanvar(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
-    *, correction: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanvar(np.array([np.nan, 8.0, 4.0])))
-    4.0
-    """
-    x = value(a)
-    _keeps_nan("nanvar", x, dtype)
-    where = _also(where, x)
-    correction = _less(ddof, correction)
-    out_ = var(x, axis, dtype, out, keepdims=keepdims, where=where, mean=mean,
-               correction=correction)  # fmt: skip
-    each = Literal(1, x.aval.with_dtype(default_dtype(INTEGER)))
-    count = reduction.sum_(each, axis, keepdims=keepdims, where=where)
-    return el.select(el.le(count, correction), np.nan, out_)
-
-
-def nanstd(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
-    *, correction: ArrayLike | None = None,
-) -> Array:  # fmt: skip
-    """Return the root of `nanvar`.  As numpy.nanstd.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> float(plait.numpy.nanstd(np.array([np.nan, 8.0, 4.0])))
-    2.0
-    """
-    return el.sqrt(
-        nanvar(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    )
-
-
-# ---- running -------------------------------------------------------------------------------
-
-
-@dispatched
-def cumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
-    """Return running sums along an axis; None flattens the array first.
-
-    Args:
-      a: any shape and dtype.
-      axis: an int, or None.
-      dtype: dtype of the result; by default booleans and narrow integers become the default
-        integer.
-      out: must be None.
-
-    As numpy.cumsum.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.cumsum(np.array([1, 2, 3])).tolist()
-    [1, 3, 6]
-    """
-    unwritten(out)
-    return _running(cumulative.cumsum, a, axis, dtype)
-
-
-@dispatched
-def cumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
-    """Return running products; arguments are those of `cumsum`.  As numpy.cumprod.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.cumprod(np.array([1, 2, 3])).tolist()
-    [1, 2, 6]
-    """
-    unwritten(out)
-    return _running(cumulative.cumprod, a, axis, dtype)
-
-
-def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
-    dtype = None if dtype is None else asked_dtype(dtype)
-    if dtype == BOOL:  # running `any` for sums, `all` for products
-        return truth(cumulate(truth(a), axis, np.int32))
-    return cumulate(a, axis, dtype)
-
-
-def nancumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
-    """Return `cumsum`, counting nans as zero.  As numpy.nancumsum.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.nancumsum(np.array([2.0, np.nan, 3.0])).tolist()
-    [2.0, 2.0, 5.0]
-    """
-    return cumsum(_instead(a, lambda d: 0), axis, dtype, out)
-
-
-def nancumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
-    """Return `cumprod`, counting nans as one.  As numpy.nancumprod.
-
-    Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.nancumprod(np.array([2.0, np.nan, 3.0])).tolist()
-    [2.0, 2.0, 6.0]
-    """
-    return cumprod(_instead(a, lambda d: 1), axis, dtype, out)
-
-
-def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bool) -> Any:
-    x = value(x)
-    if axis is None and x.aval.ndim != 1:
-        raise ShapeError(f"an axis is needed for {x.aval!r}", fix="give axis=")
-    at = normal_axis(0 if axis is None else axis, x.aval.ndim)
-    out = f(x, at, dtype)
-    if not include:
-        return out
-    one = [1 if i == at else d for i, d in enumerate(out.aval.shape)]
-    return concatenate([Literal(first, out.aval.with_shape(one)), out], at)
-
-
-def cumulative_sum(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Array:  # fmt: skip
-    """Return running sums along an axis, from 0 if `include_initial`.
-
-    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_sum.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.cumulative_sum(np.array([2, 3]), include_initial=True).tolist()
-    [0, 2, 5]
-    """
-    return _with_initial(cumsum, x, axis, dtype, 0, include_initial)
-
-
-def cumulative_prod(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Array:  # fmt: skip
-    """Return running products along an axis, from 1 if `include_initial`.
-
-    Raises TypeRule if `axis` is None for arrays with several axes.  As numpy.cumulative_prod.
-
-    >>> import numpy as np, plait
-    >>> plait.numpy.cumulative_prod(np.array([2, 3]), include_initial=True).tolist()
-    [1, 2, 6]
-    """
-    return _with_initial(cumprod, x, axis, dtype, 1, include_initial)

@@ -103,7 +103,7 @@ def _counted_out(repeats: Any) -> Any:
         return repeats
     if len(repeats) > 1:
         raise ShapeError(
-            f"repeat by {tuple(repeats)}: sizes that are known by name can not be counted out",
+            f"repeat by {tuple(repeats)}: sizes that are known by name cannot be counted out",
             fix="give one number for all elements, or numbers that are known",
         )
     return next(iter(repeats))

@@ -11,17 +11,8 @@ from plait.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal, Tracer
 from plait.ext.control import fori_loop
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import dtype_for_indices, sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    convert_together,
-    expand_dims,
-    fill,
-    normal_axis,
-    rev,
-)
 from plait.ext.ops.sorting import argsort, sort
 from plait.ext.ops.taking import take
 from plait.ext.sizes import max_dim
@@ -72,15 +63,15 @@ def searchsorted(
 @fused
 def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
     shape = value(v).aval.shape
-    a, v = convert_together([value(a), value(v)])
+    a, v = sh.convert_together([value(a), value(v)])
     n = a.aval.shape[0]
     index = dtype_for_indices(n)
     if n.__class__ is int and n == 0:
-        return fill(0, Aval(shape, index))
+        return sh.fill(0, Aval(shape, index))
     if n.__class__ is not int or (method == "default" and n <= _FEW) or method == "compare_all":
-        rows = broadcast_to(a, (*shape, n))
-        column = broadcast_to(expand_dims(v, v.aval.ndim), (*shape, n))
-        return sum_(convert(_before(rows, column, right), index), -1)
+        rows = sh.broadcast_to(a, (*shape, n))
+        column = sh.broadcast_to(sh.expand_dims(v, v.aval.ndim), (*shape, n))
+        return sum_(sh.convert(_before(rows, column, right), index), -1)
     low, high = (Literal(k, Aval(shape, index)) for k in (0, n))
 
     def halve(_: Any, ends: Any) -> Any:
@@ -108,10 +99,10 @@ def _before(a: Any, v: Any, right: bool) -> Any:
 def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
     n = bins.aval.shape[0]
     if n == 0:
-        return convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
+        return sh.convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
     side = "left" if right else "right"
     up = searchsorted(bins, x, side)
-    down = el.sub(n, searchsorted(rev.bind(bins, axes=(0,)), x, side))
+    down = el.sub(n, searchsorted(sh.rev.bind(bins, axes=(0,)), x, side))
     return el.select(el.ge(bins[-1], bins[0]), up, down)
 
 
@@ -147,11 +138,11 @@ def digitize(
 
 @fused(numbers=("left", "right", "period"))
 def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    x, xp = [el.floating((v,))[0] for v in convert_together([value(x), xp])]
+    x, xp = [el.floating((v,))[0] for v in sh.convert_together([value(x), xp])]
     (fp,) = el.floating((fp,))
     kind = xp.aval.dtype
     if period is not None:
-        x, xp, fp = _periodic(x, xp, fp, convert(el.abs_(period), kind))
+        x, xp, fp = _periodic(x, xp, fp, sh.convert(el.abs_(period), kind))
     n = xp.aval.shape[0]
     i = el.clamp(1, searchsorted(xp, x, "right"), max_dim(n - 1, 1))
     x0, x1, f0, f1 = (take(v, k, mode="clip") for v in (xp, fp) for k in (el.sub(i, 1), i))
@@ -171,8 +162,8 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
     x, xp = el.modulo(x, period), el.modulo(xp, period)
     order = argsort(xp)
     xp, fp = take(xp, order), take(fp, order)
-    xp = concatenate([el.sub(xp[-1:], period), xp, el.add(xp[:1], period)])
-    return x, xp, concatenate([fp[-1:], fp, fp[:1]])
+    xp = sh.concatenate([el.sub(xp[-1:], period), xp, el.add(xp[:1], period)])
+    return x, xp, sh.concatenate([fp[-1:], fp, fp[:1]])
 
 
 def interp(
@@ -228,7 +219,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def _check_kth(kth: Any, x: Any, axis: Any) -> None:
-    n = x.aval.size if axis is None else x.aval.shape[normal_axis(axis, x.aval.ndim)]
+    n = x.aval.size if axis is None else x.aval.shape[sh.normal_axis(axis, x.aval.ndim)]
     if getattr(kth, "ndim", 0) > 1:
         raise ShapeError(f"kth has {kth.ndim} axes", fix="give a position, or a vector of them")
     for k in kth if isinstance(kth, tuple | list) else np.ravel(np.asarray(kth)).tolist():

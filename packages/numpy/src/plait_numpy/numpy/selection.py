@@ -11,35 +11,23 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from plait.errors import ArgumentError, ConcretizationError, ShapeError, SubscriptError
-from plait.ext import Aval, Literal, Tracer, materialise_at_ground
+from plait.ext import Aval, Literal, Tracer, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops import taking
 from plait.ext.ops.reduction import sum_, truth
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    integers,
-    iota,
-    normal_axis,
-    normal_shape,
-    reshape,
-    stack,
-)
 from plait.ext.sizes import decide_ge, product
 from plait.ext.surface import dispatched, fused, size_given, value
-from plait.ext.types import (
-    BOOL,
-    COMPLEX,
-    INTEGER,
-    asked_dtype,
-    broadcast_shapes,
-    default_dtype,
-    float0,
-)
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .masking import unwritten
+
+__all__ = [
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "ix_", "nonzero", "piecewise",
+    "place", "put", "put_along_axis", "ravel_multi_index", "select", "take", "take_along_axis",
+    "unravel_index", "where",
+]  # fmt: skip
 
 # ---- by conditions -------------------------------------------------------------------------
 
@@ -146,9 +134,9 @@ def piecewise(
     run = lambda f: f(x, *args, **kw) if callable(f) else f  # noqa: E731
     more = len(functions) > len(conditions)
     out = run(functions.pop()) if more else 0
-    out = broadcast_to(convert(out, x.aval.dtype), x.aval.shape)
+    out = sh.broadcast_to(sh.convert(out, x.aval.dtype), x.aval.shape)
     for c, f in zip(conditions, functions):
-        out = el.select(c, convert(run(f), x.aval.dtype), out)
+        out = el.select(c, sh.convert(run(f), x.aval.dtype), out)
     return out
 
 
@@ -171,7 +159,7 @@ def choose(
     [3, 2]
     """
     unwritten(out)
-    index = integers(value(a), "the numbers of choices")
+    index = sh.integers(value(a), "the numbers of choices")
     given = list(choices)
     if not given:
         raise ArgumentError("choose from nothing", fix="give one array at least")
@@ -180,7 +168,7 @@ def choose(
     if mode == "raise":
         if isinstance(index, Tracer):
             raise ConcretizationError(
-                f"choose can not check {index!r}, which is being traced", fix='mode="clip"'
+                f"choose cannot check {index!r}, which is being traced", fix='mode="clip"'
             )
         host = np.asarray(index)
         if host.size and not (host.min() >= 0 and host.max() < n):
@@ -194,8 +182,8 @@ def choose(
     picked = xs[0]
     for i, x in enumerate(xs[1:], 1):
         picked = el.select(el.eq(index, i), x, picked)
-    target = broadcast_shapes([index.aval.shape, picked.aval.shape])
-    return materialise_at_ground(broadcast_to(picked, target))
+    target = types.broadcast_shapes([index.aval.shape, picked.aval.shape])
+    return materialise_at_ground(sh.broadcast_to(picked, target))
 
 
 # ---- by index ------------------------------------------------------------------------------
@@ -255,7 +243,7 @@ def take_along_axis(
     [7]
     """
     i = value(indices)
-    if wrap_negative_indices is False and i.aval.category == INTEGER and mode != "wrap":
+    if wrap_negative_indices is False and i.aval.category == types.INTEGER and mode != "wrap":
         outside = 0 if mode == "clip" else np.int32(np.iinfo(np.int32).max)
         i = el.select(el.lt(i, 0), outside, i)
     return taking.take_along_axis(arr, i, axis, mode, fill_value)
@@ -281,19 +269,19 @@ def put_along_axis(
     [0, 9, 2]
     """
     _not_in_place(inplace)
-    x, i = materialise_at_ground(value(arr)), integers(indices, "indices")
+    x, i = materialise_at_ground(value(arr)), sh.integers(indices, "indices")
     _kept("put_along_axis", value(values), x)
     if axis is None:
-        flat = put_along_axis(reshape(x, (-1,)), i, values, 0, mode=mode)
-        return reshape(flat, x.aval.shape)
+        flat = put_along_axis(sh.reshape(x, (-1,)), i, values, 0, mode=mode)
+        return sh.reshape(flat, x.aval.shape)
     if i.aval.ndim != x.aval.ndim:
         raise ShapeError(f"put_along_axis: {i.aval!r} for {x.aval!r}", fix="give as many axes")
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     shape = list(x.aval.shape)
     shape[at] = i.aval.shape[at]
-    i = broadcast_to(i, shape)
-    index = [i if k == at else iota(np.int32, [d if j == k else 1 for j, d in enumerate(shape)], k)
-              for k in range(len(shape))]  # fmt: skip
+    i = sh.broadcast_to(i, shape)
+    along = lambda k: [d if j == k else 1 for j, d in enumerate(shape)]  # noqa: E731
+    index = [i if k == at else sh.iota(np.int32, along(k), k) for k in range(len(shape))]
     return x.at[tuple(index)].set(values, mode=mode)
 
 
@@ -316,24 +304,24 @@ def put(
     [0, 9, 2]
     """
     _not_in_place(inplace)
-    x, i, values = materialise_at_ground(value(a)), integers(ind, "positions"), value(v)
+    x, i, values = materialise_at_ground(value(a)), sh.integers(ind, "positions"), value(v)
     _kept("put", values, x)
     if mode not in (None, "drop", "clip", "wrap", "promise_in_bounds"):
         raise ArgumentError(
             f"put has no mode {mode!r}", fix='use "clip" or "wrap"; by default nothing is written'
         )
-    i = reshape(i, (i.aval.size,))
+    i = sh.reshape(i, (i.aval.size,))
     if mode == "wrap":
         i, mode = el.modulo(i, x.aval.size), None
     elif mode == "clip":
         i = el.clamp(0, i, x.aval.size - 1)
     if i.aval.size == 0 or values.aval.size == 0:
         return x
-    values = reshape(values, (values.aval.size,))
+    values = sh.reshape(values, (values.aval.size,))
     if not decide_ge(1, values.aval.size):
-        values = taking.take(values, el.modulo(iota(np.int32, i.aval.shape), values.aval.size))
-    flat = reshape(x, (x.aval.size,)).at[i].set(broadcast_to(values, i.aval.shape), mode=mode)
-    return reshape(flat, x.aval.shape)
+        values = taking.take(values, el.modulo(sh.iota(np.int32, i.aval.shape), values.aval.size))
+    flat = sh.reshape(x, (x.aval.size,)).at[i].set(sh.broadcast_to(values, i.aval.shape), mode=mode)
+    return sh.reshape(flat, x.aval.shape)
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = False) -> Array:
@@ -349,18 +337,18 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = F
     x, m, v = value(arr), truth(mask), value(vals)
     if m.aval.size != x.aval.size:
         raise ArgumentError(f"place: mask {m.aval!r} for {x.aval!r}", fix="give one of its size")
-    m = reshape(m, (m.aval.size,))
+    m = sh.reshape(m, (m.aval.size,))
     _kept("place", v, x)
-    order = el.sub(convert(m, np.int32).cumsum(), 1)
-    v = reshape(v, (v.aval.size,))
+    order = el.sub(sh.convert(m, np.int32).cumsum(), 1)
+    v = sh.reshape(v, (v.aval.size,))
     new = taking.take(v, el.modulo(order, v.aval.size), mode="clip")
-    flat = el.select(m, convert(new, x.aval.dtype), reshape(x, (x.aval.size,)))
-    return reshape(flat, x.aval.shape)
+    flat = el.select(m, sh.convert(new, x.aval.dtype), sh.reshape(x, (x.aval.size,)))
+    return sh.reshape(flat, x.aval.shape)
 
 
 def _kept(name: str, new: Any, x: Any) -> None:
     """Refuse values whose imaginary parts would be dropped."""
-    if new.aval.category == COMPLEX != x.aval.category:
+    if new.aval.category == types.COMPLEX != x.aval.category:
         raise ArgumentError(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
 
 
@@ -387,7 +375,7 @@ def _count(name: str, mask: Any, size: int | None) -> int:
 def _mask(a: Any) -> Any:
     """Return whether elements are not zero, as a numpy array if known, even while tracing."""
     x = value(a)
-    if isinstance(x, Tracer) or x.aval.dtype == float0:
+    if isinstance(x, Tracer) or x.aval.dtype == types.float0:
         return truth(x)
     return np.asarray(x).astype(bool)
 
@@ -412,7 +400,7 @@ def nonzero(
     mask = _mask(a)
     if not mask.ndim:
         raise ShapeError("nonzero of an array without axes", fix="use atleast_1d first")
-    kind = default_dtype(INTEGER)
+    kind = types.default_dtype(types.INTEGER)
     if size is None and isinstance(mask, np.ndarray):
         return tuple([from_numpy(i.astype(kind)) for i in np.nonzero(mask)])
     count = _count("nonzero", mask, size)
@@ -428,23 +416,23 @@ def nonzero(
 @fused
 def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
     shape, total = mask.aval.shape, product(mask.aval.shape)
-    kind = default_dtype(INTEGER)
+    kind = types.default_dtype(types.INTEGER)
     if total == 0 or size == 0:
-        return tuple([broadcast_to(convert(f, kind), (size,)) for f in fills])
-    flat = reshape(mask, (total,))
-    order = el.sub(convert(flat, np.int32).cumsum(), 1)
+        return tuple([sh.broadcast_to(sh.convert(f, kind), (size,)) for f in fills])
+    flat = sh.reshape(mask, (total,))
+    order = el.sub(sh.convert(flat, np.int32).cumsum(), 1)
     # The positions beyond `size`, and those of zeros, are dropped.
     target = el.select(flat, order, size)
-    start = broadcast_to(Literal(0, Aval((), kind)), (size,))
-    positions = start.at[target].set(iota(kind, (total,)), mode="drop")
+    start = sh.broadcast_to(Literal(0, Aval((), kind)), (size,))
+    positions = start.at[target].set(sh.iota(kind, (total,)), mode="drop")
     if total.__class__ is int:
-        found = el.lt(iota(np.int32, (size,)), order[-1:] + 1)
+        found = el.lt(sh.iota(np.int32, (size,)), order[-1:] + 1)
     else:
-        found = el.lt(iota(np.int32, (size,)), sum_(convert(flat, np.int32)))
+        found = el.lt(sh.iota(np.int32, (size,)), sum_(sh.convert(flat, np.int32)))
     out = []
     for i, (n, f) in enumerate(zip(shape, fills)):
         index = el.modulo(el.floor_divide(positions, product(shape[i + 1 :])), n)
-        out.append(el.select(found, index, convert(f, kind)))
+        out.append(el.select(found, index, sh.convert(f, kind)))
     return tuple(out)
 
 
@@ -480,9 +468,9 @@ def argwhere(
     x = value(a)
     if not x.aval.ndim:
         count = _count("argwhere", x, size)
-        return from_numpy(np.zeros((count, 0), default_dtype(INTEGER)))
+        return from_numpy(np.zeros((count, 0), types.default_dtype(types.INTEGER)))
     found = nonzero(x, size=size, fill_value=fill_value)
-    return stack(found, 1)
+    return sh.stack(found, 1)
 
 
 def compress(
@@ -511,8 +499,8 @@ def compress(
     if c.ndim != 1:
         raise ShapeError(f"compress by a condition with {c.ndim} axes", fix="give a vector")
     if axis is None:
-        x, axis = reshape(x, (x.aval.size,)), 0
-    at = normal_axis(axis, x.aval.ndim)
+        x, axis = sh.reshape(x, (x.aval.size,)), 0
+    at = sh.normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]
     if isinstance(c, np.ndarray) and n.__class__ is int and c[n:].any():
         raise SubscriptError(
@@ -545,7 +533,7 @@ def extract(
 
 def _no_negative(sizes: tuple) -> tuple:
     if any(n.__class__ is int and n < 0 for n in sizes):
-        raise ShapeError(f"{sizes} is no shape", fix="give sizes that are not negative")
+        raise ShapeError(f"{sizes} is not a shape", fix="give sizes that are not negative")
     return sizes
 
 
@@ -561,7 +549,7 @@ def unravel_index(indices: ArrayLike, shape: SupportsIndex | Shape) -> tuple[Arr
     >>> [int(i) for i in plait.numpy.unravel_index(6, (3, 4))]
     [1, 2]
     """
-    i, sizes = integers(indices, "indices"), _no_negative(normal_shape(shape))
+    i, sizes = sh.integers(indices, "indices"), _no_negative(sh.normal_shape(shape))
     total = product(sizes)
     i = el.clamp(0, el.select(el.lt(i, 0), el.add(i, total), i), builtins.max(total - 1, 0))
     out = []
@@ -591,15 +579,15 @@ def ravel_multi_index(
     >>> int(plait.numpy.ravel_multi_index((1, 2), (3, 4)))
     6
     """
-    sizes = _no_negative(normal_shape(tuple(dims)))
-    xs = [integers(i, "indices") for i in multi_index]
+    sizes = _no_negative(sh.normal_shape(tuple(dims)))
+    xs = [sh.integers(i, "indices") for i in multi_index]
     if len(xs) != len(sizes):
         raise ShapeError(f"{len(xs)} indices for shape {sizes}", fix="give one for each axis")
     if mode == "raise":
         for x, n in zip(xs, sizes):
             if isinstance(x, Tracer):
                 raise ConcretizationError(
-                    f"ravel_multi_index can not check {x!r}, which is being traced",
+                    f"ravel_multi_index cannot check {x!r}, which is being traced",
                     fix='mode="clip"',
                 )
             host = np.asarray(x)
@@ -613,7 +601,7 @@ def ravel_multi_index(
     pairs = list(zip(xs, sizes)) if order == "C" else list(zip(xs, sizes))[::-1]
     out: Any = 0
     for x, n in pairs:
-        x = x if dtype is None else convert(x, asked_dtype(dtype))
+        x = x if dtype is None else sh.convert(x, types.asked_dtype(dtype))
         out = el.add(el.mul(out, n), x)
     return materialise_at_ground(value(out))
 
@@ -632,7 +620,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     for i, x in enumerate(xs):
         if x.aval.ndim != 1:
             raise ShapeError(f"ix_ takes vectors, not {x.aval!r}", fix="use .ravel()")
-        if x.aval.dtype == BOOL:
+        if x.aval.dtype == types.BOOL:
             (x,) = nonzero(x)
-        out.append(reshape(x, [x.aval.size if k == i else 1 for k in range(len(xs))]))
+        out.append(sh.reshape(x, [x.aval.size if k == i else 1 for k in range(len(xs))]))
     return tuple(out)

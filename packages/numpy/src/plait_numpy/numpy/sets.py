@@ -13,19 +13,8 @@ import numpy as np
 from plait.errors import ConcretizationError
 from plait.ext import Aval, Tracer
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import any_, dtype_for_indices, sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    convert_together,
-    fill,
-    iota,
-    moveaxis,
-    normal_axis,
-    reshape,
-    size_value,
-)
 from plait.ext.ops.sorting import argsort, sort, sort_together
 from plait.ext.ops.taking import take
 from plait.ext.sizes import decide_ge, max_dim, min_dim
@@ -35,6 +24,12 @@ from plait.typing import Array, ArrayLike
 
 from .logic import isnan
 from .search import searchsorted
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "UniqueAll", "UniqueCounts",
+    "UniqueInverse",
+]  # fmt: skip
 
 
 class UniqueAll(NamedTuple):
@@ -68,39 +63,39 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
     """Return (order that sorts rows, whether a sorted row differs from the one before it)."""
     n = x.aval.shape[0]
     columns = [x[:, i] for i in range(x.aval.shape[1])]
-    positions = iota(dtype_for_indices(n), (n,))
+    positions = sh.iota(dtype_for_indices(n), (n,))
     *rows, order = sort_together([*columns, positions], 0, num_keys=max(len(columns), 1))
-    new: Any = fill(False, Aval((max_dim(n - 1, 0),), BOOL))
+    new: Any = sh.fill(False, Aval((max_dim(n - 1, 0),), BOOL))
     for c in rows:
         differs = el.ne(c[1:], c[:-1])
         if equal_nan and c.aval.inexact:
             differs = el.and_(differs, el.not_(el.and_(isnan(c[1:]), isnan(c[:-1]))))
         new = el.or_(new, differs)
-    first = fill(True, Aval((min_dim(n, 1),), BOOL))
-    return order, concatenate([first, new], 0)
+    first = sh.fill(True, Aval((min_dim(n, 1),), BOOL))
+    return order, sh.concatenate([first, new], 0)
 
 
 @fused(numbers=("fill_value",))
 def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tuple:
     """Return (rows, their first positions, number of each row, how often each occurs)."""
     n, kind = x.aval.shape[0], order.aval.dtype
-    number = el.sub(convert(new, kind).cumsum(), 1)
-    zero = fill(0, Aval((size,), kind))
-    first = zero.at[el.select(new, number, size_value(size, kind))].set(order, mode="drop")
-    inverse = fill(0, Aval((n,), kind)).at[order].set(number)
-    counts = zero.at[number].add(fill(1, Aval((n,), kind)), mode="drop")
+    number = el.sub(sh.convert(new, kind).cumsum(), 1)
+    zero = sh.fill(0, Aval((size,), kind))
+    first = zero.at[el.select(new, number, sh.size_value(size, kind))].set(order, mode="drop")
+    inverse = sh.fill(0, Aval((n,), kind)).at[order].set(number)
+    counts = zero.at[number].add(sh.fill(1, Aval((n,), kind)), mode="drop")
     if n == 0:
-        return broadcast_to(convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
+        return sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size, *x.aval.shape[1:])), *(
             zero, inverse, counts
         )  # fmt: skip
     if n.__class__ is int:
-        there = el.lt(iota(kind, (size,)), number[-1:] + 1)
+        there = el.lt(sh.iota(kind, (size,)), number[-1:] + 1)
     else:
-        there = el.lt(iota(kind, (size,)), sum_(convert(new, kind)))
+        there = el.lt(sh.iota(kind, (size,)), sum_(sh.convert(new, kind)))
     first = el.select(there, first, order[0])
     rows = take(x, first, 0, mode="clip")
     if fill_value is not None:
-        rows = el.select(reshape(there, (size, 1)), rows, convert(fill_value, x.aval.dtype))
+        rows = el.select(sh.reshape(there, (size, 1)), rows, sh.convert(fill_value, x.aval.dtype))
     return rows, first, inverse, counts
 
 
@@ -143,12 +138,12 @@ def unique(
     """
     x = value(ar)
     shape = x.aval.shape
-    at = None if axis is None else normal_axis(axis, x.aval.ndim)
-    flat = reshape(x, (x.aval.size, 1)) if at is None else moveaxis(x, at, 0)
+    at = None if axis is None else sh.normal_axis(axis, x.aval.ndim)
+    flat = sh.reshape(x, (x.aval.size, 1)) if at is None else sh.moveaxis(x, at, 0)
     rest = flat.aval.shape[1:]
     if at is not None:
         width = int(np.prod(rest))
-        flat = reshape(flat, (shape[at], width))
+        flat = sh.reshape(flat, (shape[at], width))
     order, new = _sorted_rows(flat, equal_nan=bool(equal_nan))
     if size is None:
         if isinstance(new, Tracer):
@@ -160,8 +155,12 @@ def unique(
         size = int(np.count_nonzero(np.asarray(new)))
     fill_value = 0 if fill_value is None and x.aval.size == 0 else fill_value
     rows, first, inverse, counts = _distinct(flat, order, new, fill_value, size=size_given(size))
-    out = reshape(rows, (size,)) if at is None else moveaxis(reshape(rows, (size, *rest)), 0, at)
-    inverse = reshape(inverse, shape) if at is None else inverse
+    out = (
+        sh.reshape(rows, (size,))
+        if at is None
+        else sh.moveaxis(sh.reshape(rows, (size, *rest)), 0, at)
+    )
+    inverse = sh.reshape(inverse, shape) if at is None else inverse
     extra = [v for v, asked in ((first, return_index), (inverse, return_inverse),
                                 (counts, return_counts)) if asked]  # fmt: skip
     return (out, *extra) if extra else out
@@ -235,14 +234,14 @@ def unique_all(
 
 @fused
 def _is_in(x: Any, among: Any, *, invert: bool) -> Any:
-    x, among = convert_together([value(x), value(among)])
+    x, among = sh.convert_together([value(x), value(among)])
     n = among.aval.size
-    among = reshape(among, (n,))
+    among = sh.reshape(among, (n,))
     if n == 0:
-        found = fill(False, Aval(x.aval.shape, BOOL))
+        found = sh.fill(False, Aval(x.aval.shape, BOOL))
     elif decide_ge(32, n) or x.aval.dtype.kind == "c":
-        column = broadcast_to(reshape(x, (*x.aval.shape, 1)), (*x.aval.shape, n))
-        found = any_(el.eq(column, broadcast_to(among, column.aval.shape)), -1)
+        column = sh.broadcast_to(sh.reshape(x, (*x.aval.shape, 1)), (*x.aval.shape, n))
+        found = any_(el.eq(column, sh.broadcast_to(among, column.aval.shape)), -1)
     else:
         among = sort(among)
         found = el.eq(take(among, searchsorted(among, x), mode="clip"), x)
@@ -275,7 +274,7 @@ def isin(
 
 def _flat(x: Any) -> Any:
     x = value(x)
-    return reshape(x, (x.aval.size,))
+    return sh.reshape(x, (x.aval.size,))
 
 
 def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> Any:
@@ -296,10 +295,10 @@ def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
     n = rows.aval.shape[0]
     same = el.eq(rows[1:], rows[:-1])
-    again = concatenate([fill(False, Aval((min_dim(n, 1),), BOOL)), same], 0)
+    again = sh.concatenate([sh.fill(False, Aval((min_dim(n, 1),), BOOL)), same], 0)
     here = el.not_(el.or_(dropped, again))
-    target = el.select(here, el.sub(convert(here, np.int32).cumsum(), 1), size)
-    start = broadcast_to(convert(fill_value, x.aval.dtype), (size,))
+    target = el.select(here, el.sub(sh.convert(here, np.int32).cumsum(), 1), size)
+    start = sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size,))
     return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
 
 
@@ -315,7 +314,7 @@ def union1d(
     >>> plait.numpy.union1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [1, 2, 3, 7]
     """
-    return unique(concatenate([_flat(ar1), _flat(ar2)], 0), size=size, fill_value=fill_value)
+    return unique(sh.concatenate([_flat(ar1), _flat(ar2)], 0), size=size, fill_value=fill_value)
 
 
 @overload
@@ -348,20 +347,20 @@ def intersect1d(
     >>> plait.numpy.intersect1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [2, 3]
     """
-    x, y = convert_together([_flat(ar1), _flat(ar2)])
+    x, y = sh.convert_together([_flat(ar1), _flat(ar2)])
     out = _chosen(x, isin(x, y), size, fill_value, "intersect1d")
     if not return_indices:
         return out
     positions = []
     for v in (x, y):
         if v.aval.shape == (0,):  # from which nothing can be taken
-            positions.append(fill(0, Aval(out.aval.shape, np.int32)))
+            positions.append(sh.fill(0, Aval(out.aval.shape, np.int32)))
             continue
         order = argsort(v)
         place = take(order, searchsorted(take(v, order), out), mode="clip")
         if size is not None:  # elements beyond those that were found are nowhere
             found = _count_common(x, y)
-            there = el.lt(iota(place.aval.dtype, place.aval.shape, 0), found)
+            there = el.lt(sh.iota(place.aval.dtype, place.aval.shape, 0), found)
             place = el.select(there, place, v.aval.size)
         positions.append(place)
     return out, *positions
@@ -372,8 +371,10 @@ def _count_common(x: Any, y: Any) -> Any:
     common = isin(x, y)
     order = argsort(x)
     s, c = take(x, order), take(common, order)
-    first = concatenate([fill(1, Aval((min_dim(s.aval.size, 1),), BOOL)), el.ne(s[1:], s[:-1])], 0)
-    return sum_(convert(el.and_(first, c), np.int32))
+    first = sh.concatenate(
+        [sh.fill(1, Aval((min_dim(s.aval.size, 1),), BOOL)), el.ne(s[1:], s[:-1])], 0
+    )
+    return sum_(sh.convert(el.and_(first, c), np.int32))
 
 
 def setdiff1d(
@@ -410,6 +411,6 @@ def setxor1d(
     >>> plait.numpy.setxor1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [1, 7]
     """
-    x, y = convert_together([_flat(ar1), _flat(ar2)])
-    alone = concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)
-    return _chosen(concatenate([x, y], 0), alone, size, fill_value, "setxor1d")
+    x, y = sh.convert_together([_flat(ar1), _flat(ar2)])
+    alone = sh.concatenate([isin(x, y, invert=True), isin(y, x, invert=True)], 0)
+    return _chosen(sh.concatenate([x, y], 0), alone, size, fill_value, "setxor1d")

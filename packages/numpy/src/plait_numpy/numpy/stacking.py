@@ -29,6 +29,11 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .manipulation import atleast_1d, atleast_3d, ravel, two_axes
 from .masking import unwritten
 
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
+    "hsplit", "hstack", "split", "stack", "vsplit", "vstack",
+]  # fmt: skip
+
 # ---- joining -------------------------------------------------------------------------------
 
 
@@ -102,7 +107,7 @@ def stack(
     for x in xs:
         if x.aval.shape != xs[0].aval.shape:
             raise ShapeError(
-                f"{xs[0].aval!r} and {x.aval!r} can not be stacked", fix="give one shape"
+                f"{xs[0].aval!r} and {x.aval!r} cannot be stacked", fix="give one shape"
             )
     return sh.stack(xs, axis)
 

@@ -11,37 +11,15 @@ from typing import Any
 import numpy as np
 
 from plait.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
-from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground
+from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import matmul
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    expand_dims,
-    fill,
-    moveaxis,
-    normal_axes,
-    reshape,
-    size_value,
-    transpose,
-)
 from plait.ext.ops.sorting import sort
 from plait.ext.ops.taking import take_along_axis
 from plait.ext.sizes import decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
-from plait.ext.types import (
-    BOOLEAN,
-    COMPLEX,
-    FLOATING,
-    INTEGER,
-    category,
-    default_dtype,
-    inexact_dtype,
-    is_narrow,
-    promote,
-)
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .creation import linspace
@@ -51,6 +29,11 @@ from .matrices import diagonal
 from .reductions import average
 from .search import searchsorted
 from .weighing import weighted_quantile
+
+__all__ = [
+    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+    "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+]  # fmt: skip
 
 # ---- quantiles -----------------------------------------------------------------------------
 
@@ -83,12 +66,15 @@ def _quantile(
             raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
     q = value(q) if isinstance(q, np.ndarray | np.generic) else q
-    if COMPLEX in (x.aval.category, q.aval.category if isinstance(q, Value) else FLOATING):
+    if types.COMPLEX in (
+        x.aval.category,
+        q.aval.category if isinstance(q, Value) else types.FLOATING,
+    ):
         raise OperandTypeError(
             f"{name} takes real numbers, and complex ones have no order",
             fix="take it of the real part, the imaginary part, or the absolute value",
         )
-    axes = tuple(sorted(normal_axes(axis, x.aval.ndim)))
+    axes = tuple(sorted(sh.normal_axes(axis, x.aval.ndim)))
     if weights is not None:
         if method != "inverted_cdf":
             raise ArgumentError(
@@ -108,26 +94,26 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
         size = size * x.aval.shape[i]
     if size.__class__ is int and size == 0:
         raise ShapeError(f"quantiles of nothing: {x.aval!r} over axes {axes}", fix="give elements")
-    x = sort(reshape(transpose(x, (*rest, *axes)), (*rows, size)), -1)
+    x = sort(sh.reshape(sh.transpose(x, (*rest, *axes)), (*rows, size)), -1)
     real = np.zeros(0, x.aval.dtype).real.dtype
-    if is_narrow(x.aval):  # a narrow dtype cannot count the elements
+    if types.is_narrow(x.aval):  # a narrow dtype cannot count the elements
         real = np.dtype(np.float32)
     q = value(q)
-    if q.aval.category == FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
+    if q.aval.category == types.FLOATING and not q.aval.weak_type and q.aval.dtype.itemsize >= 4:
         real = q.aval.dtype  # as in numpy: float32(0.1) of 5 is 0.5, but slightly more in float64
-    q = convert(q, real)
+    q = sh.convert(q, real)
     shape = q.aval.shape
-    q = broadcast_to(reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
+    q = sh.broadcast_to(sh.reshape(q, (q.aval.size,)), (*(1 for _ in rows), q.aval.size))
     nan = isnan(x)
     if skip:
-        count = convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
+        count = sh.convert(reduction.sum_(el.not_(nan), -1, keepdims=True), real)
     else:
-        count = broadcast_to(size_value(size, real), (*(1 for _ in rows), 1))
+        count = sh.broadcast_to(sh.size_value(size, real), (*(1 for _ in rows), 1))
     out = el.select(isnan(q), np.nan, _picked(x, q, count, method))
     bad = el.eq(count, 0) if skip else reduction.any_(nan, -1, keepdims=True)
-    out = moveaxis(el.select(bad, np.nan, out), -1, 0)
-    out = reshape(out, (*shape, *rows))
-    return expand_dims(out, tuple([len(shape) + i for i in axes])) if keepdims else out
+    out = sh.moveaxis(el.select(bad, np.nan, out), -1, 0)
+    out = sh.reshape(out, (*shape, *rows))
+    return sh.expand_dims(out, tuple([len(shape) + i for i in axes])) if keepdims else out
 
 
 def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
@@ -139,19 +125,19 @@ def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
         alpha, beta = _CONTINUOUS.get(method, (1.0, 1.0))
         position = el.add(el.mul(q, el.add(count, 1 - alpha - beta)), alpha - 1)
     position = el.clamp(
-        Literal(0, position.aval), position, broadcast_to(last, position.aval.shape)
+        Literal(0, position.aval), position, sh.broadcast_to(last, position.aval.shape)
     )
     low = el.floor(position)
     high = el.minimum(el.add(low, 1), last)
     high = el.select(el.eq(low, position), low, high)
-    at = lambda i: take_along_axis(x, convert(i, np.int32), -1, mode="clip")  # noqa: E731
+    at = lambda i: take_along_axis(x, sh.convert(i, np.int32), -1, mode="clip")  # noqa: E731
     if method in ("lower", "inverted_cdf"):
         return at(low)
     if method == "higher":
         return at(high)
     if method == "nearest":
         return at(el.round_even(position))
-    part = 0.5 if method == "midpoint" else convert(el.sub(position, low), x.aval.dtype)
+    part = 0.5 if method == "midpoint" else sh.convert(el.sub(position, low), x.aval.dtype)
     a, b = at(low), at(high)
     # Two equal infinities would differ by nan; their distance is zero.
     same = el.and_(el.eq(a, b), el.eq(el.abs_(a), np.inf))
@@ -313,7 +299,7 @@ def cov(
     2.0
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
-    dtype = None if dtype is None else inexact_dtype("cov", dtype)
+    dtype = None if dtype is None else types.inexact_dtype("cov", dtype)
     return _cov(m, y, fweights, aweights, rowvar=bool(rowvar), ddof=ddof, dtype=dtype)
 
 
@@ -322,28 +308,30 @@ def _cov(
     m: Any, y: Any, fweights: Any, aweights: Any, *, rowvar: bool, ddof: int, dtype: Any
 ) -> Any:
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
-    (x,) = el.floating((concatenate(xs, 0),))
+    (x,) = el.floating((sh.concatenate(xs, 0),))
     result = x.aval.dtype if dtype is None else dtype
-    x = convert(x, np.float32 if result.itemsize < 4 else result)  # sums in float16 lose too much
+    x = sh.convert(
+        x, np.float32 if result.itemsize < 4 else result
+    )  # sums in float16 lose too much
     weights = None
     for w in (fweights, aweights):
         if w is not None:
-            w = convert(value(w), x.aval.dtype)
+            w = sh.convert(value(w), x.aval.dtype)
             weights = w if weights is None else el.mul(weights, w)
     center, total = average(x, 1, weights, returned=True)
-    rest = el.sub(x, reshape(center, (-1, 1)))
+    rest = el.sub(x, sh.reshape(center, (-1, 1)))
     total = total[0]
     if weights is None:
         factor, weighted = el.sub(total, ddof), rest
     else:
-        heavy = weights if aweights is None else el.mul(weights, convert(aweights, x.aval.dtype))
+        heavy = weights if aweights is None else el.mul(weights, sh.convert(aweights, x.aval.dtype))
         loss = ddof if aweights is None else el.mul(el.div(reduction.sum_(heavy), total), ddof)
-        row = reshape(weights, (1, -1))
+        row = sh.reshape(weights, (1, -1))
         factor, weighted = el.sub(total, loss), el.mul(rest, row)
-    other = transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
+    other = sh.transpose(el.conj(weighted) if x.aval.dtype.kind == "c" else weighted)
     out = el.div(matmul(rest, other), el.maximum(_real(factor), 0))
-    out = convert(out, result)
-    return reshape(out, ()) if out.aval.shape == (1, 1) else out
+    out = sh.convert(out, result)
+    return sh.reshape(out, ()) if out.aval.shape == (1, 1) else out
 
 
 def _real(x: Any) -> Array:
@@ -354,8 +342,8 @@ def _variables(x: Any, rowvar: bool) -> Any:
     if x.aval.ndim > 2:
         raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
-        return reshape(x, (1, x.aval.size))
-    return x if rowvar or decide_eq(x.aval.shape[0], 1) else transpose(x)
+        return sh.reshape(x, (1, x.aval.size))
+    return x if rowvar or decide_eq(x.aval.shape[0], 1) else sh.transpose(x)
 
 
 def corrcoef(
@@ -371,12 +359,12 @@ def corrcoef(
     """
     found = [value(v) for v in (x, y) if v is not None]
     if dtype is None:
-        result = promote([v.aval for v in found])[0]
+        result = types.promote([v.aval for v in found])[0]
     else:
-        result = inexact_dtype("corrcoef", dtype)
-    if category(result) != FLOATING or result.itemsize >= 4:
+        result = types.inexact_dtype("corrcoef", dtype)
+    if types.category(result) != types.FLOATING or result.itemsize >= 4:
         return _normalised(cov(x, y, rowvar, dtype=dtype))
-    return convert(_normalised(cov(x, y, rowvar, dtype=np.float32)), result)
+    return sh.convert(_normalised(cov(x, y, rowvar, dtype=np.float32)), result)
 
 
 @fused
@@ -385,11 +373,11 @@ def _normalised(c: Any) -> Any:
         return el.div(c, c)
     n = c.aval.shape[0]
     if n.__class__ is int:
-        variances = reshape(c, (n * n,))[:: n + 1]
+        variances = sh.reshape(c, (n * n,))[:: n + 1]
     else:
         variances = diagonal(c)
     deviations = el.sqrt(_real(variances))
-    out = el.div(el.div(c, reshape(deviations, (n, 1))), reshape(deviations, (1, n)))
+    out = el.div(el.div(c, sh.reshape(deviations, (n, 1))), sh.reshape(deviations, (1, n)))
     if c.aval.dtype.kind == "c":
         parts = [el.clamp(-1.0, f(out), 1.0) for f in (el.real, el.imag)]
         return el.complex_(*parts)
@@ -418,9 +406,9 @@ def bincount(
     [0, 2, 0, 1]
     """
     v = value(x)
-    if v.aval.category == BOOLEAN:
-        v = convert(v, default_dtype(INTEGER))
-    if v.aval.ndim != 1 or v.aval.category != INTEGER:
+    if v.aval.category == types.BOOLEAN:
+        v = sh.convert(v, types.default_dtype(types.INTEGER))
+    if v.aval.ndim != 1 or v.aval.category != types.INTEGER:
         raise ShapeError(f"bincount takes a vector of integers, not {v.aval!r}", fix="convert it")
     if length is None:
         if isinstance(v, Tracer):
@@ -452,8 +440,12 @@ def _weigh(name: str, weights: Any, shape: tuple) -> None:
 @fused
 def _counts(x: Any, weights: Any, *, length: Any) -> Any:
     x = value(x)
-    w = Literal(1, x.aval.with_dtype(default_dtype(INTEGER))) if weights is None else value(weights)
-    start = fill(0, Aval((length,), w.aval.dtype))
+    w = (
+        Literal(1, x.aval.with_dtype(types.default_dtype(types.INTEGER)))
+        if weights is None
+        else value(weights)
+    )
+    start = sh.fill(0, Aval((length,), w.aval.dtype))
     return start.at[el.maximum(x, 0)].add(materialise_at_ground(w), mode="drop")
 
 
@@ -506,7 +498,7 @@ def _edges(a: Any, limits: Any, *, bins: int) -> Any:
     low, high = (
         (reduction.min_(x), reduction.max_(x))
         if limits is None
-        else [convert(v, x.aval.dtype) for v in limits]
+        else [sh.convert(v, x.aval.dtype) for v in limits]
     )
     if limits is None and not decide_ge(x.aval.size, 1):
         none = el.gt(low, high)  # without elements, the least is infinite
@@ -544,7 +536,7 @@ def histogram(
 @fused
 def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((value(a),))
-    x = reshape(x, (x.aval.size,))
+    x = sh.reshape(x, (x.aval.size,))
     n = edges.aval.shape[0] - 1
     n = max_dim(n, 0) if n.__class__ is not int else n
     position = el.sub(searchsorted(edges, x, side="right"), 1)
@@ -552,9 +544,9 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
     position = el.select(last, n - 1, position)
     inside = el.and_(el.ge(position, 0), el.lt(position, n))
     if weights is None:
-        w = convert(inside, default_dtype(FLOATING))
+        w = sh.convert(inside, types.default_dtype(types.FLOATING))
     else:
-        w = el.select(inside, reshape(value(weights), (x.aval.size,)), 0)
+        w = el.select(inside, sh.reshape(value(weights), (x.aval.size,)), 0)
     counts = _counts(position, w, length=n)
     if not density:
         return counts
@@ -582,7 +574,7 @@ def histogramdd(
     (2, 4)
     """
     if isinstance(sample, Sequence):
-        x = transpose(concatenate([reshape(value(v), (1, -1)) for v in sample], 0))
+        x = sh.transpose(sh.concatenate([sh.reshape(value(v), (1, -1)) for v in sample], 0))
     else:
         x = value(sample)
     if x.aval.ndim != 2:
@@ -615,14 +607,14 @@ def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
         inside = el.and_(inside, el.and_(el.ge(k, 0), el.lt(k, n)))
         position = el.add(el.mul(position, n), k)
     total = product(shape)
-    ones = fill(1, Aval(x.aval.shape[:1], default_dtype(FLOATING)))
+    ones = sh.fill(1, Aval(x.aval.shape[:1], types.default_dtype(types.FLOATING)))
     w = el.select(inside, ones if weights is None else value(weights), 0)
-    counts = reshape(_counts(el.select(inside, position, 0), w, length=total), shape)
+    counts = sh.reshape(_counts(el.select(inside, position, 0), w, length=total), shape)
     if not density:
         return counts
     for i, e in enumerate(edges):
         along = [-1 if k == i else 1 for k, _ in enumerate(shape)]
-        counts = el.true_divide(counts, reshape(el.sub(e[1:], e[:-1]), along))
+        counts = el.true_divide(counts, sh.reshape(el.sub(e[1:], e[:-1]), along))
     return el.true_divide(counts, reduction.sum_(w))
 
 

@@ -23,6 +23,14 @@ from .arithmetic import _inexact, real_float
 from .masking import masked
 from .samples import shown
 
+__all__ = [
+    "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "conj", "conjugate", "cos",
+    "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "i0", "imag", "log", "log10", "log1p",
+    "log2", "logaddexp", "logaddexp2", "rad2deg", "radians", "real", "sin", "sinc", "sinh", "sqrt",
+    "tan", "tanh",
+]  # fmt: skip
+
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 _REST = (
     "x: numbers, any shape; integers become the default float.  As numpy.{}.\n\n"

@@ -14,22 +14,11 @@ from plait.errors import ArgumentError, AxisError, OperandTypeError
 from plait.ext import Literal
 from plait.ext.control import fori_loop, scan
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cumprod, cumsum
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    expand_dims,
-    iota,
-    moveaxis,
-    normal_axes,
-    normal_axis,
-    reshape,
-    slice_in_dim,
-)
 from plait.ext.surface import value
 from plait.ext.trace import copy_names, name_of
 from plait.ext.types import asked_dtype, dtype_of
@@ -127,14 +116,14 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("reduce")
         unwritten(out)
         x = value(array)
-        x = x if dtype is None else convert(x, asked_dtype(dtype))
+        x = x if dtype is None else sh.convert(x, asked_dtype(dtype))
         if self._reduce is not None:
             options: dict[str, Any] = {} if initial is None else {"initial": initial}
             if where is not None:
                 options["where"] = where
             return self._reduce(x, axis=axis, keepdims=keepdims, **options)
-        axes = normal_axes(axis, x.aval.ndim)
-        kept = None if where is None else _rows(broadcast_to(value(where), x.aval.shape), axes)
+        axes = sh.normal_axes(axis, x.aval.ndim)
+        kept = None if where is None else _rows(sh.broadcast_to(value(where), x.aval.shape), axes)
         result = self._in_single(lambda x: self._folded(_rows(x, axes), kept, initial), x)
         return _with_axes(result, axes) if keepdims else result
 
@@ -148,10 +137,10 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             )
         cell = rows.aval.shape[1:]
         if start is None:
-            carry, rows = reshape(slice_in_dim(rows, 0, 1), cell), slice_in_dim(rows, 1, n)
+            carry, rows = sh.reshape(sh.slice_in_dim(rows, 0, 1), cell), sh.slice_in_dim(rows, 1, n)
         else:
-            carry = broadcast_to(convert(value(start), rows.aval.dtype), cell)
-        carry = convert(carry, _result(self._call, carry, rows))
+            carry = sh.broadcast_to(sh.convert(value(start), rows.aval.dtype), cell)
+        carry = sh.convert(carry, _result(self._call, carry, rows))
 
         def step(c: Any, row: Any) -> Any:
             x, keep = row if kept is not None else (row, None)
@@ -165,29 +154,29 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("accumulate")
         unwritten(out)
         x = value(array)
-        x = x if dtype is None else convert(x, asked_dtype(dtype))
+        x = x if dtype is None else sh.convert(x, asked_dtype(dtype))
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis)
-        at = normal_axis(axis, x.aval.ndim)
+        at = sh.normal_axis(axis, x.aval.ndim)
         return self._in_single(lambda x: self._accumulated(x, at), x)
 
     def _accumulated(self, x: Any, at: int) -> Any:
-        rows = moveaxis(x, at, 0)
+        rows = sh.moveaxis(x, at, 0)
         n = rows.aval.shape[0]
         if n == 0:
             return x
-        first = slice_in_dim(rows, 0, 1)
-        carry = reshape(first, rows.aval.shape[1:])
-        carry = convert(carry, _result(self._call, carry, rows))
+        first = sh.slice_in_dim(rows, 0, 1)
+        carry = sh.reshape(first, rows.aval.shape[1:])
+        carry = sh.convert(carry, _result(self._call, carry, rows))
         step = lambda c, row: (self._call(c, row),) * 2  # noqa: E731
-        rest = scan(step, carry, slice_in_dim(rows, 1, n))[1]
-        return moveaxis(concatenate([convert(first, rest.aval.dtype), rest]), 0, at)
+        rest = scan(step, carry, sh.slice_in_dim(rows, 1, n))[1]
+        return sh.moveaxis(sh.concatenate([sh.convert(first, rest.aval.dtype), rest]), 0, at)
 
     def outer(self, A: Any, B: Any, /) -> Any:
         """Apply the function to every element of one array with every element of the other."""
         self._binary("outer")
         a, b = value(A), value(B)
-        return self._call(reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
+        return self._call(sh.reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
 
     def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = False) -> Any:
         """Return the array with f(a[i], b) at positions; repeated positions are changed repeatedly.
@@ -209,17 +198,19 @@ class ufunc(metaclass=_Functions):  # noqa: N801
 
     def _visited(self, x: Any, indices: Any, b: Any) -> Any:
         """Visit one position after the other, by its index in the flattened array."""
-        numbers = getitem(reshape(iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices)
-        numbers, shape = reshape(numbers, (-1,)), numbers.aval.shape
-        others = None if b is None else reshape(broadcast_to(value(b), shape), (-1,))
-        flat = reshape(x, (-1,))
+        numbers = getitem(
+            sh.reshape(sh.iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices
+        )
+        numbers, shape = sh.reshape(numbers, (-1,)), numbers.aval.shape
+        others = None if b is None else sh.reshape(sh.broadcast_to(value(b), shape), (-1,))
+        flat = sh.reshape(x, (-1,))
 
         def visit(k: Any, y: Any) -> Any:
             i = numbers[k]
             new = self._call(y[i]) if others is None else self._call(y[i], others[k])
             return At(y)[i].set(new)
 
-        return reshape(fori_loop(0, numbers.aval.size, visit, flat), x.aval.shape)
+        return sh.reshape(fori_loop(0, numbers.aval.size, visit, flat), x.aval.shape)
 
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
@@ -232,21 +223,21 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         self._binary("reduceat")
         unwritten(out)
         x = value(a)
-        x = x if dtype is None else convert(x, asked_dtype(dtype))
+        x = x if dtype is None else sh.convert(x, asked_dtype(dtype))
         if self._reduceat is not None:
             return self._reduceat(x, indices, axis=axis)
-        at, first = normal_axis(axis, x.aval.ndim), value(indices)
+        at, first = sh.normal_axis(axis, x.aval.ndim), value(indices)
         if first.aval.ndim != 1:
             raise AxisError(f"reduceat: the indices are {first.aval!r}", fix="give a vector")
         return self._in_single(lambda x: self._pieces(x, first, at), x)
 
     def _pieces(self, x: Any, first: Any, at: int) -> Any:
-        rows = moveaxis(x, at, 0)
+        rows = sh.moveaxis(x, at, 0)
         n = rows.aval.shape[0]
-        last = concatenate([slice_in_dim(first, 1, first.aval.shape[0]),
-                            broadcast_to(convert(value(n), first.aval.dtype), (1,))])  # fmt: skip
+        end = sh.broadcast_to(sh.convert(value(n), first.aval.dtype), (1,))
+        last = sh.concatenate([sh.slice_in_dim(first, 1, first.aval.shape[0]), end])
         carry = getitem(rows, first)
-        wide = lambda v: reshape(v, v.aval.shape + (1,) * (rows.aval.ndim - 1))  # noqa: E731
+        wide = lambda v: sh.reshape(v, v.aval.shape + (1,) * (rows.aval.ndim - 1))  # noqa: E731
         first, last = wide(first), wide(last)
 
         def step(c: Any, row: Any) -> Any:
@@ -254,20 +245,20 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             inside = el.and_(el.lt(first, j), el.lt(j, last))
             return chosen(inside, self._call(c, v), c), None
 
-        carry = convert(carry, _result(self._call, carry, rows))
-        positions = iota(first.aval.dtype, (n,))
-        return moveaxis(scan(step, carry, (positions, rows))[0], 0, at)
+        carry = sh.convert(carry, _result(self._call, carry, rows))
+        positions = sh.iota(first.aval.dtype, (n,))
+        return sh.moveaxis(scan(step, carry, (positions, rows))[0], 0, at)
 
 
 def _rows(x: Any, axes: tuple) -> Any:
     """Move the axes to fold to the front, as one."""
     rest = [d for i, d in enumerate(x.aval.shape) if i not in axes]
     count = math.prod([x.aval.shape[i] for i in axes])
-    return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
+    return sh.reshape(sh.moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
 
 
 def _with_axes(x: Any, axes: tuple) -> Any:
-    return expand_dims(x, tuple(sorted(axes)))
+    return sh.expand_dims(x, tuple(sorted(axes)))
 
 
 def _result(f: Callable, carry: Any, rows: Any) -> Any:

@@ -13,89 +13,23 @@ numbers again.  A key is not a number: it can only be split, folded and spent.
 
 from plait.ext.surface import laid_out as _laid_out
 
+from . import distributions, samples
 from .choosing import categorical, choice, permutation
 from .counts import binomial, geometric, multinomial, poisson
-from .distributions import (
-    bernoulli,
-    cauchy,
-    exponential,
-    gumbel,
-    laplace,
-    logistic,
-    normal,
-    rademacher,
-    truncated_normal,
-)
+from .distributions import *
 from .keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from .numbers import bits, randint, uniform
-from .samples import (
-    beta,
-    chisquare,
-    double_sided_maxwell,
-    f,
-    gamma,
-    generalized_normal,
-    loggamma,
-    lognormal,
-    maxwell,
-    pareto,
-    rayleigh,
-    t,
-    triangular,
-    wald,
-    weibull_min,
-)
+from .samples import *
 from .vectors import ball, dirichlet, multivariate_normal, orthogonal
 
 __all__ = [
-    "PRNGKey",
-    "ball",
-    "bernoulli",
-    "beta",
-    "binomial",
-    "bits",
-    "categorical",
-    "cauchy",
-    "chisquare",
-    "choice",
-    "clone",
-    "dirichlet",
-    "double_sided_maxwell",
-    "exponential",
-    "f",
-    "fold_in",
-    "gamma",
-    "generalized_normal",
-    "geometric",
-    "gumbel",
-    "key",
-    "key_data",
-    "key_dtype",
-    "key_impl",
-    "laplace",
-    "loggamma",
-    "logistic",
-    "lognormal",
-    "maxwell",
-    "multinomial",
-    "multivariate_normal",
-    "normal",
-    "orthogonal",
-    "pareto",
-    "permutation",
-    "poisson",
-    "rademacher",
-    "randint",
-    "rayleigh",
-    "split",
-    "t",
-    "triangular",
-    "truncated_normal",
-    "uniform",
-    "wald",
-    "weibull_min",
+    "ball", "binomial", "bits", "categorical", "choice", "clone", "dirichlet", "fold_in",
+    "geometric", "key", "key_data", "key_dtype", "key_impl", "multinomial", "multivariate_normal",
+    "orthogonal", "permutation", "poisson", "PRNGKey", "randint", "split", "uniform",
     "wrap_key_data",
-]
+]  # fmt: skip
+__all__ += distributions.__all__
+__all__ += samples.__all__
 
 _LAID_OUT = """
 ball bernoulli beta bits categorical cauchy chisquare dirichlet exponential f gamma

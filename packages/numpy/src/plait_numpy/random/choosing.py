@@ -12,21 +12,10 @@ import numpy as np
 from plait.errors import ArgumentError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal, as_value
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cumsum
 from plait.ext.ops.indexing import getitem
 from plait.ext.ops.reduction import argmax
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    fill,
-    iota_,
-    moveaxis,
-    normal_axis,
-    normal_shape,
-    reshape,
-    size_value,
-    transpose,
-)
 from plait.ext.ops.sorting import sort_, top_k
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, decide_ge
@@ -65,10 +54,10 @@ def categorical(
     (4,)
     """
     x = as_value(logits)
-    x = x if x.aval.category == FLOATING else convert(x, default_dtype(FLOATING))
-    at = normal_axis(axis, x.aval.ndim)
+    x = x if x.aval.category == FLOATING else sh.convert(x, default_dtype(FLOATING))
+    at = sh.normal_axis(axis, x.aval.ndim)
     rest = tuple([n for i, n in enumerate(x.aval.shape) if i != at])
-    full = rest if shape is None else normal_shape(shape)
+    full = rest if shape is None else sh.normal_shape(shape)
     lead = len(full) - len(rest)
     if lead < 0 or any(a not in (1, b) for a, b in zip(rest, full[lead:])):
         raise ShapeError(
@@ -92,7 +81,7 @@ def _categorical(data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, 
     rest.insert(axis, logits.aval.shape[axis])
     full = (*shape[:lead], *rest)
     noise = gumbel_noise(data, full, logits.aval.dtype, high)
-    return argmax(el.add(noise, broadcast_to(logits, full)), axis=lead + axis)
+    return argmax(el.add(noise, sh.broadcast_to(logits, full)), axis=lead + axis)
 
 
 @fused
@@ -100,10 +89,10 @@ def _categorical_distinct(
     data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, high: bool
 ) -> Any:
     noise = gumbel_noise(data, logits.aval.shape, logits.aval.dtype, high)
-    x = moveaxis(el.add(logits, noise), axis, -1)
+    x = sh.moveaxis(el.add(logits, noise), axis, -1)
     _, index = top_k(x, math.prod(shape[:lead]))
     n = index.aval.ndim - 1
-    return reshape(transpose(index, (n, *range(n))), shape)
+    return sh.reshape(sh.transpose(index, (n, *range(n))), shape)
 
 
 def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False) -> Array:
@@ -126,7 +115,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
     """
     data = one_key(key, "permutation")
     if hasattr(x, "__index__") and not getattr(x, "ndim", 0):
-        at = normal_axis(axis, 1)
+        at = sh.normal_axis(axis, 1)
         size = size_given(x)
         return _shuffled_range(data, size=size, dtype=default_dtype(INTEGER))
     v = as_value(x)
@@ -134,13 +123,13 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
         raise OperandTypeError(
             f"permutation of {v.aval!r}", fix="give an array with axes, or an integer"
         )
-    at = normal_axis(axis, v.aval.ndim)
+    at = sh.normal_axis(axis, v.aval.ndim)
     return _permutation(data, v, axis=at, independent=independent or v.aval.ndim == 1)
 
 
 @fused
 def _shuffled_range(data: Any, *, size: int, dtype: np.dtype) -> Any:
-    return _shuffled(data, iota_.bind(shape=(size,), axis=0, dtype=dtype), 0)
+    return _shuffled(data, sh.iota_.bind(shape=(size,), axis=0, dtype=dtype), 0)
 
 
 @fused
@@ -148,7 +137,7 @@ def _permutation(data: Any, x: Any, *, axis: int, independent: bool) -> Any:
     if independent:
         return _shuffled(data, x, axis)
     n = x.aval.shape[axis]
-    order = _shuffled(data, iota_.bind(shape=(n,), axis=0, dtype=np.dtype(np.int32)), 0)
+    order = _shuffled(data, sh.iota_.bind(shape=(n,), axis=0, dtype=np.dtype(np.int32)), 0)
     return take(x, order, axis, mode="promise_in_bounds", unique_indices=True)
 
 
@@ -171,7 +160,7 @@ def _shuffled(data: Any, x: Any, axis: int) -> Any:
             # Only sizes that need another round take it, so that the results equal those of static
             # sizes.
             last = bisect.bisect_right(range(_MOST_SHUFFLED), i, key=_rounds) - 1
-            new = el.select(el.gt(size_value(size, np.dtype(np.int32)), last), new, x)
+            new = el.select(el.gt(sh.size_value(size, np.dtype(np.int32)), last), new, x)
         x = new
     return x
 
@@ -203,10 +192,10 @@ def choice(
     >>> plait.random.choice(key, 5, (3,), replace=False).shape
     (3,)
     """
-    shape = normal_shape(shape)
+    shape = sh.normal_shape(shape)
     number = hasattr(a, "__index__") and not getattr(a, "ndim", 0)
     x = None if number else as_value(a)
-    at = normal_axis(axis, 1 if x is None else x.aval.ndim)
+    at = sh.normal_axis(axis, 1 if x is None else x.aval.ndim)
     n = size_given(a) if x is None else x.aval.shape[at]
     draws = math.prod(shape)
     none = n <= 0 if n.__class__ is int else decide_ge(0, n)
@@ -215,16 +204,16 @@ def choice(
             f"choice of {draws} out of {n}", fix="choose fewer, or with replace=True"
         )
     if x is not None and draws == 0:
-        return fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
+        return sh.fill(0, Aval((*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]), x.aval.dtype))
     if p is not None:
         index = _chosen(key, n, draws, shape, replace, as_value(p), mode)
     elif replace:
         index = randint(key, shape, 0, n)
     elif x is None:
-        index = reshape(getitem(permutation(key, n), slice(0, draws)), shape)
+        index = sh.reshape(getitem(permutation(key, n), slice(0, draws)), shape)
     else:
         got = getitem(permutation(key, x, at), (*(slice(None),) * at, slice(0, draws)))
-        return reshape(got, (*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]))
+        return sh.reshape(got, (*x.aval.shape[:at], *shape, *x.aval.shape[at + 1 :]))
     return index if x is None else take(x, index, at, mode="promise_in_bounds")
 
 
@@ -234,7 +223,7 @@ def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, m
         raise ShapeError(
             f"choice: probabilities {p.aval!r} for {n} elements", fix=f"give {n} of them"
         )
-    p = p if p.aval.category == FLOATING else convert(p, default_dtype(FLOATING))
+    p = p if p.aval.category == FLOATING else sh.convert(p, default_dtype(FLOATING))
     data = one_key(key, "choice")
     if replace:
         return _by_cumulative(data, p, shape=shape, dtype=default_dtype(INTEGER))
@@ -248,7 +237,7 @@ def _by_cumulative(data: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     total = row(ends, ends.aval.shape[0] - 1)
     u = between(data, 0.0, 1.0, shape, p.aval.dtype)
     r = el.mul(total, el.sub(1.0, u))
-    return convert(_first_not_less(ends, r), dtype)
+    return sh.convert(_first_not_less(ends, r), dtype)
 
 
 def _first_not_less(ends: Any, r: Any) -> Any:
@@ -269,4 +258,4 @@ def _first_not_less(ends: Any, r: Any) -> Any:
 def _distinct(data: Any, p: Any, *, shape: tuple, draws: int, high: bool, dtype: np.dtype) -> Any:
     noise = gumbel_noise(data, p.aval.shape, p.aval.dtype, high)
     _, index = top_k(el.add(noise, el.log(p)), draws)
-    return convert(reshape(index, shape), dtype)
+    return sh.convert(sh.reshape(index, shape), dtype)

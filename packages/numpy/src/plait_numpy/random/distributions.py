@@ -19,6 +19,11 @@ from plait.typing import Array, ArrayLike, DTypeLike, Shape
 from .keys import number, one_key
 from .numbers import MANTISSA, between, halves, row, sample_dtype
 
+__all__ = [
+    "bernoulli", "cauchy", "exponential", "gumbel", "laplace", "logistic", "normal", "rademacher",
+    "truncated_normal",
+]  # fmt: skip
+
 
 def normal(
     key: ArrayLike, shape: SupportsIndex | Shape = (), dtype: DTypeLike | None = None
@@ -162,7 +167,7 @@ def _simple(name: str, f: Any, doc: str) -> Sampler:
       shape: of the result.
       dtype: a floating dtype; the default one if None.
 
-    Raises TypeRule for what is no key, and for other dtypes.
+    Raises TypeRule for what is not a key, and for other dtypes.
 
     >>> import plait
     >>> plait.random.{name}(plait.random.key(0), (2,)).shape

@@ -11,16 +11,8 @@ import numpy as np
 from plait import config
 from plait.errors import OperandTypeError, OutOfBounds, ShapeError
 from plait.ext import Aval, Literal, Opaque, Value, as_value
+from plait.ext.ops import random
 from plait.ext.ops.opaque import unwrap_, wrap_
-from plait.ext.ops.random import (
-    FRY,
-    GENERATORS,
-    generator_named,
-    random_clone,
-    random_fold_in,
-    random_seed,
-    random_split,
-)
 from plait.ext.ops.shape import convert, normal_shape
 from plait.ext.surface import placed_by_default
 from plait.ext.types import INTEGER, OPAQUE, UINT32
@@ -32,7 +24,7 @@ from plait.typing import Array, ArrayLike, DTypeLike
 
 def is_key(x: Any) -> bool:
     """Return whether `x` is an array of keys."""
-    return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in GENERATORS
+    return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in random.GENERATORS
 
 
 def keys_of(k: Any) -> Array:
@@ -40,9 +32,9 @@ def keys_of(k: Any) -> Array:
     if is_key(k):
         return k
     if isinstance(k, Value | np.ndarray) and k.dtype == UINT32 and k.ndim and k.shape[-1] == 2:
-        return wrap_.bind(as_value(k), dtype=FRY)
+        return wrap_.bind(as_value(k), dtype=random.FRY)
     raise OperandTypeError(
-        f"{type(k).__name__} {k!r} is no key", fix="make one: key = plait.random.key(0)"
+        f"{type(k).__name__} {k!r} is not a key", fix="make one: key = plait.random.key(0)"
     )
 
 
@@ -74,7 +66,7 @@ def key_dtype(impl_spec: Any = None) -> Opaque:
     >>> plait.random.key_dtype("rbg")
     key<rbg>
     """
-    return generator_named(config.default_prng_impl if impl_spec is None else impl_spec)
+    return random.generator_named(config.default_prng_impl if impl_spec is None else impl_spec)
 
 
 def _wanted(impl: Any, dtype: Any) -> Opaque:
@@ -113,7 +105,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
                 fix="map over the seeds to make many keys",
             )
         if s.__class__ is not Literal:
-            return random_seed.bind(s, dtype=kind)
+            return random.random_seed.bind(s, dtype=kind)
         s = int(s.value)
     if seed.__class__ is int and not -(2**63) <= s < 2**63:
         raise OutOfBounds(
@@ -146,7 +138,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
     >>> import plait
     >>> key, other = plait.random.split(plait.random.key(0))
     """
-    return like(key, random_split.bind(one_key(key, "split"), shape=normal_shape(num)))
+    return like(key, random.random_split.bind(one_key(key, "split"), shape=normal_shape(num)))
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
@@ -164,7 +156,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         raise ShapeError(
             f"fold_in takes an integer without axes, not {x.aval!r}", fix="map over many of them"
         )
-    return like(key, random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
+    return like(key, random.random_fold_in.bind(one_key(key, "fold_in"), convert(x, UINT32)))
 
 
 def key_data(keys: ArrayLike) -> Array:
@@ -198,7 +190,7 @@ def wrap_key_data(
     x, wanted = as_value(key_bits_array), _wanted(impl, dtype)
     if x.aval.dtype != UINT32 or not x.aval.ndim or x.aval.shape[-1:] != wanted.shape:
         raise OperandTypeError(
-            f"{x.aval!r} are no words of keys",
+            f"{x.aval!r} are not words of keys",
             fix=f"give uint32 with a last axis of size {wanted.shape[0]}",
         )
     return wrap_.bind(x, dtype=wanted)
@@ -214,7 +206,7 @@ def key_impl(keys: ArrayLike) -> str:
     >>> plait.random.key_impl(key)
     'threefry2x32'
     """
-    return GENERATORS[keys_of(keys).aval.dtype].name
+    return random.GENERATORS[keys_of(keys).aval.dtype].name
 
 
 def clone(key: ArrayLike) -> Array:
@@ -229,7 +221,7 @@ def clone(key: ArrayLike) -> Array:
     >>> bool(plait.random.clone(key) == key)
     True
     """
-    return like(key, random_clone.bind(keys_of(key)))
+    return like(key, random.random_clone.bind(keys_of(key)))
 
 
 # ---- Python numbers --------------------------------------------------------------------------

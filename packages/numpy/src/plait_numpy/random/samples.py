@@ -20,6 +20,11 @@ from .distributions import exponential, normal, rademacher, shape_or
 from .keys import key_data, key_impl, number, split
 from .numbers import bits, sample_dtype, uniform
 
+__all__ = [
+    "beta", "chisquare", "double_sided_maxwell", "f", "gamma", "generalized_normal", "loggamma",
+    "lognormal", "maxwell", "pareto", "rayleigh", "t", "triangular", "wald", "weibull_min",
+]  # fmt: skip
+
 
 def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> Any:
     """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""

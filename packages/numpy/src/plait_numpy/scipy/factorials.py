@@ -249,13 +249,4 @@ def bernoulli(n: int) -> Array:
         return asarray(np.array(_bernoulli(n), default_dtype(FLOATING)))
 
 
-__all__ = [
-    "bernoulli",
-    "beta",
-    "comb",
-    "factorial",
-    "gamma",
-    "gammasgn",
-    "multigammaln",
-    "poch",
-]
+__all__ = ["bernoulli", "beta", "comb", "factorial", "gamma", "gammasgn", "multigammaln", "poch"]

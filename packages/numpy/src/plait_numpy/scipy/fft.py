@@ -3,49 +3,9 @@
 Invariant: everything is defined in `plait.numpy.fourier` and `plait.scipy.transforms`.
 """
 
-from ..numpy.fft import (
-    fft,
-    fft2,
-    fftfreq,
-    fftn,
-    fftshift,
-    hfft,
-    ifft,
-    ifft2,
-    ifftn,
-    ifftshift,
-    ihfft,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftfreq,
-    rfftn,
-)
+from ..numpy import fft as _fft
+from ..numpy.fft import *
 from .transforms import dct, dctn, idct, idctn
 
-__all__ = [
-    "dct",
-    "dctn",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "idct",
-    "idctn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+__all__ = ["dct", "dctn", "idct", "idctn"]
+__all__ += _fft.__all__

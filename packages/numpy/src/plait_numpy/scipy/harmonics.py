@@ -328,13 +328,5 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
 
 
 __all__ = [
-    "bessel_jn",
-    "erfcx",
-    "fresnel",
-    "hyp1f1",
-    "hyp2f1",
-    "loggamma",
-    "sici",
-    "sph_harm_y",
-    "wofz",
-]
+    "bessel_jn", "erfcx", "fresnel", "hyp1f1", "hyp2f1", "loggamma", "sici", "sph_harm_y", "wofz",
+]  # fmt: skip

@@ -52,7 +52,7 @@ class RegularGridInterpolator:
             raise ArgumentError(f"there is no method {method!r}", fix='use "linear" or "nearest"')
         if bounds_error:
             raise ArgumentError(
-                "bounds_error=True can not be kept by a compiled function",
+                "bounds_error=True cannot be kept by a compiled function",
                 fix="leave it out, and look for fill_value in the results",
             )
         self.method, self.bounds_error, self.fill_value = method, False, fill_value

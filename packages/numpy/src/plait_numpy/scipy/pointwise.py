@@ -115,24 +115,7 @@ def floats(*xs: Any) -> Sequence[Value]:
 
 
 __all__ = [
-    "betaln",
-    "dawsn",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfinv",
-    "expi",
-    "expit",
-    "expn",
-    "floats",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "i0e",
-    "i1e",
-    "log_ndtr",
-    "ndtri",
-    "owens_t",
-    "polygamma",
+    "betaln", "dawsn", "digamma", "erf", "erfc", "erfinv", "expi", "expit", "expn", "floats",
+    "gammainc", "gammaincc", "gammaln", "i0e", "i1e", "log_ndtr", "ndtri", "owens_t", "polygamma",
     "spence",
-]
+]  # fmt: skip

@@ -9,16 +9,8 @@ import numpy as np
 
 from plait.errors import ArgumentError, AxisError
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import mean
-from plait.ext.ops.shape import (
-    concatenate,
-    convert_together,
-    moveaxis,
-    normal_axes,
-    normal_axis,
-    rev,
-    slice_in_dim,
-)
 from plait.ext.ops.sliding import slide
 from plait.ext.sizes import max_dim
 from plait.ext.surface import fused, value
@@ -30,17 +22,9 @@ from ..numpy.padding import pad as padded
 from .spectra import csd, istft, stft, welch, without_line
 
 __all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "istft",
-    "stft",
-    "welch",
-]
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft",
+    "stft", "welch",
+]  # fmt: skip
 _MODES = ("full", "same", "valid")
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
@@ -49,7 +33,7 @@ _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 
 
 def _operands(does: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
-    x, y = convert_together([value(in1), value(in2)])
+    x, y = sh.convert_together([value(in1), value(in2)])
     if mode not in _MODES:
         raise ArgumentError(
             f"{does}: there is no mode {mode!r}", fix='use "full", "same" or "valid"'
@@ -60,14 +44,14 @@ def _operands(does: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
 
 
 def _backwards(x: Any) -> Any:
-    return rev.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
+    return sh.rev.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
 def _centered(full: Any, sizes: Any, skip: Any = None) -> Any:
     """Return the middle of `full`, of these sizes."""
     for i, n in enumerate(sizes):
         start = (full.aval.shape[i] - n) // 2 if skip is None else skip[i]
-        full = slice_in_dim(full, start, start + n, axis=i)
+        full = sh.slice_in_dim(full, start, start + n, axis=i)
     return full
 
 
@@ -159,7 +143,7 @@ def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
     forth, back = (fftn, ifftn) if whole else (rfftn, irfftn)
     out = back(el.mul(forth(x, fast, axes), forth(y, fast, axes)), fast, axes)
     for i, n in zip(axes, lengths):
-        out = slice_in_dim(out, 0, n, axis=i)
+        out = sh.slice_in_dim(out, 0, n, axis=i)
     if mode == "full":
         return out
     sizes = list(out.aval.shape)
@@ -202,7 +186,7 @@ def fftconvolve(
     """
     x, y = [el.floating((v,))[0] for v in _operands("fftconvolve", in1, in2, mode)]
     x, y = (y, x) if _swapped_if_valid("fftconvolve", x, y, mode) else (x, y)
-    at = normal_axes(axes, x.aval.ndim)
+    at = sh.normal_axes(axes, x.aval.ndim)
     return _by_spectra(x, y, mode=mode, axes=tuple(at)) if at else el.mul(x, y)
 
 
@@ -277,14 +261,14 @@ def correlate2d(
 
 @fused
 def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: A002
-    x = moveaxis(x, axis, -1)
+    x = sh.moveaxis(x, axis, -1)
     if type == "constant":
         out = el.sub(x, mean(x, -1, keepdims=True))
     else:
         ends = [0, *breaks, x.aval.shape[-1]]
-        pieces = [slice_in_dim(x, a, b, axis=-1) for a, b in zip(ends, ends[1:]) if b > a]
-        out = concatenate([without_line(p) for p in pieces], -1)
-    return moveaxis(out, -1, axis)
+        pieces = [sh.slice_in_dim(x, a, b, axis=-1) for a, b in zip(ends, ends[1:]) if b > a]
+        out = sh.concatenate([without_line(p) for p in pieces], -1)
+    return sh.moveaxis(out, -1, axis)
 
 
 def detrend(
@@ -309,7 +293,7 @@ def detrend(
     if type not in ("linear", "constant"):
         raise ArgumentError(f"there is no trend {type!r}", fix='use "linear" or "constant"')
     (x,) = el.floating((data,))
-    at = normal_axis(axis, x.aval.ndim)
+    at = sh.normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]
     breaks = tuple(sorted({int(b) for b in np.atleast_1d(bp)} - {0}))
     if any(not 0 <= b <= n for b in breaks):

@@ -10,18 +10,9 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, ShapeError
 from plait.ext import Aval
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import mean, sum_
-from plait.ext.ops.shape import (
-    convert,
-    convert_together,
-    fill,
-    moveaxis,
-    normal_axis,
-    pad,
-    reshape,
-    slice_in_dim,
-)
 from plait.ext.surface import value
 from plait.ext.types import COMPLEX
 from plait.ext.values import from_numpy
@@ -95,7 +86,7 @@ def _cut(window: Any, n: int | None, nperseg: Any, noverlap: Any, nfft: Any) -> 
 
 def _weights(x: Any, values: np.ndarray) -> Any:
     real = np.zeros(0, x.aval.dtype).real.dtype
-    return convert(from_numpy(values.astype(real)), x.aval.dtype)
+    return sh.convert(from_numpy(values.astype(real)), x.aval.dtype)
 
 
 def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
@@ -121,7 +112,7 @@ def without_line(x: Any) -> Any:
         return x
     t = np.arange(n) - (n - 1) / 2
     t = from_numpy((t / np.sqrt((t * t).sum())).astype(np.zeros(0, x.aval.dtype).real.dtype))
-    t = convert(t, x.aval.dtype)
+    t = sh.convert(t, x.aval.dtype)
     return el.sub(x, el.mul(sum_(el.mul(x, t), -1, keepdims=True), t))
 
 
@@ -174,11 +165,11 @@ def csd(
     """
     a = el.floating((x,))[0]
     b = a if y is None else el.floating((y,))[0]
-    a, b = convert_together([a, b])
-    at = normal_axis(axis, a.aval.ndim)
-    a, b = moveaxis(a, at, -1), moveaxis(b, at, -1)
+    a, b = sh.convert_together([a, b])
+    at = sh.normal_axis(axis, a.aval.ndim)
+    a, b = sh.moveaxis(a, at, -1), sh.moveaxis(b, at, -1)
     n = max(a.aval.shape[-1], b.aval.shape[-1])
-    a, b = (pad(v, 0, [(0, 0, 0)] * (v.aval.ndim - 1) + [(0, n - v.aval.shape[-1], 0)])
+    a, b = (sh.pad(v, 0, [(0, 0, 0)] * (v.aval.ndim - 1) + [(0, n - v.aval.shape[-1], 0)])
             for v in (a, b))  # fmt: skip
     cut, trend = _cut(window, n, nperseg, noverlap, nfft), _checked_trend(detrend)
     half = _half(return_onesided, a, b)
@@ -187,7 +178,7 @@ def csd(
     power = el.mul(el.conj(first), second)
     power = el.real(power) if y is None else power
     power = el.mul(power, _weights(power, _scales(cut, half, fs, scaling)))
-    out = moveaxis(_averaged(power, average), -1, at)
+    out = sh.moveaxis(_averaged(power, average), -1, at)
     return _frequencies(cut, half, fs), out
 
 
@@ -262,13 +253,13 @@ def stft(
     if boundary not in _BOUNDARIES:
         raise ArgumentError(f"there is no boundary {boundary!r}", fix='use "zeros" or None')
     (v,) = el.floating((x,))
-    at = normal_axis(axis, v.aval.ndim)
-    v = moveaxis(v, at, -1)
+    at = sh.normal_axis(axis, v.aval.ndim)
+    v = sh.moveaxis(v, at, -1)
     cut = _cut(window, v.aval.shape[-1], nperseg, noverlap, nfft)
     side = cut.size // 2 if boundary else 0
     n = v.aval.shape[-1] + 2 * side
     rest = -(n - cut.size) % cut.step % cut.size if padded else 0
-    v = pad(v, 0, [(0, 0, 0)] * (v.aval.ndim - 1) + [(side, side + rest, 0)])
+    v = sh.pad(v, 0, [(0, 0, 0)] * (v.aval.ndim - 1) + [(side, side + rest, 0)])
     half = _half(return_onesided, v)
     out = _transformed(_pieces(v, cut, _checked_trend(detrend)), cut, half)
     out = el.mul(out, _weights(out, np.full((), 1 / cut.window.sum())))
@@ -276,7 +267,7 @@ def stft(
     middle = 0 if boundary else cut.size / 2
     times = (np.arange(count) * cut.step + middle) / fs
     real = np.zeros(0, out.aval.dtype).real.dtype
-    out = moveaxis(moveaxis(out, -2, -1), -2, at)
+    out = sh.moveaxis(sh.moveaxis(out, -2, -1), -2, at)
     return _frequencies(cut, half, fs), from_numpy(times.astype(real)), out
 
 
@@ -303,15 +294,15 @@ def istft(
     z = value(Zxx)
     if z.aval.ndim < 2:
         raise AxisError(f"istft of {z.aval!r}", fix="give spectra of pieces, two axes at least")
-    z = moveaxis(z, (normal_axis(time_axis, z.aval.ndim), normal_axis(freq_axis, z.aval.ndim)),
-                 (-2, -1))  # fmt: skip
+    axes = sh.normal_axis(time_axis, z.aval.ndim), sh.normal_axis(freq_axis, z.aval.ndim)
+    z = sh.moveaxis(z, axes, (-2, -1))
     rows = z.aval.shape[-1]
     whole = 2 * (rows - 1) if input_onesided else rows
     size = whole if nperseg is None else int(nperseg)
     length = whole + (input_onesided and size == whole + 1) if nfft is None else int(nfft)
     cut = _cut(window, None, size, noverlap, length)
     pieces = irfft(z, cut.length) if input_onesided else ifft(z, cut.length)
-    pieces = slice_in_dim(pieces, 0, cut.size, axis=-1)
+    pieces = sh.slice_in_dim(pieces, 0, cut.size, axis=-1)
     pieces = el.mul(pieces, _weights(pieces, cut.window * cut.window.sum()))
     x = _added(pieces, cut)
     weight = np.zeros(x.aval.shape[-1])
@@ -319,11 +310,11 @@ def istft(
         weight[k * cut.step : k * cut.step + cut.size] += cut.window**2
     x = el.div(x, _weights(x, np.where(weight > 1e-10, weight, 1.0)))
     side = cut.size // 2 if boundary else 0
-    x = slice_in_dim(x, side, x.aval.shape[-1] - side, axis=-1)
+    x = sh.slice_in_dim(x, side, x.aval.shape[-1] - side, axis=-1)
     real = np.zeros(0, x.aval.dtype).real.dtype
     times = from_numpy((np.arange(x.aval.shape[-1]) / fs).astype(real))
     if x.aval.ndim > 1 and time_axis < freq_axis:
-        x = moveaxis(x, -1, time_axis if time_axis >= 0 else time_axis + 1)
+        x = sh.moveaxis(x, -1, time_axis if time_axis >= 0 else time_axis + 1)
     return times, x
 
 
@@ -332,5 +323,5 @@ def _added(pieces: Any, cut: _Cut) -> Any:
     *lead, count, size = pieces.aval.shape
     n = size + (count - 1) * cut.step
     at = (np.arange(count)[:, None] * cut.step + np.arange(size)).ravel().astype(np.int32)
-    flat = reshape(pieces, (*lead, count * size))
-    return At(fill(0, Aval((*lead, n), flat.aval.dtype)))[..., from_numpy(at)].add(flat)
+    flat = sh.reshape(pieces, (*lead, count * size))
+    return At(sh.fill(0, Aval((*lead, n), flat.aval.dtype)))[..., from_numpy(at)].add(flat)

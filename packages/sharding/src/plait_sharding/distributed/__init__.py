@@ -14,14 +14,6 @@ from .failures import DistributedError, PeerLost, ProgramsDiffer
 from .membership import initialize, is_initialized, shutdown
 
 __all__ = [
-    "DistributedError",
-    "PeerLost",
-    "ProgramsDiffer",
-    "initialize",
-    "is_initialized",
-    "key_value_delete",
-    "key_value_get",
-    "key_value_set",
-    "shutdown",
-    "wait_at_barrier",
-]
+    "DistributedError", "PeerLost", "ProgramsDiffer", "initialize", "is_initialized",
+    "key_value_delete", "key_value_get", "key_value_set", "shutdown", "wait_at_barrier",
+]  # fmt: skip

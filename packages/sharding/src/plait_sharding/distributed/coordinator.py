@@ -128,7 +128,7 @@ class Coordinator:
             for message in peer.lines.messages(data):
                 self._take(peer, message)
         except Exception as e:  # of any kind: one process must not end the others' coordinator
-            self._drop(peer, f"it sent what is no message ({type(e).__name__}: {e})")
+            self._drop(peer, f"it sent what is not a message ({type(e).__name__}: {e})")
 
     def _write(self, peer: Peer) -> None:
         try:

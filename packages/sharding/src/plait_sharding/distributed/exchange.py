@@ -29,17 +29,10 @@ from .membership import is_initialized
 from .world import current_world
 
 __all__ = [
-    "assert_equal",
-    "broadcast_one_to_all",
-    "key_value_delete",
-    "key_value_get",
-    "global_array_to_host_local_array",
-    "host_local_array_to_global_array",
-    "process_allgather",
-    "key_value_set",
-    "sync_global_devices",
-    "wait_at_barrier",
-]
+    "assert_equal", "broadcast_one_to_all", "key_value_delete", "key_value_get",
+    "global_array_to_host_local_array", "host_local_array_to_global_array", "process_allgather",
+    "key_value_set", "sync_global_devices", "wait_at_barrier",
+]  # fmt: skip
 
 
 def _mesh() -> Mesh:
@@ -55,7 +48,7 @@ def _replicated(x: Any) -> Any:
     where = x.sharding
     if not isinstance(where, NamedSharding):
         raise ArgumentError(
-            f"an array that lies as {where!r} can not be gathered",
+            f"an array that lies as {where!r} cannot be gathered",
             fix="give one that lies as a NamedSharding says",
         )
     whole = NamedSharding(where.mesh, PartitionSpec())
@@ -285,7 +278,7 @@ def key_value_set(key: str, value: Any, *, again: bool = False) -> None:
         json.dumps(value)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"the value of {key!r} is {value!r}, which can not be sent",
+            f"the value of {key!r} is {value!r}, which cannot be sent",
             fix="give numbers, strings, lists or dictionaries of them; process_allgather sends "
             "arrays",
         ) from None

@@ -24,14 +24,9 @@ from .wire import connected
 from .world import World
 
 __all__ = [
-    "bracketed",
-    "come_in",
-    "connect",
-    "make_devices",
-    "split_address",
-    "start_coordinator",
+    "bracketed", "come_in", "connect", "make_devices", "split_address", "start_coordinator",
     "start_coordinator_at",
-]
+]  # fmt: skip
 
 _SETTINGS = (
     "default_float",
@@ -42,6 +37,7 @@ _SETTINGS = (
     "default_matmul_precision",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "numpy_scalars",
 )
 """Settings that change the program which a function compiles to."""
 
@@ -109,7 +105,7 @@ def _listening(bind: str | None, host: str, port: int) -> socket.socket:
                 "it: perhaps processes of an earlier start",
             ) from None
         raise DistributedError(
-            f"process 0 can not listen at {where}:{at}: {e}",
+            f"process 0 cannot listen at {where}:{at}: {e}",
             fix="coordinator_address is an address of the machine of process 0; if others know it "
             "by another one, say where to listen: coordinator_bind_address",
         ) from None

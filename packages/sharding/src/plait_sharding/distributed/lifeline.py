@@ -192,7 +192,7 @@ class Lifeline:
             for message in lines.messages(data):
                 self._take(message)
         except (Garbled, KeyError, TypeError, ValueError) as e:
-            self._gone(COORDINATOR, "what answers there", f"it is no coordinator of ours ({e})")
+            self._gone(COORDINATOR, "what answers there", f"it is not a coordinator of ours ({e})")
             return False
         return True
 

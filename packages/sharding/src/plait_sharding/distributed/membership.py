@@ -98,7 +98,7 @@ def initialize(
     host, port = split_address(told.address)
     if started():
         raise DistributedError(
-            "the devices of this process exist already, and it can not share them any more",
+            "the devices of this process exist already, and it cannot share them any more",
             fix="call plait.distributed.initialize() before the first array is made and before "
             "plait.devices() is asked for",
         )

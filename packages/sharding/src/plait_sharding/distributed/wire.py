@@ -47,7 +47,7 @@ class Lines:
             except (ValueError, RecursionError):  # the parser recurses at each bracket
                 raise Garbled("a line that is no JSON") from None
             if not isinstance(message, dict):
-                raise Garbled("a line that is no message")
+                raise Garbled("a line that is not a message")
             out.append(message)
         return out
 

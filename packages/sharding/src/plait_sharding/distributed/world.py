@@ -143,7 +143,7 @@ class World(Membership):
         self.stuck = True
         told = [self.line.lost[i] for i in sorted(gone)]
         return PeerLost(
-            f"{'; '.join(told)}. What this process computes with it can not be finished",
+            f"{'; '.join(told)}. What this process computes with it cannot be finished",
             fix="save what is here (numpy arrays, x.addressable_shards of arrays that are "
             "computed), and start all processes again from a checkpoint",
             peers=sorted(gone),

@@ -10,40 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import add, eq, imag, mul, select, sub
 from plait.ext.ops.reduction import reduce_sum
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    concatenate_,
-    convert,
-    iota,
-    size_value,
-    slice_in_dim,
-)
 from plait.ext.types import COMPLEX
 from plait.ext.values import Literal
-from plait_numpy.ext.linalg import (
-    adjoint,
-    as_rows,
-    columns_in_order,
-    det_,
-    diagonal,
-    inverse,
-    lstsq_,
-    nothing,
-    on_diagonal,
-    order_back,
-    pinv_,
-    qr_,
-    real_part,
-    rows_in_order,
-    scaled_product,
-    slogdet_,
-    svd_,
-    times,
-    transposed,
-    triangular,
-)
+from plait_numpy.ext import linalg as la
 
 from ...forward import ZERO, jvp_rules
 
@@ -53,15 +25,15 @@ from ...forward import ZERO, jvp_rules
 def traced(a: Any, t: Any) -> Any:
     """Return the trace of a @ t."""
     n = t.aval.ndim
-    return reduce_sum.bind(mul.bind(transposed(a), t), axes=(n - 2, n - 1))
+    return reduce_sum.bind(mul.bind(la.transposed(a), t), axes=(n - 2, n - 1))
 
 
-@jvp_rules.rule(det_)
+@jvp_rules.rule(la.det_)
 def _(xs, ts):
     """Return the trace of the adjugate times dx; it exists for singular matrices, too."""
     (x,), (t,) = xs, ts
-    out = det_.bind(x)
-    return out, ZERO if nothing(x.aval) else traced(adjugate(x), t)
+    out = la.det_.bind(x)
+    return out, ZERO if la.nothing(x.aval) else traced(adjugate(x), t)
 
 
 def adjugate(x: Any) -> Any:
@@ -72,13 +44,13 @@ def adjugate(x: Any) -> Any:
     det(Q P^T) P adj(R) Q^H, whose derivatives need a regular x.
     """
     if x.aval.shape[-1] in (1, 2, 3):
-        return transposed(_cofactors(x))
-    q, r, order = qr_.bind(x, full_matrices=False, pivoting=True)
-    back = order_back(order)
-    turn = det_.bind(columns_in_order(q, back))
-    out = rows_in_order(times(_triangular_adjugate(r), adjoint(q)), back)
+        return la.transposed(_cofactors(x))
+    q, r, order = la.qr_.bind(x, full_matrices=False, pivoting=True)
+    back = la.order_back(order)
+    turn = la.det_.bind(la.columns_in_order(q, back))
+    out = la.rows_in_order(la.times(_triangular_adjugate(r), la.adjoint(q)), back)
     dims = tuple(range(turn.aval.ndim))
-    return mul.bind(out, broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
+    return mul.bind(out, sh.broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
 
 
 def _cofactors(x: Any) -> Any:
@@ -95,14 +67,17 @@ def _cofactors(x: Any) -> Any:
 def _turned(x: Any, rows: int, columns: int) -> Any:
     """Return the matrix with element (i + rows, j + columns) at (i, j), cyclically."""
     for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
-        parts = slice_in_dim(x, k, x.aval.shape[-1], axis=axis), slice_in_dim(x, 0, k, axis=axis)
-        x = concatenate_.bind(*parts, axis=axis)
+        parts = (
+            sh.slice_in_dim(x, k, x.aval.shape[-1], axis=axis),
+            sh.slice_in_dim(x, 0, k, axis=axis),
+        )
+        x = sh.concatenate_.bind(*parts, axis=axis)
     return x
 
 
 def _signs(aval: Any) -> Any:
     """Return 1 on the diagonal, -1 beside it."""
-    i, j = (iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
+    i, j = (sh.iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
     return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
 
 
@@ -113,28 +88,28 @@ def _triangular_adjugate(r: Any) -> Any:
     the product of all elements but the last vanish.
     """
     aval = r.aval
-    on = diagonal(r)
+    on = la.diagonal(r)
     vector, n = on.aval, on.aval.ndim - 1
     zero, one = Literal(0, vector), Literal(1, vector)
-    positions = iota(np.int32, vector.shape, n)
-    end = size_value(vector.shape[-1], np.dtype(np.int32))
-    end = broadcast_in_dim.bind(end, shape=vector.shape, dims=())
+    positions = sh.iota(np.int32, vector.shape, n)
+    end = sh.size_value(vector.shape[-1], np.dtype(np.int32))
+    end = sh.broadcast_in_dim.bind(end, shape=vector.shape, dims=())
     last = eq.bind(add.bind(positions, Literal(1, positions.aval)), end)
     most = select.bind(last, one, on)
-    rest = scaled_product(most)
+    rest = la.scaled_product(most)
     final = reduce_sum.bind(select.bind(last, on, zero), axes=(n,))
     lead = tuple(range(n))
     safe = select.bind(eq.bind(most, zero), one, most)
-    right = select.bind(last, one, broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
-    right = mul.bind(right, broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
-    matrix = on_diagonal(r, safe)
+    right = select.bind(last, one, sh.broadcast_in_dim.bind(final, shape=vector.shape, dims=lead))
+    right = mul.bind(right, sh.broadcast_in_dim.bind(rest, shape=vector.shape, dims=lead))
+    matrix = la.on_diagonal(r, safe)
     # The columns are scaled after solving.  With right sides scaled by a determinant, intermediate
     # values of the solve could be infinite where the solution is not.
-    columns = triangular(matrix, on_diagonal(Literal(0, aval), one), lower=False)
-    return mul.bind(columns, as_rows(right, aval))
+    columns = la.triangular(matrix, la.on_diagonal(Literal(0, aval), one), lower=False)
+    return mul.bind(columns, la.as_rows(right, aval))
 
 
-@jvp_rules.rule(slogdet_)
+@jvp_rules.rule(la.slogdet_)
 def _(xs, ts):
     """Use d log det = trace(x^-1 dx).
 
@@ -142,15 +117,15 @@ def _(xs, ts):
     tangent of the phase.
     """
     (x,), (t,) = xs, ts
-    phase, size = slogdet_.bind(x)
-    if nothing(x.aval):
+    phase, size = la.slogdet_.bind(x)
+    if la.nothing(x.aval):
         return [phase, size], [ZERO, ZERO]
-    moved = traced(inverse(x), t)
+    moved = traced(la.inverse(x), t)
     turn = ZERO
     if x.aval.category == COMPLEX:
         i = Literal(1j, phase.aval)
-        turn = mul.bind(mul.bind(phase, i), convert(imag.bind(moved), phase.aval.dtype))
-    return [phase, size], [turn, real_part(moved)]
+        turn = mul.bind(mul.bind(phase, i), sh.convert(imag.bind(moved), phase.aval.dtype))
+    return [phase, size], [turn, la.real_part(moved)]
 
 
 # ---- pseudo-inverses -----------------------------------------------------------------------
@@ -158,49 +133,49 @@ def _(xs, ts):
 
 def _outside(x: Any, y: Any, z: Any) -> Any:
     """Return (I - x @ y) @ z."""
-    return sub.bind(z, times(x, times(y, z)))
+    return sub.bind(z, la.times(x, la.times(y, z)))
 
 
-@jvp_rules.rule(pinv_)
+@jvp_rules.rule(la.pinv_)
 def _(xs, ts):
     """Return -P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P; the tolerance is constant."""
     (x, rtol), (t, _) = xs, ts
-    p = pinv_.bind(x, rtol)
-    if nothing(x.aval) or t is ZERO:
+    p = la.pinv_.bind(x, rtol)
+    if la.nothing(x.aval) or t is ZERO:
         return p, ZERO
-    back, turned = adjoint(t), adjoint(p)
-    inner = times(p, turned, back)
-    right = sub.bind(inner, times(inner, x, p))
-    left = _outside(p, x, times(back, turned, p))
-    return p, sub.bind(add.bind(right, left), times(p, t, p))
+    back, turned = la.adjoint(t), la.adjoint(p)
+    inner = la.times(p, turned, back)
+    right = sub.bind(inner, la.times(inner, x, p))
+    left = _outside(p, x, la.times(back, turned, p))
+    return p, sub.bind(add.bind(right, left), la.times(p, t, p))
 
 
-@jvp_rules.rule(lstsq_)
+@jvp_rules.rule(la.lstsq_)
 def _(xs, ts):
     """Apply the derivative of the pseudo-inverse P to b.
 
     The result is P (db - da x) + P P^H da^H (b - a x) + (I - P a) da^H P^H x.
     """
     (a, b, rtol), (da, db, _) = xs, ts
-    x, rank, s = lstsq_.bind(a, b, rtol)
-    if nothing(a.aval) or (da is ZERO and db is ZERO):
+    x, rank, s = la.lstsq_.bind(a, b, rtol)
+    if la.nothing(a.aval) or (da is ZERO and db is ZERO):
         return [x, rank, s], [ZERO, ZERO, ZERO]
-    p = pinv_.bind(a, rtol)
-    dx: Any = ZERO if db is ZERO else times(p, db)
+    p = la.pinv_.bind(a, rtol)
+    dx: Any = ZERO if db is ZERO else la.times(p, db)
     ds: Any = ZERO
     if da is not ZERO:
-        back, turned = adjoint(da), adjoint(p)
-        rest = sub.bind(b, times(a, x))
+        back, turned = la.adjoint(da), la.adjoint(p)
+        rest = sub.bind(b, la.times(a, x))
         by_a = add.bind(
-            times(p, times(turned, times(back, rest))),
-            _outside(p, a, times(back, times(turned, x))),
+            la.times(p, la.times(turned, la.times(back, rest))),
+            _outside(p, a, la.times(back, la.times(turned, x))),
         )
-        by_a = sub.bind(by_a, times(p, times(da, x)))
+        by_a = sub.bind(by_a, la.times(p, la.times(da, x)))
         dx = by_a if dx is ZERO else add.bind(dx, by_a)
         ds = _singular_moves(a, da)
     return [x, rank, s], [dx, ZERO, ds]
 
 
 def _singular_moves(a: Any, da: Any) -> Any:
-    _, u, vh = svd_.bind(a, full_matrices=False, compute_uv=True)
-    return real_part(diagonal(times(adjoint(u), da, adjoint(vh))))
+    _, u, vh = la.svd_.bind(a, full_matrices=False, compute_uv=True)
+    return la.real_part(la.diagonal(la.times(la.adjoint(u), da, la.adjoint(vh))))

@@ -9,16 +9,7 @@ from typing import Any
 from plait.ext.ops.elementwise import mul, sub
 from plait.ext.ops.shape import pad_
 from plait.ext.values import Literal
-from plait_numpy.ext.linalg import (
-    as_columns,
-    conjugate,
-    nothing,
-    solve_,
-    times,
-    triangle,
-    triangular_solve_,
-    tridiagonal_solve_,
-)
+from plait_numpy.ext import linalg as la
 from plait_numpy.ext.linalg import transposed as transposed_matrix
 
 from ...forward import ZERO, jvp_rules
@@ -26,14 +17,14 @@ from ...transpose import is_linear, transpose_rules
 from .factorisation import hermitian
 
 
-@jvp_rules.rule(triangular_solve_)
+@jvp_rules.rule(la.triangular_solve_)
 def _(xs, ts, **params):
     (a, b), (da, db) = xs, ts
-    x = triangular_solve_.bind(a, b, **params)
+    x = la.triangular_solve_.bind(a, b, **params)
     if da is not ZERO:
         moved = _moved(da, x, **params)
         db = _less(db, moved)
-    return x, triangular_solve_.bind(a, db, **params)
+    return x, la.triangular_solve_.bind(a, db, **params)
 
 
 def _less(db: Any, moved: Any) -> Any:
@@ -52,17 +43,17 @@ def _moved(
 ) -> Any:
     """Return op(da) @ x, or x @ op(da), for the part of `da` that the solve reads."""
     inside = (-1 if lower else 1) if unit_diagonal else 0
-    da = triangle(da, lower, inside)
+    da = la.triangle(da, lower, inside)
     da = transposed_if(da, transpose_a)
-    da = conjugate(da) if conjugate_a else da
-    return times(da, x) if left_side else times(x, da)
+    da = la.conjugate(da) if conjugate_a else da
+    return la.times(da, x) if left_side else la.times(x, da)
 
 
-@transpose_rules.rule(triangular_solve_)
+@transpose_rules.rule(la.triangular_solve_)
 def _(ct, a, b, *, transpose_a, **params):
     if is_linear(a) or not is_linear(b):
         return None, None
-    return None, triangular_solve_.bind(a, ct, transpose_a=not transpose_a, **params)
+    return None, la.triangular_solve_.bind(a, ct, transpose_a=not transpose_a, **params)
 
 
 # ---- tridiagonal ---------------------------------------------------------------------------
@@ -76,43 +67,43 @@ def _shifted(x: Any, axis: int, by: int) -> Any:
     return pad_.bind(x, zero, low=at(by), high=at(-by), interior=(0,) * n)
 
 
-@jvp_rules.rule(tridiagonal_solve_)
+@jvp_rules.rule(la.tridiagonal_solve_)
 def _(xs, ts):
     *diagonals, b = xs
     *moves, db = ts
-    x = tridiagonal_solve_.bind(*xs)
+    x = la.tridiagonal_solve_.bind(*xs)
     for dv, by in zip(moves, (1, 0, -1)):
         if dv is not ZERO:
             near = _shifted(x, x.aval.ndim - 2, by) if by else x
-            db = _less(db, mul.bind(as_columns(dv, x.aval), near))
-    return x, tridiagonal_solve_.bind(*diagonals, db)
+            db = _less(db, mul.bind(la.as_columns(dv, x.aval), near))
+    return x, la.tridiagonal_solve_.bind(*diagonals, db)
 
 
-@transpose_rules.rule(tridiagonal_solve_)
+@transpose_rules.rule(la.tridiagonal_solve_)
 def _(ct, dl, d, du, b):
     if not is_linear(b) or any(is_linear(v) for v in (dl, d, du)):
         return None, None, None, None
     axis = d.aval.ndim - 1
     turned = _shifted(du, axis, 1), d, _shifted(dl, axis, -1)
-    return None, None, None, tridiagonal_solve_.bind(*turned, ct)
+    return None, None, None, la.tridiagonal_solve_.bind(*turned, ct)
 
 
 # ---- solves with given factors -------------------------------------------------------------
 
 
-@jvp_rules.rule(solve_)
+@jvp_rules.rule(la.solve_)
 def _(xs, ts, *, kind, transposed):
     """Ignore tangents of the factors: these are the factors of `a`, which has its own tangent."""
     a, b, *factors = xs
     da, db, *_ = ts
     how = dict(kind=kind, transposed=transposed)
-    x = solve_.bind(a, b, *factors, **how)
+    x = la.solve_.bind(a, b, *factors, **how)
     if da is not ZERO:
         da = hermitian(da, lower=True) if kind == "cholesky" else da
-        db = _less(db, times(transposed_if(da, transposed), x))
-    if db is ZERO or nothing(x.aval):
+        db = _less(db, la.times(transposed_if(da, transposed), x))
+    if db is ZERO or la.nothing(x.aval):
         return x, ZERO
-    return x, solve_.bind(a, db, *factors, **how)
+    return x, la.solve_.bind(a, db, *factors, **how)
 
 
 def transposed_if(a: Any, flag: bool) -> Any:
@@ -120,9 +111,9 @@ def transposed_if(a: Any, flag: bool) -> Any:
     return transposed_matrix(a) if flag else a
 
 
-@transpose_rules.rule(solve_)
+@transpose_rules.rule(la.solve_)
 def _(ct, a, b, *factors, kind, transposed):
     rest = [None] * len(factors)
     if is_linear(a) or not is_linear(b) or any(map(is_linear, factors)):
         return None, None, *rest
-    return None, solve_.bind(a, ct, *factors, kind=kind, transposed=not transposed), *rest
+    return None, la.solve_.bind(a, ct, *factors, kind=kind, transposed=not transposed), *rest

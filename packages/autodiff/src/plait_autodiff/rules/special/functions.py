@@ -17,70 +17,14 @@ import numpy as np
 
 from plait.ext.errors import ArgumentError
 from plait.ext.ir import Program
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import call
-from plait.ext.ops.elementwise import (
-    abs_,
-    add,
-    and_,
-    cos,
-    digamma,
-    div,
-    eq,
-    erf,
-    exp,
-    floor,
-    gt,
-    imag,
-    le,
-    log,
-    lt,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    select,
-    sign,
-    sin,
-)
 from plait.ext.ops.shape import convert
 from plait.ext.rules import expand_rules
 from plait.ext.trace import current, opened, staged
 from plait.ext.types import Aval
 from plait.ext.values import Literal
-from plait_numpy.ext.special import (
-    bell,
-    bessel_i0e,
-    bessel_i1e,
-    bessel_j,
-    beta_density,
-    dawsn,
-    erfcx,
-    expi,
-    expn,
-    far_left,
-    far_right,
-    fresnel,
-    gamma_density,
-    hyp1f1,
-    hyp2f1,
-    igamma,
-    igamma_grad_a,
-    igammac,
-    lbeta,
-    log_ndtr,
-    mills,
-    ndtri,
-    odd_series,
-    owens_t,
-    polygamma,
-    quarter_turns,
-    random_gamma_grad,
-    regularized_incomplete_beta,
-    sici,
-    spence,
-    wofz,
-    zeta,
-)
+from plait_numpy.ext import special as sp
 from plait_numpy.ext.special import series as power_series
 
 from ...forward import JVP, ZERO, jvp_rules
@@ -135,8 +79,8 @@ def _partials(prim: Any, *slopes: Slope) -> None:
                     fix="differentiate in the others only, or stop this one: "
                     "plait.lax.stop_gradient(...)",
                 )
-            term = mul.bind(t, slope(*xs, out))
-            total = term if total is ZERO else add.bind(total, term)
+            term = el.mul.bind(t, slope(*xs, out))
+            total = term if total is ZERO else el.add.bind(total, term)
         return out, total
 
 
@@ -167,34 +111,36 @@ def _through(prim: Any, i: int) -> Callable[..., Any]:
 
 # ---- gamma and beta --------------------------------------------------------------------------
 
-_partials(zeta, None, lambda s, q, out: neg(mul(s, zeta(add(s, 1.0), q))))
-_partials(polygamma, None, lambda n, x, out: polygamma(add(n, 1.0), x))
+_partials(sp.zeta, None, lambda s, q, out: el.neg(el.mul(s, sp.zeta(el.add(s, 1.0), q))))
+_partials(sp.polygamma, None, lambda n, x, out: sp.polygamma(el.add(n, 1.0), x))
 _partials(
-    lbeta,
-    lambda a, b, out: digamma(a) - digamma(add(a, b)),
-    lambda a, b, out: digamma(b) - digamma(add(a, b)),
+    sp.lbeta,
+    lambda a, b, out: el.digamma(a) - el.digamma(el.add(a, b)),
+    lambda a, b, out: el.digamma(b) - el.digamma(el.add(a, b)),
 )
 _partials(
-    igamma,
-    lambda a, x, out: igamma_grad_a(a, x),
-    lambda a, x, out: gamma_density(a, x),
+    sp.igamma,
+    lambda a, x, out: sp.igamma_grad_a(a, x),
+    lambda a, x, out: sp.gamma_density(a, x),
 )
 _partials(
-    igammac,
-    lambda a, x, out: neg(igamma_grad_a(a, x)),
-    lambda a, x, out: neg(gamma_density(a, x)),
+    sp.igammac,
+    lambda a, x, out: el.neg(sp.igamma_grad_a(a, x)),
+    lambda a, x, out: el.neg(sp.gamma_density(a, x)),
 )
 _partials(
-    igamma_grad_a,
-    _through(igamma_grad_a, 0),
-    lambda a, x, out: gamma_density(a, x) * (log(x) - digamma(a)),
+    sp.igamma_grad_a,
+    _through(sp.igamma_grad_a, 0),
+    lambda a, x, out: sp.gamma_density(a, x) * (el.log(x) - el.digamma(a)),
 )
-_partials(random_gamma_grad, _through(random_gamma_grad, 0), _through(random_gamma_grad, 1))
 _partials(
-    regularized_incomplete_beta,
-    _through(regularized_incomplete_beta, 0),
-    _through(regularized_incomplete_beta, 1),
-    lambda a, b, x, out: beta_density(a, b, x),
+    sp.random_gamma_grad, _through(sp.random_gamma_grad, 0), _through(sp.random_gamma_grad, 1)
+)
+_partials(
+    sp.regularized_incomplete_beta,
+    _through(sp.regularized_incomplete_beta, 0),
+    _through(sp.regularized_incomplete_beta, 1),
+    lambda a, b, x, out: sp.beta_density(a, b, x),
 )
 
 # ---- Bessel functions ------------------------------------------------------------------------
@@ -210,17 +156,17 @@ def _i1e_slope(x: Any, out: Any) -> Any:
     Near 0 the function has too few correct digits for derivatives of its quotient by x.  There
     the quotient is a power series.
     """
-    near = lt(abs_(x), 1.0)
+    near = el.lt(el.abs_(x), 1.0)
     # Each branch gets a harmless operand where the other one is selected: an infinite derivative
     # there, times zero, would be nan.
-    y = select(near, x, 0.0)
-    ratio = exp(neg(abs_(y))) * power_series(y * y, _I1_BY_X)
-    ratio = select(near, ratio, out / select(near, 1.0, x))
-    return bessel_i0e(x) - sign(x) * out - ratio
+    y = el.select(near, x, 0.0)
+    ratio = el.exp(el.neg(el.abs_(y))) * power_series(y * y, _I1_BY_X)
+    ratio = el.select(near, ratio, out / el.select(near, 1.0, x))
+    return sp.bessel_i0e(x) - el.sign(x) * out - ratio
 
 
-_partials(bessel_i0e, lambda x, out: bessel_i1e(x) - sign(x) * out)
-_partials(bessel_i1e, _i1e_slope)
+_partials(sp.bessel_i0e, lambda x, out: sp.bessel_i1e(x) - el.sign(x) * out)
+_partials(sp.bessel_i1e, _i1e_slope)
 
 # ---- the normal distribution -------------------------------------------------------------------
 
@@ -229,37 +175,37 @@ _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 def _hazard(x: Any, out: Any) -> Any:
     """Return the density divided by the distribution function."""
-    far = far_left(x)
-    left = lt(x, far)
-    y, o = select(left, 0.0, x), select(left, 0.0, out)
-    z = minimum(x, far)
-    return select(left, neg(z) / mills(z), exp(-0.5 * y * y - _LOG_ROOT - o))
+    far = sp.far_left(x)
+    left = el.lt(x, far)
+    y, o = el.select(left, 0.0, x), el.select(left, 0.0, out)
+    z = el.minimum(x, far)
+    return el.select(left, el.neg(z) / sp.mills(z), el.exp(-0.5 * y * y - _LOG_ROOT - o))
 
 
-_partials(log_ndtr, _hazard)
-_partials(ndtri, lambda p, out: exp(0.5 * out * out + _LOG_ROOT))
+_partials(sp.log_ndtr, _hazard)
+_partials(sp.ndtri, lambda p, out: el.exp(0.5 * out * out + _LOG_ROOT))
 
 # ---- integrals -----------------------------------------------------------------------------
 
 
 def _expn_slope(n: Any, x: Any, out: Any) -> Any:
     """Return the derivative by DLMF 8.19.13; E_0 is e ** -x / x."""
-    last = neg(out) * (1.0 + div(1.0, x))
-    return select(lt(n, 1.0), last, neg(expn(maximum(n - 1.0, 0.0), x)))
+    last = el.neg(out) * (1.0 + el.div(1.0, x))
+    return el.select(el.lt(n, 1.0), last, el.neg(sp.expn(el.maximum(n - 1.0, 0.0), x)))
 
 
 def _spence_slope(x: Any, out: Any) -> Any:
     """Return log(x) / (1 - x); near 1 use its power series, whose derivatives do not cancel."""
     gap = 1.0 - x
-    near = lt(abs_(gap), 0.1)
-    series = power_series(select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
-    y = select(near, 2.0, x)
-    return select(near, series, log(y) / (1.0 - y))
+    near = el.lt(el.abs_(gap), 0.1)
+    series = power_series(el.select(near, gap, 0.0), [-1 / (k + 1) for k in range(18)])
+    y = el.select(near, 2.0, x)
+    return el.select(near, series, el.log(y) / (1.0 - y))
 
 
-_partials(expn, None, _expn_slope)
-_partials(expi, lambda x, out: exp(x) / x)
-_partials(spence, _spence_slope)
+_partials(sp.expn, None, _expn_slope)
+_partials(sp.expi, lambda x, out: el.exp(x) / x)
+_partials(sp.spence, _spence_slope)
 
 # ---- relatives of the error function -----------------------------------------------------------
 
@@ -268,19 +214,19 @@ _TWO = 2 / math.sqrt(math.pi)
 
 def _erfcx_slope(x: Any, out: Any) -> Any:
     """Return 2 x erfcx(x) - 2 / sqrt(pi); far on the right use the series of DLMF 7.12.1."""
-    edge = far_right(x.aval.dtype)
-    far = gt(x, edge)
-    near, r = select(far, 0.0, x), 1.0 / maximum(x, edge)
-    tail = (-0.5 * _TWO) * r * r * odd_series(0.5 * r * r, -1.0)
-    return select(far, tail, 2.0 * near * out - _TWO)
+    edge = sp.far_right(x.aval.dtype)
+    far = el.gt(x, edge)
+    near, r = el.select(far, 0.0, x), 1.0 / el.maximum(x, edge)
+    tail = (-0.5 * _TWO) * r * r * sp.odd_series(0.5 * r * r, -1.0)
+    return el.select(far, tail, 2.0 * near * out - _TWO)
 
 
 def _dawsn_slope(x: Any, out: Any) -> Any:
     """Return 1 - 2 x dawsn(x); for large |x| use its series."""
-    size, edge = abs_(x), far_right(x.aval.dtype)
-    far = gt(size, edge)
-    r = 1.0 / maximum(size, edge)
-    return select(far, -0.5 * r * r * odd_series(0.5 * r * r, 1.0), 1.0 - 2.0 * x * out)
+    size, edge = el.abs_(x), sp.far_right(x.aval.dtype)
+    far = el.gt(size, edge)
+    r = 1.0 / el.maximum(size, edge)
+    return el.select(far, -0.5 * r * r * sp.odd_series(0.5 * r * r, 1.0), 1.0 - 2.0 * x * out)
 
 
 def _wofz_slope(z: Any, out: Any) -> Any:
@@ -289,39 +235,41 @@ def _wofz_slope(z: Any, out: Any) -> Any:
     For large |z| use the series, plus the part of w that grows in the lower half plane.
     """
     number = lambda v: Literal(v, z.aval.strong())  # noqa: E731
-    far = gt(abs_(z), far_right(z.aval.dtype))
-    near = number(1j * _TWO) - mul.bind(number(2), mul.bind(select(far, number(0), z), out))
-    y = select(far, z, number(100))
-    r = div.bind(number(1), mul.bind(y, y))
+    far = el.gt(el.abs_(z), sp.far_right(z.aval.dtype))
+    near = number(1j * _TWO) - el.mul.bind(
+        number(2), el.mul.bind(el.select(far, number(0), z), out)
+    )
+    y = el.select(far, z, number(100))
+    r = el.div.bind(number(1), el.mul.bind(y, y))
     total, terms = number(0), [1.0]
     for k in range(16):
         terms.append(terms[-1] * (2 * k + 3) / 2)
     for t in reversed(terms):
-        total = add.bind(mul.bind(total, r), number(t))
-    tail = mul.bind(number(-0.5j * _TWO), mul.bind(r, total))
-    down = lt(imag(y), 0.0)
-    low = select(down, y, number(0))
-    tail = tail - mul.bind(number(4), mul.bind(low, exp(neg(mul.bind(low, low)))))
-    return select(far, tail, near)
+        total = el.add.bind(el.mul.bind(total, r), number(t))
+    tail = el.mul.bind(number(-0.5j * _TWO), el.mul.bind(r, total))
+    down = el.lt(el.imag(y), 0.0)
+    low = el.select(down, y, number(0))
+    tail = tail - el.mul.bind(number(4), el.mul.bind(low, el.exp(el.neg(el.mul.bind(low, low)))))
+    return el.select(far, tail, near)
 
 
 def _owens_slopes(i: int) -> Callable[..., Any]:
     def slope(h: Any, a: Any, out: Any) -> Any:
         if i:
             r = 1.0 / (1.0 + a * a)
-            return (0.5 / math.pi) * r * exp(-0.5 * h * h * (1.0 + a * a))
-        still = eq(h, 0.0)
-        along = select(still, 0.0, select(still, 1.0, a) * h)
+            return (0.5 / math.pi) * r * el.exp(-0.5 * h * h * (1.0 + a * a))
+        still = el.eq(h, 0.0)
+        along = el.select(still, 0.0, el.select(still, 1.0, a) * h)
         size = math.sqrt(0.125 / math.pi)
-        return -size * bell(h, 0.5) * erf(along * math.sqrt(0.5))
+        return -size * sp.bell(h, 0.5) * el.erf(along * math.sqrt(0.5))
 
     return slope
 
 
-_partials(erfcx, _erfcx_slope)
-_partials(dawsn, _dawsn_slope)
-_partials(wofz, _wofz_slope)
-_partials(owens_t, _owens_slopes(0), _owens_slopes(1))
+_partials(sp.erfcx, _erfcx_slope)
+_partials(sp.dawsn, _dawsn_slope)
+_partials(sp.wofz, _wofz_slope)
+_partials(sp.owens_t, _owens_slopes(0), _owens_slopes(1))
 
 # ---- waves -------------------------------------------------------------------------------------
 
@@ -336,28 +284,28 @@ def _along(prim: Any, slopes: Callable[..., Any]) -> None:
         outs = prim.bind(x, **params)
         if t is ZERO:
             return outs, [ZERO] * len(outs)
-        return outs, [mul.bind(t, s) for s in slopes(x, outs, **params)]
+        return outs, [el.mul.bind(t, s) for s in slopes(x, outs, **params)]
 
 
 def _fresnel_slopes(x: Any, outs: Any) -> Any:
-    angle = (0.5 * math.pi) * quarter_turns(abs_(x))
-    return sin(angle), cos(angle)
+    angle = (0.5 * math.pi) * sp.quarter_turns(el.abs_(x))
+    return el.sin(angle), el.cos(angle)
 
 
 def _sici_slopes(x: Any, outs: Any) -> Any:
-    zero = eq(x, 0.0)
-    return select(zero, 1.0, sin(x) / select(zero, 1.0, x)), cos(x) / x
+    zero = el.eq(x, 0.0)
+    return el.select(zero, 1.0, el.sin(x) / el.select(zero, 1.0, x)), el.cos(x) / x
 
 
 def _bessel_slopes(x: Any, outs: Any, order: int) -> Any:
     """Return the derivatives by DLMF 10.6.1."""
-    js = bessel_j.bind(x, order=order + 1)
-    return [neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
+    js = sp.bessel_j.bind(x, order=order + 1)
+    return [el.neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
 
 
-_along(fresnel, _fresnel_slopes)
-_along(sici, _sici_slopes)
-_along(bessel_j, _bessel_slopes)
+_along(sp.fresnel, _fresnel_slopes)
+_along(sp.sici, _sici_slopes)
+_along(sp.bessel_j, _bessel_slopes)
 
 # ---- hypergeometric functions ------------------------------------------------------------------
 
@@ -368,22 +316,22 @@ def _numerator(prim: Any, i: int) -> Callable[..., Any]:
 
     def slope(*xs: Any) -> Any:
         a = xs[i]
-        ends = and_(eq(a, floor(a)), le(a, 0.0))
-        return select(ends, math.nan, through(*xs))
+        ends = el.and_(el.eq(a, el.floor(a)), el.le(a, 0.0))
+        return el.select(ends, math.nan, through(*xs))
 
     return slope
 
 
 _partials(
-    hyp1f1,
-    _numerator(hyp1f1, 0),
-    _through(hyp1f1, 1),
-    lambda a, b, x, out: a / b * hyp1f1(a + 1.0, b + 1.0, x),
+    sp.hyp1f1,
+    _numerator(sp.hyp1f1, 0),
+    _through(sp.hyp1f1, 1),
+    lambda a, b, x, out: a / b * sp.hyp1f1(a + 1.0, b + 1.0, x),
 )
 _partials(
-    hyp2f1,
-    _numerator(hyp2f1, 0),
-    _numerator(hyp2f1, 1),
-    _through(hyp2f1, 2),
-    lambda a, b, c, x, out: a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
+    sp.hyp2f1,
+    _numerator(sp.hyp2f1, 0),
+    _numerator(sp.hyp2f1, 1),
+    _through(sp.hyp2f1, 2),
+    lambda a, b, c, x, out: a * b / c * sp.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
 )

@@ -22,19 +22,7 @@ from . import (
 )
 
 __all__ = [
-    "callbacks",
-    "collective",
-    "contraction",
-    "control",
-    "convolution",
-    "cumulative",
-    "elementwise",
-    "fourier",
-    "indexing",
-    "moving",
-    "nested",
-    "overrides",
-    "reduction",
-    "shape",
+    "callbacks", "collective", "contraction", "control", "convolution", "cumulative",
+    "elementwise", "fourier", "indexing", "moving", "nested", "overrides", "reduction", "shape",
     "sorting",
-]
+]  # fmt: skip

@@ -8,17 +8,7 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
-from plait.ext.ops.indexing import (
-    CLIP,
-    FILL,
-    gather_,
-    scatter_,
-    scatter_add_,
-    scatter_max_,
-    scatter_min_,
-    scatter_mul_,
-    window_sizes,
-)
+from plait.ext.ops import indexing as ix
 from plait.ext.types import Opaque
 
 from ...interpreter import batching_rules
@@ -63,7 +53,7 @@ def _window(r: Ragged, prim: Any, x: Any, sizes: Any, axes: Any) -> tuple:
     return tuple(found)
 
 
-@pile_rules.rule(gather_)
+@pile_rules.rule(ix.gather_)
 def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promises):
     x, indices = args
     numbers = dimension_numbers
@@ -73,7 +63,7 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
         return _completed(r, out, numbers, mode, fill_value, *flat)
     room = _room(r, x, slice_sizes, axes)
     at, fits = _starts(r, indices, room)
-    sizes = _window(r, gather_, x, slice_sizes, axes)
+    sizes = _window(r, ix.gather_, x, slice_sizes, axes)
     y = r.data(x, PADDED)
     # An example with too few rows reads 0, as everywhere for symbolic sizes.
     some, short = None, []
@@ -90,14 +80,14 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
     for a, m in enumerate(sizes):
         if y.shape[a + 1] < m or (y.shape[a + 1] == 0 and m == 0 and a in axes):
             y = fit(y, a + 1, max(m, 1))
-    rule: Any = batching_rules.find(gather_)
+    rule: Any = batching_rules.find(ix.gather_)
     got, d = rule(
         r,
         (y, at),
         (0, 0),
         dimension_numbers=numbers,
         slice_sizes=sizes,
-        mode=CLIP,
+        mode=ix.CLIP,
         fill_value=None,
         indices_are_sorted=False,
         unique_indices=False,
@@ -125,7 +115,7 @@ def _completed(
 
     if some is not None and not isinstance(out.dtype, Opaque):  # keys have no zero
         got = chosen(some, got, 0)
-    if mode == FILL:
+    if mode == ix.FILL:
         got = chosen(fits, got, _outside(out.dtype) if fill_value is None else fill_value)
     return r.result(out, got, how)
 
@@ -145,7 +135,7 @@ def _scatter(prim: Any) -> None:
     def _(r, args, out, *, dimension_numbers, mode, **promises):
         x, indices, updates = args
         n = dimension_numbers
-        sizes = window_sizes(x.aval, updates.aval, n)
+        sizes = ix.window_sizes(x.aval, updates.aval, n)
         axes = n.scatter_dims_to_operand_dims
         flat = scattered(r, prim, args, out, n, sizes, mode)
         if flat is not None:
@@ -153,7 +143,7 @@ def _scatter(prim: Any) -> None:
         at, fits = _starts(r, indices, _room(r, x, sizes, axes))
         _window(r, prim, x, sizes, axes)
         there = _there(r, indices)
-        if mode == FILL:
+        if mode == ix.FILL:
             there = fits if there is None else pnp.logical_and(there, fits)
         if there is not None:
             shape = (*there.shape, *(1,) * (at.ndim - there.ndim))
@@ -164,7 +154,7 @@ def _scatter(prim: Any) -> None:
             (r.data(x, PADDED), at, r.data(updates, PADDED)),
             (0, 0, 0),
             dimension_numbers=n,
-            mode=FILL,
+            mode=ix.FILL,
             indices_are_sorted=False,
             unique_indices=False,
         )
@@ -187,5 +177,5 @@ def _there(r: Ragged, indices: Any) -> Any:
     return pnp.broadcast_to(found, lead)
 
 
-for _prim in (scatter_, scatter_add_, scatter_mul_, scatter_min_, scatter_max_):
+for _prim in (ix.scatter_, ix.scatter_add_, ix.scatter_mul_, ix.scatter_min_, ix.scatter_max_):
     _scatter(_prim)

@@ -11,18 +11,7 @@ from typing import Any
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
 from plait.ext.trace import use
-from plait_numpy.ext.linalg import (
-    cholesky_,
-    eigh_,
-    geqp3,
-    geqrf,
-    householder_product_,
-    lu_,
-    ormqr_,
-    pivots_to_permutation,
-    svd_,
-    triangular_solve_,
-)
+from plait_numpy.ext import linalg as la
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules
@@ -89,7 +78,7 @@ def _by_identity(prim: Any) -> None:
         return _done(r, prim, [_embedded(r, args[0], 1)], out, params)
 
 
-for _prim in (cholesky_, lu_):
+for _prim in (la.cholesky_, la.lu_):
     _by_identity(_prim)
 
 
@@ -99,7 +88,7 @@ def _by_zero(prim: Any) -> None:
         return _done(r, prim, [_filled(r, args[0])], out, {})
 
 
-for _prim in (geqp3, geqrf):  # pivoting takes columns of zeros last
+for _prim in (la.geqp3, la.geqrf):  # pivoting takes columns of zeros last
     _by_zero(_prim)
 
 
@@ -113,11 +102,11 @@ def _of_reflectors(prim: Any) -> None:
         return _done(r, prim, xs, out, params)
 
 
-for _prim in (householder_product_, ormqr_):
+for _prim in (la.householder_product_, la.ormqr_):
     _of_reflectors(_prim)
 
 
-@pile_rules.rule(pivots_to_permutation)
+@pile_rules.rule(la.pivots_to_permutation)
 def _(r, args, out, *, size):
     (x,) = args
     last = x.aval.ndim - 1
@@ -129,31 +118,31 @@ def _(r, args, out, *, size):
         inside = r.rows(d).inside.reshape((r.size, *(1,) * (y.ndim - 2), count))
         y = pnp.where(inside, y, own)
     n = r.caps.longest(size) if r.caps.mine(size) else size
-    return _done(r, pivots_to_permutation, [y], out, {"size": max(n, count)})
+    return _done(r, la.pivots_to_permutation, [y], out, {"size": max(n, count)})
 
 
-@pile_rules.rule(triangular_solve_)
+@pile_rules.rule(la.triangular_solve_)
 def _(r, args, out, **params):
     a, b = args
-    return _done(r, triangular_solve_, [_embedded(r, a, 1), _filled(r, b)], out, params)
+    return _done(r, la.triangular_solve_, [_embedded(r, a, 1), _filled(r, b)], out, params)
 
 
-@pile_rules.rule(eigh_)
+@pile_rules.rule(la.eigh_)
 def _(r, args, out, **params):
     (x,) = args
     y = _filled(r, x)
     if _along(r, x):  # eigenvalues ascend, so those beside the block come last
         y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
-    return _done(r, eigh_, [y], out, params)
+    return _done(r, la.eigh_, [y], out, params)
 
 
-@pile_rules.rule(svd_)
+@pile_rules.rule(la.svd_)
 def _(r, args, out, *, full_matrices, compute_uv):
     (x,) = args
     params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
     m, n = x.aval.shape[-2:]
     if not compute_uv or not _along(r, x):
-        return _done(r, svd_, [_filled(r, x)], out, params)
+        return _done(r, la.svd_, [_filled(r, x)], out, params)
     if m != n and full_matrices:
         raise MissingRule(
             f"{r.does}: all singular vectors of {x.aval!r}, whose sizes differ between examples "
@@ -164,7 +153,7 @@ def _(r, args, out, *, full_matrices, compute_uv):
         return _by_square(r, x)
     y = _filled(r, x)
     y = pnp.where(_beside_block(r, x, y), _bound(r, x).astype(y.dtype), y)
-    rule: Any = batching_rules.find(svd_)
+    rule: Any = batching_rules.find(la.svd_)
     (values, left, right), _ = rule(r, [y], [0], **params)
     # Singular values descend, so those beside the block come first.
     size = y.shape[-1]

@@ -9,18 +9,8 @@ Invariant: the result of an empty example is the neutral element.
 from typing import Any
 
 import plait.numpy as pnp
+from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import once
-from plait.ext.ops.reduction import (
-    argmax_,
-    argmin_,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-    reduce_sum,
-    reduce_xor,
-)
 
 from ...interpreter import with_axis_at
 from ..carrier import Ragged, pile_rules
@@ -91,13 +81,13 @@ def _over_tiles(
 
 
 _HOW: tuple[tuple[Any, str | None], ...] = (
-    (reduce_sum, "add"),
-    (reduce_prod, "multiply"),
-    (reduce_max, "max"),
-    (reduce_min, "min"),
-    (reduce_and, None),
-    (reduce_or, None),
-    (reduce_xor, None),
+    (reduction.reduce_sum, "add"),
+    (reduction.reduce_prod, "multiply"),
+    (reduction.reduce_max, "max"),
+    (reduction.reduce_min, "min"),
+    (reduction.reduce_and, None),
+    (reduction.reduce_or, None),
+    (reduction.reduce_xor, None),
 )
 for _prim, _how in _HOW:
     _reduction(_prim, _how)
@@ -130,5 +120,5 @@ def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
     return pnp.where(found == _NOWHERE, 0, found)
 
 
-for _prim, _how in ((argmax_, "max"), (argmin_, "min")):
+for _prim, _how in ((reduction.argmax_, "max"), (reduction.argmin_, "min")):
     _place(_prim, _how)

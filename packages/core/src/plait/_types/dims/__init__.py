@@ -15,22 +15,7 @@ from .shapes import broadcast_dims, is_symbolic, product, same_dims
 from .solution import measure_dims, solve_dims
 
 __all__ = [
-    "Dim",
-    "Scope",
-    "broadcast_dims",
-    "decide_eq",
-    "decide_ge",
-    "divide_exact",
-    "is_symbolic",
-    "max_dim",
-    "measure_dims",
-    "min_dim",
-    "product",
-    "open_questions",
-    "question_of",
-    "refuse_ended",
-    "require_eq",
-    "same_dims",
-    "solve_dims",
-    "symbolic_dims",
-]
+    "Dim", "Scope", "broadcast_dims", "decide_eq", "decide_ge", "divide_exact", "is_symbolic",
+    "max_dim", "measure_dims", "min_dim", "open_questions", "product", "question_of",
+    "refuse_ended", "require_eq", "same_dims", "solve_dims", "symbolic_dims",
+]  # fmt: skip

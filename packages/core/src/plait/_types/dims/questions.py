@@ -115,7 +115,7 @@ def divide_exact(d: "Dim | int", k: "Dim | int") -> "Dim | int":
       (6*floordiv(b, 8), 3)
     """
     if decide_eq(k, 0):
-        raise UndecidedDim(f"the size {d} can not be divided by 0")
+        raise UndecidedDim(f"the size {d} cannot be divided by 0")
     quotient = d // k
     answer = decide_eq(k * quotient, d)
     if answer is True:

@@ -6,14 +6,11 @@ Invariant: nothing is defined here.
 from ..._ops import accuracy as _accuracy
 from ..._ops import conversion as _conversion
 from ..._ops import elementwise as _elementwise
-from ..._ops import narrow as _narrow
 from ..._ops.accuracy import *
 from ..._ops.conversion import *
 from ..._ops.elementwise import *
-from ..._ops.narrow import *
 
 __all__: list[str] = []
 __all__ += _accuracy.__all__
 __all__ += _conversion.__all__
 __all__ += _elementwise.__all__
-__all__ += _narrow.__all__

@@ -170,7 +170,7 @@ def _(walk, op, xs):
     write = _SCATTERS.get(body)
     if write is None:
         raise walk.unsaid(
-            f"{op.name} combines elements by a function that is no sum, product or extreme"
+            f"{op.name} combines elements by a function that is not a sum, product or extreme"
         )
     said = op.attributes["scatter_dimension_numbers"]
     batch = tuple(zip(numbers(said, "input_batching_dims"),

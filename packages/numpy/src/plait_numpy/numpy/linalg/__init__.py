@@ -8,83 +8,15 @@ depends on values: there is no LinAlgError.
 """
 
 from ..refusals import explain
-from .equations import (
-    det,
-    inv,
-    lstsq,
-    matrix_power,
-    matrix_rank,
-    pinv,
-    slogdet,
-    solve,
-    tensorinv,
-    tensorsolve,
-)
-from .factors import (
-    EighResult,
-    EigResult,
-    QRResult,
-    SlogdetResult,
-    SVDResult,
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    qr,
-    svd,
-    svdvals,
-)
+from . import equations, factors, products
+from .equations import *
+from .factors import *
 from .norms import cond, matrix_norm, norm, vector_norm
-from .products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_transpose,
-    multi_dot,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-)
+from .products import *
 
-__all__ = [
-    "EigResult",
-    "EighResult",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+__all__ += equations.__all__
+__all__ += factors.__all__
+__all__ += products.__all__
 
 explain(globals())

@@ -11,16 +11,8 @@ import numpy as np
 from plait.errors import ArgumentError, AxisError, ShapeError
 from plait.ext import Aval
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    convert,
-    expand_dims,
-    moveaxis,
-    reshape,
-    size_value,
-    squeeze,
-)
 from plait.ext.sizes import max_dim
 from plait.ext.surface import fused, value
 from plait.ext.types import broadcast_shapes
@@ -31,15 +23,20 @@ from ...primitives.linalg.batched_matrices import identity, nothing, real_dtype,
 from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 
+__all__ = [
+    "det", "inv", "lstsq", "matrix_power", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv",
+    "tensorsolve",
+]  # fmt: skip
+
 
 def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
     """Bring both operands to one dtype and stack; `b` holds matrices."""
     dtype = np.result_type(a.aval.dtype, b.aval.dtype)
-    a, b = convert(a, dtype), convert(b, dtype)
+    a, b = sh.convert(a, dtype), sh.convert(b, dtype)
     stack_of(name, a.aval, square)
     stack_of(name, b.aval)
     lead = broadcast_shapes([a.aval.shape[:-2], b.aval.shape[:-2]])
-    return tuple(broadcast_to(v, (*lead, *v.aval.shape[-2:])) for v in (a, b))
+    return tuple(sh.broadcast_to(v, (*lead, *v.aval.shape[-2:])) for v in (a, b))
 
 
 # ---- equations -----------------------------------------------------------------------------
@@ -48,9 +45,9 @@ def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
 @fused
 def _solve(a: Any, b: Any) -> Any:
     vector = b.aval.ndim == 1
-    a, b = agreeing("solve", a, expand_dims(b, 1) if vector else b, square=True)
+    a, b = agreeing("solve", a, sh.expand_dims(b, 1) if vector else b, square=True)
     x = solving.general(a, b)
-    return squeeze(x, -1) if vector else x
+    return sh.squeeze(x, -1) if vector else x
 
 
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
@@ -102,8 +99,8 @@ def _tolerance(rtol: Any, x: Aval) -> Any:
     dtype, (*lead, m, n) = real_dtype(x.dtype), x.shape
     if rtol is None:
         eps, most = float(np.finfo(dtype).eps), max_dim(m, n)
-        rtol = eps * most if most.__class__ is int else el.mul(size_value(most, dtype), eps)
-    return broadcast_to(convert(value(rtol), dtype), lead)
+        rtol = eps * most if most.__class__ is int else el.mul(sh.size_value(most, dtype), eps)
+    return sh.broadcast_to(sh.convert(value(rtol), dtype), lead)
 
 
 @fused
@@ -140,10 +137,10 @@ def pinv(
 @fused
 def _lstsq(a: Any, b: Any, rtol: Any) -> Any:
     vector = b.aval.ndim == 1
-    b = expand_dims(b, 1) if vector else b
+    b = sh.expand_dims(b, 1) if vector else b
     x, rank, s = matrix_inverses.lstsq_.bind(a, b, rtol)
     rest = el.abs_(el.sub(b, matmul(a, x)))
-    return (squeeze(x, 1) if vector else x), sum_(el.mul(rest, rest), 0), rank, s
+    return (sh.squeeze(x, 1) if vector else x), sum_(el.mul(rest, rest), 0), rank, s
 
 
 def lstsq(
@@ -176,7 +173,7 @@ def lstsq(
             f"lstsq of {x.aval!r} and {y.aval!r}", fix="give a matrix, and a vector or a matrix"
         )
     dtype = np.result_type(x.aval.dtype, y.aval.dtype)
-    x, y = convert(x, dtype), convert(y, dtype)
+    x, y = sh.convert(x, dtype), sh.convert(y, dtype)
     least = None if rcond is None or (isinstance(rcond, int | float) and rcond < 0) else rcond
     solution, rest, rank, s = _lstsq(x, y, _tolerance(least, x.aval))
     if numpy_resid and (x.aval.shape[0] <= x.aval.shape[1] or int(rank) < x.aval.shape[1]):
@@ -209,7 +206,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     x, y = value(a), value(b)
     if axes is not None:
         n = x.aval.ndim
-        x = moveaxis(x, tuple(axes), tuple(range(n - len(axes), n)))
+        x = sh.moveaxis(x, tuple(axes), tuple(range(n - len(axes), n)))
     rest = x.aval.shape[y.aval.ndim :]
     if _size(rest) != y.aval.size:
         raise ArgumentError(
@@ -217,8 +214,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
             f"{y.aval.size} equations",
             fix="give as many of both",
         )
-    square = reshape(x, (y.aval.size, y.aval.size))
-    return reshape(solve(square, reshape(y, (y.aval.size,))), rest)
+    square = sh.reshape(x, (y.aval.size, y.aval.size))
+    return sh.reshape(solve(square, sh.reshape(y, (y.aval.size,))), rest)
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
@@ -243,7 +240,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     if x.aval.ndim <= ind:
         raise ShapeError(f"tensorinv over {ind} axes of {x.aval!r}", fix="give more axes")
     first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
-    return reshape(inv(reshape(x, (_size(first), _size(rest)))), (*rest, *first))
+    return sh.reshape(inv(sh.reshape(x, (_size(first), _size(rest)))), (*rest, *first))
 
 
 # ---- powers, determinants, rank ------------------------------------------------------------
@@ -330,8 +327,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 @fused
 def _matrix_rank(s: Any, least: Any, *, relative: bool) -> Any:
     top = el.mul(_greatest(s), least) if relative else least
-    above = el.gt(s, expand_dims(top, top.aval.ndim))
-    return sum_(convert(above, np.int32), -1)
+    above = el.gt(s, sh.expand_dims(top, top.aval.ndim))
+    return sum_(sh.convert(above, np.int32), -1)
 
 
 def _greatest(s: Any) -> Any:
@@ -362,10 +359,10 @@ def matrix_rank(
         raise ShapeError("matrix_rank is given rtol and tol", fix="give one of them")
     x = value(M)
     if x.aval.ndim < 2:
-        return convert(sum_(convert(el.ne(x, 0), np.int32)), bool) * np.int32(1)
+        return sh.convert(sum_(sh.convert(el.ne(x, 0), np.int32)), bool) * np.int32(1)
     x = matrices("matrix_rank", x)
     s = svdvals(x)
     if nothing(s.aval):
-        return sum_(convert(s, np.int32), -1)
+        return sum_(sh.convert(s, np.int32), -1)
     least = _tolerance(rtol if tol is None else tol, x.aval)
     return _matrix_rank(s, least, relative=tol is None)

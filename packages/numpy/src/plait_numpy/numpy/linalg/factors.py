@@ -16,6 +16,11 @@ from ...primitives.linalg.batched_matrices import adjoint, stack_of, symmetrised
 from ...primitives.linalg.factorisation import cholesky_, geqrf, qr_
 from ...primitives.linalg.spectral import eig_, eigh_, svd_
 
+__all__ = [
+    "cholesky", "eig", "eigh", "EighResult", "EigResult", "eigvals", "eigvalsh", "qr", "QRResult",
+    "SlogdetResult", "svd", "SVDResult", "svdvals",
+]  # fmt: skip
+
 
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors in columns."""

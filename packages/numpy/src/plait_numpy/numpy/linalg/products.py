@@ -14,6 +14,11 @@ from plait.typing import Array, ArrayLike, DTypeLike
 
 from .. import contraction, manipulation, matrices
 
+__all__ = [
+    "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
+    "vecdot",
+]  # fmt: skip
+
 matrix_transpose = manipulation.matrix_transpose
 
 

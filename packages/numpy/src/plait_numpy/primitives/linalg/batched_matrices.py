@@ -10,17 +10,10 @@ import numpy as np
 from plait.errors import AxisError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.lower import LETTERS
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import matmul
 from plait.ext.ops.elementwise import add, conj, eq, ge, le, mul, real, select
 from plait.ext.ops.reduction import reduce_sum
-from plait.ext.ops.shape import (
-    broadcast_in_dim,
-    broadcast_to,
-    expand_dims,
-    iota,
-    reshape,
-    slice_in_dim,
-)
 from plait.ext.ops.shape import transpose_ as transposition
 from plait.ext.sizes import is_symbolic, min_dim
 from plait.ext.types import COMPLEX, INT32
@@ -135,10 +128,10 @@ def times(x: Any, *ys: Any) -> Any:
 def _where(aval: Aval, compare: Any, offset: int = 0) -> Any:
     """Compare column - offset with row, for every element of a type."""
     shape = aval.shape[-2:]
-    rows, columns = iota(INT32, shape, 0), iota(INT32, shape, 1)
+    rows, columns = sh.iota(INT32, shape, 0), sh.iota(INT32, shape, 1)
     if offset:
         columns = add.bind(columns, Literal(-offset, columns.aval))
-    return broadcast_to(compare.bind(columns, rows), aval.shape)
+    return sh.broadcast_to(compare.bind(columns, rows), aval.shape)
 
 
 def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
@@ -177,19 +170,19 @@ def diagonal(x: Any) -> Any:
             select.bind(_where(x.aval, eq), x, Literal(0, x.aval)), axes=(x.aval.ndim - 1,)
         )
     k = min(m, n)
-    flat = reshape(x, (*lead, m * n))
-    return slice_in_dim(flat, 0, (k - 1) * (n + 1) + 1 if k else 0, n + 1, -1)
+    flat = sh.reshape(x, (*lead, m * n))
+    return sh.slice_in_dim(flat, 0, (k - 1) * (n + 1) + 1 if k else 0, n + 1, -1)
 
 
 def as_rows(v: Any, like: Aval) -> Any:
     """Repeat a vector as every row of matrices of a type: element j in column j."""
-    return broadcast_to(expand_dims(v, v.aval.ndim - 1), like.shape)
+    return sh.broadcast_to(sh.expand_dims(v, v.aval.ndim - 1), like.shape)
 
 
 def as_columns(v: Any, like: Aval) -> Any:
     """Repeat a vector as every column of matrices of a type: element i in row i."""
     n = v.aval.ndim
-    return broadcast_in_dim.bind(v, shape=like.shape, dims=tuple(range(n)))
+    return sh.broadcast_in_dim.bind(v, shape=like.shape, dims=tuple(range(n)))
 
 
 def halved_diagonal(x: Any, lower: bool = True) -> Any:

@@ -204,7 +204,7 @@ def reflectors(x: Aval, taus: Aval, name: str) -> None:
     wrong = not taus.ndim or taus.shape[:-1] != x.shape[:-2] or taus.dtype != x.dtype
     if wrong or (not is_symbolic((many, x.shape[-1])) and many > x.shape[-1]):
         raise OperandTypeError(
-            f"{name}: {taus!r} are no coefficients for the reflectors of {x!r}",
+            f"{name}: {taus!r} are not coefficients for the reflectors of {x!r}",
             fix="give one coefficient for each column, in the same dtype",
         )
 

@@ -17,16 +17,7 @@ from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, convert, iota, moveaxis
 from plait.ext.types import INT32
 
-from .batched_matrices import (
-    adjoint,
-    complex_dtype,
-    diagonal,
-    identity,
-    nothing,
-    on_diagonal,
-    stack_of,
-    times,
-)
+from . import batched_matrices as bm
 from .solving import triangular
 from .spectral import schur_
 
@@ -36,8 +27,8 @@ from .spectral import schur_
 @primitive("linalg.sylvester", formerly=("core.sylvester",))
 def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
     """Return x with a @ x + x @ b = c; it is unique if a and -b share no eigenvalue."""
-    lead, n, _ = stack_of("sylvester", a, square=True)
-    other, m, _ = stack_of("sylvester", b, square=True)
+    lead, n, _ = bm.stack_of("sylvester", a, square=True)
+    other, m, _ = bm.stack_of("sylvester", b, square=True)
     if c.shape != (*lead, n, m) or lead != other or {a.dtype, b.dtype} != {c.dtype}:
         raise OperandTypeError(
             f"sylvester: {a!r}, {b!r} and {c!r} do not fit together",
@@ -49,12 +40,12 @@ def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
 @expand_rules.rule(sylvester)
 def _(a, b, c):
     aval = c.aval
-    if nothing(aval):
+    if bm.nothing(aval):
         return c
-    a, b, c = (convert(v, complex_dtype(aval.dtype)) for v in (a, b, c))
+    a, b, c = (convert(v, bm.complex_dtype(aval.dtype)) for v in (a, b, c))
     (ra, za), (rb, zb) = (schur_.bind(v, vectors=True) for v in (a, b))
-    y = _triangular(ra, rb, times(adjoint(za), c, zb))
-    return convert(times(za, y, adjoint(zb)), aval.dtype)
+    y = _triangular(ra, rb, bm.times(bm.adjoint(za), c, zb))
+    return convert(bm.times(za, y, bm.adjoint(zb)), aval.dtype)
 
 
 def _triangular(a: Any, b: Any, c: Any) -> Any:
@@ -74,7 +65,7 @@ def _triangular(a: Any, b: Any, c: Any) -> Any:
 def _next_column(a: Any, x: Any, j: Any, c: Any, b: Any) -> list:
     """Solve for column j of `x`, which has zeros from there on."""
     on = reduce_sum.bind(_only(b, j), axes=(b.aval.ndim - 1,))
-    moved = times(x, _as_matrix(b))
+    moved = bm.times(x, _as_matrix(b))
     right = sub.bind(_as_matrix(c), moved)
     y = triangular(_shifted(a, on), right, lower=False)
     return [_with_column(x, y, j)]
@@ -98,10 +89,10 @@ def _only(v: Any, j: Any) -> Any:
 
 def _shifted(a: Any, on: Any) -> Any:
     """Return a + on * I."""
-    old = diagonal(a)
+    old = bm.diagonal(a)
     dims = tuple(range(on.aval.ndim))
     wide = broadcast_in_dim.bind(on, shape=old.aval.shape, dims=dims)
-    return on_diagonal(a, add.bind(old, wide))
+    return bm.on_diagonal(a, add.bind(old, wide))
 
 
 def _with_column(x: Any, y: Any, j: Any) -> Any:
@@ -116,30 +107,30 @@ def _with_column(x: Any, y: Any, j: Any) -> Any:
 @primitive("linalg.sqrtm", formerly=("core.sqrtm",))
 def sqrtm_(x: Aval) -> Aval:
     """Return the principal square root of a matrix; complex."""
-    stack_of("sqrtm", x, square=True)
-    return Aval(x.shape, complex_dtype(x.dtype))
+    bm.stack_of("sqrtm", x, square=True)
+    return Aval(x.shape, bm.complex_dtype(x.dtype))
 
 
 @expand_rules.rule(sqrtm_)
 def _(x):
     """Use the Schur decomposition; the root of its triangle is triangular too."""
-    x = convert(x, complex_dtype(x.aval.dtype))
-    if nothing(x.aval):
+    x = convert(x, bm.complex_dtype(x.aval.dtype))
+    if bm.nothing(x.aval):
         return x
     t, z = schur_.bind(x, vectors=True)
-    return times(z, _triangular_root(t), adjoint(z))
+    return bm.times(z, _triangular_root(t), bm.adjoint(z))
 
 
 def _triangular_root(t: Any) -> Any:
     """Solve column by column: (R + r[j, j]) R[:, j] = T[:, j] above the diagonal."""
     aval, cell = t.aval, Aval((), INT32)
-    root = sqrt.bind(diagonal(t))
+    root = sqrt.bind(bm.diagonal(t))
     column = aval.with_shape(aval.shape[:-1])
     point = aval.with_shape(aval.shape[:-2])
     body = staged(_next_of_root, [aval, cell, column, point], "column")
     count = aval.shape[-1]
     rows = [iota(INT32, (count,)), moveaxis(t, -1, 0), moveaxis(root, -1, 0)]
-    start = on_diagonal(Literal(0, aval), root)
+    start = bm.on_diagonal(Literal(0, aval), root)
     return scan.bind(
         start, *rows, body=body, consts=0, carry=1, length=count, reverse=False, unroll=1
     )[0]
@@ -154,7 +145,7 @@ def _next_of_root(r: Any, j: Any, t: Any, on: Any) -> list:
     square_rows, columns = (iota(INT32, aval.shape, aval.ndim - k) for k in (2, 1))
     last = broadcast_in_dim.bind(j, shape=aval.shape, dims=())
     inside = and_.bind(gt.bind(last, square_rows), gt.bind(last, columns))
-    matrix = select.bind(inside, _shifted(r, on), identity(aval))
+    matrix = select.bind(inside, _shifted(r, on), bm.identity(aval))
     y = triangular(matrix, _as_matrix(right), lower=False)
     placed = _with_column(Literal(0, aval), y, j)
     return [add.bind(r, placed)]

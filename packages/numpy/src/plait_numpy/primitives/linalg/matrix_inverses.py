@@ -14,18 +14,7 @@ from plait.ext.ops.reduction import reduce_max, reduce_prod, reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, convert, iota
 from plait.ext.types import INT32
 
-from .batched_matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    beside,
-    diagonal,
-    fewer,
-    nothing,
-    real_dtype,
-    stack_of,
-    times,
-)
+from . import batched_matrices as bm
 from .factorisation import lu_
 from .scaled_products import scaled_product
 from .spectral import svd_
@@ -36,7 +25,7 @@ from .spectral import svd_
 @primitive("linalg.det", formerly=("core.det",))
 def det_(x: Aval) -> Aval:
     """Return the determinant; 1 for a matrix without elements."""
-    lead, _, _ = stack_of("det", x, square=True)
+    lead, _, _ = bm.stack_of("det", x, square=True)
     return Aval(lead, x.dtype)
 
 
@@ -52,26 +41,26 @@ def parity(pivots: Any, dtype: Any) -> Any:
 @expand_rules.rule(det_)
 def _(x):
     out = det_.infer((x.aval,), {})
-    if nothing(x.aval):
+    if bm.nothing(x.aval):
         return Literal(1, out)
     lu, pivots = lu_.bind(x)
-    return mul.bind(scaled_product(diagonal(lu)), parity(pivots, out.dtype))
+    return mul.bind(scaled_product(bm.diagonal(lu)), parity(pivots, out.dtype))
 
 
 @primitive("linalg.slogdet", formerly=("core.slogdet",), many=True)
 def slogdet_(x: Aval) -> list:
     """Return (sign or phase of the determinant, log of its size); (0, -inf) if it is zero."""
-    lead, _, _ = stack_of("slogdet", x, square=True)
-    return [Aval(lead, x.dtype), Aval(lead, real_dtype(x.dtype))]
+    lead, _, _ = bm.stack_of("slogdet", x, square=True)
+    return [Aval(lead, x.dtype), Aval(lead, bm.real_dtype(x.dtype))]
 
 
 @expand_rules.rule(slogdet_)
 def _(x):
     phase, size = slogdet_.infer((x.aval,), {})
-    if nothing(x.aval):
+    if bm.nothing(x.aval):
         return [Literal(1, phase), Literal(0, size)]
     lu, pivots = lu_.bind(x)
-    on, axes = diagonal(lu), (phase.ndim,)
+    on, axes = bm.diagonal(lu), (phase.ndim,)
     phase = mul.bind(reduce_prod.bind(sign.bind(on), axes=axes), parity(pivots, phase.dtype))
     return [phase, reduce_sum.bind(log.bind(abs_.bind(on)), axes=axes)]
 
@@ -80,7 +69,7 @@ def _(x):
 
 
 def _cut_off(name: str, x: Aval, rtol: Aval) -> None:
-    lead, dtype = x.shape[:-2], real_dtype(x.dtype)
+    lead, dtype = x.shape[:-2], bm.real_dtype(x.dtype)
     if rtol.shape != lead or rtol.dtype != dtype:
         raise OperandTypeError(
             f"{name}: {rtol!r} is no tolerance for {x!r}",
@@ -96,7 +85,7 @@ def inverse_values(s: Any, rtol: Any) -> tuple:
     n = s.aval.ndim - 1
     top = mul.bind(reduce_max.bind(s, axes=(n,)), rtol)
     kept = gt.bind(s, broadcast_in_dim.bind(top, shape=s.aval.shape, dims=tuple(range(n))))
-    kept = kept if nothing(s.aval) else _or_nan(kept, s)
+    kept = kept if bm.nothing(s.aval) else _or_nan(kept, s)
     one, zero = Literal(1, s.aval), Literal(0, s.aval)
     return select.bind(kept, div.bind(one, select.bind(kept, s, one)), zero), kept
 
@@ -108,21 +97,21 @@ def _or_nan(kept: Any, s: Any) -> Any:
 
 def from_parts(u: Any, inverse: Any, vh: Any) -> Any:
     """Return V @ diag(inverse) @ U^H."""
-    v = adjoint(vh)
-    return times(mul.bind(v, as_rows(convert(inverse, v.aval.dtype), v.aval)), adjoint(u))
+    v = bm.adjoint(vh)
+    return bm.times(mul.bind(v, bm.as_rows(convert(inverse, v.aval.dtype), v.aval)), bm.adjoint(u))
 
 
 @primitive("linalg.pinv", formerly=("core.pinv",))
 def pinv_(x: Aval, rtol: Aval) -> Aval:
     """Return the pseudo-inverse; singular values up to `rtol` times the greatest count as zero."""
-    lead, m, n = stack_of("pinv", x)
+    lead, m, n = bm.stack_of("pinv", x)
     _cut_off("pinv", x, rtol)
     return Aval((*lead, n, m), x.dtype)
 
 
 @expand_rules.rule(pinv_)
 def _(x, rtol):
-    if nothing(x.aval):
+    if bm.nothing(x.aval):
         return Literal(0, pinv_.infer((x.aval, rtol.aval), {}))
     s, u, vh = svd_.bind(x, full_matrices=False, compute_uv=True)
     return from_parts(u, inverse_values(s, rtol)[0], vh)
@@ -134,20 +123,20 @@ def lstsq_(a: Aval, b: Aval, rtol: Aval) -> list:
 
     Singular values of at most `rtol` times the greatest count as zero.
     """
-    lead, m, n = stack_of("lstsq", a)
-    beside("lstsq", a, b)
+    lead, m, n = bm.stack_of("lstsq", a)
+    bm.beside("lstsq", a, b)
     _cut_off("lstsq", a, rtol)
-    values = Aval((*lead, fewer(m, n)), real_dtype(a.dtype))
+    values = Aval((*lead, bm.fewer(m, n)), bm.real_dtype(a.dtype))
     return [Aval((*lead, n, b.shape[-1]), a.dtype), Aval(lead, INT32), values]
 
 
 @expand_rules.rule(lstsq_)
 def _(a, b, rtol):
-    if nothing(a.aval):
+    if bm.nothing(a.aval):
         outs = lstsq_.infer((a.aval, b.aval, rtol.aval), {})
         return [Literal(0, o) for o in outs]
     s, u, vh = svd_.bind(a, full_matrices=False, compute_uv=True)
     inverse, kept = inverse_values(s, rtol)
-    y = times(adjoint(u), b)
-    x = times(adjoint(vh), mul.bind(as_columns(convert(inverse, y.aval.dtype), y.aval), y))
+    y = bm.times(bm.adjoint(u), b)
+    x = bm.times(bm.adjoint(vh), mul.bind(bm.as_columns(convert(inverse, y.aval.dtype), y.aval), y))
     return [x, reduce_sum.bind(convert(kept, INT32), axes=(s.aval.ndim - 1,)), s]

@@ -9,22 +9,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext import Aval, Literal
-from plait.ext.ops.elementwise import (
-    abs_,
-    add,
-    clamp,
-    complex_,
-    div,
-    imag,
-    log,
-    mul,
-    pow_,
-    real,
-    reduce_precision,
-    round_even,
-    stop,
-    sub,
-)
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_prod, reduce_sum
 from plait.ext.ops.shape import broadcast_to, concatenate, reshape
 from plait.ext.types import COMPLEX
@@ -45,11 +30,11 @@ def scaled_product(x: Any) -> Any:
     product, exponent = _apart(x)
     most = Literal(_range(x), exponent.aval)
     least = Literal(-_range(x), exponent.aval)
-    quarter = round_even.bind(mul.bind(exponent, Literal(0.25, exponent.aval)))
-    quarter = clamp.bind(least, quarter, most)
-    last = sub.bind(exponent, mul.bind(quarter, Literal(3, quarter.aval)))
-    for part in (quarter, quarter, quarter, clamp.bind(least, last, most)):
-        product = _times(product, pow_.bind(Literal(2, part.aval), part))
+    quarter = el.round_even.bind(el.mul.bind(exponent, Literal(0.25, exponent.aval)))
+    quarter = el.clamp.bind(least, quarter, most)
+    last = el.sub.bind(exponent, el.mul.bind(quarter, Literal(3, quarter.aval)))
+    for part in (quarter, quarter, quarter, el.clamp.bind(least, last, most)):
+        product = _times(product, el.pow_.bind(Literal(2, part.aval), part))
     return product
 
 
@@ -62,9 +47,9 @@ def _range(x: Any) -> int:
 def _apart(x: Any) -> tuple[Any, Any]:
     """Return (product of the scaled numbers, exponent of two) along the last axis."""
     n, axes = x.aval.shape[-1], (x.aval.ndim - 1,)
-    power = _power_near(abs_.bind(x))
-    exponent = mul.bind(log.bind(power), Literal(1 / math.log(2), power.aval))
-    near, total = _divided(x, power), reduce_sum.bind(round_even.bind(exponent), axes=axes)
+    power = _power_near(el.abs_.bind(x))
+    exponent = el.mul.bind(el.log.bind(power), Literal(1 / math.log(2), power.aval))
+    near, total = _divided(x, power), reduce_sum.bind(el.round_even.bind(exponent), axes=axes)
     if n.__class__ is not int or n <= _MOST:
         return reduce_prod.bind(near, axes=axes), total
     blocks = -(-n // _MOST)
@@ -72,7 +57,7 @@ def _apart(x: Any) -> tuple[Any, Any]:
     ones = broadcast_to(Literal(1, Aval((), x.aval.dtype)), (*lead, blocks * _MOST - n))
     near = reshape(concatenate([near, ones], -1), (*lead, blocks, _MOST))
     product, more = _apart(reduce_prod.bind(near, axes=(near.aval.ndim - 1,)))
-    return product, add.bind(total, more)
+    return product, el.add.bind(total, more)
 
 
 def _power_near(size: Any) -> Any:
@@ -83,17 +68,21 @@ def _power_near(size: Any) -> Any:
     """
     aval, info = size.aval, np.finfo(size.aval.dtype)
     bits = 8 if aval.dtype.itemsize == 4 else 11
-    power = reduce_precision.bind(stop.bind(size), exponent_bits=bits, mantissa_bits=0)
-    return clamp.bind(Literal(float(info.tiny), aval), power, Literal(2.0 ** _range(size), aval))
+    power = el.reduce_precision.bind(el.stop.bind(size), exponent_bits=bits, mantissa_bits=0)
+    return el.clamp.bind(Literal(float(info.tiny), aval), power, Literal(2.0 ** _range(size), aval))
 
 
 def _divided(x: Any, power: Any) -> Any:
     if x.aval.category != COMPLEX:
-        return div.bind(x, power)
-    return complex_.bind(div.bind(real.bind(x), power), div.bind(imag.bind(x), power))
+        return el.div.bind(x, power)
+    return el.complex_.bind(
+        el.div.bind(el.real.bind(x), power), el.div.bind(el.imag.bind(x), power)
+    )
 
 
 def _times(x: Any, power: Any) -> Any:
     if x.aval.category != COMPLEX:
-        return mul.bind(x, power)
-    return complex_.bind(mul.bind(real.bind(x), power), mul.bind(imag.bind(x), power))
+        return el.mul.bind(x, power)
+    return el.complex_.bind(
+        el.mul.bind(el.real.bind(x), power), el.mul.bind(el.imag.bind(x), power)
+    )

@@ -11,21 +11,8 @@ import numpy as np
 
 from plait.errors import ArgumentError
 from plait.ext import Aval, Elementwise, Primitive, expand_rules, staged
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import scan
-from plait.ext.ops.elementwise import (
-    FLOAT,
-    abs_,
-    agreed,
-    cos,
-    eq,
-    floating,
-    gt,
-    lt,
-    neg,
-    select,
-    sin,
-    sqrt,
-)
 from plait.ext.ops.shape import convert
 from plait.ext.values import asarray
 
@@ -38,7 +25,7 @@ def _bessel_j(x: Aval, *, order: int) -> list[Aval]:
         raise ArgumentError(
             f"bessel_j: there is no order {order} here", fix="give a number from 0 on"
         )
-    return [agreed("bessel_j", FLOAT, x)] * (order + 1)
+    return [el.agreed("bessel_j", el.FLOAT, x)] * (order + 1)
 
 
 bessel_j = Primitive(
@@ -46,7 +33,7 @@ bessel_j = Primitive(
     _bessel_j,
     (Elementwise,),
     many=True,
-    prepare=floating,
+    prepare=el.floating,
     formerly=("core.bessel_j",),
 )
 
@@ -55,15 +42,15 @@ bessel_j = Primitive(
 def _(x, order):
     dtype, weak = x.aval.dtype, x.aval.weak_type
     wide = convert(x, np.float32) if dtype.itemsize < 4 else x
-    size, edge = abs_(wide), float(max(25, order))
-    far = gt(size, edge)
-    near = _downwards(select(far, 1.0, size), order, edge)
-    beyond = _upwards(select(far, size, edge + 1.0), order)
-    both = [select(far, b, a) for a, b in zip(near, beyond)]
-    left = lt(wide, 0.0)
-    out = [select(left, neg(v), v) if k % 2 else v for k, v in enumerate(both)]
-    still = eq(size, math.inf)
-    return [convert(select(still, 0.0, v), dtype, weak) for v in out]
+    size, edge = el.abs_(wide), float(max(25, order))
+    far = el.gt(size, edge)
+    near = _downwards(el.select(far, 1.0, size), order, edge)
+    beyond = _upwards(el.select(far, size, edge + 1.0), order)
+    both = [el.select(far, b, a) for a, b in zip(near, beyond)]
+    left = el.lt(wide, 0.0)
+    out = [el.select(left, el.neg(v), v) if k % 2 else v for k, v in enumerate(both)]
+    still = el.eq(size, math.inf)
+    return [convert(el.select(still, 0.0, v), dtype, weak) for v in out]
 
 
 def _downwards(x: Any, order: int, edge: float) -> list[Any]:
@@ -100,16 +87,16 @@ def _downwards(x: Any, order: int, edge: float) -> list[Any]:
 
 def _away(v: Any) -> Any:
     """Replace zero by 1e-20.  The next ratio multiplies by the divisor again, so this cancels."""
-    return select(eq(v, 0.0), 1e-20, v)
+    return el.select(el.eq(v, 0.0), 1e-20, v)
 
 
 def _upwards(x: Any, order: int) -> list[Any]:
     """Compute the orders for x > 25 and x > order: Hankel's expansions (DLMF 10.17.3), then the
     recurrence."""
-    s, c = sin(x), cos(x)
-    scale = 1.0 / sqrt(math.pi * x)
+    s, c = el.sin(x), el.cos(x)
+    scale = 1.0 / el.sqrt(math.pi * x)
     out = []
-    for n, (p_angle, q_angle) in enumerate(((c + s, s - c), (s - c, neg(c + s)))):
+    for n, (p_angle, q_angle) in enumerate(((c + s, s - c), (s - c, el.neg(c + s)))):
         a = [1.0]
         for k in range(1, 24):
             a.append(a[-1] * (4 * n * n - (2 * k - 1) ** 2) / (8 * k))

@@ -18,32 +18,7 @@ from plait.ext import (
     ZeroPreserving,
     expand_rules,
 )
-from plait.ext.ops.elementwise import (
-    IMAGINARY,
-    abs_,
-    add,
-    agreed,
-    complex_,
-    cos,
-    div,
-    eq,
-    erfc,
-    exp,
-    floating,
-    gt,
-    imag,
-    lt,
-    maximum,
-    minimum,
-    mul,
-    ne,
-    neg,
-    real,
-    reduce_precision,
-    select,
-    sign,
-    sin,
-)
+from plait.ext.ops import elementwise as el
 
 from .functions import chebyshev, define, said, series
 
@@ -55,21 +30,21 @@ _ROOT = math.sqrt(math.pi)
 def square_exp(x: Any) -> Any:
     """Return e ** (x * x).  The square is the sum of two parts; the first is exact."""
     head = _head(x)
-    return exp(head * head) * exp((x - head) * (x + head))
+    return el.exp(head * head) * el.exp((x - head) * (x + head))
 
 
 def bell(x: Any, rate: float = 1.0) -> Any:
     """Return e ** (-rate * x * x), by the same parts; `rate` is a power of two."""
     head = _head(x)
-    return exp(-rate * head * head) * exp(-rate * (x - head) * (x + head))
+    return el.exp(-rate * head * head) * el.exp(-rate * (x - head) * (x + head))
 
 
 def _head(x: Any) -> Any:
     """Return the leading bits of numbers up to 64, few enough that their square is exact."""
     narrow = x.aval.dtype == np.float32
-    small = select(lt(abs_(x), 64.0), x, 64.0)
+    small = el.select(el.lt(el.abs_(x), 64.0), x, 64.0)
     bits, exponent = (10, 8) if narrow else (22, 11)
-    return reduce_precision.bind(small, exponent_bits=exponent, mantissa_bits=bits)
+    return el.reduce_precision.bind(small, exponent_bits=exponent, mantissa_bits=bits)
 
 
 def far_right(dtype: Any) -> float:
@@ -106,10 +81,10 @@ _ERFCX = (
 @said(erfcx)
 def _erfcx(x):
     """Use reflection for x < 0: 2 e ** (x * x) - erfcx(-x)."""
-    size = abs_(x)
+    size = el.abs_(x)
     right = chebyshev(1.0 - 7.5 / (size + 3.75), _ERFCX) / (1.0 + 2.0 * size)
-    left = maximum(minimum(x, 0.0), -28.0)
-    return select(lt(x, 0.0), 2.0 * square_exp(left) - right, right)
+    left = el.maximum(el.minimum(x, 0.0), -28.0)
+    return el.select(el.lt(x, 0.0), 2.0 * square_exp(left) - right, right)
 
 
 # ---- Dawson's integral -----------------------------------------------------------------------
@@ -146,13 +121,13 @@ _TAYLOR = tuple([(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range(
 @said(dawsn)
 def _dawsn(x):
     """Use the Taylor series DLMF 7.6.3 up to 1, and Chebyshev series beyond."""
-    size = abs_(x)
-    inside, part = minimum(size, 5.0), 5.0 / maximum(size, 5.0)
+    size = el.abs_(x)
+    inside, part = el.minimum(size, 5.0), 5.0 / el.maximum(size, 5.0)
     near = inside * chebyshev(inside * inside * (2 / 25) - 1.0, _DAWSN_NEAR)
     far = 0.1 * part * chebyshev(2.0 * part * part - 1.0, _DAWSN_FAR)
-    out = select(gt(size, 5.0), far, near)
-    small = select(gt(size, 1.0), 0.0, x)
-    return select(gt(size, 1.0), sign(x) * out, x * series(small * small, _TAYLOR))
+    out = el.select(el.gt(size, 5.0), far, near)
+    small = el.select(el.gt(size, 1.0), 0.0, x)
+    return el.select(el.gt(size, 1.0), el.sign(x) * out, x * series(small * small, _TAYLOR))
 
 
 # ---- Faddeeva's function ---------------------------------------------------------------------
@@ -160,10 +135,12 @@ def _dawsn(x):
 
 def _wofz(z: Aval) -> Aval:
     """Compute Faddeeva's function w(z) = e ** (-z * z) erfc(-i z) of complex numbers."""
-    return agreed("wofz", IMAGINARY, z)
+    return el.agreed("wofz", el.IMAGINARY, z)
 
 
-wofz = Primitive("special.wofz", _wofz, (Elementwise,), prepare=floating, formerly=("core.wofz",))
+wofz = Primitive(
+    "special.wofz", _wofz, (Elementwise,), prepare=el.floating, formerly=("core.wofz",)
+)
 
 # Coefficients of the expansion of w in (L + i z) / (L - i z), L = sqrt(N / sqrt 2):
 # J. A. C. Weideman, SIAM J. Numer. Anal. 31 (1994).
@@ -195,17 +172,17 @@ def _upper(z: Any) -> Any:
     terms, edge = (_WEIDEMAN_20, 1e4) if narrow else (_WEIDEMAN_40, 1e8)
     scale = math.sqrt(len(terms) / math.sqrt(2))
     const = lambda v: Literal(v, z.aval.strong())  # noqa: E731
-    size = abs_(z)
-    far = gt(size, edge)
-    iz = mul.bind(select(far, const(0), z), const(1j))
-    ratio = div.bind(const(1), const(scale) - iz)
-    power, total = mul.bind(iz + const(scale), ratio), const(terms[-1])
+    size = el.abs_(z)
+    far = el.gt(size, edge)
+    iz = el.mul.bind(el.select(far, const(0), z), const(1j))
+    ratio = el.div.bind(const(1), const(scale) - iz)
+    power, total = el.mul.bind(iz + const(scale), ratio), const(terms[-1])
     for t in reversed(terms[:-1]):
-        total = add.bind(mul.bind(total, power), const(t))
-    near = mul.bind(mul.bind(const(2), total) * ratio + const(1 / _ROOT), ratio)
-    gone = eq(size, math.inf)
-    out = div.bind(const(1j / _ROOT), select(far, z, const(1)))
-    return select(gone, const(0), select(far, out, near))
+        total = el.add.bind(el.mul.bind(total, power), const(t))
+    near = el.mul.bind(el.mul.bind(const(2), total) * ratio + const(1 / _ROOT), ratio)
+    gone = el.eq(size, math.inf)
+    out = el.div.bind(const(1j / _ROOT), el.select(far, z, const(1)))
+    return el.select(gone, const(0), el.select(far, out, near))
 
 
 @expand_rules.rule(wofz)
@@ -215,19 +192,19 @@ def _(z):
     On the real axis the parts of w are a bell and Dawson's integral.  On the imaginary axis w is
     the scaled erfc.
     """
-    x, y = real.bind(z), imag.bind(z)
-    down = lt(y, 0.0)
-    w = _upper(select(down, neg(z), z))
-    a, b = real.bind(w), imag.bind(w)
-    turn, size = -2.0 * x * y, 2.0 * exp((y - x) * (y + x))
-    none = eq(size, 0.0)
-    turn = select(none, 0.0, turn)
-    a = select(down, size * cos(turn) - a, a)
-    b = select(down, size * sin(turn) - b, b)
-    flat, upright = eq(y, 0.0), eq(x, 0.0)
-    a = select(flat, bell(x), select(upright, erfcx(y), a))
-    b = select(flat, (2 / _ROOT) * dawsn(x), select(upright, x, b))
-    return complex_.bind(a, b)
+    x, y = el.real.bind(z), el.imag.bind(z)
+    down = el.lt(y, 0.0)
+    w = _upper(el.select(down, el.neg(z), z))
+    a, b = el.real.bind(w), el.imag.bind(w)
+    turn, size = -2.0 * x * y, 2.0 * el.exp((y - x) * (y + x))
+    none = el.eq(size, 0.0)
+    turn = el.select(none, 0.0, turn)
+    a = el.select(down, size * el.cos(turn) - a, a)
+    b = el.select(down, size * el.sin(turn) - b, b)
+    flat, upright = el.eq(y, 0.0), el.eq(x, 0.0)
+    a = el.select(flat, bell(x), el.select(upright, erfcx(y), a))
+    b = el.select(flat, (2 / _ROOT) * dawsn(x), el.select(upright, x, b))
+    return el.complex_.bind(a, b)
 
 
 # ---- Owen's function -------------------------------------------------------------------------
@@ -240,14 +217,14 @@ owens_t = define("owens_t", 2, "Owen's T(h, a): the chance that X > h and 0 < Y 
 def _owens_t(h, a):
     """Use Gauss's rule for |a| <= 1; for other a, use T(a h, 1 / a): D. B. Owen, Ann. Math.
     Statist. 27 (1956), equation 2.3."""
-    size, width = minimum(abs_(h), 60.0), abs_(a)
-    steep = gt(width, 1.0)
-    along = select(steep, select(eq(size, 0.0), 0.0, minimum(size * width, 60.0)), size)
-    inside = _by_gauss(along, select(steep, 1.0 / select(steep, width, 1.0), width))
-    p, q = (0.5 * erfc(v * math.sqrt(0.5)) for v in (size, along))
+    size, width = el.minimum(el.abs_(h), 60.0), el.abs_(a)
+    steep = el.gt(width, 1.0)
+    along = el.select(steep, el.select(el.eq(size, 0.0), 0.0, el.minimum(size * width, 60.0)), size)
+    inside = _by_gauss(along, el.select(steep, 1.0 / el.select(steep, width, 1.0), width))
+    p, q = (0.5 * el.erfc(v * math.sqrt(0.5)) for v in (size, along))
     rest = 0.5 * p * (1.0 - q) + (0.5 * q * (1.0 - p) - inside)
-    out = sign(a) * select(steep, rest, inside)
-    return select(ne(h, h), h, out)
+    out = el.sign(a) * el.select(steep, rest, inside)
+    return el.select(el.ne(h, h), h, out)
 
 
 def _by_gauss(h: Any, a: Any) -> Any:
@@ -255,11 +232,11 @@ def _by_gauss(h: Any, a: Any) -> Any:
     narrow = h.aval.dtype == np.float32
     points, weights = np.polynomial.legendre.leggauss(16 if narrow else 32)
     reach = 5.6 if narrow else 8.6
-    end = minimum(a, reach / maximum(h, 0.5))
+    end = el.minimum(a, reach / el.maximum(h, 0.5))
     total: Any = Literal(0.0, h.aval.strong())
     for x, w in zip(points, weights):
         t = end * (0.5 + 0.5 * float(x))
-        total = total + float(w) * exp(-0.5 * (h * t) * (h * t)) / (1.0 + t * t)
+        total = total + float(w) * el.exp(-0.5 * (h * t) * (h * t)) / (1.0 + t * t)
     return bell(h, 0.5) * end * total * (0.25 / math.pi)
 
 

@@ -15,12 +15,6 @@ from . import (
 )
 
 __all__ = [
-    "bessel",
-    "error_functions",
-    "functions",
-    "hypergeometric",
-    "incomplete",
-    "integrals",
-    "sampling",
-    "trigonometric_integrals",
-]
+    "bessel", "error_functions", "functions", "hypergeometric", "incomplete", "integrals",
+    "sampling", "trigonometric_integrals",
+]  # fmt: skip

@@ -26,35 +26,8 @@ from plait.ext import (
     staged,
 )
 from plait.ext.lower import simple
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import while_
-from plait.ext.ops.elementwise import (
-    FLOAT,
-    abs_,
-    agreed,
-    and_,
-    digamma,
-    eq,
-    erf_inv,
-    erfc,
-    exp,
-    floating,
-    floor,
-    gt,
-    le,
-    lgamma,
-    log,
-    log1p,
-    lt,
-    maximum,
-    minimum,
-    ne,
-    neg,
-    or_,
-    pow_,
-    rsqrt,
-    select,
-    sqrt,
-)
 from plait.ext.ops.reduction import reduce_or
 from plait.ext.ops.shape import convert
 
@@ -102,7 +75,7 @@ def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> P
                 f"{name} takes {count} operands, and {len(xs)} were given",
                 fix=f"give {count} arrays of floats",
             )
-        out = agreed(name, FLOAT, *xs)
+        out = el.agreed(name, el.FLOAT, *xs)
         return [out] * results if results else out
 
     rule.__doc__ = doc
@@ -110,7 +83,7 @@ def define(name: str, count: int, doc: str, *traits: Any, results: int = 0) -> P
         f"special.{name}",
         rule,
         (*traits, Elementwise),
-        prepare=floating,
+        prepare=el.floating,
         many=bool(results),
         formerly=(f"core.{name}",) if name in _ONCE_OF_CORE else (),
     )
@@ -167,7 +140,7 @@ def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) 
 
     def going(k: Any, on: Any, *_: Any) -> list[Any]:
         some = reduce_or.bind(on, axes=tuple(range(on.aval.ndim))) if on.aval.ndim else on
-        return [and_(some, lt(k, float(MOST_TURNS)))]
+        return [el.and_(some, el.lt(k, float(MOST_TURNS)))]
 
     body = staged(lambda k, on, *vs: [k + 1.0, *turn(k, on, *vs)], avals, "turn")
     cond = staged(going, avals, "going")
@@ -190,14 +163,14 @@ def _shifted(s: Any, q: Any) -> list[Any]:
     """
 
     def turn(k, on, total, s, q):
-        total = select(on, total + pow_(q, neg(s)), total)
-        q = select(on, q + 1.0, q)
-        return lt(q, 0.0), total, s, q
+        total = el.select(on, total + el.pow_(q, el.neg(s)), total)
+        q = el.select(on, q + 1.0, q)
+        return el.lt(q, 0.0), total, s, q
 
-    total, _, q = until_settled(turn, lt(q, 0.0), const(0.0, q), s, q)
-    pole = and_(eq(q, 0.0), gt(s, 1.0))
-    q = select(lt(q, 0.0), math.nan, select(pole, 1.0, q))
-    return [select(pole, math.inf, total), q, *_first_term(s, q)]
+    total, _, q = until_settled(turn, el.lt(q, 0.0), const(0.0, q), s, q)
+    pole = el.and_(el.eq(q, 0.0), el.gt(s, 1.0))
+    q = el.select(el.lt(q, 0.0), math.nan, el.select(pole, 1.0, q))
+    return [el.select(pole, math.inf, total), q, *_first_term(s, q)]
 
 
 def _first_term(s: Any, q: Any) -> list[Any]:
@@ -206,10 +179,10 @@ def _first_term(s: Any, q: Any) -> list[Any]:
     It suffices if s is so large that the second term changes no digit, or that the integral over
     all others is 0.
     """
-    term = pow_(q, neg(s))
-    second = exp(neg(s * log1p(1.0 / q)))
-    rest = and_(eq(term, 0.0), eq(pow_(q, 1.0 - s), 0.0))
-    return [and_(gt(s, 1.0), or_(lt(second, 0.1 * epsilon(s)), rest)), term]
+    term = el.pow_(q, el.neg(s))
+    second = el.exp(el.neg(s * el.log1p(1.0 / q)))
+    rest = el.and_(el.eq(term, 0.0), el.eq(el.pow_(q, 1.0 - s), 0.0))
+    return [el.and_(el.gt(s, 1.0), el.or_(el.lt(second, 0.1 * epsilon(s)), rest)), term]
 
 
 @lower_rules.rule(zeta)
@@ -232,10 +205,10 @@ polygamma = define("polygamma", 2, "The n-th derivative of digamma, for whole n 
 def _polygamma(n, x):
     """Return (-1)^(n+1) n! zeta(n + 1, x): DLMF 5.15.1 and 25.11.12."""
     s = n + 1.0
-    odd = eq(s, 2.0 * floor(s * 0.5))
-    size = exp(lgamma(s)) * zeta(s, x)
-    out = select(eq(n, 0.0), digamma(x), select(odd, size, neg(size)))
-    return select(and_(eq(n, floor(n)), n >= 0.0), out, math.nan)
+    odd = el.eq(s, 2.0 * el.floor(s * 0.5))
+    size = el.exp(el.lgamma(s)) * zeta(s, x)
+    out = el.select(el.eq(n, 0.0), el.digamma(x), el.select(odd, size, el.neg(size)))
+    return el.select(el.and_(el.eq(n, el.floor(n)), n >= 0.0), out, math.nan)
 
 
 _STIRLING = (
@@ -255,12 +228,12 @@ def stirling(x: Any) -> Any:
 
 def log1p_less(x: Any) -> Any:
     """Return log(1 + x) - x, exact for small x: with r = x / (2 + x) it is 2 artanh(r) - x."""
-    near = le(abs_(x), 0.5)
-    r = select(near, x, 0.0)
+    near = el.le(el.abs_(x), 0.5)
+    r = el.select(near, x, 0.0)
     r = r / (2.0 + r)
     odd = [1 / (2 * k + 3) for k in range(16)]
     small = r * (2.0 * r * r * series(r * r, odd) - x)
-    return select(near, small, log1p(x) - x)
+    return el.select(near, small, el.log1p(x) - x)
 
 
 lbeta = define("lbeta", 2, "log |B(a, b)|, of the beta function.")
@@ -269,23 +242,24 @@ lbeta = define("lbeta", 2, "log |B(a, b)|, of the beta function.")
 @said(lbeta)
 def _lbeta(a, b):
     """Use differences of lgamma, or of its asymptotic series where these would cancel."""
-    p, q = minimum(a, b), maximum(a, b)
+    p, q = el.minimum(a, b), el.maximum(a, b)
     some, large = q >= 8.0, p >= 8.0
-    p8, q8 = select(large, p, 8.0), select(some, q, 8.0)
-    sum8 = q8 + select(some, p, 0.0)
+    p8, q8 = el.select(large, p, 8.0), el.select(some, q, 8.0)
+    sum8 = q8 + el.select(some, p, 0.0)
     ratio = p / q8
     # This is lgamma(q) - lgamma(p + q), by the asymptotic series.
-    tail = stirling(q8) - stirling(sum8) + p - p * log(sum8) - (q8 - 0.5) * log1p(ratio)
-    plain = lgamma(p) + lgamma(q) - lgamma(p + q)
+    tail = stirling(q8) - stirling(sum8) + p - p * el.log(sum8) - (q8 - 0.5) * el.log1p(ratio)
+    plain = el.lgamma(p) + el.lgamma(q) - el.lgamma(p + q)
     both = (
-        0.5 * math.log(2 * math.pi) - 0.5 * log(q8) + stirling(p8) + stirling(q8) - stirling(sum8)
-        + (p8 - 0.5) * log(p8 / sum8) - q8 * log1p(ratio)
+        0.5 * math.log(2 * math.pi) - 0.5 * el.log(q8)
+        + stirling(p8) + stirling(q8) - stirling(sum8)
+        + (p8 - 0.5) * el.log(p8 / sum8) - q8 * el.log1p(ratio)
     )  # fmt: skip
-    out = select(large, both, select(some, lgamma(p) + tail, plain))
-    out = select(eq(q, math.inf), -math.inf, out)
-    out = select(eq(p, 0.0), math.inf, out)
-    out = select(lt(p, 0.0), plain, out)
-    return select(or_(ne(a, a), ne(b, b)), math.nan, out)
+    out = el.select(large, both, el.select(some, el.lgamma(p) + tail, plain))
+    out = el.select(el.eq(q, math.inf), -math.inf, out)
+    out = el.select(el.eq(p, 0.0), math.inf, out)
+    out = el.select(el.lt(p, 0.0), plain, out)
+    return el.select(el.or_(el.ne(a, a), el.ne(b, b)), math.nan, out)
 
 
 # ---- Bessel functions ------------------------------------------------------------------------
@@ -331,10 +305,12 @@ def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 @said(bessel_i0e)
 def _i0e(x):
-    x = abs_(x)
-    inside = chebyshev(minimum(x, 8.0) * 0.25 - 1.0, _NEAR)
-    outside = maximum(x, 8.0)
-    return select(le(x, 8.0), inside, chebyshev(16.0 / outside - 1.0, _FAR) * rsqrt(outside))
+    x = el.abs_(x)
+    inside = chebyshev(el.minimum(x, 8.0) * 0.25 - 1.0, _NEAR)
+    outside = el.maximum(x, 8.0)
+    return el.select(
+        el.le(x, 8.0), inside, chebyshev(16.0 / outside - 1.0, _FAR) * el.rsqrt(outside)
+    )
 
 
 @lower_rules.rule(bessel_i1e)
@@ -357,11 +333,11 @@ log_ndtr = define("log_ndtr", 1, "Logarithm of the normal distribution function.
 def _log_ndtr(x):
     """Use erfc; far on the left use the asymptotic series of Mills's ratio, DLMF 7.12.1."""
     far = far_left(x)
-    tail = 0.5 * erfc(abs_(maximum(x, far)) * math.sqrt(0.5))
-    middle = select(gt(x, 0.0), log1p(neg(tail)), log(tail))
-    z = minimum(x, far)
-    left = -0.5 * z * z - log(neg(z)) - 0.5 * math.log(2 * math.pi) + log(mills(z))
-    return select(lt(x, far), left, middle)
+    tail = 0.5 * el.erfc(el.abs_(el.maximum(x, far)) * math.sqrt(0.5))
+    middle = el.select(el.gt(x, 0.0), el.log1p(el.neg(tail)), el.log(tail))
+    z = el.minimum(x, far)
+    left = -0.5 * z * z - el.log(el.neg(z)) - 0.5 * math.log(2 * math.pi) + el.log(mills(z))
+    return el.select(el.lt(x, far), left, middle)
 
 
 def mills(z: Any) -> Any:
@@ -380,30 +356,22 @@ ndtri = define("ndtri", 1, "Quantiles of the normal distribution: the inverse of
 def _ndtri(p):
     """Use erf_inv; in the tails use a rational approximation (Abramowitz and Stegun 26.2.23),
     refined twice with Halley's method on the logarithm of the tail."""
-    middle = erf_inv(2.0 * p - 1.0) * math.sqrt(2.0)
-    tail = minimum(p, 1.0 - p)
-    inside = and_(gt(tail, 0.0), lt(tail, 0.1))
-    goal = log(select(inside, tail, 0.05))
-    t = sqrt(-2.0 * goal)
+    middle = el.erf_inv(2.0 * p - 1.0) * math.sqrt(2.0)
+    tail = el.minimum(p, 1.0 - p)
+    inside = el.and_(el.gt(tail, 0.0), el.lt(tail, 0.1))
+    goal = el.log(el.select(inside, tail, 0.05))
+    t = el.sqrt(-2.0 * goal)
     top, bottom = series(t, (2.515517, 0.802853, 0.010328)), series(t, (1.0, 1.432788, 0.189269,
                                                                         0.001308))  # fmt: skip
     x = top / bottom - t
     for _ in range(2):
         now = _log_ndtr(x)
-        slope = exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - now)
+        slope = el.exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - now)
         step = (now - goal) / slope
         x = x - step / (1.0 + 0.5 * step * (x + slope))
-    x = select(lt(p, 0.5), x, neg(x))
-    edge = select(eq(p, 0.0), -math.inf, select(eq(p, 1.0), math.inf, middle))
-    return select(inside, x, edge)
+    x = el.select(el.lt(p, 0.5), x, el.neg(x))
+    edge = el.select(el.eq(p, 0.0), -math.inf, el.select(el.eq(p, 1.0), math.inf, middle))
+    return el.select(inside, x, edge)
 
 
-__all__ = [
-    "bessel_i0e",
-    "bessel_i1e",
-    "lbeta",
-    "log_ndtr",
-    "ndtri",
-    "polygamma",
-    "zeta",
-]
+__all__ = ["bessel_i0e", "bessel_i1e", "lbeta", "log_ndtr", "ndtri", "polygamma", "zeta"]

@@ -14,27 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    abs_,
-    and_,
-    digamma,
-    eq,
-    erfc,
-    exp,
-    gt,
-    le,
-    lgamma,
-    log,
-    log1p,
-    lt,
-    ne,
-    neg,
-    not_,
-    or_,
-    select,
-    sign,
-    sqrt,
-)
+from plait.ext.ops import elementwise as el
 
 from .functions import (
     const,
@@ -66,19 +46,19 @@ regularized_incomplete_beta = define(
 def _factor(a: Any, x: Any) -> Any:
     """Return x ** a e ** -x / Gamma(a + 1)."""
     large = a >= 8.0
-    b = select(large, a, 8.0)
-    y = select(large, x, 8.0)
-    peak = exp(b * log1p_less((y - b) / b) - stirling(b)) / sqrt(2 * math.pi * b)
-    small = select(large, 1.0, a)
-    return select(large, peak, exp(small * log(x) - x - lgamma(small + 1.0)))
+    b = el.select(large, a, 8.0)
+    y = el.select(large, x, 8.0)
+    peak = el.exp(b * log1p_less((y - b) / b) - stirling(b)) / el.sqrt(2 * math.pi * b)
+    small = el.select(large, 1.0, a)
+    return el.select(large, peak, el.exp(small * el.log(x) - x - el.lgamma(small + 1.0)))
 
 
 def gamma_density(a: Any, x: Any) -> Any:
     """Return the derivative of igamma in x, also at 0."""
-    inside = gt(x, 0.0)
-    y = select(inside, x, 1.0)
-    edge = select(lt(a, 1.0), math.inf, select(eq(a, 1.0), 1.0, 0.0))
-    return select(inside, _factor(a, y) * a / y, edge)
+    inside = el.gt(x, 0.0)
+    y = el.select(inside, x, 1.0)
+    edge = el.select(el.lt(a, 1.0), math.inf, el.select(el.eq(a, 1.0), 1.0, 0.0))
+    return el.select(inside, _factor(a, y) * a / y, edge)
 
 
 # ---- gamma: series, continued fraction ---------------------------------------------------------
@@ -91,15 +71,15 @@ def _power_series(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
     def turn(k, on, a, x, term, total, *slopes):
         r = a + k
         q = x / r
-        again = gt(term, total * tight)
+        again = el.gt(term, total * tight)
         if slope:
             d, ds = slopes
             d = (d - term / r) * q
             ds = ds + d
-            again = or_(again, gt(abs_(d), abs_(ds) * tight))
+            again = el.or_(again, el.gt(el.abs_(d), el.abs_(ds) * tight))
             slopes = d, ds
         term = term * q
-        return and_(on, again), a, x, term, total + term, *slopes
+        return el.and_(on, again), a, x, term, total + term, *slopes
 
     zero, one = const(0.0, x), const(1.0, x)
     start = [a, x, one, one, *([zero, zero] if slope else [])]
@@ -121,17 +101,17 @@ def _fraction(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
         new = 1.0 / (top * d + b)
         ahead = b + top / c
         change = ahead * new
-        again = gt(abs_(change - 1.0), tight)
+        again = el.gt(el.abs_(change - 1.0), tight)
         if slope:
             dc, dd, dh = slopes
-            dd = neg(new * new) * (k * d + top * dd - 1.0)
+            dd = el.neg(new * new) * (k * d + top * dd - 1.0)
             dc = (k - top * dc / c) / c - 1.0
             more = dc * new + ahead * dd
-            dh = select(on, dh * change + h * more, dh)
-            again = or_(again, gt(abs_(h * more), abs_(dh) * tight))
+            dh = el.select(on, dh * change + h * more, dh)
+            again = el.or_(again, el.gt(el.abs_(h * more), el.abs_(dh) * tight))
             slopes = dc, dd, dh
-        h = select(on, h * change, h)
-        return and_(on, again), a, b, ahead, new, h, *slopes
+        h = el.select(on, h * change, h)
+        return el.and_(on, again), a, b, ahead, new, h, *slopes
 
     b = x + 1.0 - a
     first = 1.0 / b
@@ -169,15 +149,15 @@ def _temme(a: Any, x: Any) -> dict[str, Any]:
     N(z) - n(z) tail / sqrt(a).
     """
     m = (x - a) / a
-    eta = sign(m) * sqrt(-2.0 * log1p_less(m))
-    near = and_(a >= _LARGE, lt(abs_(eta), 0.5))
-    a, m, eta = select(near, a, _LARGE), select(near, m, 0.0), select(near, eta, 0.0)
+    eta = el.sign(m) * el.sqrt(-2.0 * log1p_less(m))
+    near = el.and_(a >= _LARGE, el.lt(el.abs_(eta), 0.5))
+    a, m, eta = el.select(near, a, _LARGE), el.select(near, m, 0.0), el.select(near, eta, 0.0)
     c = [series(eta, cs) for cs in _TEMME]
     dc = [series(eta, _slopes(cs)) for cs in _TEMME]
-    r, root = 1.0 / a, sqrt(a)
-    ratio = select(eq(eta, 0.0), 1.0, m / select(eq(eta, 0.0), 1.0, eta))
+    r, root = 1.0 / a, el.sqrt(a)
+    ratio = el.select(el.eq(eta, 0.0), 1.0, m / el.select(el.eq(eta, 0.0), 1.0, eta))
     tail = c[0] + r * (c[1] + r * c[2])
-    along = neg(ratio) * r  # d eta / da
+    along = el.neg(ratio) * r  # d eta / da
     z = eta * root
     shift = along * root + 0.5 * eta / root  # dz / da
     change = (dc[0] + r * (dc[1] + r * dc[2])) * along - r * r * (c[1] + 2.0 * r * c[2])
@@ -186,7 +166,7 @@ def _temme(a: Any, x: Any) -> dict[str, Any]:
 
 
 def _bell(z: Any) -> Any:
-    return exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))
+    return el.exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))
 
 
 # ---- gamma: the four functions ------------------------------------------------------------------
@@ -196,18 +176,20 @@ class Gamma:
     """The common parts of all four functions; `lower` marks where P is computed rather than Q."""
 
     def __init__(self, a: Any, x: Any, slope: bool):
-        self.bad = or_(or_(lt(x, 0.0), lt(a, 0.0)), or_(ne(a, a), ne(x, x)))
-        plain = and_(and_(gt(x, 0.0), lt(x, math.inf)), and_(gt(a, 0.0), lt(a, math.inf)))
-        self.plain = and_(plain, not_(self.bad))
-        self.a, self.x = select(self.plain, a, 1.0), select(self.plain, x, 1.0)
+        self.bad = el.or_(el.or_(el.lt(x, 0.0), el.lt(a, 0.0)), el.or_(el.ne(a, a), el.ne(x, x)))
+        plain = el.and_(
+            el.and_(el.gt(x, 0.0), el.lt(x, math.inf)), el.and_(el.gt(a, 0.0), el.lt(a, math.inf))
+        )
+        self.plain = el.and_(plain, el.not_(self.bad))
+        self.a, self.x = el.select(self.plain, a, 1.0), el.select(self.plain, x, 1.0)
         self.temme = _temme(self.a, self.x)
         self.near = self.temme["near"]
-        self.lower = or_(le(self.x, 1.0), le(self.x, self.a))
-        run = not_(self.near)
-        left, right = and_(run, self.lower), and_(run, not_(self.lower))
-        b, y = (select(left, v, 1.0) for v in (self.a, self.x))
+        self.lower = el.or_(el.le(self.x, 1.0), el.le(self.x, self.a))
+        run = el.not_(self.near)
+        left, right = el.and_(run, self.lower), el.and_(run, el.not_(self.lower))
+        b, y = (el.select(left, v, 1.0) for v in (self.a, self.x))
         self.sum, self.dsum = _power_series(b, y, left, slope)
-        b, y = select(right, self.a, 1.0), select(right, self.x, 2.0)
+        b, y = el.select(right, self.a, 1.0), el.select(right, self.x, 2.0)
         self.fraction, self.dfraction = _fraction(b, y, right, slope)
 
     def value(self, complement: bool) -> Any:
@@ -217,19 +199,19 @@ class Gamma:
         z, correction = self.temme["z"], self.temme["tail"] / self.temme["root"]
         half = math.sqrt(0.5)
         if complement:
-            close = 0.5 * erfc(z * half) + _bell(z) * correction
-            out = select(self.lower, 1.0 - p, q)
+            close = 0.5 * el.erfc(z * half) + _bell(z) * correction
+            out = el.select(self.lower, 1.0 - p, q)
         else:
-            close = 0.5 * erfc(neg(z) * half) - _bell(z) * correction
-            out = select(self.lower, p, 1.0 - q)
-        return select(self.near, close, out)
+            close = 0.5 * el.erfc(el.neg(z) * half) - _bell(z) * correction
+            out = el.select(self.lower, p, 1.0 - q)
+        return el.select(self.near, close, out)
 
     def growth(self) -> Any:
         """Return dP/da, divided by x ** a e ** -x / Gamma(a + 1)."""
-        logs = log(self.x)
-        left = self.dsum + self.sum * (logs - digamma(self.a + 1.0))
-        right = neg(self.a * (self.dfraction + self.fraction * (logs - digamma(self.a))))
-        return select(self.lower, left, right)
+        logs = el.log(self.x)
+        left = self.dsum + self.sum * (logs - el.digamma(self.a + 1.0))
+        right = el.neg(self.a * (self.dfraction + self.fraction * (logs - el.digamma(self.a))))
+        return el.select(self.lower, left, right)
 
     def edges(self, a: Any, x: Any, out: Any, low: Any, high: Any) -> Any:
         """Return `out` with its limits at the edges.
@@ -237,9 +219,12 @@ class Gamma:
         It is `low` where x is 0 or a is infinite, and `high` where x is infinite or a is 0.  Where
         both hold it is nan.
         """
-        first, last = or_(eq(x, 0.0), eq(a, math.inf)), or_(eq(x, math.inf), eq(a, 0.0))
-        out = select(self.plain, out, select(first, low, high))
-        return select(or_(self.bad, and_(first, last)), math.nan, out)
+        first, last = (
+            el.or_(el.eq(x, 0.0), el.eq(a, math.inf)),
+            el.or_(el.eq(x, math.inf), el.eq(a, 0.0)),
+        )
+        out = el.select(self.plain, out, el.select(first, low, high))
+        return el.select(el.or_(self.bad, el.and_(first, last)), math.nan, out)
 
 
 @said(igamma)
@@ -258,7 +243,7 @@ def _igammac(a, x):
 def _igamma_grad_a(a, x):
     g = Gamma(a, x, True)
     close = g.temme["slope"] * _bell(g.temme["z"])
-    out = select(g.near, close, _factor(g.a, g.x) * g.growth())
+    out = el.select(g.near, close, _factor(g.a, g.x) * g.growth())
     return g.edges(a, x, out, 0.0, 0.0)
 
 
@@ -267,8 +252,8 @@ def _random_gamma_grad(a, x):
     """Return -(dP/da) / (dP/dx), without their common factor."""
     g = Gamma(a, x, True)
     b = g.temme["a"]
-    close = neg(g.temme["slope"]) * g.x / sqrt(b) * exp(stirling(b))
-    out = select(g.near, close, neg(g.growth()) * g.x / g.a)
+    close = el.neg(g.temme["slope"]) * g.x / el.sqrt(b) * el.exp(stirling(b))
+    out = el.select(g.near, close, el.neg(g.growth()) * g.x / g.a)
     return g.edges(a, x, out, 0.0, math.inf)
 
 
@@ -281,24 +266,24 @@ def _beta_factor(a: Any, b: Any, x: Any) -> Any:
     Source: Didonato and Morris, Significant digit computation of the incomplete beta function
     ratios (1992), section 4.
     """
-    large = and_(a >= 8.0, b >= 8.0)
-    p, q = select(large, a, 8.0), select(large, b, 8.0)
+    large = el.and_(a >= 8.0, b >= 8.0)
+    p, q = el.select(large, a, 8.0), el.select(large, b, 8.0)
     n = p + q
     gap = p - n * x
-    rate = p * log1p_less(neg(gap) / p) + q * log1p_less(gap / q)
+    rate = p * log1p_less(el.neg(gap) / p) + q * log1p_less(gap / q)
     fine = stirling(p) + stirling(q) - stirling(n)
-    peak = sqrt(p * (q / n) * (1 / (2 * math.pi))) * exp(rate - fine)
-    return select(large, peak, exp(a * log(x) + b * log1p(neg(x)) - lbeta(a, b)))
+    peak = el.sqrt(p * (q / n) * (1 / (2 * math.pi))) * el.exp(rate - fine)
+    return el.select(large, peak, el.exp(a * el.log(x) + b * el.log1p(el.neg(x)) - lbeta(a, b)))
 
 
 def beta_density(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of the incomplete beta function in x, also at 0 and 1."""
-    inside = and_(gt(x, 0.0), lt(x, 1.0))
-    y = select(inside, x, 0.5)
-    at = select(gt(x, 0.5), b, a)
-    other = select(gt(x, 0.5), a, b)
-    edge = select(lt(at, 1.0), math.inf, select(eq(at, 1.0), other, 0.0))
-    return select(inside, _beta_factor(a, b, y) / (y * (1.0 - y)), edge)
+    inside = el.and_(el.gt(x, 0.0), el.lt(x, 1.0))
+    y = el.select(inside, x, 0.5)
+    at = el.select(el.gt(x, 0.5), b, a)
+    other = el.select(el.gt(x, 0.5), a, b)
+    edge = el.select(el.lt(at, 1.0), math.inf, el.select(el.eq(at, 1.0), other, 0.0))
+    return el.select(inside, _beta_factor(a, b, y) / (y * (1.0 - y)), edge)
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
@@ -308,18 +293,18 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
     tiny = 1e-30
 
     def away(v: Any) -> Any:
-        return select(lt(abs_(v), tiny), tiny, v)
+        return el.select(el.lt(el.abs_(v), tiny), tiny, v)
 
     def turn(k, on, a, b, x, c, d, h):
         m = a + 2.0 * k
         even = k * (b - k) * x / ((m - 1.0) * m)
-        odd = neg((a + k) * (a + b + k)) * x / (m * (m + 1.0))
+        odd = el.neg((a + k) * (a + b + k)) * x / (m * (m + 1.0))
         for top in (even, odd):
             d = 1.0 / away(1.0 + top * d)
             c = away(1.0 + top / c)
             change = c * d
-            h = select(on, h * change, h)
-        return and_(on, gt(abs_(change - 1.0), tight)), a, b, x, c, d, h
+            h = el.select(on, h * change, h)
+        return el.and_(on, el.gt(el.abs_(change - 1.0), tight)), a, b, x, c, d, h
 
     one = const(1.0, x)
     d = 1.0 / away(1.0 - (a + b) * x / (a + 1.0))
@@ -337,24 +322,24 @@ def _huge(like: Any) -> float:
 
 def _bend(m: Any) -> Any:
     """Return (log(1 + m) - m) / m ** 2, smooth at 0."""
-    near = lt(abs_(m), 0.01)
-    small = series(select(near, m, 0.0), [(-1) ** (k + 1) / (k + 2) for k in range(8)])
-    far = select(near, 1.0, m)
-    return select(near, small, log1p_less(far) / (far * far))
+    near = el.lt(el.abs_(m), 0.01)
+    small = series(el.select(near, m, 0.0), [(-1) ** (k + 1) / (k + 2) for k in range(8)])
+    far = el.select(near, 1.0, m)
+    return el.select(near, small, log1p_less(far) / (far * far))
 
 
 def _beta_uniform(a: Any, b: Any, x: Any) -> Any:
     """Return I_x(a, b) for huge a and b, within 1e-9: the first term of DLMF 8.18.9."""
     n = a + b
     gap = a - n * x
-    z = neg(gap) * sqrt(neg(_bend(neg(gap) / a) / a + _bend(gap / b) / b))
+    z = el.neg(gap) * el.sqrt(el.neg(_bend(el.neg(gap) / a) / a + _bend(gap / b) / b))
     left, right = a / n, b / n
-    eta = z * sqrt(2.0 / n)
-    close = lt(abs_(eta), 1e-5)
-    mean = (right - left) / (3.0 * sqrt(left * right))
-    off, at = select(close, 1.0, gap), select(close, 1.0, eta)
-    slope = select(close, mean, 1.0 / at + sqrt(left * right) * (n / off))
-    return 0.5 * erfc(neg(z)) + exp(neg(z * z)) * slope / sqrt(2.0 * math.pi * n)
+    eta = z * el.sqrt(2.0 / n)
+    close = el.lt(el.abs_(eta), 1e-5)
+    mean = (right - left) / (3.0 * el.sqrt(left * right))
+    off, at = el.select(close, 1.0, gap), el.select(close, 1.0, eta)
+    slope = el.select(close, mean, 1.0 / at + el.sqrt(left * right) * (n / off))
+    return 0.5 * el.erfc(el.neg(z)) + el.exp(el.neg(z * z)) * slope / el.sqrt(2.0 * math.pi * n)
 
 
 @said(regularized_incomplete_beta)
@@ -363,31 +348,30 @@ def _betainc(a, b, x):
 
     Huge shapes use an expansion that is uniform in x.
     """
-    infinite = or_(eq(a, math.inf), eq(b, math.inf))
-    bad = or_(or_(lt(a, 0.0), lt(b, 0.0)), or_(lt(x, 0.0), gt(x, 1.0)))
-    bad = or_(or_(bad, ne(x, x)), or_(ne(a, a), ne(b, b)))
-    inside = and_(and_(gt(x, 0.0), lt(x, 1.0)), and_(gt(a, 0.0), gt(b, 0.0)))
-    plain = and_(inside, not_(or_(bad, infinite)))
-    p, q, z = (select(plain, v, w) for v, w in ((a, 1.0), (b, 1.0), (x, 0.5)))
+    infinite = el.or_(el.eq(a, math.inf), el.eq(b, math.inf))
+    bad = el.or_(el.or_(el.lt(a, 0.0), el.lt(b, 0.0)), el.or_(el.lt(x, 0.0), el.gt(x, 1.0)))
+    bad = el.or_(el.or_(bad, el.ne(x, x)), el.or_(el.ne(a, a), el.ne(b, b)))
+    inside = el.and_(el.and_(el.gt(x, 0.0), el.lt(x, 1.0)), el.and_(el.gt(a, 0.0), el.gt(b, 0.0)))
+    plain = el.and_(inside, el.not_(el.or_(bad, infinite)))
+    p, q, z = (el.select(plain, v, w) for v, w in ((a, 1.0), (b, 1.0), (x, 0.5)))
     least = _huge(x)
-    huge = and_(p >= least, q >= least)
-    uniform = _beta_uniform(select(huge, p, least), select(huge, q, least), select(huge, z, 0.5))
-    p, q, z = (select(huge, v, w) for v, w in ((1.0, p), (1.0, q), (0.5, z)))
-    swap = gt(z, (p + 1.0) / (p + q + 2.0))
+    huge = el.and_(p >= least, q >= least)
+    uniform = _beta_uniform(
+        el.select(huge, p, least), el.select(huge, q, least), el.select(huge, z, 0.5)
+    )
+    p, q, z = (el.select(huge, v, w) for v, w in ((1.0, p), (1.0, q), (0.5, z)))
+    swap = el.gt(z, (p + 1.0) / (p + q + 2.0))
     factor = _beta_factor(p, q, z)
-    p, q, z = select(swap, q, p), select(swap, p, q), select(swap, 1.0 - z, z)
-    part = factor * _beta_fraction(p, q, z, and_(plain, not_(huge))) / p
-    out = select(huge, uniform, select(swap, 1.0 - part, part))
+    p, q, z = el.select(swap, q, p), el.select(swap, p, q), el.select(swap, 1.0 - z, z)
+    part = factor * _beta_fraction(p, q, z, el.and_(plain, el.not_(huge))) / p
+    out = el.select(huge, uniform, el.select(swap, 1.0 - part, part))
     # All of the mass is at 0 where a is 0 or b infinite, and at 1 where b is 0 or a infinite.
-    left, right = or_(eq(a, 0.0), eq(b, math.inf)), or_(eq(b, 0.0), eq(a, math.inf))
-    edge = select(or_(eq(x, 1.0), and_(left, gt(x, 0.0))), 1.0, 0.0)
-    return select(or_(bad, and_(left, right)), math.nan, select(plain, out, edge))
+    left, right = (
+        el.or_(el.eq(a, 0.0), el.eq(b, math.inf)),
+        el.or_(el.eq(b, 0.0), el.eq(a, math.inf)),
+    )
+    edge = el.select(el.or_(el.eq(x, 1.0), el.and_(left, el.gt(x, 0.0))), 1.0, 0.0)
+    return el.select(el.or_(bad, el.and_(left, right)), math.nan, el.select(plain, out, edge))
 
 
-__all__ = [
-    "igamma",
-    "igamma_grad_a",
-    "igammac",
-    "random_gamma_grad",
-    "regularized_incomplete_beta",
-]
+__all__ = ["igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"]

@@ -14,29 +14,7 @@ import numpy as np
 
 from plait.errors import ShapeError
 from plait.ext import Aval, Elementwise, Literal, Primitive, expand_rules
-from plait.ext.ops.elementwise import (
-    FLOAT,
-    add,
-    agreed,
-    and_,
-    bitcast_,
-    eq,
-    erf_inv,
-    exp,
-    log,
-    log1p,
-    lt,
-    maximum,
-    neg,
-    not_,
-    or_,
-    rsqrt,
-    select,
-    shift_left,
-    shift_right_logical,
-    sub,
-    xor,
-)
+from plait.ext.ops import elementwise as el
 from plait.ext.ops.random import threefry2x32
 from plait.ext.ops.shape import broadcast_to, concatenate, convert, expand_dims, reshape, slice_
 from plait.ext.types import UINT32
@@ -82,21 +60,21 @@ def units(streams: Sequence[Stream], dtype: np.dtype) -> list[Any]:
 def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
     """Return numbers in [1, 2) with random mantissas, less 1."""
     if dtype == np.float32:
-        bits, drop, one = xor.bind(a, b), 9, 0x3F800000
+        bits, drop, one = el.xor.bind(a, b), 9, 0x3F800000
     else:
         high = convert(a, np.uint64)
-        bits = or_.bind(shift_left.bind(high, Literal(32, high.aval)), convert(b, np.uint64))
+        bits = el.or_.bind(el.shift_left.bind(high, Literal(32, high.aval)), convert(b, np.uint64))
         drop, one = 12, 0x3FF0000000000000
-    bits = shift_right_logical.bind(bits, Literal(drop, bits.aval))
-    x = bitcast_.bind(or_.bind(bits, Literal(one, bits.aval)), dtype=dtype)
-    return sub.bind(x, Literal(1, x.aval))
+    bits = el.shift_right_logical.bind(bits, Literal(drop, bits.aval))
+    x = el.bitcast_.bind(el.or_.bind(bits, Literal(one, bits.aval)), dtype=dtype)
+    return el.sub.bind(x, Literal(1, x.aval))
 
 
 def _normal(u: Any) -> Any:
     """Convert a number in [0, 1) to a normal number."""
     least = -1 + 2.0 ** -(24 if u.aval.dtype == np.float32 else 53)
-    spread = maximum(add(u * (1.0 - least), least), least)
-    return math.sqrt(2) * erf_inv(spread)
+    spread = el.maximum(el.add(u * (1.0 - least), least), least)
+    return math.sqrt(2) * el.erf_inv(spread)
 
 
 # ---- gamma ---------------------------------------------------------------------------------
@@ -110,7 +88,7 @@ def _random_gamma(k1: Aval, k2: Aval, a: Aval, *, log: bool) -> Aval:
                 f"random_gamma: streams must be uint32 of the shape of {a!r}, not {k!r}",
                 fix="broadcast them together, or use plait.random.gamma",
             )
-    return agreed("random_gamma", FLOAT, a)
+    return el.agreed("random_gamma", el.FLOAT, a)
 
 
 random_gamma = Primitive(
@@ -131,23 +109,23 @@ def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
     Samples of shapes below 1 are samples of shape a + 1 times U ** (1 / a).
     """
     rest, extra = children((k1, k2), 2)
-    small = lt(a, 1.0)
-    shape = select(small, a + 1.0, a)
+    small = el.lt(a, 1.0)
+    shape = el.select(small, a + 1.0, a)
     good = a >= 0.0
-    d = select(good, shape, 1.0) - 1 / 3
-    c = (1 / 3) * rsqrt(d)
+    d = el.select(good, shape, 1.0) - 1 / 3
+    c = (1 / 3) * el.rsqrt(d)
     one = Literal(1.0, a.aval.strong())
     volume = until_settled(_attempt, good, one, d, c, *rest)[0]
     (u,) = units([extra], a.aval.dtype)
-    logs = log1p(neg(u))
+    logs = el.log1p(el.neg(u))
     # At shape 0 all samples are 0.  Without this, a uniform number of 0 would give 0 / 0.
-    none = eq(a, 0.0)
-    each = select(none, -math.inf, logs / select(and_(small, not_(none)), a, 1.0))
+    none = el.eq(a, 0.0)
+    each = el.select(none, -math.inf, logs / el.select(el.and_(small, el.not_(none)), a, 1.0))
     if logarithm:
-        out = log(d) + log(volume) + select(small, each, 0.0)
-        return select(good, out, math.nan)
-    boost = select(small, exp(each), 1.0)
-    return select(good, d * volume * boost, math.nan)
+        out = el.log(d) + el.log(volume) + el.select(small, each, 0.0)
+        return el.select(good, out, math.nan)
+    boost = el.select(small, el.exp(each), 1.0)
+    return el.select(good, d * volume * boost, math.nan)
 
 
 def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
@@ -158,12 +136,12 @@ def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> 
     x, v = until_settled(_positive, on, Literal(0.0, one.aval), one, c, *source)[:2]
     (u,) = units([judge], dtype)
     cube, square = v * v * v, x * x
-    quick = lt(u, 1.0 - 0.0331 * (square * square))
-    slow = lt(log(u), 0.5 * square + d * (1.0 - cube + log(cube)))
-    done = or_(quick, slow)
-    volume = select(on, cube, volume)
-    k1, k2 = (select(on, new, old) for new, old in zip(rest, (k1, k2)))
-    return [and_(on, not_(done)), volume, d, c, k1, k2]
+    quick = el.lt(u, 1.0 - 0.0331 * (square * square))
+    slow = el.lt(el.log(u), 0.5 * square + d * (1.0 - cube + el.log(cube)))
+    done = el.or_(quick, slow)
+    volume = el.select(on, cube, volume)
+    k1, k2 = (el.select(on, new, old) for new, old in zip(rest, (k1, k2)))
+    return [el.and_(on, el.not_(done)), volume, d, c, k1, k2]
 
 
 def _positive(k: Any, on: Any, x: Any, v: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
@@ -171,9 +149,9 @@ def _positive(k: Any, on: Any, x: Any, v: Any, c: Any, k1: Any, k2: Any) -> list
     rest, now = children((k1, k2), 2)
     (u,) = units([now], x.aval.dtype)
     drawn = _normal(u)
-    x = select(on, drawn, x)
-    v = select(on, 1.0 + c * drawn, v)
-    return [and_(on, v <= 0.0), x, v, c, *rest]
+    x = el.select(on, drawn, x)
+    v = el.select(on, 1.0 + c * drawn, v)
+    return [el.and_(on, v <= 0.0), x, v, c, *rest]
 
 
 __all__ = ["random_gamma"]

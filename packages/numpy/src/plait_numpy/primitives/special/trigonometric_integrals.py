@@ -9,22 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.ops.elementwise import (
-    abs_,
-    cos,
-    eq,
-    le,
-    log,
-    lt,
-    maximum,
-    minimum,
-    ne,
-    neg,
-    reduce_precision,
-    rem,
-    select,
-    sin,
-)
+from plait.ext.ops import elementwise as el
 
 from .functions import chebyshev, define, said
 
@@ -76,18 +61,18 @@ def quarter_turns(x: Any) -> Any:
     """Return x * x modulo 4, for x >= 0, from parts whose products are exact."""
     narrow = x.aval.dtype == np.float32
     bits, exponent = (11, 8) if narrow else (25, 11)
-    some = minimum(x, 1e18)
-    head = reduce_precision.bind(some, exponent_bits=exponent, mantissa_bits=bits)
+    some = el.minimum(x, 1e18)
+    head = el.reduce_precision.bind(some, exponent_bits=exponent, mantissa_bits=bits)
     tail = some - head
-    turns = rem(head * head, 4.0) + rem(2.0 * head * tail, 4.0) + rem(tail * tail, 4.0)
-    return rem(turns + 4.0, 4.0)
+    turns = el.rem(head * head, 4.0) + el.rem(2.0 * head * tail, 4.0) + el.rem(tail * tail, 4.0)
+    return el.rem(turns + 4.0, 4.0)
 
 
 @said(fresnel)
 def _fresnel(x):
     """Use the auxiliary functions beyond 2.5, DLMF 7.5.3 and 7.5.4."""
-    size = abs_(x)
-    y, z = minimum(size, 2.5), maximum(size, 2.5)
+    size = el.abs_(x)
+    y, z = el.minimum(size, 2.5), el.maximum(size, 2.5)
     square = y * y
     t = square * square * (2 / 2.5**4) - 1.0
     near = y * square * chebyshev(t, _SIN_NEAR), y * chebyshev(t, _COS_NEAR)
@@ -96,12 +81,12 @@ def _fresnel(x):
     f = chebyshev(t, _COS_FAR) * (1 / (2.5 * math.pi)) * r
     g = chebyshev(t, _SIN_FAR) * (1 / (2.5**3 * math.pi**2)) * r * r * r
     angle = (0.5 * math.pi) * quarter_turns(z)
-    s, c = sin(angle), cos(angle)
+    s, c = el.sin(angle), el.cos(angle)
     far = 0.5 - f * c - g * s, 0.5 + f * s - g * c
-    inside = le(size, 2.5)
-    out = (select(inside, a, b) for a, b in zip(near, far))
-    known = [select(eq(size, math.inf), 0.5, select(ne(x, x), x, v)) for v in out]
-    return tuple([select(lt(x, 0.0), neg(v), v) for v in known])
+    inside = el.le(size, 2.5)
+    out = (el.select(inside, a, b) for a, b in zip(near, far))
+    known = [el.select(el.eq(size, math.inf), 0.5, el.select(el.ne(x, x), x, v)) for v in out]
+    return tuple([el.select(el.lt(x, 0.0), el.neg(v), v) for v in known])
 
 
 # ---- sine and cosine integrals ---------------------------------------------------------------
@@ -151,22 +136,25 @@ _CI_FAR = (
 @said(sici)
 def _sici(x):
     """Use the auxiliary functions beyond 8, DLMF 6.2.19 and 6.2.20."""
-    size = abs_(x)
-    y, z = minimum(size, 8.0), maximum(size, 8.0)
+    size = el.abs_(x)
+    y, z = el.minimum(size, 8.0), el.maximum(size, 8.0)
     square = y * y
     t = square * (2 / 64) - 1.0
-    near = y * chebyshev(t, _SI_NEAR), square * chebyshev(t, _CI_NEAR) + (log(y) + np.euler_gamma)
+    near = (
+        y * chebyshev(t, _SI_NEAR),
+        square * chebyshev(t, _CI_NEAR) + (el.log(y) + np.euler_gamma),
+    )
     r = 8.0 / z
     t = 2.0 * r * r - 1.0
     f, g = chebyshev(t, _SI_FAR) * 0.125 * r, chebyshev(t, _CI_FAR) * (1 / 64) * r * r
-    still = eq(size, math.inf)
-    z = select(still, 8.0, z)
-    s, c = sin(z), cos(z)
+    still = el.eq(size, math.inf)
+    z = el.select(still, 8.0, z)
+    s, c = el.sin(z), el.cos(z)
     far = 0.5 * math.pi - (f * c + g * s), f * s - g * c
-    inside = le(size, 8.0)
-    si, ci = (select(inside, a, b) for a, b in zip(near, far))
-    lost = ne(x, x)
-    return select(lost, x, select(lt(x, 0.0), neg(si), si)), select(lost, x, ci)
+    inside = el.le(size, 8.0)
+    si, ci = (el.select(inside, a, b) for a, b in zip(near, far))
+    lost = el.ne(x, x)
+    return el.select(lost, x, el.select(el.lt(x, 0.0), el.neg(si), si)), el.select(lost, x, ci)
 
 
 __all__ = ["fresnel", "quarter_turns", "sici"]

@@ -7,80 +7,15 @@ stacks of them: any leading axes.
 Invariant: functions with the name of one in `plait.numpy.linalg` compute the same.
 """
 
-from .factors import (
-    cho_factor,
-    cholesky,
-    eigh,
-    eigh_tridiagonal,
-    hessenberg,
-    lu,
-    lu_factor,
-    qr,
-    qr_multiply,
-    rsf2csf,
-    schur,
-    svd,
-)
+from . import factors, patterns
+from .factors import *
 from .functions import expm, expm_frechet, funm, polar, sqrtm
-from .patterns import (
-    block_diag,
-    circulant,
-    companion,
-    convolution_matrix,
-    dft,
-    fiedler,
-    fiedler_companion,
-    hadamard,
-    hankel,
-    helmert,
-    hilbert,
-    invhilbert,
-    invpascal,
-    leslie,
-    pascal,
-    toeplitz,
-)
+from .patterns import *
 from .systems import cho_solve, det, inv, lu_solve, solve, solve_sylvester, solve_triangular
 
 __all__ = [
-    "block_diag",
-    "cho_factor",
-    "cho_solve",
-    "cholesky",
-    "circulant",
-    "companion",
-    "convolution_matrix",
-    "det",
-    "dft",
-    "eigh",
-    "eigh_tridiagonal",
-    "expm",
-    "expm_frechet",
-    "fiedler",
-    "fiedler_companion",
-    "funm",
-    "hadamard",
-    "hankel",
-    "helmert",
-    "hessenberg",
-    "hilbert",
-    "inv",
-    "invhilbert",
-    "invpascal",
-    "leslie",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "pascal",
-    "polar",
-    "qr",
-    "qr_multiply",
-    "rsf2csf",
-    "schur",
-    "solve",
-    "solve_sylvester",
-    "solve_triangular",
-    "sqrtm",
-    "svd",
-    "toeplitz",
-]
+    "cho_solve", "det", "expm", "expm_frechet", "funm", "inv", "lu_solve", "polar", "solve",
+    "solve_sylvester", "solve_triangular", "sqrtm",
+]  # fmt: skip
+__all__ += factors.__all__
+__all__ += patterns.__all__

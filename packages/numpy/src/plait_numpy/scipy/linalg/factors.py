@@ -22,19 +22,15 @@ from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
 from ...numpy.arithmetic import hypot
 from ...numpy.linalg.factors import matrices
-from ...primitives.linalg.batched_matrices import (
-    adjoint,
-    as_rows,
-    complex_dtype,
-    identity,
-    nothing,
-    times,
-    transposed,
-    triangle,
-)
+from ...primitives.linalg import batched_matrices as bm
 from ...primitives.linalg.batched_matrices import conjugate as conjugated
 from ...primitives.linalg.factorisation import householder_product_
 from ...primitives.linalg.solving import order_back, rows_in_order, triangular
+
+__all__ = [
+    "cho_factor", "cholesky", "eigh", "eigh_tridiagonal", "hessenberg", "lu", "lu_factor", "qr",
+    "qr_multiply", "rsf2csf", "schur", "svd",
+]  # fmt: skip
 
 # ---- Cholesky, LU --------------------------------------------------------------------------
 
@@ -75,16 +71,16 @@ def _lu(x: Any, *, permute_l: bool, p_indices: bool) -> Any:
     both, _, order = lax_linalg.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
-    low = triangle(slice_in_dim(both, 0, k, axis=-1), offset=-1)
-    low = el.add.bind(low, identity(low.aval))
-    up = triangle(slice_in_dim(both, 0, k, axis=-2), lower=False)
+    low = bm.triangle(slice_in_dim(both, 0, k, axis=-1), offset=-1)
+    low = el.add.bind(low, bm.identity(low.aval))
+    up = bm.triangle(slice_in_dim(both, 0, k, axis=-2), lower=False)
     back = order_back(order)
     if permute_l:
         return rows_in_order(low, back), up
     if p_indices:
         return back, low, up
     square = x.aval.with_shape((*x.aval.shape[:-1], m))
-    return rows_in_order(identity(square), back), low, up
+    return rows_in_order(bm.identity(square), back), low, up
 
 
 def lu(
@@ -201,9 +197,9 @@ def _generalised(a: Any, b: Any) -> Any:
 @fused
 def mirrored(x: Any, *, lower: bool, conjugated: bool = True) -> Any:
     """Return the Hermitian (or symmetric) matrix given by one triangle."""
-    half = triangle(x, lower, -1 if lower else 1)
-    other = adjoint(half) if conjugated else transposed(half)
-    return el.add.bind(triangle(x, lower), other)
+    half = bm.triangle(x, lower, -1 if lower else 1)
+    other = bm.adjoint(half) if conjugated else bm.transposed(half)
+    return el.add.bind(bm.triangle(x, lower), other)
 
 
 def eigh(
@@ -285,7 +281,7 @@ def eigh_tridiagonal(
     """
     if select not in ("a", "i") or (select == "i") != (select_range is not None):
         raise ArgumentError(
-            f"eigh_tridiagonal can not select {select!r} in {select_range}",
+            f"eigh_tridiagonal cannot select {select!r} in {select_range}",
             fix='use "a"; or "i" and select_range, two numbers of eigenvalues',
         )
     d, e = (el.floating((value(v),))[0] for v in (d, e))
@@ -302,16 +298,16 @@ def eigh_tridiagonal(
 def _tridiagonal(d: Any, e: Any) -> Any:
     *lead, n = d.aval.shape
     like = Aval((*lead, n, n), d.aval.dtype)
-    one = identity(like)
+    one = bm.identity(like)
     sides = [(0, 0, 0)] * len(lead)
-    below = el.mul.bind(as_rows(pad(e, 0, [*sides, (0, 1, 0)]), like), _under(like))
-    return el.add.bind(el.add.bind(el.mul.bind(as_rows(d, like), one), below), adjoint(below))
+    below = el.mul.bind(bm.as_rows(pad(e, 0, [*sides, (0, 1, 0)]), like), _under(like))
+    return el.add.bind(el.add.bind(el.mul.bind(bm.as_rows(d, like), one), below), bm.adjoint(below))
 
 
 def _under(like: Aval) -> Any:
     """Return ones below the diagonal."""
-    band = triangle(Literal(1, like), offset=-1)
-    return el.sub.bind(band, triangle(band, offset=-2)) if not nothing(like) else band
+    band = bm.triangle(Literal(1, like), offset=-1)
+    return el.sub.bind(band, bm.triangle(band, offset=-2)) if not bm.nothing(like) else band
 
 
 # ---- forms ---------------------------------------------------------------------------------
@@ -369,13 +365,13 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
         raise ArgumentError(f"schur has no output {output!r}", fix='use "real" or "complex"')
     x = matrices("schur", a, square=True)
     if output == "complex":
-        x = convert(x, complex_dtype(x.aval.dtype))
+        x = convert(x, bm.complex_dtype(x.aval.dtype))
     return lax_linalg.schur(x)
 
 
 @fused
 def _complex_form(t: Any, z: Any) -> tuple:
-    dtype = complex_dtype(t.aval.dtype)
+    dtype = bm.complex_dtype(t.aval.dtype)
     t, z = convert(t, dtype), convert(z, dtype)
     n = t.aval.shape[-1]
     if n < 2:
@@ -399,14 +395,14 @@ def _complex_form(t: Any, z: Any) -> tuple:
         g = stack([stack([el.conj(cos), sin], -1), stack([el.neg(sin), cos], -1)], -2)
         rows = dynamic_slice_in_dim(t, el.sub(m, 1), 2, axis=-2)
         right = el.ge(places, el.sub(m, 1))
-        rows = el.select(right, times(g, rows), rows)
+        rows = el.select(right, bm.times(g, rows), rows)
         t = dynamic_update_slice_in_dim(t, rows, el.sub(m, 1), axis=-2)
         columns = dynamic_slice_in_dim(t, el.sub(m, 1), 2, axis=-1)
         above = expand_dims(el.le(places, m), 1)
-        columns = el.select(above, times(columns, adjoint(g)), columns)
+        columns = el.select(above, bm.times(columns, bm.adjoint(g)), columns)
         corner = el.and_(expand_dims(el.eq(places, m), 1), el.eq(iota(np.int32, (2,)), 0))
         t = dynamic_update_slice_in_dim(t, el.select(corner, 0, columns), el.sub(m, 1), axis=-1)
-        turned = times(dynamic_slice_in_dim(z, el.sub(m, 1), 2, axis=-1), adjoint(g))
+        turned = bm.times(dynamic_slice_in_dim(z, el.sub(m, 1), 2, axis=-1), bm.adjoint(g))
         return t, dynamic_update_slice_in_dim(z, turned, el.sub(m, 1), axis=-1)
 
     return fori_loop(0, n - 1, turn, (t, z))
@@ -429,11 +425,11 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 @fused
 def _hessenberg(x: Any, *, calc_q: bool) -> Any:
     h, taus = lax_linalg.hessenberg(x)
-    form = triangle(h, lower=False, offset=-1)
+    form = bm.triangle(h, lower=False, offset=-1)
     if not calc_q:
         return form
     n = x.aval.ndim
-    corner = identity(x.aval)
+    corner = bm.identity(x.aval)
     if x.aval.shape[-1] < 2:
         return form, corner
     size = x.aval.shape[-1]
@@ -441,7 +437,7 @@ def _hessenberg(x: Any, *, calc_q: bool) -> Any:
     q = householder_product_.bind(inner, taus)
     sides = [(0, 0, 0)] * (n - 2)
     q = pad(q, 0, [*sides, (1, 0, 0), (1, 0, 0)])
-    first = el.sub.bind(corner, pad(identity(inner.aval), 0, [*sides, (1, 0, 0), (1, 0, 0)]))
+    first = el.sub.bind(corner, pad(bm.identity(inner.aval), 0, [*sides, (1, 0, 0), (1, 0, 0)]))
     return form, el.add.bind(q, first)
 
 

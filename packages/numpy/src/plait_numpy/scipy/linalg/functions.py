@@ -21,17 +21,8 @@ from plait.typing import Array, ArrayLike
 
 from ...lax import linalg as lax_linalg
 from ...numpy.linalg.factors import matrices
+from ...primitives.linalg import batched_matrices as bm
 from ...primitives.linalg import solving
-from ...primitives.linalg.batched_matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    diagonal,
-    identity,
-    nothing,
-    real_dtype,
-    times,
-)
 from ...primitives.linalg.matrix_equations import sqrtm_
 from .factors import rsf2csf, schur
 
@@ -59,9 +50,9 @@ def _sum(*xs: Any) -> Any:
 
 def _approximant(x: Any, b: tuple) -> tuple:
     """Return (odd, even part) of the numerator of Pade's approximant."""
-    one, x2 = identity(x.aval), times(x, x)
-    x4 = times(x2, x2)
-    x6 = times(x4, x2)
+    one, x2 = bm.identity(x.aval), bm.times(x, x)
+    x4 = bm.times(x2, x2)
+    x6 = bm.times(x4, x2)
     powers = (one, x2, x4, x6)
     low = lambda start: _sum(*[_scaled(p, b[start + 2 * i]) for i, p in enumerate(powers)])  # noqa: E731
     odd, even = low(1), low(0)
@@ -71,16 +62,16 @@ def _approximant(x: Any, b: tuple) -> tuple:
                 *[_scaled(p, b[start + 2 * i]) for i, p in enumerate(powers[1:])]
             )
         )
-        odd, even = (_sum(y, times(x6, high(s))) for y, s in ((odd, 9), (even, 8)))
-    return times(x, odd), even
+        odd, even = (_sum(y, bm.times(x6, high(s))) for y, s in ((odd, 9), (even, 8)))
+    return bm.times(x, odd), even
 
 
 @fused
 def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     aval = x.aval
-    if nothing(aval):
+    if bm.nothing(aval):
         return x
-    part = real_dtype(aval.dtype)
+    part = bm.real_dtype(aval.dtype)
     _, most, coefficients = _PADE[part.name]
     # The number of squarings is piecewise constant, so it has no derivative.
     norm = max_(sum_(el.abs_(el.stop.bind(x)), -2), -1)
@@ -99,7 +90,7 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
     # skips the steps that no matrix of the stack needs.
     def step(y: Any, i: Any) -> tuple:
         square = lambda y: el.select.bind(  # noqa: E731
-            spread(el.gt(count, convert(i, part))), times(y, y), y
+            spread(el.gt(count, convert(i, part))), bm.times(y, y), y
         )
         again = el.gt(max_(count), convert(i, part))
         return cond(again, square, lambda y: y, y), None
@@ -191,10 +182,10 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 def _polar(x: Any, *, right: bool) -> Any:
     u, s, vh = lax_linalg.svd(x, full_matrices=False)
     wide = convert(s, x.aval.dtype)
-    v = adjoint(vh)
+    v = bm.adjoint(vh)
     turned = v if right else u
-    size = times(el.mul.bind(turned, as_rows(wide, turned.aval)), adjoint(turned))
-    return times(u, vh), size
+    size = bm.times(el.mul.bind(turned, bm.as_rows(wide, turned.aval)), bm.adjoint(turned))
+    return bm.times(u, vh), size
 
 
 def polar(
@@ -230,23 +221,23 @@ def _parlett(t: Any, f: Any) -> Any:
     """Return a function of upper triangular matrices from its values on their diagonals, one
     diagonal after the other: B. N. Parlett, Linear Algebra Appl. 14 (1976)."""
     n = t.aval.shape[-1]
-    on = diagonal(t)
+    on = bm.diagonal(t)
     columns = iota(np.int32, (n, n), 1)
     place = el.sub.bind(columns, iota(np.int32, (n, n), 0))
-    gap = el.sub.bind(as_rows(on, t.aval), as_columns(on, t.aval))
+    gap = el.sub.bind(bm.as_rows(on, t.aval), bm.as_columns(on, t.aval))
     same = el.eq(gap, 0.0)
     # Between equal eigenvalues the recurrence is 0 / 0, and the element depends on derivatives of
     # the function, unless nothing but rounding errors connects the two.
     size = el.abs_(t)
     strict = el.select(el.gt(place, 0), size, 0.0)
-    joined = el.maximum(strict, el.sqrt(times(strict, strict)))
+    joined = el.maximum(strict, el.sqrt(bm.times(strict, strict)))
     least = 4.0 * n * float(np.finfo(size.aval.dtype).eps)
     unknown = el.and_(same, el.gt(joined, el.mul(least, max_(max_(size, -1), -1))))
     gap = el.select(unknown, math.nan, el.select(same, 1.0, gap))
-    start = el.mul.bind(as_rows(f, t.aval), identity(t.aval))
+    start = el.mul.bind(bm.as_rows(f, t.aval), bm.identity(t.aval))
 
     def step(p: Any, known: Any) -> Any:
-        new = el.div(el.sub(times(t, known), times(known, t)), gap)
+        new = el.div(el.sub(bm.times(t, known), bm.times(known, t)), gap)
         return el.select(el.eq(place, convert(p, np.int32)), new, known)
 
     return fori_loop(1, n, step, start)
@@ -256,10 +247,10 @@ def _parlett(t: Any, f: Any) -> Any:
 def _doubt(t: Any) -> Any:
     """Estimate the error of `_parlett`: rounding, magnified by the closest eigenvalues."""
     n = t.aval.shape[-1]
-    part = real_dtype(t.aval.dtype)
+    part = bm.real_dtype(t.aval.dtype)
     eps = float(np.finfo(part).eps)
-    on = diagonal(t)
-    gap = el.abs_(el.sub(as_rows(on, t.aval), as_columns(on, t.aval)))
+    on = bm.diagonal(t)
+    gap = el.abs_(el.sub(bm.as_rows(on, t.aval), bm.as_columns(on, t.aval)))
     above = el.gt(iota(np.int32, (n, n), 1), iota(np.int32, (n, n), 0))
     least = min_(el.select(above, gap, math.inf))
     size = max_(sum_(el.select(above, el.abs_(t), 0.0), -2))
@@ -289,8 +280,8 @@ def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | t
     if x.aval.ndim != 2 or not callable(func):
         raise ArgumentError(f"funm of {x.aval!r} by {func!r}", fix="give one matrix and a function")
     t, z = rsf2csf(*schur(x)) if x.aval.category == FLOATING else schur(x)
-    f = value(func(diagonal(t)))
+    f = value(func(bm.diagonal(t)))
     if f.aval.shape != t.aval.shape[:1]:
         raise ArgumentError(f"funm: {f.aval!r} of {t.aval.shape[0]} eigenvalues", fix="act on each")
-    out = times(times(z, _parlett(t, convert(f, t.aval.dtype))), adjoint(z))
+    out = bm.times(bm.times(z, _parlett(t, convert(f, t.aval.dtype))), bm.adjoint(z))
     return out if disp else (out, _doubt(t))

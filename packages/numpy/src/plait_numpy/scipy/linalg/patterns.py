@@ -20,6 +20,12 @@ from plait.typing import Array, ArrayLike, DTypeLike
 
 from ...primitives.linalg.batched_matrices import identity
 
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+    "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert", "invpascal",
+    "leslie", "pascal", "toeplitz",
+]  # fmt: skip
+
 
 def _vector(name: str, x: Any, least: int = 0) -> Array:
     """Return a vector, or a stack of vectors, with at least `least` elements."""

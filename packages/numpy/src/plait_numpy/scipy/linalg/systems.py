@@ -92,9 +92,7 @@ def solve(
     [0.5, 0.25]
     """
     if assume_a not in _KINDS:
-        raise ArgumentError(
-            f"solve can not assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"'
-        )
+        raise ArgumentError(f"solve cannot assume {assume_a!r}", fix='"gen", "sym", "her" or "pos"')
     x, y = _both("solve", a, b)
     kind = _KINDS[assume_a]
     return _solve(x, y, kind=kind, lower=bool(lower), trans=bool(transposed))
@@ -152,7 +150,7 @@ def _transposition(trans: Any) -> int:
 def _pair(name: str, factors: Any) -> tuple:
     if not isinstance(factors, tuple | list) or len(factors) != 2:
         raise ArgumentError(
-            f"{name}: {type(factors).__name__} is no pair",
+            f"{name}: {type(factors).__name__} is not a pair",
             fix="give what cho_factor or lu_factor returned",
         )
     return tuple(factors)

@@ -13,19 +13,11 @@ from plait.errors import ArgumentError, AxisError, MissingPlugin, TreeMismatch
 from plait.ext import Aval, Value
 from plait.ext.control import fori_loop, while_loop
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import dot, matmul
 from plait.ext.ops.contraction import vdot as inner
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import sum_
-from plait.ext.ops.shape import (
-    concatenate,
-    convert,
-    convert_together,
-    fill,
-    iota,
-    reshape,
-    slice_in_dim,
-)
 from plait.ext.rules import resolve
 from plait.ext.sizes import product
 from plait.ext.surface import fixed, value
@@ -44,15 +36,15 @@ def _straight(tree: Any) -> tuple[Any, Callable]:
         else [el.floating((v,))[0] for v in leaves]
     )
     shapes = [v.aval.shape for v in values]
-    same = convert_together([reshape(v, (-1,)) for v in values])
-    flat = concatenate(same) if len(same) > 1 else same[0]
+    same = sh.convert_together([sh.reshape(v, (-1,)) for v in values])
+    flat = sh.concatenate(same) if len(same) > 1 else same[0]
 
     def back(vector: Any) -> Any:
         out, at = [], 0
         for shape, v in zip(shapes, values):
             n = product(shape)
-            part = reshape(slice_in_dim(vector, at, at + n), shape)
-            out.append(convert(part, np.result_type(v.aval.dtype, vector.aval.dtype)))
+            part = sh.reshape(sh.slice_in_dim(vector, at, at + n), shape)
+            out.append(sh.convert(part, np.result_type(v.aval.dtype, vector.aval.dtype)))
             at = at + n
         return kind.unflatten(out)
 
@@ -92,16 +84,16 @@ def _solved(
         raise TreeMismatch(
             f"x0 has the structure {flatten(x0)[1]} and b {flatten(b)[1]}", fix="give them one"
         )
-    start = fill(0, flat.aval.strong()) if x0 is None else _straight(x0)[0]
+    start = sh.fill(0, flat.aval.strong()) if x0 is None else _straight(x0)[0]
     if start.aval.shape != flat.aval.shape:
         raise AxisError(f"x0 is {start.aval!r} and b {flat.aval!r}", fix="give them one shape")
-    flat, start = convert_together([flat, start])
+    flat, start = sh.convert_together([flat, start])
     steps = 10 * flat.aval.size if maxiter is None else maxiter
     real = el.real(flat).aval.dtype if flat.aval.dtype.kind == "c" else flat.aval.dtype
 
     def solve(matvec: Callable, y: Any) -> Any:
         size = el.sqrt(_square(y))
-        goal = el.maximum(el.mul(convert(size, real), tol), convert(value(atol), real))
+        goal = el.maximum(el.mul(sh.convert(size, real), tol), sh.convert(value(atol), real))
         return find(matvec, y, start, goal, steps, better)
 
     try:
@@ -166,13 +158,13 @@ def _bicgstab(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -
         s = el.sub(r, el.mul(alpha, v))
         onward = M(s)
         t = A(onward)
-        omega = _quotient(inner(t, s), convert(_square(t), b.aval.dtype))
+        omega = _quotient(inner(t, s), sh.convert(_square(t), b.aval.dtype))
         x = el.add(x, el.add(el.mul(alpha, toward), el.mul(omega, onward)))
         stuck = el.and_(el.eq(alpha, 0), el.eq(omega, 0))
         return (x, el.sub(s, el.mul(omega, t)), p, v, new, (alpha, omega), el.add(k, 1), stuck)
 
     shadow = el.sub(b, A(x))
-    one = fill(1, Aval((), b.aval.dtype))
+    one = sh.fill(1, Aval((), b.aval.dtype))
     zero = el.mul(b, 0)
     start = (x, shadow, zero, zero, one, (one, one), 0, False)
     return while_loop(wanted, turn, start)[0]
@@ -192,9 +184,9 @@ def _gmres(restart: int) -> Callable:
         def turn(state: tuple) -> tuple:
             x, r, k = state
             basis, small = _space(lambda v: A(M(v)), r, n, m)
-            size = convert(el.sqrt(_square(r)), b.aval.dtype)
+            size = sh.convert(el.sqrt(_square(r)), b.aval.dtype)
             y = _least(small, size, m)
-            x = el.add(x, M(matmul(y, slice_in_dim(basis, 0, m))))
+            x = el.add(x, M(matmul(y, sh.slice_in_dim(basis, 0, m))))
             return x, el.sub(b, A(x)), el.add(k, 1)
 
         return while_loop(wanted, turn, (x, el.sub(b, A(x)), 0))[0]
@@ -205,8 +197,8 @@ def _gmres(restart: int) -> Callable:
 def _space(A: Callable, r: Any, n: Any, m: int) -> tuple:
     """Return orthonormal rows that span r, A r, A A r, ...; and A in this basis, (m + 1, m)."""
     dtype = r.aval.dtype
-    scaled = lambda v, size: el.mul(v, convert(_quotient(1.0, size), dtype))  # noqa: E731
-    rows = fill(0, Aval((m + 1, n), dtype))
+    scaled = lambda v, size: el.mul(v, sh.convert(_quotient(1.0, size), dtype))  # noqa: E731
+    rows = sh.fill(0, Aval((m + 1, n), dtype))
     rows = At(rows)[0].set(scaled(r, el.sqrt(_square(r))))
 
     def turn(k: Any, state: tuple) -> tuple:
@@ -218,24 +210,24 @@ def _space(A: Callable, r: Any, n: Any, m: int) -> tuple:
         w = el.sub(w, matmul(second, rows))
         size = el.sqrt(_square(w))
         along = el.add(first, second)
-        column = el.select(el.eq(iota(np.int32, (m + 1,)), el.add(k, 1)),
-                           convert(size, dtype), along)  # fmt: skip
+        column = el.select(el.eq(sh.iota(np.int32, (m + 1,)), el.add(k, 1)),
+                           sh.convert(size, dtype), along)  # fmt: skip
         rows = At(rows)[el.add(k, 1)].set(scaled(w, size))
         return rows, At(small)[:, k].set(column)
 
-    return fori_loop(0, m, turn, (rows, fill(0, Aval((m + 1, m), dtype))))
+    return fori_loop(0, m, turn, (rows, sh.fill(0, Aval((m + 1, m), dtype))))
 
 
 def _least(small: Any, size: Any, m: int) -> Any:
     """Return y with the least |small y - size e0|: rotations make it triangular, from the top."""
     dtype = small.aval.dtype
     conj = el.conj if dtype.kind == "c" else lambda v: v
-    right = At(fill(0, Aval((m + 1,), dtype)))[0].set(size)
+    right = At(sh.fill(0, Aval((m + 1,), dtype)))[0].set(size)
 
     def rotate(k: Any, state: tuple) -> tuple:
         h, g = state
         a, b = h[k, k], h[el.add(k, 1), k]
-        length = convert(el.sqrt(el.add(_square(a), _square(b))), dtype)
+        length = sh.convert(el.sqrt(el.add(_square(a), _square(b))), dtype)
         still = el.eq(length, 0)
         c = el.select(still, 1, _quotient(a, length))
         s = _quotient(b, length)
@@ -254,7 +246,7 @@ def _least(small: Any, size: Any, m: int) -> Any:
         left = el.sub(g[k], dot(h[k], y))
         return At(y)[k].set(_quotient(left, h[k, k]))
 
-    return fori_loop(0, m, substitute, fill(0, Aval((m,), dtype)))
+    return fori_loop(0, m, substitute, sh.fill(0, Aval((m,), dtype)))
 
 
 # ---- public functions ------------------------------------------------------------------------

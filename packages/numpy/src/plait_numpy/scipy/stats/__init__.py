@@ -10,61 +10,15 @@ Invariant: operands broadcast together and become floats; results are those of S
 rounding.
 """
 
-from .continuous import (
-    beta,
-    cauchy,
-    chi2,
-    expon,
-    gamma,
-    gennorm,
-    gumbel_l,
-    gumbel_r,
-    laplace,
-    logistic,
-    lognorm,
-    norm,
-    pareto,
-    t,
-    truncnorm,
-    uniform,
-    vonmises,
-    wrapcauchy,
-)
+from . import continuous
+from .continuous import *
 from .density import gaussian_kde
 from .discrete import bernoulli, betabinom, binom, geom, nbinom, poisson
 from .multivariate import dirichlet, multinomial, multivariate_normal
 from .ranks import mode, rankdata, sem
 
 __all__ = [
-    "bernoulli",
-    "beta",
-    "betabinom",
-    "binom",
-    "cauchy",
-    "chi2",
-    "dirichlet",
-    "expon",
-    "gamma",
-    "gaussian_kde",
-    "gennorm",
-    "geom",
-    "gumbel_l",
-    "gumbel_r",
-    "laplace",
-    "logistic",
-    "lognorm",
-    "mode",
-    "multinomial",
-    "multivariate_normal",
-    "nbinom",
-    "norm",
-    "pareto",
-    "poisson",
-    "rankdata",
-    "sem",
-    "t",
-    "truncnorm",
-    "uniform",
-    "vonmises",
-    "wrapcauchy",
-]
+    "bernoulli", "betabinom", "binom", "dirichlet", "gaussian_kde", "geom", "mode", "multinomial",
+    "multivariate_normal", "nbinom", "poisson", "rankdata", "sem",
+]  # fmt: skip
+__all__ += continuous.__all__

@@ -14,6 +14,11 @@ from ...primitives.special import incomplete as inc
 from ..special import expit, logit, ndtr, xlog1py, xlogy
 from .family import continuous
 
+__all__ = [
+    "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
+    "logistic", "lognorm", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 

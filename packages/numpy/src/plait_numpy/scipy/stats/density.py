@@ -32,13 +32,13 @@ def _points(name: str, x: Any, rows: int | None = None) -> Any:
     x = el.floating((value(x),))[0]
     if x.aval.category == COMPLEX or x.aval.ndim > 2:
         raise ArgumentError(
-            f"{name}: {x.aval!r} are no points", fix="give real ones, (d, n) or (n,)"
+            f"{name}: {x.aval!r} are not points", fix="give real ones, (d, n) or (n,)"
         )
     if x.aval.ndim < 2:
         column = rows is not None and rows > 1 and x.aval.shape == (rows,)
         x = reshape(x, (rows, 1) if column else (1, -1))
     if rows is not None and x.aval.shape[0] != rows:
-        raise ArgumentError(f"{name}: {x.aval!r} are no points of {rows} coordinates",
+        raise ArgumentError(f"{name}: {x.aval!r} are not points of {rows} coordinates",
                        fix="give them in columns")  # fmt: skip
     return x
 

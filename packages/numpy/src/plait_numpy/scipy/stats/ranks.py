@@ -12,19 +12,10 @@ import numpy as np
 from plait.errors import ArgumentError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
+from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cummax_, cummin_, cumsum_
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.reduction import argmax, sum_
-from plait.ext.ops.shape import (
-    broadcast_to,
-    concatenate,
-    convert,
-    iota_,
-    moveaxis,
-    normal_axis,
-    reshape,
-    slice_in_dim,
-)
 from plait.ext.ops.sorting import argsort, sort
 from plait.ext.ops.taking import take_along_axis
 from plait.ext.surface import fused, value
@@ -52,19 +43,19 @@ def _lined(x: Any, axis: Any) -> tuple[Any, int]:
     """Return (the array, flat if the axis is None, with the axis last; the axis's original
     position)."""
     if axis is None:
-        return reshape(x, (x.aval.size,)), 0
-    at = normal_axis(axis, x.aval.ndim)
-    return moveaxis(x, at, x.aval.ndim - 1), at
+        return sh.reshape(x, (x.aval.size,)), 0
+    at = sh.normal_axis(axis, x.aval.ndim)
+    return sh.moveaxis(x, at, x.aval.ndim - 1), at
 
 
 def _runs(s: Any) -> tuple[Any, Any, Any]:
     """Return (numbers of elements, starts and ends of runs of equal ones) of sorted rows."""
     last, n = s.aval.ndim - 1, s.aval.shape[-1]
     edge = Literal(True, Aval((*s.aval.shape[:-1], 1), bool))
-    here, before = slice_in_dim(s, 1, n, axis=last), slice_in_dim(s, 0, n - 1, axis=last)
+    here, before = sh.slice_in_dim(s, 1, n, axis=last), sh.slice_in_dim(s, 0, n - 1, axis=last)
     change = el.ne(here, before)
-    i = iota_.bind(shape=s.aval.shape, axis=last, dtype=np.dtype(np.int32))
-    return i, concatenate([edge, change], last), concatenate([change, edge], last)
+    i = sh.iota_.bind(shape=s.aval.shape, axis=last, dtype=np.dtype(np.int32))
+    return i, sh.concatenate([edge, change], last), sh.concatenate([change, edge], last)
 
 
 def rankdata(
@@ -106,15 +97,15 @@ def _rankdata(a: Any, *, method: str, axis: int | None) -> Any:
     least = cummax_.bind(el.select(start, i, 0), axis=last, reverse=False)
     most = cummin_.bind(el.select(end, i, n - 1), axis=last, reverse=True)
     if method == "average":
-        ranks = 0.5 * convert(least + most, dtype)
+        ranks = 0.5 * sh.convert(least + most, dtype)
     elif method == "dense":
-        ranks = cumsum_.bind(convert(start, np.int32), axis=last, reverse=False) - 1
+        ranks = cumsum_.bind(sh.convert(start, np.int32), axis=last, reverse=False) - 1
     else:
         ranks = {"min": least, "max": most, "ordinal": i}[method]
-    ranks = convert(take_along_axis(ranks, argsort(order, last), last), dtype) + 1.0
+    ranks = sh.convert(take_along_axis(ranks, argsort(order, last), last), dtype) + 1.0
     if x.aval.category == FLOATING:
         ranks = el.select(el.ne(x, x).any(-1, keepdims=True), math.nan, ranks)
-    return ranks if axis is None else moveaxis(ranks, last, at)
+    return ranks if axis is None else sh.moveaxis(ranks, last, at)
 
 
 def mode(
@@ -136,7 +127,7 @@ def mode(
     """
     _policy("mode", nan_policy, "propagate")
     x = value(a)
-    at = None if axis is None else normal_axis(axis, x.aval.ndim)
+    at = None if axis is None else sh.normal_axis(axis, x.aval.ndim)
     if (x.aval.size if at is None else x.aval.shape[at]) == 0:
         raise ArgumentError(f"mode of nothing: {x.aval!r}", fix="give at least one element")
     return ModeResult(*_mode(x, axis=at, keepdims=bool(keepdims)))
@@ -153,19 +144,19 @@ def _mode(a: Any, *, axis: int | None, keepdims: bool) -> tuple:
     many = most - least + 1
     best = argmax(many, axis=last, keepdims=True)
     found = take_along_axis(s, best, last)
-    count = convert(take_along_axis(many, best, last), default_dtype(INTEGER))
+    count = sh.convert(take_along_axis(many, best, last), default_dtype(INTEGER))
     if x.aval.category == FLOATING:
         lost = el.ne(x, x)
         none = lost.any(-1, keepdims=True)
         found = el.select(none, math.nan, found)
         nans = sum_(lost, -1, keepdims=True)
-        count = el.select(none, convert(nans, count.aval.dtype), count)
+        count = el.select(none, sh.convert(nans, count.aval.dtype), count)
     if not keepdims:
         shape = x.aval.shape[:-1]
-        return tuple([reshape(v, shape) for v in (found, count)])
+        return tuple([sh.reshape(v, shape) for v in (found, count)])
     if axis is None:
-        return tuple([reshape(v, (1,) * a.aval.ndim) for v in (found, count)])
-    return tuple([moveaxis(v, last, at) for v in (found, count)])
+        return tuple([sh.reshape(v, (1,) * a.aval.ndim) for v in (found, count)])
+    return tuple([sh.moveaxis(v, last, at) for v in (found, count)])
 
 
 def sem(
@@ -189,11 +180,11 @@ def sem(
 def _sem(a: Any, *, axis: int | None, ddof: float, omit: bool, keepdims: bool) -> Any:
     (given,) = el.floating((a,))
     x = single(given)
-    axes = tuple(range(x.aval.ndim)) if axis is None else normal_axis(axis, x.aval.ndim)
-    keep = el.eq(x, x) if omit else broadcast_to(Literal(True, Aval((), bool)), x.aval.shape)
+    axes = tuple(range(x.aval.ndim)) if axis is None else sh.normal_axis(axis, x.aval.ndim)
+    keep = el.eq(x, x) if omit else sh.broadcast_to(Literal(True, Aval((), bool)), x.aval.shape)
     x = el.select(keep, x, 0.0)
-    n = convert(sum_(keep, axes, keepdims=True), x.aval.dtype)
+    n = sh.convert(sum_(keep, axes, keepdims=True), x.aval.dtype)
     gap = el.select(keep, x - sum_(x, axes, keepdims=True) / n, 0.0)
-    n = n if keepdims else sum_(convert(keep, x.aval.dtype), axes)
+    n = n if keepdims else sum_(sh.convert(keep, x.aval.dtype), axes)
     total = sum_(gap * gap, axes, keepdims=keepdims)
     return rounded(el.sqrt(total / (n - float(ddof)) / n), given)
