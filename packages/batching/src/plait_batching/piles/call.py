@@ -4,7 +4,7 @@ Invariant: each lengths vector has one size name, numbered by its position among
 equal calls have equal programs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from plait.ext.errors import (
     ArgumentError,
-    AxisError,
     ConcretizationError,
     MissingRule,
     NotAnArrayError,
@@ -21,25 +20,28 @@ from plait.ext.errors import (
     UndecidedDim,
     here,
 )
-from plait.ext.ir import Program, ambient_of, dims_of, evaluate, programs_in, speaks_of
-from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_, varied
-from plait.ext.ops.shape import convert, moveaxis, normal_axis
+from plait.ext.ir import Program, evaluate, programs_in
+from plait.ext.ops.collective import varied
+from plait.ext.ops.shape import convert, moveaxis
 from plait.ext.sizes import Dim, is_symbolic, open_questions
-from plait.ext.trace import Interpreter, Stage, Tracer, current, name_of, result, stage
+from plait.ext.trace import Interpreter, Stage, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
 from plait.ext.values import as_value
 
 from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
+from .call_results import Taken, refuse_results, which_vary
 from .call_sizes import Sizes
-from .capacities import Capacities, Size, capacities_of, in_rows_alone, ragged_axes, size_of_lengths
+from .capacities import Capacities, capacities_of, size_of_lengths
 from .carrier import Ragged
-from .facts import Facts, in_rows
+from .elements import refitted, spoken_of
+from .facts import Facts
 from .groups import Found, grouped, mapped_by_groups, may_be_grouped, usual_of
 from .names import SCOPE, named
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map
-from .pile import Pile, is_pile, names_inside, refitted, spoken_of
+from .operators import is_pile
+from .pile import Pile
 from .short_examples import refuse_short
 
 __all__ = [
@@ -178,8 +180,8 @@ def over_piles(
     r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
     kinds = [SHARED] * len(captured) + [g.kind for g in given for _ in g.values]
     results = [RAGGED if caps.axes(a) else STACKED for a in program.out_avals]
-    varies = _varying(program, kinds, names, axis_name)
-    _refuse(program.out_avals, wanted, results, varies, out, names)
+    varies = which_vary(program, kinds, names, axis_name)
+    refuse_results(program.out_avals, wanted, results, varies, out, names)
     values = _operands(given, caps)
     vectors = {name: sizes.vectors[name] for name in names}
     apart = _Groups(f, tree, given)
@@ -197,7 +199,7 @@ def over_piles(
             if axis_name is not None or not may_be_grouped(vectors, count, e.what):
                 raise
             got = apart.apply(r, values, vectors, program.out_avals)[0]
-    taken = _Taken(sizes, count, zip(got, program.out_avals, wanted, strict=True))
+    taken = Taken(sizes, count, zip(got, program.out_avals, wanted, strict=True))
     units, unit_tree = flatten(out, is_pile)
     return unit_tree.unflatten([taken.unit(u) for u in units])
 
@@ -259,10 +261,10 @@ def _one_size_at_a_time(
     types = [_named_sizes(t, sizes) for t in types]
     caps = capacities_of(sizes.table, count)
     kinds = [RAGGED if caps.axes(t) else STACKED for t in types]
-    _refuse(types, wanted, kinds, [True] * len(types), out, list(caps.named))
+    refuse_results(types, wanted, kinds, [True] * len(types), out, list(caps.named))
     r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
     got = [usual_of(r, y, t) for y, t in zip(got, types, strict=True)]
-    taken = _Taken(sizes, count, zip(got, types, wanted, strict=True))
+    taken = Taken(sizes, count, zip(got, types, wanted, strict=True))
     return out_tree.unflatten([taken.unit(u) for u in flatten(out)[0]])
 
 
@@ -520,99 +522,6 @@ def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
     whole = flatten((list(args), kwargs), is_pile)[1]
     paths = key_paths(whole.unflatten(range(len(leaves))))
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
-
-
-_ALIKE = (psum_, pmax_, pmin_, all_gather_)
-"""Collectives whose results are the same for all examples."""
-
-
-def _varying(
-    program: Program, kinds: Sequence[str], names: Sequence[str], axis_name: Any
-) -> list[bool]:
-    """Return which results may differ between examples."""
-    moving = {v for v, k in zip(program.inputs, kinds, strict=True) if k != SHARED}
-    mine = frozenset(names)
-    for e in program.eqns:
-        if axis_name is not None and axis_name in ambient_of(e.prim, e.params):
-            if e.prim not in _ALIKE or e.params.get("groups"):
-                moving.update(e.outputs)
-            continue
-        speaks = speaks_of(mine, (*e.inputs, *e.outputs), e.params)
-        if speaks or any(v in moving for v in e.inputs if isinstance(v, Tracer)):
-            moving.update(e.outputs)
-    return [isinstance(o, Tracer) and o in moving for o in program.outputs]
-
-
-def _refuse(
-    avals: Sequence[Aval], wanted: list, results: list, varies: list, out: Any, names: list
-) -> None:
-    paths: list[str] | None = None
-    for i, (a, w, k, v) in enumerate(zip(avals, wanted, results, varies, strict=True)):
-        if isinstance(w, PileAxis) or (k != RAGGED and (w is not None or not v)):
-            continue
-        paths = paths or key_paths(out)
-        if k == RAGGED:
-            at = ragged_axes(a.shape, names)[0]
-            raise ShapeError(
-                f"vmap: result{paths[i]} of type {a!r} has a size of its own for each example, "
-                f"{a.shape[at]} at axis {at} (ragged output without using pile_axis out_axes spec)",
-                fix="write out_axes=plait.pile_axis for it, or reduce it over that axis",
-            )
-        raise AxisError(
-            f"vmap: result{paths[i]} of type {a!r} varies along the mapped axis, and its out_axes "
-            "says that it does not",
-            fix="give it an axis, or reduce it over the mapped axis",
-        )
-
-
-class _Taken:
-    """The user's results, assembled from (values, type, out_axes entry) of each leaf."""
-
-    def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
-        self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
-
-    def unit(self, u: Any) -> Any:
-        """Return the result for one leaf, or one pile, of an example's results."""
-        if not is_pile(u):
-            y, t, wanted = next(self.leaves)
-            return self.pile((y,), (t,), u) if wanted is pile_axis else self.array(y, wanted)
-        tree = flatten(u)[1]
-        ys, types, wanted = zip(*[next(self.leaves) for _ in range(tree.num_leaves)], strict=True)
-        if all(w is pile_axis for w in wanted):  # a pile of piles
-            return self.pile(ys, types, u)
-        triples = zip(ys, types, wanted, strict=True)
-        return tree.unflatten(
-            [self.pile((y,), (t,), y) if w is pile_axis else self.array(y, w)
-             for y, t, w in triples]
-        )  # fmt: skip
-
-    def array(self, y: Any, wanted: Any) -> Any:
-        if wanted is None:
-            return y[0]
-        return moveaxis(y, 0, normal_axis(wanted, y.ndim, "out_axes"))
-
-    def pile(self, ys: Any, types: Any, element: Any) -> Pile:
-        seen = dims_of([types])
-        used = [s for s in self.sizes.table if s.name in seen]
-        first = names_inside(flatten(element)[1])
-        names = {s.name: f"n{first + k}" for k, s in enumerate(used)}
-        mine = {s.name: s for s in used}
-        avals = [
-            t.with_shape([in_rows(d, mine, names) if d.__class__ is Dim else d for d in t.shape])
-            for t in types
-        ]
-        renamed = {k: in_rows(named(k), mine, names) for k in mine}
-        table = [self._declared(s, names[s.name]) for s in used]
-        tree = flatten(spoken_of(element, renamed))[1] if is_pile(element) else LEAF
-        lengths = [self.sizes.vectors[s.name] for s in used]
-        caps = capacities_of(in_rows_alone(table), self.count)  # facts may give smaller ones
-        ys = [refitted(y, t, caps) for y, t in zip(ys, avals, strict=True)]
-        return Pile._of(ys, lengths, avals, table, tree, self.count)
-
-    def _declared(self, s: Size, name: str) -> Size:
-        """Return a size with another name, and the facts that arguments declare."""
-        least, multiple = self.sizes.declared[s.name]
-        return s._replace(name=name, least=least, multiple=multiple)
 
 
 added_whole(over_piles, PileAxis, Pile)

@@ -22,7 +22,7 @@ from plait.ext.trace import Value
 from .axis import PileAxis, pile_axis
 from .elementwise_names import ELEMENTWISE
 
-__all__ = ["PileOperators"]
+__all__ = ["PileOperators", "is_pile"]
 
 _LIBRARIES = ("plait.", "plait_numpy.")
 """Modules of the functions that take piles."""
@@ -146,24 +146,25 @@ def _type(p: Any) -> Any:
     return t
 
 
-def _is_pile(x: Any) -> bool:
+def is_pile(x: Any) -> bool:
+    """Return whether `x` is a pile."""
     return isinstance(x, PileOperators)
 
 
 def _mapped(f: Callable, *xs: Any) -> Any:
     """Return `f` of corresponding elements."""
-    first: Any = next(x for x in xs if _is_pile(x))
+    first: Any = next(x for x in xs if is_pile(x))
     data = first._tree.node_data()
     if data is not None and not issubclass(data[0], PileOperators):
         _type(first)  # raises
-    axes = [pile_axis if _is_pile(x) else _axis_beside(x, first) for x in xs]
+    axes = [pile_axis if is_pile(x) else _axis_beside(x, first) for x in xs]
     out = plait.vmap(f, tuple(axes), pile_axis)(*xs)
     return tuple(map(_settled, out)) if out.__class__ is tuple else _settled(out)
 
 
 def _of_elements(f: Callable, args: tuple, kwargs: dict) -> Any:
     """Return `f` of corresponding elements of the piles among its arguments."""
-    named = [k for k, x in kwargs.items() if _is_pile(x)]
+    named = [k for k, x in kwargs.items() if is_pile(x)]
     others = {k: x for k, x in kwargs.items() if k not in named}
     count = len(args)
 
@@ -182,7 +183,7 @@ def _axis_beside(x: Any, p: Any) -> int | None:
 
 def _settled(p: Any) -> Any:
     """Return an array in place of a pile whose elements have one shape."""
-    if _is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
+    if is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
         return p.data
     return p
 
@@ -223,7 +224,7 @@ def _over_all(name: str, p: Any, inner: tuple[int, ...], options: dict) -> Any:
             return mean
         around = lambda x: _expanded(mean, inner, x.ndim)  # noqa: E731
         squares = _mapped(lambda x: pnp.abs(x - around(x)) ** 2, p)
-        squares = squares if _is_pile(squares) else p._with_rows([squares])
+        squares = squares if is_pile(squares) else p._with_rows([squares])
         var = _over_all("sum", squares, inner, {}) / (count - ddof)
         return var if name == "var" else pnp.sqrt(var)
     reduce = getattr(pnp, name)
@@ -259,7 +260,7 @@ def _extreme(name: str, p: Any) -> Any:
 def joined(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     """Return piles that are joined: one batch after the other, or along an axis of elements."""
     xs = list(arrays)
-    if not all(map(_is_pile, xs)):
+    if not all(map(is_pile, xs)):
         raise NotAnArrayError(
             "concatenate of piles and arrays", fix="make piles of all of them: plait.Pile"
         )
@@ -272,7 +273,7 @@ def joined(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
 
 def _binary(f: Callable) -> tuple[Callable, Callable]:
     def operand(x: Any) -> bool:
-        return _is_pile(x) or isinstance(x, Value | np.ndarray | np.generic | int | float | complex)
+        return is_pile(x) or isinstance(x, Value | np.ndarray | np.generic | int | float | complex)
 
     @border
     def forward(self: Any, other: Any) -> Any:
