@@ -49,8 +49,8 @@ class Size(NamedTuple):
     multiple: int = 1
     """A number that divides the rows of every example."""
     spare: bool = False
-    """Whether empty elements at the end fill up a capacity.  They are not examples: no fact holds
-    for them, and they are never refused."""
+    """True if empty elements at the end fill up a capacity.  They are not examples: facts do not
+    hold for them, and they are never refused."""
 
     @property
     def whole(self) -> Dim:

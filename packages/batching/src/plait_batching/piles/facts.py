@@ -97,7 +97,7 @@ def _renamed(s: Size, facts: Facts) -> Any:
 def advice(question: tuple[Dim, str], sizes: Sequence[Size]) -> str | None:
     """Return the arguments of a constructor of piles that would decide a question.
 
-    Sizes that differ for certain are no remedy."""
+    A fact by which the sizes always differ is left out."""
     d, relation = question
     for n in _ANY:
         found = deciding(question, sizes, {s.name: np.array([n]) for s in sizes})

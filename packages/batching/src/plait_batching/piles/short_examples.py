@@ -65,7 +65,7 @@ _OF_ANY_SIZE = frozenset((
 _ASKING = frozenset((reduce_max, reduce_min))
 """Operations whose functions ask whether there is a row, if they may refuse an example.
 
-Inside of a jitted function that was traced before, the question was asked before."""
+A jitted function that was traced before asks no questions again."""
 
 _MANY = 1 << 30
 """Number of rows for which an undecided question is taken to be answered."""
@@ -124,7 +124,7 @@ def refuse_short(
 
 
 class _Doubts:
-    """What may refuse an example in the program of one.
+    """The parts of an example's program that may refuse an example.
 
     Attributes:
       operations: whether an operation may have refused an example of few rows, without a question.
@@ -313,10 +313,11 @@ def _refusal_of_some(
 
 
 def _small_sizes(size: Size, doubts: _Doubts) -> list[tuple[int, int]]:
-    """Return ranges of values of a name, the greatest of which is to be staged.
+    """Return ranges of values of a name; the greatest of each range is staged.
 
-    They are those of no rows and of one, for which functions may take other paths, and the values
-    that are too small for a window or have another answer to a question."""
+    No rows and one row are ranges of their own, since functions may take other paths there.  A
+    third range has the values that are too small for a window, or that answer a question
+    differently."""
 
     def fit(k: int) -> bool:
         return doubts.fit({size.name: k})
