@@ -12,7 +12,6 @@ import plait
 import plait.numpy as pnp
 from plait import Pile, pile_axis
 from plait.errors import AxisError, NotAnArrayError, ShapeError, SubscriptError
-from plait_batching.piles.operators import ELEMENTWISE
 
 XS = [np.random.default_rng(n).standard_normal((n, 2)) for n in (3, 0, 5, 1)]
 EACH = np.arange(1.0, 5.0)[:, None, None]
@@ -96,29 +95,6 @@ for name in ("sum", "prod"):
 def test_values(name, wrap):
     f, want = CALLS[name]
     same(WRAPS[wrap](f)(pile()), want)
-
-
-@pytest.mark.sampled(8)
-@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
-def test_functions_of_elements(name):
-    """Each function does to the rows what it does to an array of them."""
-    modules = (pnp, plait.nn, plait.scipy.special, plait.lax)
-    f = next(g for m in modules if (g := getattr(m, name, None)))
-    rows = np.array([0.5, 0.25, 0.75, 1.5, 2.0, 3.0])
-    for dtype in ("float64", "int32", "bool"):
-        for count in (3,) if name == "where" else (1, 2, 3):
-            x = rows.astype(dtype)
-            operands = [x, x[::-1], x][:count]
-            if name == "ldexp":
-                operands = [x, x.astype("int32")]
-            try:
-                want = f(*map(pnp.asarray, operands))
-            except (plait.errors.TypeRule, TypeError):
-                continue
-            got = f(*[Pile(v, [2, 0, 4]) for v in operands])
-            np.testing.assert_array_equal(got.data, want)
-            return
-    raise AssertionError(f"{name} was applied to nothing")
 
 
 @pytest.mark.parametrize("wrap", WRAPS)

@@ -13,6 +13,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import lax, nn, pile_axis, vmap
+from plait.checks import FailedCheckError
 from plait.errors import ArgumentError, ShapeError
 
 LENGTHS = [3, 1, 4]
@@ -188,7 +189,7 @@ def test_max_argmax_all_any():
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int8", "uint8", "bool"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_first_of_several_extremes(dtype, axis):
-    """nan before all, and 0 for an example of none."""
+    """nan before all; an example of none is refused when the program runs."""
     rng = np.random.default_rng(0)
     xs = [rng.integers(-3, 4, (n, 4) if axis == 0 else (4, n)) for n in (3, 0, 40, 1, 7)]
     xs = [x.astype(dtype) for x in xs]
@@ -196,8 +197,12 @@ def test_the_first_of_several_extremes(dtype, axis):
         xs = [np.where(rng.random(x.shape) < 0.2, x.dtype.type(np.nan), x / 0.5) for x in xs]
     p = plait.Pile.from_list(xs, axis=axis)
     both = lambda x: (pnp.argmax(x, axis), pnp.argmin(x, axis))
-    for got, f in zip(plait.jit(partial(mapped, both))(p), (np.argmax, np.argmin)):
-        same(got, [f(x, axis) if x.shape[axis] else np.zeros(4) for x in xs])
+    run = plait.jit(partial(mapped, both))
+    with pytest.raises(FailedCheckError, match="example 1, where n0_0 is 0: argmax"):
+        plait.tree.map(np.asarray, run(p))
+    xs = [x for x in xs if x.shape[axis]]
+    for got, f in zip(run(plait.Pile.from_list(xs, axis=axis)), (np.argmax, np.argmin)):
+        same(got, [f(x, axis) for x in xs])
 
 
 @pytest.mark.feature("B31")
@@ -375,21 +380,24 @@ def test_sizes_that_are_equal_and_written_in_two_ways(wrap):
 
 @pytest.mark.feature("B34")
 def test_a_dense_array_has_no_row_for_each_row_of_a_pile():
+    add = vmap(pnp.add, (pile_axis, None), pile_axis)
+    with pytest.raises(TypeError, match="example 0, where n0_0 is 3: .* sizes 3 and 4"):
+        add(floats(), pnp.ones(4))
     with pytest.raises(TypeError, match="is n0_0 == 4") as e:
-        vmap(pnp.add, (pile_axis, None), pile_axis)(floats(), pnp.ones(4))
+        plait.jit(add)(floats(), pnp.ones(4))
     assert "examples" in e.value.fix and "symbolic_dims" not in e.value.fix
 
 
 @pytest.mark.feature("B34")
-@pytest.mark.parametrize("ask", [
-    lambda x: x if x.shape[0] > 2 else -x,
-    lambda x: x.reshape(2, -1),
-    lambda x: x * len(range(x.shape[0])),
-])  # fmt: skip
-def test_questions_about_sizes_are_answered_in_words_of_piles(ask):
+@pytest.mark.parametrize(("ask", "told"), [
+    (lambda x: x if x.shape[0] > 2 else -x, "Pile(rows, lengths, at_least=3)"),
+    (lambda x: x.reshape(2, -1), "Pile(rows, lengths, multiple_of=2)"),
+    (lambda x: x * len(range(x.shape[0])), "sizes of an example are known by name only"),
+], ids=["order", "division", "number"])  # fmt: skip
+def test_questions_about_sizes_are_answered_in_words_of_piles(ask, told):
     with pytest.raises(TypeError) as e:
-        mapped(ask, floats())
-    assert "the sizes of an example are known by name only" in e.value.fix
+        plait.jit(partial(mapped, ask))(floats())
+    assert told in e.value.fix and "symbolic_dims" not in e.value.fix
 
 
 # ---- jit inside, sizes that are one

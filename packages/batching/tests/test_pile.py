@@ -405,7 +405,7 @@ MAPPED = {
         AxisError, r"out_axes is 1 for a pile", lambda: vmap(lambda s: pile(), out_axes=1)(ONE(2))
     ),
     "leaves of another shape": (
-        ShapeError, r"has changed their shape",
+        ShapeError, r"were added to the leaves of this tree, or removed",
         lambda: vmap(total, pile_axis)(plait.tree.map(lambda a: a.sum(), pile())),
     ),
     "no pile": (
@@ -456,7 +456,8 @@ MAPPED = {
         ),
     ),
     "a size asked for": (
-        TypeError, "n0_0 is not known", lambda: vmap(lambda x: x * int(len(x)), pile_axis)(pile())
+        TypeError, "n0_0 is not known",
+        lambda: plait.jit(vmap(lambda x: x * int(len(x)), pile_axis, pile_axis))(pile()),
     ),
 }  # fmt: skip
 

@@ -124,6 +124,13 @@ def _weights(
     return where(inside[None, :], weights, 0.0)
 
 
+def _ratio(m: Any, n: Any, dtype: Any) -> Any:
+    """Return m / n; symbolic sizes are divided in the precision of the weights."""
+    if m.__class__ is int and n.__class__ is int:
+        return m / n
+    return asarray(m, dtype) / asarray(n, dtype)
+
+
 def _real(image: Any) -> Array:
     x = asarray(image)
     return x if x.dtype.kind in "fc" or x.aval.inexact else x.astype(default_dtype(FLOATING))
@@ -224,7 +231,7 @@ def resize(
             middle = floor((arange(m, dtype="float32") + 0.5) * (n / m))
             x = take(x, clip(middle, 0, n - 1).astype("int32"), axis=d)
         else:
-            w = _weights(n, m, m / n, 0.0, _KERNELS[kind], antialias, _exact(x))
+            w = _weights(n, m, _ratio(m, n, _exact(x)), 0.0, _KERNELS[kind], antialias, _exact(x))
             x = _resampled(x, d, w, precision)
     return x
 

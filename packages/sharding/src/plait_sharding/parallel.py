@@ -17,7 +17,7 @@ from plait.ext.errors import ArgumentError, AxisError, border
 from plait.ext.ops.shape import moveaxis, normal_axis, reshape
 from plait.ext.rules import resolve
 from plait.ext.trace import Interpreter, current, result, wraps
-from plait.ext.tree import flatten, key_paths, spread
+from plait.ext.tree import advice_for_elements, flatten, key_paths, spread
 from plait.ext.values import as_value
 
 from .manual import Piece, over_pieces
@@ -213,7 +213,8 @@ def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
         extra = "" if axis_size is None else f"; axis_size={axis_size}"
         raise AxisError(
             f"pmap: the mapped axes differ in size: {told}{extra}",
-            fix="mapped axes must have one size; use None for what every device gets whole",
+            fix=advice_for_elements(args)
+            or "mapped axes must have one size; use None for what every device gets whole",
         )
     return sizes[0]
 

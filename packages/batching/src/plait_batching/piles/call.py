@@ -4,39 +4,44 @@ Invariant: each lengths vector has one size name, numbered by its position among
 equal calls have equal programs.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from plait import debug, lax
 from plait.ext.errors import (
     ArgumentError,
-    AxisError,
     ConcretizationError,
+    MissingRule,
     NotAnArrayError,
     PlaitError,
     ShapeError,
     UndecidedDim,
     here,
 )
-from plait.ext.ir import Program, ambient_of, dims_of, evaluate, programs_in, speaks_of
-from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_, varied
-from plait.ext.ops.shape import convert, moveaxis, normal_axis
-from plait.ext.sizes import Dim, is_symbolic, max_dim
-from plait.ext.trace import Interpreter, Stage, Tracer, current, name_of, result, stage
+from plait.ext.ir import Program, evaluate, programs_in
+from plait.ext.ops.collective import varied
+from plait.ext.ops.shape import convert, moveaxis
+from plait.ext.sizes import Dim, is_symbolic, open_questions
+from plait.ext.trace import Interpreter, Stage, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
-from plait.ext.values import Array, as_value
+from plait.ext.values import as_value
 
 from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
-from .capacities import Capacities, Size, capacities_of, ragged_axes, size_of_lengths
+from .call_results import Taken, refuse_results, which_vary
+from .call_sizes import Sizes
+from .capacities import Capacities, capacities_of, size_of_lengths
 from .carrier import Ragged
-from .groups import grouped, mapped_by_groups
+from .elements import refitted, spoken_of
+from .facts import Facts
+from .groups import Found, grouped, mapped_by_groups, may_be_grouped, usual_of
+from .names import SCOPE, named
 from .operation import PADDED, RAGGED, SHARED, STACKED, pile_map
-from .pile import SCOPE, Pile, is_pile, named, names_inside, refitted, spoken_of
+from .operators import is_pile
+from .pile import Pile
 from .short_examples import refuse_short
 
 __all__ = [
@@ -49,105 +54,10 @@ _NOTHING = "vmap: nothing is mapped: every in_axes entry is None (or there are n
 # Advice for errors about sizes that differ between examples.  Users cannot state facts about these
 # sizes, since they have no names for them.
 _AS_NUMBERS = (
-    "the sizes of an example are known by name only: compute with them as numbers, "
-    "pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; as sizes, "
+    "the sizes of an example are known by name only, where lengths are traced: compute with them "
+    "as numbers, pnp.asarray(x.shape[0]), and choose by pnp.where or lax.cond; as sizes, "
     "plait.core.max_dim(n, 1) and min_dim are; or map over the examples one after the other"
 )
-
-
-class Sizes:
-    """The named sizes of one call, one for each vector of lengths.
-
-    Args:
-      depth: the number of enclosing calls over piles, whose sizes have other names.
-      alike: {name: name of the vector that it is assumed equal to}.
-    """
-
-    def __init__(self, depth: int, alike: dict[str, str]):
-        self.depth, self.alike = depth, alike
-        self.vectors: dict[str, Any] = {}
-        self.sizes: dict[str, Size] = {}
-        self.paths: dict[str, str] = {}
-
-    def name_of(self, lengths: Any, size: Size, path: str) -> str:
-        """Return the name of these lengths.  The same vector has one name, and so do known vectors
-        that are equal."""
-        name = next(
-            (k for k, v in self.vectors.items() if v is lengths or _equal(v, lengths)), None
-        )
-        if name is None:
-            name = f"n{self.depth}_{len(self.vectors)}"
-            self.vectors[name], self.paths[name] = lengths, path
-        name = self.alike.get(name, name)
-        old = self.sizes.get(name, size)
-        counts: Any = [max_dim(p, q) for p, q in zip(old.counts, size.counts, strict=True)]
-        self.sizes[name] = Size(name, *counts)
-        return name
-
-    @property
-    def table(self) -> tuple[Size, ...]:
-        return tuple(self.sizes.values())
-
-    @property
-    def operands(self) -> list[Any]:
-        return [as_value(self.vectors[name]) for name in self.sizes]
-
-    def unify(self, names: tuple[str, str] | None) -> bool:
-        """Treat two sizes as one, if one of their lengths is traced; return whether that was done.
-
-        Raises ShapeError if both are known, since they differ."""
-        if names is None or any(n not in self.sizes for n in names):
-            return False
-        first, second = sorted(names)
-        a, b = self.vectors[first], self.vectors[second]
-        if not isinstance(a, Tracer) and not isinstance(b, Tracer) or a.shape != b.shape:
-            raise ShapeError(
-                f"vmap: sizes of {self.paths[first]} and of {self.paths[second]} must be equal in "
-                f"every example, and are {_told(a)} and {_told(b)}",
-                fix="make the piles of the same lengths, or use each for itself",
-            )
-        self.alike[second] = first
-        return True
-
-    def check(self) -> None:
-        """Check at run time that lengths assumed to be equal are equal."""
-        for second, first in self.alike.items():
-            a, b = as_value(self.vectors[first]), as_value(self.vectors[second])
-            refuse = _Refusal(self.paths[first], self.paths[second])
-            if self.depth:  # a cond with effects has no rule in an outer map, so the host compares
-                debug.callback(refuse.unless_equal, a, b)
-            else:
-                lax.cond((a != b).any(), partial(debug.callback, refuse, a, b), lambda: None)
-
-
-class _Refusal:
-    """Callback for lengths that were assumed equal."""
-
-    def __init__(self, first: str, second: str):
-        self.first, self.second = first, second
-
-    def unless_equal(self, a: Any, b: Any) -> None:
-        if not np.array_equal(a, b):
-            self(a, b)
-
-    def __call__(self, a: Any, b: Any) -> None:
-        raise ShapeError(
-            f"vmap: sizes of {self.first} and of {self.second} must be equal in every example, and "
-            f"are {_told(a)} and {_told(b)}",
-            fix="make the piles of the same lengths, or use each for itself",
-        )
-
-
-def _told(lengths: Any) -> str:
-    if isinstance(lengths, Tracer):
-        return "traced"
-    with np.printoptions(threshold=8):
-        return str(np.asarray(lengths))
-
-
-def _equal(a: Any, b: Any) -> bool:
-    known = isinstance(a, Array) and isinstance(b, Array) and a.shape == b.shape
-    return known and bool((np.asarray(a) == np.asarray(b)).all())
 
 
 class _Argument:
@@ -161,6 +71,8 @@ class _Argument:
         self.values: list[Any] = []
         self.types: list[Aval] = []
         self.kind = SHARED
+        self.names: dict[str, str] = {}
+        """The names in this call of the sizes of a pile."""
         self.renamed: dict[str, Any] = {}
         if is_pile(x) and axis is not None:
             self._pile(x, sizes)
@@ -183,16 +95,12 @@ class _Argument:
                 fix="write in_axes=plait.pile_axis for it",
             )
         columns = p._columns()
-        self.renamed = renamed = {
-            s.name: named(sizes.name_of(n, s, self.path))
+        self.names = {
+            s.name: sizes.name_of(n, s, self.path)
             for s, n in zip(p._sizes, p._lengths, strict=True)
         }
         self.kind, self.count = RAGGED, p._count
-        self.types = [
-            t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
-            for _, t in columns
-        ]
-        self.values = [x for x, _ in columns]
+        self.values, self.types = [x for x, _ in columns], [t for _, t in columns]
 
     def _stacked(self, x: Any, axis: Any, sizes: Sizes, as_size: bool) -> None:
         v = as_value(x)
@@ -208,11 +116,20 @@ class _Argument:
             n = np.asarray(v)
             if n.min(initial=0) >= 0:
                 lengths = convert(v, np.dtype("int32"))
-                self.size = named(sizes.name_of(lengths, size_of_lengths("", n), self.path))
-                self.kind = SHARED
+                name = sizes.name_of(lengths, size_of_lengths("", n), self.path)
+                self.names, self.kind = {"": name}, SHARED
                 return
         self.kind, self.values = STACKED, [v]
         self.types = [v.aval.with_shape(v.shape[1:])]
+
+    def settle(self, sizes: Sizes) -> None:
+        """Write the types in the names of the call, whose facts all arguments determine."""
+        self.renamed = {k: sizes.sizes[name].whole for k, name in self.names.items()}
+        self.size = self.renamed.get("")
+        self.types = [
+            t.with_shape([d.substitute(self.renamed) if d.__class__ is Dim else d for d in t.shape])
+            for t in self.types
+        ]
 
     def given(self, variables: Any, sizes: dict[str, int] | None = None) -> Any:
         """Return the argument of `f`, made of its program's variables.  `sizes` replaces named
@@ -253,6 +170,8 @@ def over_piles(
             axes[i] = pile_axis
     told = list(zip(leaves, axes, _paths(args, kwargs, leaves), strict=True))
     given, sizes, count, staged = _with_sizes(f, tree, told, axis_name, axis_size, as_sizes)
+    if isinstance(staged, Exception):
+        return _one_size_at_a_time(_Groups(f, tree, given), sizes, count, out_axes, staged)
     sizes.check()
     program, captured, out, out_tree = staged
     wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
@@ -261,31 +180,104 @@ def over_piles(
     r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
     kinds = [SHARED] * len(captured) + [g.kind for g in given for _ in g.values]
     results = [RAGGED if caps.axes(a) else STACKED for a in program.out_avals]
-    varies = _varying(program, kinds, names, axis_name)
-    _refuse(program, wanted, results, varies, out, names)
-    values = [
+    varies = which_vary(program, kinds, names, axis_name)
+    refuse_results(program.out_avals, wanted, results, varies, out, names)
+    values = _operands(given, caps)
+    vectors = {name: sizes.vectors[name] for name in names}
+    apart = _Groups(f, tree, given)
+    if axis_name is None and grouped(program, vectors, count):
+        got = apart.apply(r, values, vectors, program.out_avals)[0]
+    else:
+        bound = {} if axis_name is None else {axis_name: count}
+        alone = partial(_staged_at, f, tree, given, bound)
+        what = program, vectors, alone, _of_piles(out), sizes.table, sizes.questions
+        refuse_short("vmap over a pile", *what)
+        how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
+        try:
+            got = _at_once(r, program, captured, values, **how)
+        except MissingRule as e:
+            if axis_name is not None or not may_be_grouped(vectors, count, e.what):
+                raise
+            got = apart.apply(r, values, vectors, program.out_avals)[0]
+    taken = Taken(sizes, count, zip(got, program.out_avals, wanted, strict=True))
+    units, unit_tree = flatten(out, is_pile)
+    return unit_tree.unflatten([taken.unit(u) for u in units])
+
+
+def _operands(given: Sequence["_Argument"], caps: Capacities) -> list[tuple[Any, Aval, str]]:
+    """Return (value, type, kind) of each operand, at the capacities of the call."""
+    return [
         (refitted(v, t, caps) if g.kind == RAGGED else v, t, g.kind)
         for g in given
         for v, t in zip(g.values, g.types, strict=True)
     ]
-    vectors = {name: sizes.vectors[name] for name in names}
-    if axis_name is None and grouped("vmap over a pile", program, vectors, count):
 
-        def of_group(numbers: dict[str, int], *variables: Any) -> list:
-            a, k = _arguments(tree, given, *variables, sizes=numbers)
-            return flatten(f(*a, **k))[0]
 
+class _Groups:
+    """The mapped function, applied to groups of examples of equal sizes.
+
+    Attributes:
+      made: (result, structure) of each group so far, where `f` returned.
+    """
+
+    def __init__(self, f: Callable, tree: Any, given: Sequence["_Argument"]):
+        self.f, self.tree, self.given = f, tree, given
+        self.made: list[tuple[Any, Any]] = []
+
+    def of_one(self, numbers: dict[str, int], *variables: Any) -> list:
+        """Return the results for an example, given its sizes."""
+        a, k = _arguments(self.tree, self.given, *variables, sizes=numbers)
+        out = self.f(*a, **k)
+        leaves, out_tree = flatten(out)
+        self.made.append((out, out_tree))
+        return leaves
+
+    def apply(self, r: Ragged, values: Sequence[tuple], vectors: dict, outs: Any = None) -> tuple:
+        """Return (results of all examples, their types); `outs` are types, if they are known."""
         each = [(v, t, kind != SHARED) for v, t, kind in values]
-        got = mapped_by_groups(of_group, r, each, vectors, program.out_avals)
-    else:
-        bound = {} if axis_name is None else {axis_name: count}
-        alone = partial(_staged_at, f, tree, given, bound)
-        refuse_short(program, vectors, alone, _of_piles(out))
-        how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
-        got = _at_once(r, program, captured, values, **how)
-    taken = _Taken(sizes, count, zip(got, program.out_avals, wanted, strict=True))
-    units, unit_tree = flatten(out, is_pile)
-    return unit_tree.unflatten([taken.unit(u) for u in units])
+        return mapped_by_groups("vmap over a pile", self.of_one, r, each, vectors, outs)
+
+
+def _one_size_at_a_time(
+    groups: _Groups, sizes: Sizes, count: int, out_axes: Any, error: Exception
+) -> Any:
+    """Map a function that cannot be staged for all sizes at once, for the reason `error`."""
+    r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
+    vectors = {s.name: sizes.vectors[s.name] for s in sizes.table}
+    values = _operands(groups.given, r.caps)
+    try:
+        got, types = groups.apply(r, values, vectors)
+    except PlaitError as own:
+        if not groups.made and type(own) is type(error):
+            raise error from None  # of all sizes, and not of those of the first example
+        raise own from None
+    (out, out_tree), *others = groups.made
+    other = next((t for _, t in others if t != out_tree), None)
+    if other is not None or any(map(is_pile, flatten(out, is_pile)[0])):
+        raise error
+    wanted = spread(out_axes, out, "out_axes", is_axis, _ENTRY)
+    if any(w is None for w in wanted):
+        raise error
+    types = [_named_sizes(t, sizes) for t in types]
+    caps = capacities_of(sizes.table, count)
+    kinds = [RAGGED if caps.axes(t) else STACKED for t in types]
+    refuse_results(types, wanted, kinds, [True] * len(types), out, list(caps.named))
+    r = Ragged(current(), count, None, sizes.table, False, ambient=tuple(sizes.operands))
+    got = [usual_of(r, y, t) for y, t in zip(got, types, strict=True)]
+    taken = Taken(sizes, count, zip(got, types, wanted, strict=True))
+    return out_tree.unflatten([taken.unit(u) for u in flatten(out)[0]])
+
+
+def _named_sizes(t: Found, sizes: Sizes) -> Aval:
+    """Return the type of a result with names for the sizes that differ between examples."""
+    shape: list[Any] = []
+    for n in t.sizes:
+        if n.__class__ is tuple:
+            lengths = as_value(np.asarray(n, np.int32))
+            size = size_of_lengths("", np.asarray(n))
+            n = sizes.sizes[sizes.name_of(lengths, size, "a result")].whole
+        shape.append(n)
+    return t.aval.with_shape(shape)
 
 
 def _with_sizes(
@@ -295,16 +287,22 @@ def _with_sizes(
     axis_name: Any,
     axis_size: Any,
     as_sizes: bool,
-) -> tuple[list["_Argument"], Sizes, Any, tuple]:
+) -> tuple[list["_Argument"], Sizes, Any, tuple | PlaitError]:
     """Return (the arguments, their sizes, the number of examples, the staged example).
 
-    The function is staged again if integers turn out to be sizes, or two sizes must be equal.
+    The function is staged again if integers turn out to be sizes, two sizes must be equal, or the
+    lengths decide a question about sizes.  If it cannot be staged, and known lengths permit to map
+    over groups of equal sizes, the error stands for the staged example.
+
     `told` is (argument, entry of in_axes, path) of each leaf."""
     depth = depth_of_piles()
     alike: dict[str, str] = {}
+    learned: dict[str, Facts] = {}
     while True:
-        sizes = Sizes(depth, alike)
+        sizes = Sizes(depth, alike, learned)
         given = [_Argument(*x, sizes, as_sizes) for x in told]
+        for g in given:
+            g.settle(sizes)
         counts = [(f"{g.path} has {g.count} elements", g.count) for g in given]
         count = one_size([c for c in counts if c[1] is not None], axis_size, _NOTHING)
         SCOPE.doubted = 0, 0
@@ -312,21 +310,23 @@ def _with_sizes(
             avals = [t for g in given for t in g.types]
             bound = {} if axis_name is None else {axis_name: count}
             parts = partial(_arguments, tree, given)
-            staged = staged_example(f, parts, avals, "vmap over a pile", bound)
-        except ConcretizationError:
-            # The function read a mapped integer as a number: stage again, with it as a size.
-            if as_sizes or not any(g.may_be_size for g in given):
-                raise
-            as_sizes = True
-        except UndecidedDim as e:
-            if not sizes.unify(_doubted(e)):
-                if any(name in e.what for name in sizes.sizes):
-                    e.fix = _AS_NUMBERS
-                raise
+            with open_questions() as questions:
+                staged = staged_example(f, parts, avals, "vmap over a pile", bound)
         except PlaitError as e:
-            if not sizes.unify(_doubted(e)):
-                raise
+            # The function read a mapped integer as a number: stage again, with it as a size.
+            number = isinstance(e, ConcretizationError) and not as_sizes
+            if number and any(g.may_be_size for g in given):
+                as_sizes = True
+                continue
+            if sizes.unify(_doubted(e)) or (isinstance(e, UndecidedDim) and sizes.learn(e)):
+                continue
+            if axis_name is None and may_be_grouped(sizes.operands_by_name, count, e.what):
+                return given, sizes, count, e
+            if isinstance(e, UndecidedDim) and any(name in e.what for name in sizes.sizes):
+                e.fix = sizes.advice(e) or _AS_NUMBERS
+            raise
         else:
+            sizes.questions = tuple(questions)
             return given, sizes, count, staged
 
 
@@ -372,7 +372,7 @@ gathered and scattered, and there are nearly as many."""
 
 def _mostly_full(caps: Capacities) -> bool:
     """Return whether padded arrays would hold little padding, as far as sizes are known."""
-    known = [s for s in caps.table if not is_symbolic(s.counts)]
+    known = [s for s in caps.table if not is_symbolic((*s.counts, caps.size))]
     full = [s.rows >= FULL * caps.size * s.longest for s in known]
     return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
 
@@ -522,91 +522,6 @@ def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
     whole = flatten((list(args), kwargs), is_pile)[1]
     paths = key_paths(whole.unflatten(range(len(leaves))))
     return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
-
-
-_ALIKE = (psum_, pmax_, pmin_, all_gather_)
-"""Collectives whose results are the same for all examples."""
-
-
-def _varying(
-    program: Program, kinds: Sequence[str], names: Sequence[str], axis_name: Any
-) -> list[bool]:
-    """Return which results may differ between examples."""
-    moving = {v for v, k in zip(program.inputs, kinds, strict=True) if k != SHARED}
-    mine = frozenset(names)
-    for e in program.eqns:
-        if axis_name is not None and axis_name in ambient_of(e.prim, e.params):
-            if e.prim not in _ALIKE or e.params.get("groups"):
-                moving.update(e.outputs)
-            continue
-        speaks = speaks_of(mine, (*e.inputs, *e.outputs), e.params)
-        if speaks or any(v in moving for v in e.inputs if isinstance(v, Tracer)):
-            moving.update(e.outputs)
-    return [isinstance(o, Tracer) and o in moving for o in program.outputs]
-
-
-def _refuse(
-    program: Program, wanted: list, results: list, varies: list, out: Any, names: list
-) -> None:
-    paths: list[str] | None = None
-    for i, (a, w, k, v) in enumerate(zip(program.out_avals, wanted, results, varies, strict=True)):
-        if isinstance(w, PileAxis) or (k != RAGGED and (w is not None or not v)):
-            continue
-        paths = paths or key_paths(out)
-        if k == RAGGED:
-            at = ragged_axes(a.shape, names)[0]
-            raise ShapeError(
-                f"vmap: result{paths[i]} of type {a!r} has a size of its own for each example, "
-                f"{a.shape[at]} at axis {at} (ragged output without using pile_axis out_axes spec)",
-                fix="write out_axes=plait.pile_axis for it, or reduce it over that axis",
-            )
-        raise AxisError(
-            f"vmap: result{paths[i]} of type {a!r} varies along the mapped axis, and its out_axes "
-            "says that it does not",
-            fix="give it an axis, or reduce it over the mapped axis",
-        )
-
-
-class _Taken:
-    """The user's results, assembled from (values, type, out_axes entry) of each leaf."""
-
-    def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
-        self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
-
-    def unit(self, u: Any) -> Any:
-        """Return the result for one leaf, or one pile, of an example's results."""
-        if not is_pile(u):
-            y, t, wanted = next(self.leaves)
-            return self.pile((y,), (t,), u) if wanted is pile_axis else self.array(y, wanted)
-        tree = flatten(u)[1]
-        ys, types, wanted = zip(*[next(self.leaves) for _ in range(tree.num_leaves)], strict=True)
-        if all(w is pile_axis for w in wanted):  # a pile of piles
-            return self.pile(ys, types, u)
-        triples = zip(ys, types, wanted, strict=True)
-        return tree.unflatten(
-            [self.pile((y,), (t,), y) if w is pile_axis else self.array(y, w)
-             for y, t, w in triples]
-        )  # fmt: skip
-
-    def array(self, y: Any, wanted: Any) -> Any:
-        if wanted is None:
-            return y[0]
-        return moveaxis(y, 0, normal_axis(wanted, y.ndim, "out_axes"))
-
-    def pile(self, ys: Any, types: Any, element: Any) -> Pile:
-        seen = dims_of([types])
-        used = [s for s in self.sizes.table if s.name in seen]
-        first = names_inside(flatten(element)[1])
-        names = {s.name: f"n{first + k}" for k, s in enumerate(used)}
-        renamed = {k: named(v) for k, v in names.items()}
-        avals = [
-            t.with_shape([d.substitute(renamed) if d.__class__ is Dim else d for d in t.shape])
-            for t in types
-        ]
-        table = [s._replace(name=names[s.name]) for s in used]
-        tree = flatten(spoken_of(element, renamed))[1] if is_pile(element) else LEAF
-        lengths = [self.sizes.vectors[s.name] for s in used]
-        return Pile._of(ys, lengths, avals, table, tree, self.count)
 
 
 added_whole(over_piles, PileAxis, Pile)

@@ -7,7 +7,7 @@ together, the rows of the longest, and the number of pairs of tiles.  Bounds of 
 Invariant: a capacity is never less than lengths may require, and is at least 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
@@ -17,9 +17,11 @@ import numpy as np
 from plait.ext.sizes import Dim, max_dim, min_dim
 from plait.ext.types import Aval
 
+from .names import named
+
 __all__ = [
-    "COUNTS", "TILE", "Capacities", "Size", "capacities_of", "ragged_axes", "rounded",
-    "size_of_lengths",
+    "COUNTS", "TILE", "Capacities", "Size", "capacities_of", "in_rows_alone", "ragged_axes",
+    "rounded", "size_of_lengths",
 ]  # fmt: skip
 
 TILE = 32
@@ -42,11 +44,35 @@ class Size(NamedTuple):
     """Upper bound of the sum of the squares of the numbers of tiles."""
     label: str = ""
     """The name that the user of `mask` gave it; empty elsewhere."""
+    least: int = 0
+    """Lower bound of the rows of one example, a multiple of `multiple`."""
+    multiple: int = 1
+    """A number that divides the rows of every example."""
+    spare: bool = False
+    """True if empty elements at the end fill up a capacity.  They are not examples: facts do not
+    hold for them, and they are never refused."""
+
+    @property
+    def whole(self) -> Dim:
+        """The number of rows of an example, in terms of the name.
+
+        The name alone stands for any number, so the expression contains the facts, wherever it
+        is used."""
+        return self.multiple * named(self.name) + self.least
+
+    def part(self, n: Any) -> Any:
+        """Return the value of the name where an example has `n` rows."""
+        return n if (self.least, self.multiple) == (0, 1) else (n - self.least) // self.multiple
 
     @property
     def counts(self) -> tuple[Any, ...]:
         """Return its bounds, without names."""
         return tuple([getattr(self, k) for k in COUNTS])
+
+
+def in_rows_alone(sizes: Sequence[Size]) -> tuple[Size, ...]:
+    """Return sizes whose names stand for the rows, as the types of a pile are written."""
+    return tuple([s._replace(least=0, multiple=1) for s in sizes])
 
 
 def rounded(n: Any, per_octave: int, least: int) -> Any:
@@ -75,6 +101,14 @@ def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
     )
 
 
+def examples_in(sizes: Sequence[Size], lengths: Mapping[str, Any]) -> int | None:
+    """Return how many elements are examples, given known lengths by name; None if all are."""
+    spare = [np.asarray(lengths[s.name]) for s in sizes if s.spare]
+    if not spare:
+        return None
+    return max([int(np.max(np.flatnonzero(n), initial=-1)) for n in spare]) + 1
+
+
 class _Bound(NamedTuple):
     """Bounds of a size: of one example (least, most), and of its positive part summed over all."""
 
@@ -101,6 +135,8 @@ class Capacities:
     def __init__(self, table: tuple[Size, ...], size: int):
         self.table, self.size = table, size
         self.named = {s.name: s for s in table}
+        self.whole = {str(s.whole): s for s in table}
+        """The named sizes, by their expressions."""
         self._found: dict[str, _Bound] = {}
         self._axes: dict[Aval, tuple[int, ...]] = {}
         self.laid_out: dict[tuple[Aval, str], Aval] = {}
@@ -138,21 +174,27 @@ class Capacities:
         return isqrt(m * n) + 1
 
     def _squares(self, d: Any) -> int:
-        if d.__class__ is Dim and str(d) in self.named:
-            return self.named[str(d)].squares
+        if d.__class__ is Dim and str(d) in self.whole:
+            return self.whole[str(d)].squares
         return self.tiles(d) * -(-self.longest(d) // TILE)
 
     def _of(self, d: Any) -> _Bound:
         key = str(d)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._bound(d)
+            s = self.whole.get(key)
+            made = self._bound(d) if s is None else _Bound(s.least, s.longest, s.rows)
+            found = self._found[key] = made
         return found
 
     def _bound(self, d: Any) -> _Bound:
         def variable(name: str) -> _Bound:
             s = self.named[name]
-            return _Bound(0, s.longest, s.rows)
+            if (s.least, s.multiple) == (0, 1):
+                return _Bound(0, s.longest, s.rows)
+            surely = 0 if s.spare else s.least * self.size
+            rows = (s.rows - surely) // s.multiple
+            return _Bound(0, _most(s.part(s.longest), 0), _most(rows, 0))
 
         return d.fold(
             self._constant,

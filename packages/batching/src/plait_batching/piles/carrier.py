@@ -93,9 +93,12 @@ class Ragged(Batch):
     def lengths(self, d: Any) -> Any:
         """Return a size for every example: int32[size]."""
         named = dict(zip([s.name for s in self.table], self.ambient, strict=True))
+        whole = self.caps.whole.get(str(d))
+        if whole is not None:
+            return named[whole.name]
         return d.fold(
             lambda c: pnp.full(self.size, c, I32),
-            lambda name: named[name],
+            lambda name: self.caps.named[name].part(named[name]),
             lambda a, b: a + b,
             lambda a, b: a * b,
             lambda a, b: a // b,

@@ -1,20 +1,22 @@
-"""Fallback for primitives without a rule for ragged sizes: examples of equal sizes form a group.
+"""Fallback for functions that cannot be applied to all sizes at once: examples of equal sizes form
+a group.
 
-The sizes of a group are numbers, so every primitive with a batching rule can be mapped over its
-examples.  Each group compiles its own program, so this is the last resort.
+The sizes of a group are numbers, so the function may branch and loop over them, and every primitive
+with a batching rule can be mapped over its examples.  Each group compiles its own program, so this
+is the last resort.
 
 Invariant: lengths are known; the result is that of `vmap` for each group, in the original order of
 the examples.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import plait.numpy as pnp
 from plait import config
-from plait.ext.errors import warn
+from plait.ext.errors import PlaitError, ShapeError, warn
 from plait.ext.ir import Program, dims_of, programs_in
 from plait.ext.rules import expand_rules
 from plait.ext.types import Aval
@@ -22,12 +24,14 @@ from plait.ext.values import Array
 
 from ..api import vmap
 from ..interpreter import batching_rules
+from .capacities import examples_in
 from .carrier import Ragged, pile_rules
 from .layouts import fit
 from .operation import PADDED
 from .padding import padding_rules
+from .short_examples import subject
 
-__all__ = ["grouped", "mapped_by_groups"]
+__all__ = ["Found", "grouped", "mapped_by_groups", "may_be_grouped", "usual_of"]
 
 
 def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
@@ -45,23 +49,31 @@ def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
                 yield e.prim
 
 
-def grouped(does: str, program: Program, vectors: dict[str, Any], count: Any) -> bool:
-    """Return whether to apply a program to groups of examples of equal sizes.
+def may_be_grouped(vectors: dict[str, Any], count: Any, reason: str) -> bool:
+    """Return whether a function may be applied to groups of examples of equal sizes.
 
-    That is so if a primitive in it has no rule, the lengths are known, and the setting
-    `ragged_fallback` is not "error"."""
+    That is so if the lengths are known, and the setting `ragged_fallback` is not "error".  Warns of
+    the reason if it is "warn"."""
     if config.ragged_fallback == "error" or count.__class__ is not int or count == 0:
         return False
-    if not all(isinstance(v, Array) for v in vectors.values()):
+    if not vectors or not all(isinstance(v, Array) for v in vectors.values()):
         return False
-    missing = next(_without_rule(program, frozenset(vectors)), None)
-    if missing is not None and config.ragged_fallback == "warn":
+    if config.ragged_fallback == "warn":
         groups = len(_groups(vectors, count))
         warn(
-            f"{does}: {missing} has no rule for sizes that differ between examples, so the "
-            f"function is applied to {groups} groups of equal sizes",
+            f"vmap over a pile: {reason}, so the function is applied to {groups} groups of equal "
+            "sizes",
         )
-    return missing is not None
+    return True
+
+
+def grouped(program: Program, vectors: dict[str, Any], count: Any) -> bool:
+    """Return whether a primitive in a program has no rule, and it may be applied to groups."""
+    missing = next(_without_rule(program, frozenset(vectors)), None)
+    if missing is None:
+        return False
+    reason = f"{missing} has no rule for sizes that differ between examples"
+    return may_be_grouped(vectors, count, reason)
 
 
 def _groups(vectors: dict[str, Any], count: int) -> dict[tuple[int, ...], list[int]]:
@@ -74,15 +86,20 @@ def _groups(vectors: dict[str, Any], count: int) -> dict[tuple[int, ...], list[i
 
 
 def mapped_by_groups(
+    does: str,
     f: Callable[..., list],
     r: Ragged,
     values: Sequence[tuple[Any, Aval, bool]],
     vectors: dict[str, Any],
-    outs: Sequence[Aval],
-) -> list[Any]:
-    """Return the results of all examples, in the usual layout of their types `outs`.
+    outs: Sequence[Aval] | None,
+) -> tuple[list[Any], Sequence[Any]]:
+    """Return the results of all examples, and their types.
+
+    If the types are given, results have the usual layout.  Otherwise they are padded, and their
+    types are `Found`.
 
     Args:
+      does: the transformation, for messages.
       f: `f(sizes, *variables)` returns the results for one example of these named sizes.
       r: the carrier of all examples.
       values: (value, type of one example, whether it varies) for each variable, in the layout of
@@ -95,22 +112,74 @@ def mapped_by_groups(
         for x, t, varies in values
     ]
     axes = tuple([0 if varies else None for _, _, varies in values])
-    columns: list[list] = [[] for _ in outs]
+    columns: list[list] = []
     places: list[int] = []
-    for lengths, members in _groups(vectors, r.size).items():
-        sizes = dict(zip(vectors, lengths, strict=True))
+    count = examples_in(r.table, vectors) or r.size
+    for lengths, members in _groups(vectors, count).items():
+        rows = dict(zip(vectors, lengths, strict=True))
+        sizes = {name: r.caps.named[name].part(n) for name, n in rows.items()}
         given = [
             _of(x, t, members, sizes) if varies else x
             for x, (_, t, varies) in zip(padded, values, strict=True)
         ]
         of_group = vmap(lambda *xs, sizes=sizes: f(sizes, *xs), axes, axis_size=len(members))
-        for column, y, t in zip(columns, of_group(*given), outs, strict=True):
-            for a in r.axes(t):
-                y = fit(y, a + 1, r.caps.longest(t.shape[a]))
-            column.append(y)
+        try:
+            columns.append(of_group(*given))
+        except PlaitError as error:
+            error.what = f"{subject(does, members[0], rows, r.caps.named)}: {error.what}"
+            raise
         places += members
+    if len(set(map(len, columns))) != 1:
+        raise ShapeError(
+            f"{does}: the results of examples are {sorted(set(map(len, columns)))} arrays",
+            fix="return the same number of arrays, whatever the sizes of an example are",
+        )
     back = np.argsort(np.asarray(places, np.int32)).astype(np.int32)
-    return [_usual(r, _joined(c)[back], t) for c, t in zip(columns, outs, strict=True)]
+    results = list(zip(*columns, strict=True))
+    types = outs if outs is not None else [_found(parts, back, does, r.size) for parts in results]
+    together = [fit(_joined(_widened(parts))[back], 0, r.size) for parts in results]
+    if outs is None:
+        return together, types
+    return [usual_of(r, y, t) for y, t in zip(together, outs, strict=True)], outs
+
+
+class Found(NamedTuple):
+    """The type of a result of groups; a size that differs is a tuple of those of all examples."""
+
+    aval: Aval
+    sizes: Sequence[Any]
+
+
+def _found(parts: Sequence[Any], back: np.ndarray, does: str, count: int) -> Found:
+    first = parts[0].aval
+    if any(y.aval.ndim != first.ndim for y in parts):
+        raise ShapeError(
+            f"{does}: a result is {first.with_shape(first.shape[1:])!r} in one example, and of "
+            "another rank in others",
+            fix="return arrays of one rank, whatever the sizes of an example are",
+        )
+    shape: list[Any] = []
+    for a in range(1, first.ndim):
+        each = np.concatenate([np.full(y.shape[0], y.shape[a]) for y in parts])[back].tolist()
+        added = [0] * (count - len(each))
+        shape.append(each[0] if len(set(each)) == 1 else (*each, *added))
+    return Found(first.with_dtype(_common(parts)), shape)
+
+
+def _common(parts: Sequence[Any]) -> Any:
+    """Return the dtype of a result of all groups, as `Pile.from_list` promotes it."""
+    dtypes = {y.aval.dtype for y in parts}
+    return dtypes.pop() if len(dtypes) == 1 else pnp.result_type(*parts)
+
+
+def _widened(parts: Sequence[Any]) -> list[Any]:
+    """Return results of several groups with one dtype, padded to one shape."""
+    dtype = _common(parts)
+    parts = [y if y.aval.dtype == dtype else y.astype(dtype) for y in parts]
+    for a in range(1, parts[0].ndim):
+        widest = max(y.shape[a] for y in parts)
+        parts = [fit(y, a, widest) for y in parts]
+    return parts
 
 
 def _of(x: Any, t: Aval, members: Sequence[int], sizes: dict[str, int]) -> Any:
@@ -124,7 +193,10 @@ def _joined(parts: list) -> Any:
     return pnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-def _usual(r: Ragged, y: Any, t: Aval) -> Any:
+def usual_of(r: Ragged, y: Any, t: Aval) -> Any:
+    """Return padded values of all examples in the usual layout of their type."""
     if not r.axes(t):
         return y
+    for a in r.axes(t):
+        y = fit(y, a + 1, r.caps.longest(t.shape[a]))
     return r.cleaned(r.coerce(t, (y,), (PADDED, 0), r.usual(t))[0], t)

@@ -17,7 +17,7 @@ from plait.ext.errors import here
 from plait.ext.ops.checks import check_p
 from plait.ext.trace import Tracer
 
-__all__ = ["hold_lengths", "hold_rows", "hold_size"]
+__all__ = ["hold_facts", "hold_flag", "hold_lengths", "hold_rows", "hold_size"]
 
 
 def hold_lengths(lengths: Any, width: Any) -> None:
@@ -39,6 +39,18 @@ def hold_size(size: Any, longest: Any, name: str) -> None:
     _hold(size, longest, lambda n: (n >= 0) & (n <= longest), told)
 
 
+def hold_facts(lengths: Any, at_least: int, multiple_of: int, words: str) -> None:
+    """Check that no length is less than `at_least`, and all are multiples, if they are traced.
+
+    `words` are the facts, for the message."""
+
+    def told(n: Any, _: Any) -> str:
+        b = int(((n < at_least) | (n % multiple_of != 0)).argmax())
+        return f"element {b} has {n[b]} rows, and the pile is declared to have {words}"
+
+    _hold(lengths, 0, lambda n: (n >= at_least) & (n % multiple_of == 0), told)
+
+
 def _told_length(n: Any, have: Any) -> str:
     if n.min(initial=0) < 0:
         return "a length is negative"
@@ -51,12 +63,16 @@ def _told_rows(n: Any, have: Any) -> str:
     return f"lengths of {n.sum()} rows in all, and there are {have}"
 
 
+def hold_flag(flag: Any, payload: Sequence[Any], told: Callable[..., str]) -> None:
+    """Check a traced flag; `told` makes the message from the payload."""
+
+    def text(given: Sequence[Any]) -> str:
+        return told(*map(np.asarray, given))
+
+    place = Place(FailedCheckError, text, len(payload), here(), enforced=True)
+    check_p.bind(flag, *payload, said=place, optional=True)
+
+
 def _hold(n: Any, have: Any, fits: Callable[[Any], Any], told: Callable[[Any, Any], str]) -> None:
-    if not isinstance(n, Tracer):
-        return
-
-    def text(payload: Sequence[Any]) -> str:
-        return told(*map(np.asarray, payload))
-
-    place = Place(FailedCheckError, text, 2, here(), enforced=True)
-    check_p.bind(fits(n).all(), n, pnp.asarray(have), said=place, optional=True)
+    if isinstance(n, Tracer):
+        hold_flag(fits(n).all(), [n, pnp.asarray(have)], told)

@@ -7,12 +7,13 @@ Invariant: results equal those of the function on unpadded arrays; values beyond
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from plait.ext.errors import ArgumentError, AxisError, DimMismatch, ShapeError, UndecidedDim, border
-from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
+from plait.ext.sizes import Dim, Scope, open_questions, solve_dims, symbolic_dims
 from plait.ext.trace import Tracer, current, wraps
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
@@ -21,10 +22,12 @@ from plait.ext.values import as_value
 from .call import depth_of_piles, staged_example, varying_as
 from .capacities import Size, capacities_of, ragged_axes
 from .carrier import Ragged
+from .constraints import expect_constraints, hold_constraints, question_in, renamed
 from .layouts import fit
 from .length_checks import hold_size
+from .names import SCOPE, named
 from .operation import PADDED, RAGGED, SHARED, layout, pile_map
-from .pile import SCOPE, named
+from .short_examples import refuse_short
 from .tables import I32
 
 __all__ = ["mask"]
@@ -35,7 +38,11 @@ _BETWEEN = re.compile(r",(?![^(]*\))")
 
 @border
 def mask(
-    fun: Callable[..., Any], in_shapes: Sequence[Any], out_shape: Any = None
+    fun: Callable[..., Any],
+    in_shapes: Sequence[Any],
+    out_shape: Any = None,
+    *,
+    constraints: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Return `fun` adapted to padded arrays, in which only a leading part holds data.
 
@@ -46,6 +53,8 @@ def mask(
         alone is the shape of the only argument.
       out_shape: the same for the result, which is refused if its shape differs.  Without it
         nothing is compared.
+      constraints: facts about the sizes that `fun` relies on, such as "n > 1", "mod(n, 8) == 0" or
+        "n >= m"; sizes that break one are refused, when the program runs if they are traced.
 
     Returns:
       A function `masked(args, sizes)` of a list of padded arguments and a dict of sizes by name,
@@ -54,7 +63,8 @@ def mask(
 
     Raises:
       ShapeError: a result of another shape, or of another structure, than out_shape; arguments
-        whose padding does not match their shapes; a known size that is negative or too large.
+        whose padding does not match their shapes; a known size that is negative or too large, or
+        breaks a constraint.
       ArgumentError: a name without a size, a size that is not an integer, shapes that are not
         strings.
       MissingRule: an operation without a rule for padded arrays.
@@ -68,6 +78,7 @@ def mask(
         raise ArgumentError(f"mask needs a function, not {fun!r}", fix="write mask(f, ['n'], 'n')")
     f, given = fun, (in_shapes,) if isinstance(in_shapes, str) else in_shapes
     _expect_texts(given, out_shape)
+    known = expect_constraints(constraints)
 
     @border
     @wraps(f)
@@ -78,7 +89,7 @@ def mask(
                 f"{type(sizes).__name__}",
                 fix="pass a list of padded arguments and the sizes: masked([x], {'n': 3})",
             )
-        return _Masked(f, given, out_shape, sizes).apply(tuple(args))
+        return _Masked(f, given, out_shape, sizes, known).apply(tuple(args))
 
     return masked
 
@@ -101,10 +112,20 @@ def _expect_texts(in_shapes: Any, out_shape: Any) -> None:
 class _Masked:
     """One call of a masked function: its names, which belong to this level, and its shapes."""
 
-    def __init__(self, f: Callable, in_shapes: Any, out_shape: Any, sizes: Mapping[str, Any]):
+    def __init__(
+        self,
+        f: Callable,
+        in_shapes: Any,
+        out_shape: Any,
+        sizes: Mapping[str, Any],
+        constraints: Sequence[str],
+    ):
         self.f, self.in_shapes, self.out_shape, self.sizes = f, in_shapes, out_shape, sizes
         self.depth = depth_of_piles()
         self.labels: dict[str, str] = {}
+        self.constraints = constraints
+        own = [renamed(c, self._own_name) for c in constraints]
+        self.scope = Scope(own, lower=0) if own else SCOPE
 
     def read(self, text: str, shape: tuple | None) -> tuple:
         """Parse a shape; "_" stands for the size that `shape` has there."""
@@ -123,21 +144,25 @@ class _Masked:
             if p == "_":
                 found.append(shape[i] if shape is not None else None)
             else:
-                found += symbolic_dims(p, SCOPE)
+                found += symbolic_dims(p, self.scope)
         renamed = {v: self.named(v) for d in found if d.__class__ is Dim for v in d.variables}
         return tuple([d.substitute(renamed) if d.__class__ is Dim else d for d in found])
 
     def named(self, name: str) -> Any:
+        (d,) = symbolic_dims(self._own_name(name), self.scope)
+        return d
+
+    def _own_name(self, name: str) -> str:
+        """Return the name of a size at this level; in nested masks, each has its own sizes."""
         if name not in self.sizes:
             raise ArgumentError(
                 f"mask: nothing says what {name} is; sizes are given for "
                 f"{', '.join(sorted(self.sizes)) or 'none'}",
                 fix=f"pass its size: masked(args, {{{name!r}: ...}})",
             )
-        own = f"{name}_m{self.depth}"  # in nested masks, each level has its own sizes
+        own = f"{name}_m{self.depth}"
         self.labels[own] = name
-        (d,) = symbolic_dims(own, SCOPE)
-        return d
+        return own
 
     def told(self, d: Any) -> Any:
         """Return a size in the user's names."""
@@ -154,14 +179,23 @@ class _Masked:
         caps = capacities_of(table, 1)
         avals = [x.aval.with_shape(s) for x, s in zip(xs, shapes)]
         given = lambda *vs: (tree.unflatten(vs), {})  # noqa: E731
-        program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})
+        lengths = [_length(self.sizes[s.label], s) for s in table]
+        hold_constraints(self.constraints, self.sizes)
+        try:
+            with open_questions() as questions:
+                program, captured, out, out_tree = staged_example(self.f, given, avals, "mask", {})
+        except UndecidedDim as e:
+            raise self._in_own_words(e) from None
         if self.out_shape is not None:
             self._compare(program.out_avals, out)
         names = caps.named
         ragged = [RAGGED if ragged_axes(a.shape, names) else SHARED for a in avals]
-        lengths = [_length(self.sizes[s.label], s) for s in table]
         r = Ragged(current(), 1, None, table, True, ambient=tuple(lengths))
         values = [_padded(x, a, r) if k == RAGGED else x for x, a, k in zip(xs, avals, ragged)]
+        known = {s.name: n for s, n in zip(table, lengths, strict=True)}
+        alone = partial(self._alone, given, avals)
+        roomy = [False] * len(program.out_avals)
+        refuse_short("mask", program, known, alone, roomy, table, tuple(questions))
         program, operands = varying_as(r.ambient, program, [*captured, *values], None, 1)
         got = pile_map.bind(
             *lengths,
@@ -177,6 +211,27 @@ class _Masked:
         )  # fmt: skip
         return out_tree.unflatten([y[0] for y in got])
 
+    def _in_own_words(self, e: UndecidedDim) -> UndecidedDim:
+        """Return an error about undecided sizes in the names of the user."""
+        if any(own in e.what for own in self.labels):
+            for own, name in self.labels.items():
+                e.what = e.what.replace(own, name)
+            question = question_in(e.what)
+            if question is not None:
+                texts = ", ".join(f'"{c}"' for c in (*self.constraints, question))
+                e.fix = f"if it always holds, say so: mask(f, shapes, constraints=[{texts}])"
+        return e
+
+    def _alone(
+        self, given: Callable, avals: Sequence[Aval], sizes: dict[str, int]
+    ) -> Sequence[Aval]:
+        """Return the types of the results for unpadded arrays of these sizes."""
+        own = [
+            a.with_shape([d.substitute(sizes) if d.__class__ is Dim else d for d in a.shape])
+            for a in avals
+        ]
+        return staged_example(self.f, given, own, "mask", {})[0].out_avals
+
     def _table(self, xs: Sequence[Any], shapes: Sequence[tuple]) -> tuple[Size, ...]:
         """Return the capacity of each name, which is its value for the padded arguments."""
         pairs = [(d, n) for x, s in zip(xs, shapes) for d, n in zip(s, x.shape, strict=True)]
@@ -187,7 +242,12 @@ class _Masked:
                 f"mask: {e.what}",
                 fix="pad every axis of a name to the same size, and give others as they are",
             ) from None
-        found = sorted(solve_dims(pairs).items())  # padded values are never tiled
+        # Padding may break the constraints, which are about the sizes of the data alone.
+        free = [
+            (d.substitute({v: named(v) for v in d.variables}) if d.__class__ is Dim else d, n)
+            for d, n in pairs
+        ]
+        found = sorted(solve_dims(free).items())  # padded values are never tiled
         return tuple([Size(k, n, n, 1, self.labels[k]) for k, n in found])
 
     def _compare(self, avals: Sequence[Aval], out: Any) -> None:

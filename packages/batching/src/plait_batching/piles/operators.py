@@ -20,28 +20,15 @@ from plait.ext.ops.shape import normal_axis
 from plait.ext.trace import Value
 
 from .axis import PileAxis, pile_axis
+from .elementwise_names import ELEMENTWISE
 
-__all__ = ["PileOperators"]
+__all__ = ["PileOperators", "is_pile"]
 
-# fmt: off
-ELEMENTWISE = frozenset([
-    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "divide", "equal", "exp",
-    "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "gcd", "greater",
-    "greater_equal", "heaviside", "hypot", "i0", "invert", "isfinite", "isinf", "lcm", "ldexp",
-    "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
-    "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod",
-    "multiply", "negative", "nextafter", "not_equal", "remainder", "sign", "sin", "sinc", "sinh",
-    "spacing", "sqrt", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "celu", "elu",
-    "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "leaky_relu", "log_sigmoid", "mish",
-    "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "squareplus", "swish",
-    "erf", "erfc", "erfinv", "expit", "gammaln", "digamma", "lgamma", "logit", "xlogy", "xlog1py",
-    "rsqrt",
-])
-# fmt: on
-"""Names of functions of elements, which apply to the rows of piles."""
+_LIBRARIES = ("plait.", "plait_numpy.")
+"""Modules of the functions that take piles."""
+
+_RANDOM = "plait_numpy.random"
+"""Module of functions that share names with special functions, such as `gamma`."""
 
 _REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all")
 
@@ -55,8 +42,10 @@ class PileOperators:
     def __plait_function__(self, f: Callable, args: tuple, kwargs: dict) -> Any:
         """Return `f(*args, **kwargs)` for functions of the array library that apply to piles."""
         name = f.__name__
-        if name in ELEMENTWISE:
-            return _mapped(lambda *xs: f(*xs, **kwargs), *args)
+        if not f.__module__.startswith(_LIBRARIES) or f.__module__.startswith(_RANDOM):
+            return NotImplemented  # a function of this class, or of a user, that has such a name
+        if name.removeprefix("_") in ELEMENTWISE:  # `_gelu` is the body of `gelu`
+            return _of_elements(f, args, kwargs)
         if name in _REDUCTIONS and args and args[0] is self:
             return getattr(self, name)(*args[1:], **kwargs)
         if name == "concatenate":
@@ -157,18 +146,32 @@ def _type(p: Any) -> Any:
     return t
 
 
-def _is_pile(x: Any) -> bool:
+def is_pile(x: Any) -> bool:
+    """Return whether `x` is a pile."""
     return isinstance(x, PileOperators)
 
 
 def _mapped(f: Callable, *xs: Any) -> Any:
     """Return `f` of corresponding elements."""
-    first: Any = next(x for x in xs if _is_pile(x))
+    first: Any = next(x for x in xs if is_pile(x))
     data = first._tree.node_data()
     if data is not None and not issubclass(data[0], PileOperators):
         _type(first)  # raises
-    axes = [pile_axis if _is_pile(x) else _axis_beside(x, first) for x in xs]
-    return _settled(plait.vmap(f, tuple(axes), pile_axis)(*xs))
+    axes = [pile_axis if is_pile(x) else _axis_beside(x, first) for x in xs]
+    out = plait.vmap(f, tuple(axes), pile_axis)(*xs)
+    return tuple(map(_settled, out)) if out.__class__ is tuple else _settled(out)
+
+
+def _of_elements(f: Callable, args: tuple, kwargs: dict) -> Any:
+    """Return `f` of corresponding elements of the piles among its arguments."""
+    named = [k for k, x in kwargs.items() if is_pile(x)]
+    others = {k: x for k, x in kwargs.items() if k not in named}
+    count = len(args)
+
+    def of_one(*xs: Any) -> Any:
+        return f(*xs[:count], **dict(zip(named, xs[count:], strict=True)), **others)
+
+    return _mapped(of_one, *args, *[kwargs[k] for k in named])
 
 
 def _axis_beside(x: Any, p: Any) -> int | None:
@@ -180,7 +183,7 @@ def _axis_beside(x: Any, p: Any) -> int | None:
 
 def _settled(p: Any) -> Any:
     """Return an array in place of a pile whose elements have one shape."""
-    if _is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
+    if is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
         return p.data
     return p
 
@@ -221,7 +224,7 @@ def _over_all(name: str, p: Any, inner: tuple[int, ...], options: dict) -> Any:
             return mean
         around = lambda x: _expanded(mean, inner, x.ndim)  # noqa: E731
         squares = _mapped(lambda x: pnp.abs(x - around(x)) ** 2, p)
-        squares = squares if _is_pile(squares) else p._with_rows([squares])
+        squares = squares if is_pile(squares) else p._with_rows([squares])
         var = _over_all("sum", squares, inner, {}) / (count - ddof)
         return var if name == "var" else pnp.sqrt(var)
     reduce = getattr(pnp, name)
@@ -257,7 +260,7 @@ def _extreme(name: str, p: Any) -> Any:
 def joined(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
     """Return piles that are joined: one batch after the other, or along an axis of elements."""
     xs = list(arrays)
-    if not all(map(_is_pile, xs)):
+    if not all(map(is_pile, xs)):
         raise NotAnArrayError(
             "concatenate of piles and arrays", fix="make piles of all of them: plait.Pile"
         )
@@ -270,7 +273,7 @@ def joined(arrays: Any, axis: Any = 0, dtype: Any = None) -> Any:
 
 def _binary(f: Callable) -> tuple[Callable, Callable]:
     def operand(x: Any) -> bool:
-        return _is_pile(x) or isinstance(x, Value | np.ndarray | np.generic | int | float | complex)
+        return is_pile(x) or isinstance(x, Value | np.ndarray | np.generic | int | float | complex)
 
     @border
     def forward(self: Any, other: Any) -> Any:

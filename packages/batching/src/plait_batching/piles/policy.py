@@ -31,7 +31,8 @@ class Capacities:
       rows: the most rows of all elements together.
       longest: the most rows of one element.
       count: the number of elements.  Batches of fewer elements get empty ones at the end; None
-        leaves their number as it is.
+        leaves their number as it is.  Empty elements at the end are then not examples: they are
+        never refused, and their results are undefined.
 
     Raises ArgumentError for capacities that are not positive integers.
 
@@ -62,7 +63,8 @@ class Capacities:
 
     def size(self, name: str, count: int) -> Size:
         """Return the bounds of a named size of so many elements."""
-        return Size(name, self.rows, self.longest, _squares(self.rows, self.longest, count))
+        squares = _squares(self.rows, self.longest, count)
+        return Size(name, self.rows, self.longest, squares, spare=self.count is not None)
 
     def expect(self, lengths: Any) -> None:
         """Raise ShapeError if known lengths do not fit."""

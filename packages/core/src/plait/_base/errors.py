@@ -159,6 +159,8 @@ class OperandTypeError(TypeRule):
 class NotAnArrayError(OperandTypeError):
     """An operand that is not an array and is not converted to one implicitly."""
 
+    refuses_value = True  # see `overriding`, which this module cannot be imported by
+
 
 class NotAnIndexError(OperandTypeError, IndexError):
     """An object in a subscript that cannot index arrays: a float, a string, ..."""
@@ -240,7 +242,13 @@ class KeyReuseError(PlaitError, RuntimeError):
 
 
 class UndecidedDim(PlaitError, TypeError):
-    """A question about symbolic dimensions that has no answer for all their sizes."""
+    """A question about symbolic dimensions that has no answer for all their sizes.
+
+    `asked` is (polynomial, relation to 0, scope) of the question; None for a size that must be a
+    number.
+    """
+
+    asked: Any = None
 
 
 class DimMismatch(PlaitError, ValueError, TypeError):

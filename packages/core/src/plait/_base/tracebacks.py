@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import numpy
 
 from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
+from .overriding import overridden
 from .source import below_hidden, of_standard_library
 
 __all__ = ["border", "leaving", "show_all", "watch_display"]
@@ -81,6 +82,8 @@ def leaving(error: BaseException) -> None:
 def border(f: F) -> F:
     """Decorate `f` so that exceptions leave it with frames of user code only.
 
+    Classes of batches may bring their own version of it; see `overriding`.
+
     The decorator costs a call of Python; functions that must be as fast as possible contain the
     `try` themselves.
     """
@@ -90,6 +93,9 @@ def border(f: F) -> F:
         try:
             return f(*args, **kwargs)
         except BaseException as e:
+            out = overridden(e, function, args, kwargs)
+            if out is not NotImplemented:
+                return out
             leaving(e)
             raise
 

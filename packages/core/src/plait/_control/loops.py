@@ -21,6 +21,7 @@ from .._base.errors import (
 from .._base.tracebacks import border
 from .._base.wrapping import wraps
 from .._core.array import as_value
+from .._core.elements import advice_for_elements
 from .._core.interpreter import Tracer, Value, admitted_sizes, current, opened
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
@@ -239,7 +240,7 @@ def scan(
     if lending is not None:
         return _scan_parts(lending, f, init, length, reverse, unroll)
     rows = [admitted(x) for x in rows_flat]
-    length = _length(rows, length)
+    length = _length(rows, length, xs)
     if not config.jit:
         out = stepping.scan(f, init, xs, length, reverse)
         if out is not NotImplemented:
@@ -302,7 +303,7 @@ def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -
     return carry, ys
 
 
-def _length(rows: list, length: Any) -> Any:
+def _length(rows: list, length: Any, xs: Any = None) -> Any:
     for r in rows:
         if not r.aval.ndim:
             raise AxisError(
@@ -319,7 +320,8 @@ def _length(rows: list, length: Any) -> Any:
     if any(s != sizes[0] for s in sizes):
         raise AxisError(
             f"scan: the leading axes of xs (and length) differ: {sizes}",
-            fix="all xs must have one leading size, and length that size too",
+            fix=advice_for_elements(xs)
+            or "all xs must have one leading size, and length that size too",
         )
     return sizes[0]
 

@@ -379,11 +379,13 @@ def unknown_position(i: Any, n: Any) -> UndecidedDim:
     try:
         known = -n <= i < n
     except UndecidedDim as e:
-        return UndecidedDim(
+        error = UndecidedDim(
             f"index {i} of an axis of size {n}: {e.what}",
             fix=f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing '
             f"there; {e.fix}",
         )
+        error.asked = e.asked
+        return error
     raise AssertionError(f"whether {i} is a position of {n} is known: {known}")
 
 

@@ -30,7 +30,7 @@ from .._types.avals import (
     default_dtype,
     nothing_to_do,
 )
-from .._types.dims import product
+from .._types.dims import decide_ge, product
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
 from ..typing import Array, ArrayLike, Axis
@@ -309,7 +309,8 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
 def _not_empty(name: str, x: Aval, axis: Any, where: Any) -> None:
     axes = normal_axes(axis, x.ndim)
     sizes = [x.shape[a] for a in axes]
-    if any(d.__class__ is int and d == 0 for d in sizes):
+    # The answer for a named size is left open, so that maps over piles learn of the question.
+    if any(d == 0 if d.__class__ is int else decide_ge(d, 1) is False for d in sizes):
         raise AxisError(
             f"{name} of {x!r} over axes {axes}: there is nothing to choose from",
             fix="give `initial`, the result for no elements",

@@ -11,7 +11,9 @@ from .._types.dims import (
     decide_ge,
     divide_exact,
     is_symbolic,
+    open_questions,
     product,
+    question_of,
     solve_dims,
     symbolic_dims,
 )
@@ -21,4 +23,5 @@ from .._types.dims.language import read_constraint
 __all__ = [
     "Dim", "Scope", "decide_eq", "decide_ge", "is_symbolic", "max_dim", "min_dim",
     "read_constraint", "solve_dims", "symbolic_dims", "admitted_sizes", "divide_exact", "product",
+    "open_questions", "question_of",
 ]  # fmt: skip

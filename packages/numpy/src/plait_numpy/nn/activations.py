@@ -11,6 +11,7 @@ import numpy as np
 
 from plait.errors import ShapeError
 from plait.ext import Literal, materialise_at_ground
+from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import normal_axis, slice_in_dim
 from plait.ext.surface import fused, unary, value
@@ -145,6 +146,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return el.div(el.add(hard_tanh(_float(x)), 1), 2)
 
 
+@border
 def identity(x: ArrayLike) -> Array:
     """Return x itself.
 

@@ -513,12 +513,16 @@ def arange(
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     step = 1 if step is None else step
+    floats = [isinstance(v, float) for v in (first, last, step)]
+    first, last, step = (
+        int(v) if isinstance(v, float) and v.is_integer() else v for v in (first, last, step)
+    )
     if step.__class__ is not int or not step:
         raise ShapeError(
             f"arange to a symbolic size cannot take steps of {step!r}",
             fix="give an integer that is not zero, or multiply the result",
         )
-    kind = types.asked_dtype(dtype, types.INTEGER)
+    kind = types.asked_dtype(dtype, types.FLOATING if any(floats) else types.INTEGER)
     way = last - first if step > 0 else first - last
     out = sh.iota(kind, (max_dim((way + abs(step) - 1) // abs(step), 0),))
     out = out if step == 1 else el.mul(out, step)

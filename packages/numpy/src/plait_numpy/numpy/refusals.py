@@ -17,7 +17,7 @@ import numpy as np
 
 from plait.errors import OutOfBounds, SubscriptError, TypeRule
 from plait.ext import PlaitError
-from plait.ext.surface import OUT_SHARDING, all_free, hidden, leaving, offering, placed
+from plait.ext.surface import OUT_SHARDING, all_free, hidden, leaving, offering, overridden, placed
 from plait.ext.types import ml_dtypes
 
 _SAID = (TypeError, ValueError, IndexError, OverflowError, AttributeError)
@@ -59,8 +59,11 @@ def explained(f: Callable) -> Callable:
                     sharding = options.pop("out_sharding")
                     return placed(f(*all_free(args, sharding), **options), sharding)
                 return f(*args, **options)
-            except PlaitError:
-                raise
+            except PlaitError as error:
+                out = overridden(error, function, args, options)
+                if out is NotImplemented:
+                    raise
+                return out
             except _SAID as error:
                 if _of_user(error):
                     raise

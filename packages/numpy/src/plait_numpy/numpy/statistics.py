@@ -18,7 +18,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import matmul
 from plait.ext.ops.sorting import sort
 from plait.ext.ops.taking import take_along_axis
-from plait.ext.sizes import decide_ge, max_dim, product
+from plait.ext.sizes import decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -343,7 +343,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
         raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
         return sh.reshape(x, (1, x.aval.size))
-    return x if rowvar or x.aval.shape[0] == 1 else sh.transpose(x)
+    return x if rowvar or decide_eq(x.aval.shape[0], 1) else sh.transpose(x)
 
 
 def corrcoef(

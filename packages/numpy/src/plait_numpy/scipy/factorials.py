@@ -12,6 +12,7 @@ import numpy as np
 
 from plait.errors import OperandTypeError, ShapeError
 from plait.ext import Literal
+from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert
 from plait.ext.ops.taking import take
@@ -105,6 +106,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * el.exp(sp.lbeta(a, b))
 
 
+@border
 def factorial(n: Any, exact: bool = False) -> Array:
     """Return Gamma(n + 1), rounded to an integer for integers; 0 for negative numbers.
 
@@ -164,6 +166,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     return el.select(none, 1.0, gammasgn(start + m) * gammasgn(start) * size)
 
 
+@border
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     """Count the ways to choose k of N, as floats; with `repetition`, of N + k - 1.
 

@@ -12,6 +12,7 @@ import numpy as np
 from plait.errors import ArgumentError, ConcretizationError, OperandTypeError
 from plait.ext import Array, Literal
 from plait.ext.control import fori_loop
+from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert, stack
 from plait.ext.surface import fixed, fused, value
@@ -128,6 +129,7 @@ def _loggamma(z: Any) -> Any:
 # ---- wave integrals --------------------------------------------------------------------------
 
 
+@border
 def fresnel(x: ArrayLike) -> tuple[Any, Any]:
     """Return Fresnel's integrals (S, C): of sin and cos of pi t * t / 2 from 0 to x.
 
@@ -145,6 +147,7 @@ def fresnel(x: ArrayLike) -> tuple[Any, Any]:
     return s, c
 
 
+@border
 def sici(x: ArrayLike) -> tuple[Any, Any]:
     """Return the sine and cosine integrals (Si, Ci): of sin(t) / t from 0 to x, and of cos(t) / t
     from infinity to x; Ci depends on |x| only.

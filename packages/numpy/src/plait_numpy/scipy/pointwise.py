@@ -9,6 +9,7 @@ from typing import Any
 
 from plait.errors import ArgumentError, OperandTypeError
 from plait.ext import Value
+from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.surface import binary, fixed, unary
 from plait.ext.types import FLOATING
@@ -80,6 +81,7 @@ owens_t = _two("owens_t", gs.owens_t, "Owen's T: the chance that X > h and 0 < Y
                "1.0, 2.0 -> 0.0785", ("h", "a"))  # fmt: skip
 
 
+@border
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """Return the logarithm of the normal distribution function, exact in both tails.
 

@@ -9,6 +9,7 @@ Invariant: where the limit is a number, neither the value nor the derivative is 
 import math
 from typing import Any
 
+from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.surface import fused
 from plait.typing import Array, ArrayLike, Axis
@@ -46,6 +47,7 @@ from .pointwise import (
 # ---- from one primitive ---------------------------------------------------------------------
 
 
+@border
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return I_x(a, b), the regularised incomplete beta function, for x in [0, 1].
 
@@ -58,6 +60,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return inc.regularized_incomplete_beta(a, b, x)
 
 
+@border
 def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
     """Return Hurwitz's zeta function, by default Riemann's: the sum of (q + k) ** -x over k >= 0.
 
@@ -72,6 +75,7 @@ def zeta(x: ArrayLike, q: ArrayLike = 1.0) -> Array:
     return sp.zeta(x, q)
 
 
+@border
 def exp1(x: ArrayLike) -> Array:
     """Return the exponential integral E_1(x); nan for negative x.
 

@@ -17,6 +17,7 @@ from plait.ext.ops.checks import check_p
 from plait.ext.sizes import Dim
 from plait.ext.types import Aval
 
+from ..capacities import Size
 from ..carrier import pile_rules
 from ..operation import PADDED, layout
 
@@ -33,7 +34,7 @@ def _(r, args, out, *, f, outs, effect, whole):
         x, at = (r.data(a, PADDED), 0) if r.axes(a.aval) else r.dense(a)
         own.append(at is not None)
         xs.append(x if at is None else r.front(x, at))
-    called = _Each(f, [s.name for s in r.table], [a.aval for a in args], own, outs, types)
+    called = _Each(f, r.table, [a.aval for a in args], own, outs, types)
     got = host.bind(*r.ambient, *xs, f=called, outs=types, effect=effect, whole="")
     return [r.result(o, y, PADDED) for o, y in zip(out, got, strict=True)]
 
@@ -53,7 +54,7 @@ class _Each:
 
     Args:
       f: the function of one example.
-      names: the names of the sizes, in the order of the lengths.
+      table: the named sizes, in the order of the lengths.
       ins, outs: types of an example's operands and results.
       own: which operands differ between examples.
       types: types of the padded results.
@@ -62,20 +63,20 @@ class _Each:
     def __init__(
         self,
         f: Callable[..., Any],
-        names: Sequence[str],
+        table: Sequence[Size],
         ins: Sequence[Aval],
         own: Sequence[bool],
         outs: Sequence[Aval],
         types: Sequence[Aval],
     ):
-        self.f, self.names, self.ins, self.own = f, names, ins, own
+        self.f, self.table, self.ins, self.own = f, table, ins, own
         self.outs, self.types = outs, types
 
     def __call__(self, *given: np.ndarray) -> tuple:
-        lengths, xs = given[: len(self.names)], given[len(self.names) :]
+        lengths, xs = given[: len(self.table)], given[len(self.table) :]
         padded = [np.zeros(t.shape, t.dtype) for t in self.types]
         for b in range(len(lengths[0])):
-            sizes = {k: int(n[b]) for k, n in zip(self.names, lengths)}
+            sizes = {s.name: s.part(int(n[b])) for s, n in zip(self.table, lengths)}
             mine = [
                 x[_place(b, _shape(t, sizes))] if own else x
                 for x, t, own in zip(xs, self.ins, self.own)

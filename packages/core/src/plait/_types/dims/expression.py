@@ -182,7 +182,8 @@ class Dim:
         elif other.__class__ is not int and not isinstance(other, Integral):
             return NotImplemented  # arrays define == themselves
         if asked_by_us(_getframe(1)):
-            if _equal(self, other) is True:
+            # Broadcasting compares every size with 1, and has one result for both answers.
+            if _equal(self, other, other.__class__ is Dim or other != 1) is True:
                 return True
             self._scope.doubted = self, other
             return False
@@ -346,11 +347,12 @@ def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     return f(*[v.__plait_array__() if isinstance(v, Dim) else v for v in (left, right)])
 
 
-def _equal(self: Dim, other: Any) -> bool | None:
+def _equal(self: Dim, other: Any, matters: bool = True) -> bool | None:
     """Return whether two sizes are equal: always, never, or None."""
     if other.__class__ is Dim and other._scope is not self._scope:
         return False
-    return self._scope.is_zero(poly.subtract(self._terms, terms_beside(self, other)))
+    difference = poly.subtract(self._terms, terms_beside(self, other))
+    return self._scope.is_zero(difference, matters=matters)
 
 
 _DIFFERENCES: dict[str, Callable[[Terms, Terms], Terms]] = {

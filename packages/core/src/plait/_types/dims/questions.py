@@ -5,10 +5,13 @@ error that shows the question.
 """
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..._base.errors import UndecidedDim
 from . import polynomial as poly
-from .expression import Dim, terms_beside
+from .expression import Dim, of_terms, terms_beside
+from .scope import open_to
 
 
 def decide_eq(a: "Dim | int", b: "Dim | int") -> bool | None:
@@ -60,6 +63,44 @@ def undecided_eq(a: "Dim | int", b: "Dim | int", about: str = "") -> UndecidedDi
     difference = poly.subtract(terms_beside(dim, a), terms_beside(dim, b))
     dim.scope.doubted = a, b
     return dim.scope.undecided(f"{a} == {b}", difference, "==", about)
+
+
+def question_of(error: UndecidedDim) -> "tuple[Dim, str] | None":
+    """Return the size that an error is about and its relation to 0, ">=" or "=="; None if the
+    error is about no relation."""
+    if error.asked is None:
+        return None
+    terms, relation, scope = error.asked
+    return of_terms(terms, scope), relation
+
+
+@contextmanager
+def open_questions() -> "Iterator[dict[tuple[Dim, str], None]]":
+    """Collect the questions that stay undecided in a block: sizes and their relation to 0.
+
+    They are there after the block.  Blocks inside of it collect for it, too.
+
+    Example:
+      >>> b, = symbolic_dims("b")
+      >>> with open_questions() as asked:
+      ...     _ = decide_ge(b, 4)
+      >>> list(asked)
+      [(b - 4, '>=')]
+    """
+    collected: list = []
+    found: dict[tuple[Dim, str], None] = {}
+    around = open_to.get()
+    token = open_to.set(collected)
+    try:
+        yield found
+    finally:
+        open_to.reset(token)
+        if around is not None:
+            around += collected
+        for p, relation, scope in collected:
+            d = of_terms(p, scope)
+            if isinstance(d, Dim):
+                found[d, relation] = None
 
 
 def divide_exact(d: "Dim | int", k: "Dim | int") -> "Dim | int":

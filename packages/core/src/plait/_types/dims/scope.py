@@ -6,6 +6,7 @@ mixed, and unpickling a dim gives an equal one.  Only scopes made `apart` differ
 
 import uuid
 from collections.abc import Sequence
+from contextvars import ContextVar
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -21,6 +22,16 @@ _MOST_SHOWN = 6
 
 _known: "WeakValueDictionary[object, Scope]" = WeakValueDictionary()
 _lock = Lock()
+
+
+open_to: "ContextVar[list | None]" = ContextVar("open_questions", default=None)
+"""The list that collects (polynomial, relation to 0, scope) of undecided questions, if any does."""
+
+
+def _leave_open(p: Terms, relation: str, scope: "Scope") -> None:
+    collected = open_to.get()
+    if collected is not None:
+        collected.append((p, relation, scope))
 
 
 class Fact(NamedTuple):
@@ -152,11 +163,19 @@ class Scope:
 
     def at_least_zero(self, p: Terms) -> bool | None:
         """Return whether p >= 0: always, never, or None if unknown."""
-        return self._prover.at_least_zero(p)
+        answer = self._prover.at_least_zero(p)
+        if answer is None:
+            _leave_open(p, ">=", self)
+        return answer
 
-    def is_zero(self, p: Terms) -> bool | None:
-        """Return whether p = 0: always, never, or None if unknown."""
-        return self._prover.is_zero(p)
+    def is_zero(self, p: Terms, *, matters: bool = True) -> bool | None:
+        """Return whether p = 0: always, never, or None if unknown.
+
+        `matters` is False if results are the same for both answers; see `open_questions`."""
+        answer = self._prover.is_zero(p)
+        if answer is None and matters:
+            _leave_open(p, "==", self)
+        return answer
 
     def facts_of(self, names: frozenset[str]) -> list[Fact]:
         """Return the lower bounds of these names, and the constraints about them only."""
@@ -175,11 +194,13 @@ class Scope:
         texts = ", ".join(f'"{t}"' for t in (*self.constraints, question))
         lower = ", lower=0" if self.least == 0 else ""
         never = "; if it never does, say what excludes it" if relation == "==" else ""
-        return UndecidedDim(
+        error = UndecidedDim(
             what,
             fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
+        error.asked = p, relation, self
+        return error
 
     def _examples(self, p: Terms, relation: str) -> str:
         """Return sizes with the answer yes and with the answer no, if samples show both, in

@@ -1,0 +1,95 @@
+"""Lengths of piles: checked, shared, and bounded by capacities.
+
+Invariant: equal known lengths are one array, so that piles made with them share a size where
+lengths are compared by identity.
+"""
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+import plait.numpy as pnp
+from plait.ext.errors import ArgumentError
+from plait.ext.sizes import is_symbolic
+from plait.ext.trace import Tracer
+from plait.ext.values import Array, as_value
+
+from .capacities import TILE, Size, rounded, size_of_lengths
+from .layouts import fit
+from .on_host import is_on_host
+from .policy import Capacities, bounded
+
+__all__ = ["checked", "one_of", "size_of", "with_count", "with_empty"]
+
+_vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
+
+
+def checked(lengths: Any) -> Any:
+    """Return lengths as a vector of int32; raise ArgumentError if they are anything else, or
+    negative."""
+    if isinstance(lengths, list | tuple):
+        lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
+    n = as_value(lengths)
+    if n.aval.dtype.kind == "b":
+        raise ArgumentError(
+            f"lengths must be integers, got a mask {n.aval!r}",
+            fix="put the rows that exist in front, and give their numbers: mask.sum(axis=1)",
+        )
+    if n.ndim != 1 or n.aval.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"
+        )
+    if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
+        raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
+        return one_of(as_value(np.asarray(n).astype(np.int32)))
+    return one_of(pnp.asarray(n, "int32"))
+
+
+def one_of(n: Any) -> Any:
+    """Return the canonical array of these lengths, if they are known.
+
+    Piles of equal lengths then share a size where lengths are compared by identity, such as among
+    the arguments of jit."""
+    if not isinstance(n, Array):
+        return n
+    key = np.asarray(n).tobytes(), n.key
+    found = _vectors.get(key)
+    if found is None or found.is_deleted():
+        found = _vectors[key] = n
+    return found
+
+
+def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | None = None) -> Size:
+    """Return the capacities for lengths; if they are traced, for the greatest possible ones."""
+    count = n.shape[0]
+    if policy is not None:
+        if not isinstance(n, Tracer):
+            policy.expect(n)
+        return policy.size(name, count)
+    if not isinstance(n, Tracer) and longest.__class__ is int:
+        return size_of_lengths(name, np.asarray(n))
+    rows, longest = rounded(rows, 8, 64), rounded(longest, 1, 8)
+    if not is_symbolic((rows, longest, count)):
+        return bounded(name, rows, longest, count)
+    tiles = -(-longest // TILE)
+    return Size(name, rows, longest, count * tiles * tiles + 1)
+
+
+def with_empty(n: Any, policy: Capacities | None) -> Any:
+    """Return lengths with those of the empty elements that the policy adds."""
+    more = 0 if policy is None else policy.missing(n.shape[0])
+    if not more:
+        return n
+    if isinstance(n, Tracer):
+        return pnp.pad(n, (0, more))
+    return one_of(as_value(np.pad(np.asarray(n), (0, more))))
+
+
+def with_count(x: Any, policy: Capacities | None) -> Any:
+    """Return an array of elements, with the empty ones that the policy adds."""
+    more = 0 if policy is None else policy.missing(x.shape[0])
+    if more and is_on_host(x):
+        return as_value(np.pad(np.asarray(x), [(0, more), *[(0, 0)] * (x.ndim - 1)]))
+    return fit(x, 0, x.shape[0] + more) if more else x

@@ -1,0 +1,265 @@
+"""Rows of piles, made of elements: `Pile.from_list`, and the arrays of other constructors.
+
+Invariant: elements differ in size along the given axes only, and their values are known.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+import plait.numpy as pnp
+from plait.ext.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
+from plait.ext.ops.opaque import unwrap, wrap
+from plait.ext.trace import Tracer
+from plait.ext.tree import TreeDef, flatten
+from plait.ext.types import Aval, Opaque
+from plait.ext.values import Array, as_value
+
+from .capacities import TILE, Size, capacities_of
+from .elements import piles_in
+from .layouts import fit
+from .lengths import one_of, size_of
+from .names import named
+from .on_host import laid_out
+from .operators import is_pile
+from .policy import Capacities
+
+__all__ = ["arrays_of", "axis_number", "from_elements", "whole_number", "with_rows"]
+
+
+def whole_number(n: Any) -> int | None:
+    """Return an index as an int; None if it is not an integer."""
+    try:
+        return None if isinstance(n, bool) else index(n)
+    except TypeError:
+        return None
+
+
+def axis_number(axis: Any) -> int:
+    a = whole_number(axis)
+    if a is None:
+        raise ArgumentError(f"an axis of a pile is {axis!r}", fix="give the number of an axis: 0")
+    return a
+
+
+def arrays_of(data: Any) -> tuple[list, TreeDef]:
+    """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure."""
+    leaves, tree = flatten(data, _is_numbers)
+    return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
+
+
+def _array(x: Any) -> np.ndarray:
+    """Return an element as a numpy array.
+
+    Raises ShapeError for a list of lists of different sizes, and ConcretizationError for traced
+    values."""
+    if isinstance(x, Tracer):
+        raise ConcretizationError(
+            f"a pile of {x!r}, whose sizes are those of every element",
+            fix="make it of padded arrays and traced lengths: Pile.from_padded(x, lengths)",
+        )
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ShapeError(
+            "an element is a list of lists whose sizes differ",
+            fix="make it an array: sizes differ from element to element, not inside of one",
+        ) from None
+
+
+def with_rows(x: Any, axis: int, n: Any) -> Any:
+    """Return `x` with `n` rows along `axis`.
+
+    Known values are resized in numpy, because each number of rows would compile a program."""
+    if isinstance(x, Tracer) or x.aval.dtype.__class__ is Opaque:
+        return fit(x, axis, n)
+    host = np.asarray(x)
+    if host.shape[axis] == n:
+        return x
+    out = np.zeros((*host.shape[:axis], n, *host.shape[axis + 1 :]), host.dtype)
+    rows = (slice(None),) * axis
+    most = min(n, host.shape[axis])
+    out[(*rows, slice(0, most))] = host[(*rows, slice(0, most))]
+    return as_value(out)
+
+
+def from_elements(
+    kind: Any, elements: list, axes: tuple[int, ...], policy: Capacities | None
+) -> Any:
+    if not elements:
+        raise ArgumentError(
+            "a pile of no elements has no type",
+            fix="give an element, or make it of an array: Pile(data, lengths)",
+        )
+    if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
+        return _of_piles(kind, elements, axes, policy)
+    trees = [flatten(e, _is_numbers) for e in elements]
+    tree = trees[0][1]
+    for b, (_, t) in enumerate(trees):
+        if t != tree:
+            raise ShapeError(
+                f"elements of a pile are trees of one structure, and element {b} is {t}, where "
+                f"the first is {tree}",
+                fix="give them one structure",
+            )
+    if not tree.num_leaves:
+        raise ShapeError("the elements of a pile have no arrays", fix="give arrays")
+    columns = list(zip(*[leaves for leaves, _ in trees], strict=True))
+    return _of_columns(kind, columns, [axes] * len(columns), lambda types: tree, policy)
+
+
+def _of_columns(
+    kind: Any,
+    columns: Sequence[Sequence],
+    axes: Sequence[tuple],
+    tree_of: Callable[[list], Any],
+    policy: Capacities | None,
+    first: int = 0,
+) -> Any:
+    """Return the pile of elements with these leaves, which differ in size along these axes.
+
+    Args:
+      tree_of: returns the structure of an element, given the types of its leaves.
+      first: the number of the first named size.
+    """
+    vectors: list[np.ndarray] = []  # the lengths of each name
+    types, leaves = [], []
+    made = [_numbers(column) for column in columns]
+    for (column, opaque), own in zip(made, axes, strict=True):
+        if opaque is not None:
+            own = [a - len(opaque.shape) * (a < 0) for a in own]
+        types.append(_element_type(column, tuple(own), vectors, first))
+    more = 0 if policy is None else policy.missing(len(columns[0]))
+    vectors = [np.pad(v, (0, more)) for v in vectors]
+    names = [f"n{first + i}" for i in range(len(vectors))]
+    sizes = tuple([size_of(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
+    count, tree = len(columns[0]) + more, tree_of(types)
+    caps = capacities_of(sizes, count)
+    for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
+        leaf = pnp.asarray(laid_out(column, t, caps, count))
+        if opaque is not None:
+            leaf = wrap(leaf, opaque)
+            types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
+        leaves.append(leaf)
+    lengths = [one_of(pnp.asarray(v, "int32")) for v in vectors]
+    return kind._of(leaves, lengths, types, sizes, tree, count)
+
+
+def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
+    """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
+    dtypes: set[Any] = {
+        x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
+    }
+    if not dtypes:
+        return [np.asarray(as_value(_array(x))) for x in column], None
+    (opaque, *others) = dtypes
+    if others or not all(isinstance(x, Array) and x.dtype == opaque for x in column):
+        raise OperandTypeError(
+            "elements of a pile have one dtype, and some are keys of another kind, or numbers",
+            fix="make a pile for each dtype",
+        )
+    return [np.asarray(unwrap(x)) for x in column], opaque
+
+
+def _of_piles(kind: Any, elements: list, axes: tuple[int, ...], policy: Capacities | None) -> Any:
+    """Return the pile of trees that contain piles: its leaves are their rows and their lengths."""
+    apart = [flatten(e, lambda x: is_pile(x) or _is_numbers(x)) for e in elements]
+    units, tree = apart[0]
+    for b, (others, t) in enumerate(apart):
+        if t != tree or any(_kind(x) != _kind(y) for x, y in zip(others, units)):
+            raise ShapeError(
+                f"elements of a pile are trees of one structure, and element {b} is "
+                f"{elements[b]!r}, where the first is {elements[0]!r}",
+                fix="give them one structure, and the piles in them elements of one type",
+            )
+    columns: list[Sequence] = []
+    own: list[tuple] = []
+    for unit in zip(*[units for units, _ in apart]):
+        if not is_pile(unit[0]):
+            columns.append(unit)
+            own.append(axes)
+            continue
+        for i, t in enumerate(unit[0]._types):
+            columns.append([p._rows(*p._columns()[i]) for p in unit])
+            own.append(unit[0]._axes(t))
+        columns.append([np.asarray(p.lengths) for p in unit])
+        own.append((0,))
+
+    def tree_of(types: list) -> TreeDef:
+        given, spoken = iter(types), []
+        for u in units:
+            spoken.append(_spoken_inside(kind, u, given) if is_pile(u) else next(given))
+        return flatten(tree.unflatten(spoken))[1]
+
+    return _of_columns(kind, columns, own, tree_of, policy, 1)
+
+
+def _kind(x: Any) -> Any:
+    """Return the properties in which the inner piles of all elements must agree; None for other
+    values.
+
+    Raises ShapeError for piles that cannot be elements."""
+    if not is_pile(x):
+        return None
+    if len(x._sizes) != 1 or any(len(x._axes(t)) != 1 for t in x._types) or piles_in(x._tree):
+        raise ShapeError(
+            f"an element is {x!r}: the elements of a pile in a pile are arrays, or trees of them, "
+            "that differ along one axis, and have one vector of lengths",
+            fix="make a pile for each such axis",
+        )
+    return x._types, x._tree
+
+
+def _spoken_inside(kind: Any, p: Any, given: Iterator[Aval]) -> Any:
+    """Return an inner pile, given the types of its rows and lengths."""
+    rows = [next(given) for _ in p._types]
+    (count,) = next(given).shape
+    ((a,), *_) = [p._axes(t) for t in p._types]
+    have = rows[0].shape[a]
+    return kind._of(rows, (count,), p._types, (_size_inside(have, count),), p._tree, count)
+
+
+def _size_inside(rows: Any, count: Any) -> Size:
+    """Return the capacities of a pile of symbolic numbers of rows and elements."""
+    tiles = -(-rows // TILE)
+    return Size("n0", rows, rows, count * tiles * tiles + 1)
+
+
+def _is_numbers(x: Any) -> bool:
+    """Return whether `x` is a list of numbers, or of such lists, which is an array and not a
+    tree."""
+    return isinstance(x, list) and all(
+        isinstance(v, int | float | complex | np.generic) or _is_numbers(v) for v in x
+    )
+
+
+def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from: int) -> Aval:
+    first = column[0]
+    ragged = {a % first.ndim for a in axes if -first.ndim <= a < first.ndim}
+    if len(ragged) != len(axes):
+        raise ShapeError(
+            f"elements of shape {first.shape} have no axes {axes}",
+            fix="say by axis= along which axes sizes differ",
+        )
+    shape: list[Any] = []
+    for a in range(first.ndim):
+        found = [x.shape[a] if x.ndim == first.ndim else None for x in column]
+        if None in found or (a not in ragged and len(set(found)) > 1):
+            raise ShapeError(
+                f"elements of shapes {sorted({x.shape for x in column})} differ elsewhere than "
+                f"along axes {tuple(sorted(ragged))}",
+                fix="say by axis= along which axes sizes differ",
+            )
+        if a not in ragged:
+            shape.append(found[0])
+            continue
+        v = np.asarray(found, np.int32)
+        i = next((i for i, w in enumerate(vectors) if (w == v).all()), None)
+        if i is None:
+            i = len(vectors)
+            vectors.append(v)
+        shape.append(named(f"n{named_from + i}"))
+    dtype = np.result_type(*[x.dtype for x in column])
+    return Aval(tuple(shape), dtype)

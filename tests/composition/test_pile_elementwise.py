@@ -1,0 +1,145 @@
+"""Functions of numbers, of the array library, take piles: every public one, against a loop.
+
+Invariant: the other side is the function itself, applied to one example after the other; whether a
+function is one of numbers is found by trying it on arrays.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as pnp
+from plait import Pile, nn
+from plait.errors import NotAnArrayError
+from plait.scipy import special
+from plait_batching.piles.elementwise_names import ELEMENTWISE
+
+LENGTHS = (4, 0, 2)
+OPERANDS = {
+    "floats": np.linspace(0.15, 0.85, 6),
+    "integers": np.arange(1, 7),
+    "booleans": np.array([True, False, True, True, False, True]),
+    "complex": np.linspace(0.1, 0.9, 6) + 0.3j,
+}
+SPACES = {"numpy": pnp, "special": special, "nn": nn}
+PUBLIC = {
+    f"{space}.{name}": getattr(module, name)
+    for space, module in SPACES.items()
+    for name in sorted(vars(module))
+    if not name.startswith("_") and inspect.isfunction(getattr(module, name))
+}
+CONVERSIONS = {
+    "array", "asarray", "astype", "block", "empty_like", "from_dlpack", "full_like", "ones_like",
+    "place", "zeros_like",
+}  # fmt: skip
+"""Functions that are given arrays, or make new ones."""
+
+
+def rank(f):
+    """Return the number of arguments that a call of a function of numbers needs."""
+    if f is pnp.where:
+        return 3
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(f).parameters.values()
+    return len([p for p in parameters if p.default is p.empty and p.kind in kinds])
+
+
+def operands(f):
+    """Yield operands of each kind."""
+    for x in OPERANDS.values():
+        yield [np.roll(x, k) for k in range(rank(f))]
+
+
+def results(out):
+    return out if isinstance(out, tuple) else (out,)
+
+
+def taken(f):
+    """Return operands that a function takes, and its results."""
+    for xs in operands(f):
+        try:
+            return xs, [np.asarray(y) for y in results(f(*xs))]
+        except Exception:
+            continue
+    raise AssertionError("no operands are taken")
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("name", [k for k in PUBLIC if k.partition(".")[2] in ELEMENTWISE])
+def test_piles_are_taken(name):
+    if name == "numpy.identity":  # a matrix, where nn.identity is a function of numbers
+        return
+    f = PUBLIC[name]
+    xs, want = taken(f)
+    got = results(f(*[Pile(x, LENGTHS) for x in xs]))
+    for p, y in zip(got, want, strict=True):
+        assert [len(e) for e in p.to_list()] == list(LENGTHS) and p.dtype == y.dtype
+        np.testing.assert_allclose(p.data, y, rtol=1e-5)
+
+
+def is_of_numbers(f, xs):
+    """Return whether results are those of single numbers."""
+    try:
+        ys = [np.asarray(y) for y in results(f(*xs))]
+        if any(y.shape != (6,) for y in ys):
+            return False
+        for part, shape in ((slice(2, 3), ()), (slice(2, 4), (2, 1)), ([3, 0, 5, 1, 2, 4], (6,))):
+            zs = results(f(*[pnp.asarray(x[part].reshape(shape)) for x in xs]))
+            for y, z in zip(ys, zs, strict=True):
+                if np.shape(z) != shape:
+                    return False
+                np.testing.assert_allclose(np.ravel(z), y[part].ravel(), rtol=1e-4)
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("space", SPACES)
+def test_every_function_of_numbers_is_named(space):
+    with plait.config(jit=False), np.errstate(all="ignore"):
+        found = {
+            name.partition(".")[2]
+            for name, f in PUBLIC.items()
+            if name.startswith(space) and 1 <= rank(f) <= 3
+            if any(is_of_numbers(f, xs) for xs in operands(f))
+        }
+    assert found - CONVERSIONS <= ELEMENTWISE
+
+
+def test_arguments_by_name_and_beside_numbers():
+    p, q = Pile(OPERANDS["floats"], LENGTHS), Pile(OPERANDS["floats"][::-1].copy(), LENGTHS)
+    x, y = p.data, q.data
+    for got, want in (
+        (pnp.power(p, 2), np.power(x, 2)),
+        (pnp.power(2.0, p), np.power(2.0, x)),
+        (pnp.round(p, decimals=1), np.round(x, 1)),
+        (special.betainc(p, 2.0, q), special.betainc(x, 2.0, y)),
+        (nn.gelu(p, approximate=False), nn.gelu(x, approximate=False)),
+        (pnp.isclose(p, b=q, atol=0.2), np.isclose(x, y, atol=0.2)),
+    ):
+        np.testing.assert_allclose(got.data, want, rtol=1e-6)
+        assert got.lengths.tolist() == list(LENGTHS)
+
+
+def test_functions_of_users_are_left_alone():
+    """Also if they have the name of a function of numbers, and refuse a pile."""
+
+    @plait.jit
+    def square(p):
+        return pnp.sort(p)
+
+    with pytest.raises(NotAnArrayError, match="map over it"):
+        square(Pile(OPERANDS["floats"], LENGTHS))
+    trees = Pile.from_list([{"a": np.ones(2)}])
+    for f in (lambda p: p.sum(), lambda p: pnp.sum(p), pnp.square):
+        with pytest.raises(NotAnArrayError, match="are trees"):
+            f(trees)
+
+
+def test_random_functions_of_the_same_name_refuse_piles():
+    """A key shared by all elements would give them the same numbers."""
+    with pytest.raises(NotAnArrayError):
+        plait.random.gamma(plait.random.key(0), Pile(OPERANDS["floats"], LENGTHS))
