@@ -192,7 +192,7 @@ def test_the_modules_of_names_have_hints_too():
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
-    tables = {"lower", "eager", "expand", "parallel", "checks", *metadata.TABLES}
+    tables = {"lower", "eager", "expand", "parallel", "runs", *metadata.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
     assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 

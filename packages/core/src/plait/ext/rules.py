@@ -5,8 +5,8 @@ Invariant: nothing is defined here.
 
 from .._base.lazy import later_names
 from .._core.carrier import expand_rules
-from .._ops.checks import checks_rules
 from .._ops.mapping import parallel_rules
+from .._ops.passage import runs_rules
 from .._plugins.metadata import PLUGIN_API, core_version, resolve
 from .._plugins.rules import RuleTable, tables
 from .._plugins.traits import (
@@ -43,7 +43,6 @@ __all__ = [
     "RuleTable",
     "Structural",
     "ZeroPreserving",
-    "checks_rules",
     "core_version",
     "cpu_form_rules",
     "eager_rules",
@@ -54,5 +53,6 @@ __all__ = [
     "physical_rules",
     "resolve",
     "reuse_rules",
+    "runs_rules",
     "tables",
 ]

@@ -41,6 +41,8 @@ from .._jit.roles import Role, role, without_static
 from .._jit.shapes import shapes_only
 from .._jit.signatures import arguments
 from .._jit.tracing import result, trace
+from .._ops.observer import Observer, Run
+from .._ops.passage import Loop, Passage, Watched, pass_through
 
 __all__ = [
     "Call",
@@ -53,12 +55,17 @@ __all__ = [
     "Interpreter",
     "Lending",
     "Lifted",
+    "Loop",
+    "Observer",
+    "Passage",
     "Recording",
     "Role",
+    "Run",
     "Slots",
     "Stage",
     "Tracer",
     "Value",
+    "Watched",
     "Wiring",
     "admitted",
     "apart_from",
@@ -84,6 +91,7 @@ __all__ = [
     "naming",
     "open_under",
     "opened",
+    "pass_through",
     "without_static",
     "with_lines",
     "rebuilt",
