@@ -34,6 +34,10 @@ PACKAGES = ("core", *PLUGINS, "jax")
 """All that is released; `jax` is no transformation, and `plait[all]` does not bring it."""
 WRITTEN_WITH = ("core", "numpy", "checks", "testing")
 """What the tests of every package are written with; `subsets` shows what works without."""
+RELEASED = (releasing.META, *PACKAGES)
+"""The distributions: the packages, and the meta-distribution at the root."""
+BUILDER = "hatchling==1.33.0"
+"""What releases are built by: another version builds other bytes."""
 SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest
@@ -333,6 +337,37 @@ def tests_latest(session: nox.Session) -> None:
     run_together(session, "latest", own=True)
 
 
+def required(session: nox.Session, report: str, *options: str) -> None:
+    """Run the cross-section of `quick` with requirements resolved by uv with these options."""
+    session.install(*wheels(session, *PACKAGES), *options)
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
+    session.install(*TEST_TOOLS)
+    session.run(
+        "python", "-c", "import jaxlib, numpy; print(jaxlib.__version__, numpy.__version__)"
+    )
+    pytest(session, report, *SOME, *QUICK, **FAST)
+
+
+@nox.session(venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """A cross-section of the tests with the oldest version of each requirement."""
+    required(session, "lowest", "--resolution=lowest-direct")
+
+
+@nox.session(venv_backend="uv", python=latest_python() or False)
+def newest(session: nox.Session) -> None:
+    """The same with the newest versions, on the newest Python here."""
+    if not session.python:
+        session.skip(f"no newer Python ({' or '.join(LATEST)}) than the one that runs nox is here")
+    required(session, "newest", "--resolution=highest")
+
+
+@nox.session(venv_backend="uv")
+def prereleases(session: nox.Session) -> None:
+    """The same with versions that are not final yet."""
+    required(session, "prereleases", "--prerelease=allow", "--resolution=highest")
+
+
 @nox.session
 def full(session: nox.Session) -> None:
     """What `tests` leaves to it: the packages' own tests compiled as users compile, at the full
@@ -577,9 +612,13 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation as a site; a broken link is an error.  `-- serve` shows it."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB, "mkdocs-material")
-    session.run("mkdocs", *(session.posargs or ("build", "--strict")))
+    """The documentation as a site; a broken link is an error.  `-- serve` shows it, and
+    `-- deploy X.Y.Z` adds it to the branch gh-pages, beside that of earlier versions."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "mkdocs-material", "mike")
+    if session.posargs[:1] == ["deploy"]:
+        session.run("mike", "deploy", "--update-aliases", *session.posargs[1:], "latest")
+    else:
+        session.run("mkdocs", *(session.posargs or ("build", "--strict")))
 
 
 @nox.session
@@ -594,20 +633,23 @@ def build(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """`-- PACKAGE`: check that the commit at hand is a release of it, and add it to releases.toml.
+    """`-- PACKAGE`: check that the commit at hand is a release of it, and add it to releases.toml;
+    `-- PACKAGE --build`: build it without running its tests, and add nothing.
 
     What is built is the commit, twice and to the same bytes; its tests run as the source
     distribution has them, against the tree's core and the oldest and newest released ones.
     """
     packages, session.posargs[:] = list(session.posargs), []
-    if len(packages) != 1 or packages[0] not in PACKAGES:
-        session.error(f"name one package: nox -s release -- {'|'.join(PACKAGES)}")
+    only_built = "--build" in packages
+    packages = [p for p in packages if p != "--build"]
+    if len(packages) != 1 or packages[0] not in RELEASED:
+        session.error(f"name one package: nox -s release -- {'|'.join(RELEASED)}")
     (package,) = packages
     try:
         found = releasing.candidate(package)
     except releasing.NotReady as error:
         session.error(str(error))
-    session.install("build", "hatchling>=1.27", "twine")
+    session.install("build", BUILDER, "twine")
     built = distribution(session, found, "one")
     if contents(built) != contents(distribution(session, found, "two")):
         session.error(f"{found.tag} builds to other bytes the second time")
@@ -617,7 +659,8 @@ def release(session: nox.Session) -> None:
     shutil.unpack_archive(sdist, made.parent, filter="data")
     source = made.parent / sdist.name.removesuffix(".tar.gz")
     others = wheels(session, *(p for p in WRITTEN_WITH if p not in ("core", package)))
-    for label, core in released_cores(session, package):
+    tested = released_cores(session, package) if has_tests(source) and not only_built else []
+    for label, core in tested:
         needs = (str(made), *core, *others, JAXLIB, *TEST_TOOLS)
         python = environment(session, "releasing", *needs)
         with session.chdir(source):
@@ -628,6 +671,8 @@ def release(session: nox.Session) -> None:
     target.mkdir(parents=True)
     for path in built:
         shutil.copy(path, target)
+    if only_built:
+        return
     releasing.record(found)
     session.log(f"releases.toml has {found.tag}: commit it, tag {found.commit}, publish {target}")
 

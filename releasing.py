@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parent
 RECORD = ROOT / "releases.toml"
 CORE = "plait-core"
 LIBRARY = "plait-numpy"
-RANGE = re.compile(r"plait-\w+>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
+META = "plait"
+"""The meta-distribution, whose files are at the root."""
+META_FILES = ("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml")
+RANGE = re.compile(r"plait-\w+(?:\[\w+\])?>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
 SECTION = re.compile(r"^## \[([^]]+)\](?: - (\S+))?\s*$", re.M)
 
 
@@ -49,7 +52,12 @@ class Release(NamedTuple):
     @property
     def folder(self) -> str:
         """Where the sources of the distribution are in that commit."""
-        return "packages/" + self.package.removeprefix("plait-")
+        return folder_of(self.package)
+
+
+def folder_of(package: str) -> str:
+    """Where the sources of a distribution are, given its name with or without `plait-`."""
+    return "." if package == META else "packages/" + package.removeprefix("plait-")
 
 
 def released(package: str | None = None) -> list[Release]:
@@ -112,21 +120,41 @@ def candidate(package: str) -> Release:
     Raises NotReady with all that is against it.
     """
     commit = git("rev-parse", "HEAD")
-    source = ROOT / "packages" / package
+    source = ROOT / folder_of(package)
     table = project(source)
     name, version = table["name"], table["version"]
     earlier = [r.version for r in released(name)]
     changes = (source / "CHANGELOG.md").read_text(encoding="utf-8")
+    ranges = [] if package == "core" else range_faults(*requirements(table))
     faults = [
         *version_faults(version, earlier),
         *changelog_faults(version, changes),
-        *([] if package == "core" else range_faults(*requirements(table))),
+        *(meta_faults(*requirements(table)) if package == META else ranges),
+        *order_faults(name, *requirements(table)),
     ]
-    if changed := git("status", "--porcelain", "--", f"packages/{package}"):
+    files = META_FILES if package == META else (folder_of(package),)
+    if changed := git("status", "--porcelain", "--", *files):
         faults.append(f"what is released is a commit, and these files differ from it:\n{changed}")
     if faults:
         raise NotReady(f"{name} {version} cannot be released:\n  " + "\n  ".join(faults))
     return Release(name, version, commit)
+
+
+def order_faults(name: str, dependencies: Iterable[str], extras: Iterable[str] = ()) -> list[str]:
+    """What is wrong with the order of releases: nobody could install a distribution that requires
+    others of ours before these are released."""
+    faults = []
+    for row in dict.fromkeys([*ours(dependencies), *ours(extras)]):
+        need = Requirement(row)
+        if need.name == name or any(r.version in need.specifier for r in released(need.name)):
+            continue
+        faults.append(f"{row} is required, and no such version is released: release it first")
+    return faults
+
+
+def meta_faults(dependencies: Iterable[str], extras: Iterable[str]) -> list[str]:
+    """What is wrong with the requirements of the meta-distribution."""
+    return [fault for row in (*ours(dependencies), *ours(extras)) for fault in range_fault(row)]
 
 
 def version_faults(version: str, earlier: Iterable[str]) -> list[str]:

@@ -123,6 +123,60 @@ def test_all_ask_for_the_same_pythons():
     assert len({project(package)["requires-python"] for package in ("", *PACKAGES)}) == 1
 
 
+HOME = "https://github.com/plait-arrays/plait/"
+
+
+@pytest.mark.parametrize("package", ("", *PACKAGES))
+def test_every_distribution_says_where_it_comes_from(package):
+    table = project(package)
+    folder = f"packages/{package}/" if package else ""
+    start = HOME
+    assert table["authors"] and table["keywords"]
+    assert table["urls"]["Source"] + "/" == start
+    assert table["urls"]["Changelog"] == f"{start}blob/main/{folder}CHANGELOG.md"
+    assert (ROOT / folder / "CHANGELOG.md").is_file()
+
+
+@pytest.mark.parametrize("package", ("", *PACKAGES))
+def test_links_of_a_readme_hold_where_an_index_shows_it(package):
+    """They are absolute, and lead to files of this tree."""
+    page = ROOT / "packages" / package / "README.md" if package else ROOT / "README.md"
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert target.startswith(("https://", "#")), target
+        within = re.fullmatch(re.escape(HOME) + r"(blob|tree)/main/([^#]+)(#.*)?", target)
+        if within:
+            there = ROOT / within[2]
+            assert there.is_dir() if within[1] == "tree" else there.is_file(), target
+
+
+INDEX_NAMES = {"typing_extensions": "typing-extensions", "ml_dtypes": "ml-dtypes"}
+
+
+def imported(package: str) -> set[str]:
+    """The distributions of others that the sources of a package import, and those of ours."""
+    name = "plait" if package == "core" else f"plait_{package}"
+    found = set()
+    for path in (ROOT / "packages" / package / "src" / name).rglob("*.py"):
+        if "skeletons" in path.parts:  # texts of a new plugin
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            found.update(n.partition(".")[0] for n in names)
+    found -= {*sys.stdlib_module_names, name, "__future__"}
+    return {n for n in found if n != "plait" and not n.startswith("plait_")}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_imported_is_required(package):
+    """By the package, by an extra of it, or by the core, which each package requires."""
+    extras = project(package).get("optional-dependencies", {}).values()
+    rows = [*project(package)["dependencies"], *sum(extras, []), *project("core")["dependencies"]]
+    required = {re.match(r"[\w.-]+", row)[0] for row in rows}
+    assert {INDEX_NAMES.get(n, n) for n in imported(package)} <= required
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_changelog_tells_of_the_version(package):
     text = (ROOT / "packages" / package / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -192,7 +246,7 @@ def test_the_modules_of_names_have_hints_too():
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
-    tables = {"lower", "eager", "expand", "parallel", "checks", *metadata.TABLES}
+    tables = {"lower", "eager", "expand", "parallel", "runs", *metadata.TABLES}
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
     assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 

@@ -17,7 +17,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PACKAGES = sorted(p.parent.name for p in EXAMPLES.glob("*/pyproject.toml"))
 STRANGERS = [name for name in PACKAGES if name != "interval"]
-API = {"patterns": "1.1"}
+API = {"handlers": "1.1", "patterns": "1.1"}
 """The version of plait.ext that a sample package needs, where the first one does not suffice."""
 LIBRARY = ("numpy", "scipy", "random", "nn", "image", "lax.linalg", "ext.ops.linalg")
 """Modules of `plait` that plait-numpy brings."""

@@ -201,6 +201,40 @@ def test_changelogs(section, fault):
     assert any(fault in text for text in found) if fault else found == []
 
 
+@pytest.mark.parametrize(
+    "requires, fault",
+    [
+        (["plait-core>=0.2,<0.3"], None),
+        (["plait-core>=0.2.1,<0.3"], "plait-core>=0.2.1,<0.3 is required, and no such version"),
+        (["plait-core>=0.2,<0.3", "plait-state>=0.1,<0.2"], "plait-state>=0.1,<0.2 is required"),
+        (["numpy>=2.0"], None),
+    ],
+)
+def test_what_is_required_is_released_before(requires, fault, monkeypatch):
+    """Nobody could install a package that needs a core which is not out."""
+    made = [releasing.Release("plait-core", v, "0" * 40) for v in ("0.1.0", "0.2.0")]
+    monkeypatch.setattr(releasing, "released", lambda name: [r for r in made if r.package == name])
+    for place in ((requires, []), (["plait-core>=0.1,<0.2"], requires)):
+        found = releasing.order_faults("plait-export", *place)
+        assert [fault in text for text in found] == ([] if fault is None else [True])
+
+
+def test_the_meta_distribution_is_a_candidate_like_the_others(monkeypatch):
+    """It is refused for what is unreleased, and for nothing else once that is out and dated."""
+    with pytest.raises(releasing.NotReady, match=r"plait-numpy>=0\.1,<0\.2 is required"):
+        releasing.candidate(releasing.META)
+    table = releasing.project(ROOT)
+    needs = {releasing.Requirement(row).name for row in sum(releasing.requirements(table), [])}
+    here = lambda name: releasing.project(ROOT / releasing.folder_of(name))["version"]
+    out = [releasing.Release(name, here(name), "0" * 40) for name in needs]
+    monkeypatch.setattr(releasing, "released", lambda name: [r for r in out if r.package == name])
+    monkeypatch.setattr(releasing, "changelog_faults", lambda version, text: [])
+    git = releasing.git
+    monkeypatch.setattr(releasing, "git", lambda *a: "" if a[0] == "status" else git(*a))
+    made = releasing.candidate(releasing.META)
+    assert (made.tag, made.folder) == (f"plait-v{table['version']}", ".")
+
+
 def test_an_entry_is_added_and_nothing_else_changes(tmp_path, monkeypatch):
     before = releasing.RECORD.read_text(encoding="utf-8")
     monkeypatch.setattr(releasing, "RECORD", tmp_path / "releases.toml")

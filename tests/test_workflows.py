@@ -68,10 +68,21 @@ def test_jobs_that_run_releases_have_the_whole_history():
 
 
 def test_there_are_workflows():
-    assert [p.stem for p in WORKFLOWS] == ["nightly", "release", "tests"]
+    assert [p.stem for p in WORKFLOWS] == ["docs", "nightly", "release", "tests", "weekly"]
 
 
 SESSIONS = {n.name.replace("_", "-") for n in NOXFILE.body if isinstance(n, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_actions_are_pinned_and_keep_no_credentials(path):
+    used = [step for _, step in steps(path) if "uses" in step]
+    for step in used:
+        assert re.fullmatch(r"[\w./-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})", step["uses"]), step["uses"]
+        if step["uses"].startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+    for _, step in steps(path):  # a value of the event in a shell script could be a script
+        assert "${{" not in step.get("run", "")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
@@ -79,6 +90,8 @@ def test_workflows_run_sessions_that_there_are(path):
     run = [step["run"] for _, step in steps(path) if "run" in step]
     named = [re.search(r"nox -s ([a-z -]+?)(?= --|$)", text) for text in run]
     asked = {name for found in named if found for name in found.group(1).split()}
+    for job in loaded(path)["jobs"].values():  # `nox -s "$SESSION"`
+        asked.update(job.get("strategy", {}).get("matrix", {}).get("session", ()))
     assert asked and asked <= SESSIONS
 
 
@@ -134,7 +147,6 @@ def test_workflows_may_do_what_they_must_only(path):
     assert all("timeout-minutes" in job for job in loaded(path)["jobs"].values())
     for job, step in steps(path):
         assert ("uses" in step) != ("run" in step)
-        assert re.fullmatch(r"[\w-]+/[\w-]+@[\w./]+", step.get("uses", "a/b@c"))
         assert "id-token" not in job.get("permissions", {}) or "run" not in step
 
 
@@ -148,8 +160,9 @@ def test_every_supported_python_is_tested():
 
 def test_every_package_is_released_by_its_tag():
     patterns = workflow("release")["on"]["push"]["tags"]
-    assert [p.partition("-v")[0] for p in patterns] == [f"plait-{p}" for p in PACKAGES]
-    for package, pattern in zip(PACKAGES, patterns, strict=True):
+    assert patterns[0].startswith("plait-v")  # the meta-distribution
+    assert [p.partition("-v")[0] for p in patterns[1:]] == [f"plait-{p}" for p in PACKAGES]
+    for package, pattern in zip(PACKAGES, patterns[1:], strict=True):
         version = project(ROOT / "packages" / package)["version"]
         expression = pattern.replace(".", r"\.").replace(r"]+\.", r"]+\.")
         assert re.fullmatch(expression, f"plait-{package}-v{version}")
@@ -157,26 +170,28 @@ def test_every_package_is_released_by_its_tag():
 
 def test_who_publishes_is_trusted_and_builds_nothing():
     jobs = workflow("release")["jobs"]
-    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["permissions"] == {"id-token": "write", "attestations": "write"}
     assert jobs["publish"]["environment"]
-    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["needs"] == ["build", "test"] and jobs["test"]["needs"] == "build"
     assert not [step for step in jobs["publish"]["steps"] if "run" in step]
-    assert "permissions" not in jobs["build"]
+    assert "permissions" not in jobs["build"] and "permissions" not in jobs["test"]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", ["", *PACKAGES])
 def test_a_tag_of_another_version_is_refused(package, tmp_path):
     (step,) = [s for _, s in steps(ROOT / ".github/workflows/release.yml") if s.get("id") == "tag"]
-    version, told = project(ROOT / "packages" / package)["version"], tmp_path / "told"
+    folder = ROOT / "packages" / package if package else ROOT
+    version, told = project(folder)["version"], tmp_path / "told"
+    name = f"plait-{package}" if package else "plait"
 
     def status(tag: str) -> int:
         env = {**os.environ, "TAG": tag, "GITHUB_OUTPUT": str(told)}
         return subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env).returncode
 
-    assert status(f"plait-{package}-v{version}0") != 0
+    assert status(f"{name}-v{version}0") != 0
     assert not told.exists()
-    assert status(f"plait-{package}-v{version}") == 0
-    assert told.read_text() == f"package={package}\n"
+    assert status(f"{name}-v{version}") == 0
+    assert told.read_text() == f"package={package or name}\n"
 
 
 def test_hooks_check_style_as_the_session_does():

@@ -8,8 +8,11 @@ Invariant: it uses nothing but `plait` and the standard library, and asks for a 
 `plait`, as a user does.  Of the array library it uses nothing but in what is named `numpy`.
 """
 
+import io
 import json
+import runpy
 import sys
+from contextlib import redirect_stdout
 from functools import reduce
 from importlib import import_module
 
@@ -56,7 +59,23 @@ def main(names: list[str]) -> dict:
     }
     report |= described(plait, names)
     report["imported in the end"] = ours()
+    report["doctor"] = doctor()
     return report
+
+
+def doctor() -> list:
+    """The verdict of `python -m plait doctor`: its exit status, and what it prints last."""
+    told, before = io.StringIO(), sys.argv
+    sys.argv = ["plait", "doctor"]
+    try:
+        with redirect_stdout(told):
+            runpy.run_module("plait", run_name="__main__")
+        status = 0
+    except SystemExit as end:
+        status = end.code or 0
+    finally:
+        sys.argv = before
+    return [status, told.getvalue().partition("\n\n")[2].strip()]
 
 
 def described(plait, names: list[str]) -> dict:

@@ -185,3 +185,8 @@ def test_what_is_installed_works_together(subset):
 
 def test_only_what_is_installed_was_imported(subset):
     assert probe(subset)["imported in the end"] == sorted(f"plait_{plugin}" for plugin in subset)
+
+
+def test_doctor_finds_no_fault(subset):
+    """Entry points for distributions that are not there are no faults."""
+    assert probe(subset)["doctor"] == [0, "nothing is wrong"]

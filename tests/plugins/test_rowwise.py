@@ -11,7 +11,7 @@ import plait.ext as ext
 import plait.numpy as pnp
 from plait.checks import check, checkify
 from plait.ext.ir import evaluate
-from plait.ext.rules import checks_rules
+from plait.ext.rules import runs_rules
 from plait.ext.trace import stage
 from plait_autodiff.ext import Rowwise, rowwise
 
@@ -145,15 +145,18 @@ def test_checks_inside_are_collected_once_there_is_a_rule():
     """Nobody guesses how a stranger's operation passes on what its program finds."""
     f = lambda x: on_rows(checked_sum, [W], [x])
     rows_of = [X + 1, np.where(X > 1.2, -X, X + 1)]
-    with pytest.raises(plait.errors.MissingRule, match=r"checks_rules\.rule\(rows\)"):
+    with pytest.raises(plait.errors.MissingRule, match=r"runs_rules\.rule\(rows\)"):
         checkify(f)(rows_of[0])
 
-    @checks_rules.rule(rows)
-    def _(found, args, params):
-        inner = found.checked(params["program"])
+    @runs_rules.rule(rows)
+    def _(passage, args, params):
+        inner = passage.examples(params["program"], params["size"])
+        front = (*[SHARED] * len(inner.operands), *[EACH] * len(inner.rows))
+        kinds = (*front, *params["kinds"])
         outs = (*[EACH] * inner.width, *params["outs"])
-        ys = rows.bind(*args, **{**params, "program": inner.program, "outs": outs})
-        return found.taken_first(inner, ys, lambda i: f"in row {i}")
+        new = {"program": inner.program, "kinds": kinds, "outs": outs}
+        ys = rows.bind(*inner.operands, *inner.rows, *args, **{**params, **new})
+        return passage.taken_examples(inner, ys, lambda i: f"in row {i}")
 
     for x in rows_of:
         bad = [i for i, r in enumerate(x) if not (r > 0).all()]

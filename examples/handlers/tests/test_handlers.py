@@ -140,6 +140,30 @@ def test_a_scan_in_a_scan():
     close(log_density(grid, values)(), lp(values["z"]))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loop_draws_at_every_turn(compiled):
+    maybe = plait.jit if compiled else lambda f: f
+    turn = lambda s: (s[0] + 1, s[1].at[s[0]].set(sample("z", normal())))
+    f = lambda: lax.while_loop(lambda s: s[0] < 5, turn, (0, pnp.zeros(5)))[1]
+    zs = np.asarray(maybe(lambda k: seed(f, k)())(KEY))
+    assert len(np.unique(zs)) == 5 and abs(zs).max() < 5
+    step = lambda s: (s[0] + 1, s[1] + sample("z", normal(s[1])))
+    walk = lambda: lax.while_loop(lambda s: s[0] < 3, step, (0, 0.0))[1]
+    density = maybe(lambda k: log_density(lambda: seed(walk, k)(), {})())
+    assert np.isfinite(density(KEY)) and not np.array_equal(density(KEY), density(random.key(1)))
+
+
+def test_every_device_draws():
+    mesh = plait.make_mesh((8,), ("d",))
+    draw = lambda: sample("z", normal(pnp.zeros(1)))
+    f = plait.shard_map(draw, mesh=mesh, in_specs=(), out_specs=plait.P("d"))
+    out, values = trace(seed(f, KEY))()
+    assert len(np.unique(out)) == 8
+    close(values["z"], np.asarray(out)[:, None])
+    close(replay(f, values)(), out)
+    close(log_density(f, values)(), lp(out))
+
+
 def test_the_branch_that_is_taken_counts():
     density = lambda heads: log_density(mixture, {"z": 0.5, "w": 2.0})(heads)
     for f in (density, plait.jit(density)):
@@ -190,12 +214,9 @@ def test_wrong_input(told):
     told(lambda: seed(lambda: (z(), z()), KEY)(), "two sites", "'z'")
     told(lambda: trace(seed(lambda: lax.cond(True, z, lambda: z("w")), KEY))(), "['w'], ['z']")
     turn = lambda: lax.while_loop(lambda x: x < 3, lambda x: x + z(), 0.0)
-    told(lambda: seed(turn, KEY)(), "core.while", "lax.scan")
+    told(lambda: trace(seed(turn, KEY))(), "trace", "'z'")
+    told(lambda: substitute(turn, {"z": 1.0})(), "['z']", "lax.scan")
     told(lambda: sample("z", "normal"), "no distribution")
     told(lambda: sample("z", ("nromal", 1.0)), "no distribution")
     told(lambda: sample("z", normal(XS, XS[:2])), "(3,) and (2,)")
     told(lambda: seed(plait.grad(lambda x: sample("z", normal(x))), KEY)(1.0), "handlers.draw")
-    spread = plait.shard_map(
-        z, mesh=plait.make_mesh((8,), ("d",)), in_specs=(), out_specs=plait.P()
-    )
-    told(lambda: seed(spread, KEY)(), "shard_map", "holds the sites ['z']")

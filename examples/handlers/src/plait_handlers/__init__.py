@@ -8,8 +8,8 @@
     p = log_density(condition(model, {"y": ys}), {"slope": 1.0})(xs)
 
 Handlers nest. Each is an interpreter that meets the primitive, and hands on what it does not decide
-to the one around it. A site in `lax.scan` has one value for each step, stacked; one in a branch of
-`lax.cond` counts if the branch is taken.
+to the one around it. A site in `lax.scan` or `shard_map` has one value for each step or device,
+stacked; one in a branch of `lax.cond` counts if the branch is taken.
 
 Invariant: a site that is decided is `observe`, which all handlers further out see as well; where
 there are none, it is its value.
@@ -20,10 +20,8 @@ from zlib import crc32
 
 import numpy as np
 
-from plait import ext, lax, random
+from plait import ext, random
 from plait import numpy as pnp
-from plait.ext.ops import control_flow
-from plait.ext.trace import open_under
 
 ext.errors.hide(os.path.dirname(__file__))  # errors name the line of the caller
 
@@ -83,82 +81,51 @@ def bernoulli(p):
     return "bernoulli", p
 
 
-def sites(programs):
-    """Names of the sites in programs, and in those that these hold."""
-    eqns = [e for p in programs for e in p.eqns]
-    own = {e.params["name"] for e in eqns if e.prim in (draw, observe)}
-    return own.union(*[sites(ext.programs_in(e.params)) for e in eqns])
-
-
-def is_call(prim, params):
-    """Whether an operation is its one program, on its operands."""
-    w = prim.higher.slots(params)
-    bodies = [(tuple(ins), tuple(outs)) for _, ins, outs in w.bodies]
-    return bodies == [(w.operands, w.outputs)] and not w.mapped and not prim.higher.binds(params)
-
-
-class Handler(ext.Interpreter):
-    """Starts from a tree `given`, ends with a tree `found`; subclasses say what a site means."""
+class Handler(ext.Observer):
+    """An observer of the sites; subclasses say what a site means."""
 
     def __init__(self, given=None, of=None):
-        open_under(self, ext.current())
-        self.given, self.of, self.found, self.names = given, of, self.nothing(), set()
+        self.names, self.branches = set(), []
+        super().__init__(given, of)
 
-    nothing = dict  # what is found where there is no site
+    def looks_at(self, prim, params):
+        return prim in (draw, observe)
 
-    def add(self, found):
-        """With what was found in a branch, or in the steps of a loop, stacked."""
-        return {**self.found, **found}
+    def sites(self, program):
+        """Names of the sites in a program, and in those that it holds."""
+        return {e.params["name"] for e in self.observed(program)}
 
-    def rows(self, names, length):
-        """What the steps of a loop with these sites start from, stacked."""
+    def enter(self, given, run):
+        inner = super().enter(given, run)
+        if run.kind == "choice":  # branches may share names, and what follows may not
+            inner.names, inner.branches = {*self.names}, []
+            self.branches.append(inner.names)
+        return inner
 
     def apply(self, prim, args, params):
-        if prim.higher is not None and prim.higher.pending(params):
-            args, params = prim.higher.settle(params, args)
-        here = prim in (draw, observe)
-        names = {params["name"]} if here else sites(ext.programs_in(params))
-        for name in names & self.names:
+        out = super().apply(prim, args, params)
+        self.names.update(*self.branches)
+        self.branches.clear()
+        return out
+
+    def see(self, prim, args, params):
+        name = params["name"]
+        if name in self.names:
             raise ext.PlaitError(f"two sites are named {name!r}", fix="name each differently")
-        if names and not here and is_call(prim, params):  # with a twist or without: taken apart
-            with ext.use(self):
-                return ext.evaluate(*ext.programs_in(params), args)
-        self.names |= names
-        if not names:
-            return self.parent.apply(prim, args, params)
-        with ext.use(self.parent):
-            if here:
-                return self.site(prim, args, params)
-            if prim is control_flow.cond:
-                forms = [lambda *xs, p=p: self.inside(p, *xs) for p in params["branches"]]
-                outs, found = lax.switch(args[0], forms, self.given, *args[1:])
-            elif prim is control_flow.scan:
-                outs, found = self.scan(names, args, **params)
-            else:
-                raise ext.PlaitError(f"{prim} holds the sites {sorted(names)}", fix="use lax.scan")
-            self.found = self.add(found)
-            return outs
-
-    def inside(self, program, given, *args):
-        with ext.opened(type(self)(given, self.of)) as inner:
-            outs = ext.evaluate(program, args)
-        return outs, inner.found
-
-    def scan(self, names, args, body, consts, carry, length, **how):
-        def step(state, row):
-            outs, found = self.inside(body, row[0], *args[:consts], *state, *row[1])
-            return outs[:carry], (outs[carry:], found)
-
-        first, rest = list(args[consts : consts + carry]), list(args[consts + carry :])
-        last, (ys, found) = lax.scan(step, first, (self.rows(names, length), rest), length, **how)
-        return [*last, *ys], found
+        self.names.add(name)
+        return self.site(prim, args, params)
 
 
 class Seed(Handler):
     """Draws what nobody decided further in, from a key."""
 
-    def rows(self, names, length):
-        return random.split(self.given, length)
+    does = "seed"
+
+    def rows(self, given, program, count):
+        return None if count is None else random.split(given, count)
+
+    def next(self, given):
+        return tuple(random.split(given))
 
     def site(self, prim, args, params):
         if prim is draw:
@@ -170,10 +137,15 @@ class Seed(Handler):
 class Substitute(Handler):
     """Decides the sites that it has values for; `data` says that these are data."""
 
+    does = "substitute"
     data = False
 
-    def rows(self, names, length):
-        return {name: x for name, x in self.given.items() if name in names}
+    def rows(self, given, program, count):
+        own = {name: given[name] for name in sorted(self.sites(program) & {*given})}
+        if count is None and own:
+            what = f"a loop of unknown length holds the sites {sorted(own)}"
+            raise ext.PlaitError(what, fix="use lax.scan, whose steps have a value each")
+        return None if count is None else own
 
     def site(self, prim, args, params):
         name = params["name"]
@@ -189,6 +161,8 @@ class Substitute(Handler):
 class Trace(Handler):
     """Finds the values of all sites but data."""
 
+    does = "trace"
+
     def site(self, prim, args, params):
         x = prim.bind(*args, **params)
         self.found.update({} if params.get("data") else {params["name"]: x})
@@ -198,15 +172,21 @@ class Trace(Handler):
 class Density(Handler):
     """Finds the logarithm of the density of all sites."""
 
-    nothing = staticmethod(lambda: pnp.zeros((), np.float32))
+    does = "log_density"
 
-    def add(self, found):
-        return self.found + found.sum()
+    def nothing(self):
+        return pnp.zeros((), np.float32)
+
+    def join(self, found, more):
+        return found + more
+
+    def stacked(self, found, count):
+        return found.sum()
 
     def site(self, prim, args, params):
         if prim is draw:
             raise ext.PlaitError(f"site {params['name']!r} has no value", fix="condition on one")
-        self.found = self.add(KINDS[params["kind"]][1](*args))
+        self.found = self.join(self.found, KINDS[params["kind"]][1](*args).sum())
         return args[0]  # a density is a number: nobody further out counts the site again
 
 

@@ -1,9 +1,9 @@
 """Programs that return their findings, besides their results.
 
-A program is rewritten to return a code, and arrays for messages, before its results.  Calls,
-branches and loops pass them on, and so does every operation with programs that has a rule in the
-table `checks`.  An operation with a custom rule is kept, and computed once more without the rule to
-find errors: the rule accepts only the results of its own function.
+A program is rewritten to return a code, and arrays for messages, before its results.  Calls pass
+them on, and so does every operation with programs that has a rule in the table `runs`.  An
+operation with a custom rule is kept, and computed once more without the rule to find errors: the
+rule accepts only the results of its own function.
 
 Invariant: results are those of the original program; a collected check is removed, and any other
 check stays.
@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from plait.ext import Aval, MissingRule, Program, Wiring, evaluate, programs_in, staged
+from plait.ext import Aval, MissingRule, Program, evaluate, programs_in, staged
 from plait.ext.ir import Eqn, Thunk, Var, derived
 from plait.ext.ops.checks import CHECK, check_p
-from plait.ext.ops.control_flow import cond, map_axes, scan, while_
 from plait.ext.ops.elementwise import stop
-from plait.ext.rules import checks_rules
-from plait.ext.trace import as_list, with_lines
+from plait.ext.trace import Loop, Passage, Watched, as_list, pass_through, with_lines
 from plait.numpy import argmax
 
 from .automatic import look_at
@@ -55,42 +53,136 @@ class Checked(NamedTuple):
         return list(outs[self.width :])
 
 
-class Collector(Findings):
-    """The findings of a program during the walk over it; rules of the table `checks` take it."""
+class Collector(Findings, Passage):
+    """The findings of a program during the walk over it; rules of the table `runs` take it."""
 
-    def checked(self, program: Program) -> Checked:
-        """Return a program of an operation that returns its findings, if it can have any.
+    picks = True
+    smooth = False
+    where: Any = None
+    """The user's line of the operation that is applied."""
 
-        Pass all its results to `taken` or `taken_first`, or the findings of one of several runs to
-        `meet_at`.
-        """
-        return checked(program, self.kinds)
+    def sees(self, program: Program) -> bool:
+        """Return whether a program can have findings."""
+        return bool(checked(program, self.kinds).places)
 
-    def taken(self, inner: Checked, outs: Sequence[Any]) -> list[Any]:
-        """Add the findings of a program of `checked`, given all results; return its own results."""
-        return inner.taken(self, outs)
+    def once(self, program: Program) -> Watched:
+        """Return a program that returns its findings."""
+        made = checked(program, self.kinds)
+        return Watched(made.program, width=made.width, note=made)
 
-    def taken_first(
-        self, inner: Checked, outs: Sequence[Any], words: Callable[[int], str] | None = None
+    def choice(self, programs: Sequence[Program]) -> list[Watched]:
+        """Return branches that each return the findings of all: those of the others are empty."""
+        branches = [checked(b, self.kinds) for b in programs]
+        places = tuple([p for b in branches for p in b.places])
+        first = [0, *accumulate(len(b.places) for b in branches)]
+        states = [b.state for b in branches]
+
+        def aligned(k: int) -> Program:
+            def run(*args: Any) -> list[Any]:
+                outs = evaluate(branches[k].program, args)
+                mine = Findings(self.kinds)
+                own = branches[k].taken(mine, outs)
+                code: Any = mine.code if mine.places else NOTHING
+                code = (code >= 0) * (code + first[k] + 1) - 1
+                payload = [mine.payload if j == k else none_of(s[1:]) for j, s in enumerate(states)]
+                return [code, *(x for xs in payload for x in xs), *own]
+
+            return staged(run, programs[k].in_avals, programs[k].name)
+
+        made = [Checked(aligned(k), places) for k in range(len(branches))]
+        return [Watched(c.program, width=c.width, note=c) for c in made]
+
+    def taken(self, watched: Watched, outs: Sequence[Any]) -> list[Any]:
+        """Add the findings of a program, given all results; return its own results."""
+        return watched.note.taken(self, outs)
+
+    def turns(self, program: Program, length: Any) -> Loop:
+        """Return a program that carries the findings."""
+        turn = checked(program, self.kinds)
+        w = turn.width
+
+        def step(*args: Any) -> list[Any]:
+            state = Findings(self.kinds, turn.places, args[0], args[1:w])
+            outs = evaluate(turn.program, args[w:])
+            state.meet_again(outs[0], outs[1:w], 0)
+            return [*state.values, *outs[w:]]
+
+        made = turn.program
+        if w:
+            made = staged(step, [*turn.state, *program.in_avals], program.name)
+        return Loop(made, state=tuple(state_of(turn.state)), note=turn)
+
+    def taken_turns(self, loop: Loop, state: Sequence[Any], seen: Sequence[Any]) -> None:
+        """Add the findings that a loop carried."""
+        if state:
+            self.meet(state[0], loop.note.places, state[1:])
+
+    def examples(
+        self, program: Program, count: Any, along: frozenset[str] = frozenset()
+    ) -> Watched:
+        """Return a program that returns the findings of one of several runs."""
+        return self.once(program)
+
+    def taken_examples(
+        self, watched: Watched, outs: Sequence[Any], words: Callable[[int], str] | None = None
     ) -> list[Any]:
-        """Do as `taken` for several runs, given their findings along a leading axis.
-
-        The first run with a finding counts, and `words(number)` names it in messages.
-        """
-        w = inner.width
-        if not w:
-            return list(outs)
-        at = argmax(outs[0] >= 0)
-        code, *payload = [x[at] for x in outs[:w]]
-        if words is None:
-            self.meet(code, inner.places, payload)
-        else:
-            self.meet_at(code, inner.places, payload, at, words)
+        """Add the findings of the first run with any; `words(number)` names it in messages."""
+        w, places = watched.width, watched.note.places
+        if w and outs[0].aval.shape == (0,):
+            self.meet(NOTHING, places, none_of(watched.note.state[1:]))
+        elif w:
+            at = argmax(outs[0] >= 0)
+            code, *payload = [x[at] for x in outs[:w]]
+            if words is None:
+                self.meet(code, places, payload)
+            else:
+                self.meet_at(code, places, payload, at, words)
         return list(outs[w:])
 
-    def unchecked(self, params: dict[str, Any]) -> dict[str, Any]:
+    def finds(self, outs: Sequence[Any]) -> Any:
+        """Return whether a run has a finding."""
+        return outs[0] >= 0
+
+    def taken_one(
+        self, watched: Watched, at: Any, outs: Sequence[Any], words: Callable[[int], str]
+    ) -> list[Any]:
+        """Add the findings of run number `at`."""
+        w = watched.width
+        self.meet_at(outs[0], watched.note.places, outs[1:w], at, words)
+        return list(outs[w:])
+
+    def bare(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return parameters whose programs have no checks, for programs that run without checks."""
         return {k: _without_checks(v, self.kinds) for k, v in params.items()}
+
+    def custom(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        """Apply an operation with a custom rule as it is, and once more without the rule, to find
+        errors.  The compiler merges the two computations."""
+        outs = as_list(prim.bind(*args, **self.bare(params)))
+        erased, inside = prim.higher.erase(prim, params)
+        held = [stop.bind(x) if x.aval.inexact else x for x in args]
+        _through(erased, held, inside, self)
+        return outs
+
+    def unruled(
+        self, prim: Any, args: Sequence[Any], params: dict[str, Any], fix: str
+    ) -> Sequence[Any]:
+        """Apply an operation without a rule, and look at its results.
+
+        Raises MissingRule if a user's check is inside.
+        """
+        inner = [checked(p, self.kinds) for p in programs_in(params)]
+        lost = [p for c in inner for p in c.places if p.kind is FailedCheckError]
+        if lost:
+            raise MissingRule(
+                f"a check inside of {prim} cannot be collected",
+                where=lost[0].where,
+                fix="check before it or after it, or call checkify inside of it and return the "
+                f"error; its author gives it a rule:  {fix}",
+            )
+        outs = as_list(prim.bind(*args, **params))
+        look_at(self, prim, args, outs, params, self.where)
+        return outs
 
 
 def checked(program: Program, kinds: ErrorCategory) -> Checked:
@@ -130,7 +222,8 @@ def _applied(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
         _check(ins, e.params, found)
         return []
     if e.prim.higher is not None:
-        return _through(e, ins, found)
+        found.where = e.where
+        return _through(e.prim, ins, e.params, found)
     outs = as_list(e.prim.bind(*ins, **e.params))
     look_at(found, e.prim, ins, outs, e.params, e.where)
     return outs
@@ -171,44 +264,13 @@ def _error(ins: Sequence[Any], said: Rethrown, params: dict[str, Any], found: Co
 # ---- operations with programs ----------------------------------------------------------------
 
 
-def _through(e: Eqn, ins: Sequence[Any], found: Collector) -> list[Any]:
+def _through(prim: Any, ins: Sequence[Any], params: dict[str, Any], found: Collector) -> list[Any]:
     """Apply an operation with programs."""
-    prim, params, higher = e.prim, e.params, e.prim.higher
-    assert higher is not None
-    if higher.pending(params):
-        ins, params = higher.settle(params, ins)
-    inner = [found.checked(p) for p in programs_in(params)]
-    if not any(c.places for c in inner):
+    if prim.higher.pending(params):
+        ins, params = prim.higher.settle(params, ins)
+    if not any(map(found.sees, programs_in(params))):
         return as_list(prim.bind(*ins, **params))
-    rule = checks_rules.find(prim)
-    if rule is not None:
-        return rule(found, ins, params)
-    if type(higher) is Wiring:
-        outs = prim.bind(*ins, **{**params, "program": inner[0].program})
-        return found.taken(inner[0], outs)
-    if higher.custom:
-        return _twice(e, ins, params, found)
-    outs = as_list(prim.bind(*ins, **params))
-    lost = [p for c in inner for p in c.places if p.kind is FailedCheckError]
-    if lost:
-        raise MissingRule(
-            f"a check inside of {prim} cannot be collected",
-            where=lost[0].where,
-            fix="check before it or after it, or call checkify inside of it and return the error; "
-            f"its author gives it a rule:  @checks_rules.rule({prim.name.rpartition('.')[2]})",
-        )
-    look_at(found, prim, ins, outs, params, e.where)
-    return outs
-
-
-def _twice(e: Eqn, ins: Sequence[Any], params: dict[str, Any], found: Collector) -> list[Any]:
-    """Apply an operation with a custom rule as it is, and once more without the rule, to find
-    errors.  The compiler merges the two computations."""
-    outs = as_list(e.prim.bind(*ins, **found.unchecked(params)))
-    prim, inside = e.prim.higher.erase(e.prim, params)
-    held = [stop.bind(x) if x.aval.inexact else x for x in ins]
-    _through(Eqn(prim, e.inputs, e.outputs, inside, e.where), held, found)
-    return outs
+    return list(pass_through(found, prim, ins, params))
 
 
 def _without_checks(x: Any, kinds: ErrorCategory) -> Any:
@@ -250,125 +312,3 @@ def _rule_without_checks(rule: Thunk, kinds: ErrorCategory) -> Thunk:
 
         hit = rule.lifted[key] = Thunk(make)
     return hit
-
-
-@checks_rules.rule(cond)
-def _cond(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Let every branch return the findings of all branches; those of the others are empty."""
-    branches = [checked(b, found.kinds) for b in params["branches"]]
-    places = [p for b in branches for p in b.places]
-    first = [0, *accumulate(len(b.places) for b in branches)]
-    states = [b.state for b in branches]
-
-    def aligned(k: int) -> Program:
-        def run(*args: Any) -> list[Any]:
-            outs = evaluate(branches[k].program, args)
-            mine = Findings(found.kinds)
-            own = branches[k].taken(mine, outs)
-            code: Any = mine.code if mine.places else NOTHING
-            code = (code >= 0) * (code + first[k] + 1) - 1
-            payload = [mine.payload if j == k else none_of(s[1:]) for j, s in enumerate(states)]
-            return [code, *(x for xs in payload for x in xs), *own]
-
-        b = params["branches"][k]
-        return staged(run, b.in_avals, b.name)
-
-    outs = cond.bind(*ins, branches=tuple([aligned(k) for k in range(len(branches))]))
-    n = 1 + sum(p.count for p in places)
-    found.meet(outs[0], places, outs[1:n])
-    return list(outs[n:])
-
-
-@checks_rules.rule(while_)
-def _while(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Carry the findings; carry the result of the predicate too, if it has findings."""
-    going, turn = (checked(params[k], found.kinds) for k in ("cond", "body"))
-    a, b = params["cond_consts"], params["body_consts"]
-    ours, theirs, init = ins[:a], ins[a : a + b], ins[a + b :]
-    places = (*turn.places, *going.places)
-    nothing = none_of([*turn.state[1:], *going.state[1:]])
-    start = Findings(found.kinds, places, NOTHING, nothing)
-    asks = bool(going.places)
-    w = len(start.values)
-
-    def asked(state: Findings, consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
-        """Return the predicate's result for a carry, if it is computed beforehand."""
-        if not asks:
-            return []
-        outs = evaluate(going.program, [*consts, *carry])
-        _again(state, outs, going, len(turn.places))
-        return outs[going.width :]
-
-    def more(*args: Any) -> list[Any]:
-        held = args[a + w :]
-        return [held[0]] if asks else evaluate(params["cond"], [*args[:a], *held])
-
-    def step(*args: Any) -> list[Any]:
-        consts, rest = args[:b], args[b + a :]
-        state = Findings(found.kinds, places, rest[0], rest[1:w])
-        outs = evaluate(turn.program, [*consts, *rest[w + asks :]])
-        _again(state, outs, turn, 0)
-        carry = outs[turn.width :]
-        front = asked(state, args[b : b + a], carry)  # adds to the state
-        return [*state.values, *front, *carry]
-
-    front = asked(start, ours, init)  # adds to the start
-    carried = [*start.values, *front, *init]
-    types = [x.aval for x in carried]
-    outs = while_.bind(
-        *ours,
-        *theirs,
-        *ours,
-        *carried,
-        **{
-            **params,
-            "cond": staged(more, [*(x.aval for x in ours), *types], params["cond"].name),
-            "body": staged(
-                step, [*(x.aval for x in (*theirs, *ours)), *types], params["body"].name
-            ),
-            "body_consts": a + b,
-        },
-    )
-    found.meet(outs[0], places, outs[1:w])
-    return list(outs[w + asks :])
-
-
-@checks_rules.rule(scan)
-def _scan(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Carry the findings."""
-    turn = checked(params["body"], found.kinds)
-    k, w = params["consts"], turn.width
-    first = state_of(turn.state)
-
-    def step(*args: Any) -> list[Any]:
-        state = Findings(found.kinds, turn.places, args[k], args[k + 1 : k + w])
-        outs = evaluate(turn.program, [*args[:k], *args[k + w :]])
-        _again(state, outs, turn, 0)
-        return [*state.values, *outs[w:]]
-
-    types = turn.program.in_avals
-    body = staged(step, [*types[:k], *turn.state, *types[k:]], params["body"].name)
-    new = {**params, "body": body, "carry": params["carry"] + w}
-    outs = scan.bind(*ins[:k], *first, *ins[k:], **new)
-    return found.taken(turn, outs)
-
-
-def _again(state: Findings, outs: Sequence[Any], turn: Checked, first: int) -> None:
-    """Add the findings of a further turn."""
-    if turn.places:
-        state.meet_again(outs[0], outs[1 : turn.width], first)
-
-
-@checks_rules.rule(map_axes)
-def _mapped(found: Collector, ins: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Map the rows; the first row with a finding counts."""
-    row = checked(params["program"], found.kinds)
-    if params["size"] == 0:
-        found.meet(NOTHING, row.places, none_of(row.state[1:]))
-        return map_axes.bind(*ins, **found.unchecked(params))
-    new = {
-        **params,
-        "program": row.program,
-        "out_axes": (*(0,) * row.width, *params["out_axes"]),
-    }
-    return found.taken_first(row, map_axes.bind(*ins, **new))

@@ -15,7 +15,7 @@ from plait.ext.ir import Primitive, Program, evaluate
 from plait.ext.ops.control_flow import expect
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.rules import checks_rules, lower_rules
+from plait.ext.rules import lower_rules, runs_rules
 from plait.ext.trace import Slots, Wiring, current, name_of, opened, trace, width
 from plait.ext.tree import TreeDef, difference, flatten
 from plait.ext.types import Aval
@@ -95,15 +95,27 @@ def _(e, xs, ins, outs, solve, consts, **others):
     return e.call(solve, [*_mine("solve", xs, consts), *xs[sum(consts) :]])
 
 
-@checks_rules.rule(linear_solve)
-def _(found, args, params):
-    """Return the solver's findings as further results beside the solution."""
-    inner = found.checked(params["solve"])
-    p, w = inner.program, inner.width
-    solve = Program(p.inputs, p.eqns, [*p.outputs[w:], *p.outputs[:w]], p.name, p.consts)
-    outs = linear_solve.bind(*args, **{**found.unchecked(params), "solve": solve})
-    own = len(outs) - w
-    return found.taken(inner, [*outs[own:], *outs[:own]])
+@runs_rules.rule(linear_solve)
+def _(passage, args, params):
+    """Observe the solver.
+
+    Its further results are beside the solution.  The derivative of the solution is that of the
+    equations, which leave them out: where they are differentiated, the solver computes them
+    once more on its own.
+    """
+    inner, counts = passage.once(params["solve"]), params["consts"]
+    p, w, at = inner.program, inner.width, sum(counts[:2])
+    outs = [*p.outputs[w:], *([] if passage.smooth else p.outputs[:w])]
+    new = {
+        **passage.bare(params),
+        "solve": Program(p.inputs, p.eqns, outs, p.name, p.consts),
+        "consts": (*counts[:2], counts[2] + len(inner.operands), counts[3]),
+    }
+    ys = linear_solve.bind(*args[:at], *inner.operands, *args[at:], **new)
+    own = len(p.outputs) - w
+    given = [*inner.operands, *_mine("solve", args, counts), *args[sum(counts) :]]
+    found = evaluate(p, given)[:w] if passage.smooth else ys[own:]
+    return passage.taken(inner, [*found, *ys[:own]])
 
 
 @jvp_rules.rule(linear_solve)

@@ -1,7 +1,7 @@
 """A diagnosis of the installation: its distributions, and a command to type for each fault.
 
 Invariant: a fault of a plugin is reported, and never raised; a plugin that the setting `plugins`
-leaves out is named, and not loaded.
+leaves out is named, and not loaded.  An entry point may serve a distribution that is absent.
 """
 
 import re
@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.config import config
-from .._base.errors import DuplicateRule, PlaitError
+from .._base.errors import DuplicateRule, MissingPlugin, PlaitError
 from .._core.primitive import primitives
 from .._plugins.metadata import (
     API_GROUP,
@@ -24,6 +24,8 @@ from .._plugins.metadata import (
     PLUGIN_API,
     Declared,
     core_version,
+    extra_of,
+    installed,
     unread,
 )
 from .._plugins.rules import tables
@@ -73,8 +75,8 @@ class Diagnosis(NamedTuple):
 def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
     """Examine everything that is installed.
 
-    Every entry point of every admitted plugin is loaded, and every table is searched for rules of
-    every primitive.
+    Every entry point that something installed uses is loaded, and every table is searched for rules
+    of every primitive.
 
     Args:
       core_names: the public names that core has itself, which no plugin can add again.
@@ -212,7 +214,9 @@ def _wrong_entries(working: list[Installed]) -> Iterator[Problem]:
             )
         known.sort(key=lambda d: d.point.group == API_GROUP)
         told = set()  # a module may be declared often, but its import error is reported once
-        for d, error in broken(known):
+        for d, error in broken([d for d in known if not _waits(d)]):
+            if _of_extra(d, error):
+                continue
             why = d.point.module, repr(error.__cause__ or error)
             if why not in told:
                 told.add(why)
@@ -226,6 +230,28 @@ def _points(working: list[Installed], group: str) -> list[Declared]:
 
 def _of_rules(d: Declared) -> bool:
     return d.point.group.startswith(RULES)
+
+
+def _waits(d: Declared) -> bool:
+    """Return whether an entry point serves a distribution that is not here: the owner of the table
+    or of the primitives that it has rules for, or the package that tries laws."""
+    if d.point.group == "plait.laws":
+        return not installed("plait.api", "testing")
+    if not _of_rules(d):
+        return False
+    owned = {p.namespace for p in primitives().values()}
+    owned |= {name.rpartition(".")[0] for p in primitives().values() for name in p.formerly}
+    return d.point.group.removeprefix(RULES) not in tables() or d.point.name not in owned
+
+
+def _of_extra(d: Declared, error: PlaitError) -> bool:
+    """Return whether an entry point needs what an extra brings, of its own distribution or of the
+    owner of the table that it has rules for."""
+    missing = error if isinstance(error, MissingPlugin) else error.__context__
+    if not isinstance(missing, MissingPlugin):
+        return False
+    owners = installed("plait.tables", d.point.group.removeprefix(RULES))
+    return any(extra_of(o.distribution, missing.fix or "") is not None for o in (d, *owners))
 
 
 def _clashes() -> Iterator[Problem]:

@@ -13,7 +13,6 @@ from .._base.errors import ArgumentError
 from .._core.ir import Effect, Program
 from .._core.primitive import Primitive
 from .._core.staging import staged
-from .._plugins.rules import RuleTable
 from .._types.avals import BOOL, INT32, Aval
 from .._xla.lower import eager_rules, lower_rules
 from .callbacks import DEBUG, host
@@ -24,15 +23,6 @@ from .shape import convert
 __all__ = ["CHECK", "check_p"]
 
 CHECK = Effect("check", repeatable=True)
-
-checks_rules = RuleTable(
-    "checks",
-    owns=("core",),
-    signature="(found, args, params)",
-    programs="(found, args, params)",
-    doc="the results of an operation with programs in which checks are, for `checkify`: the rule "
-    "applies it over `found.checked(program)` and lets `found` take what that found.",
-)
 
 
 class Said(Protocol):

@@ -346,14 +346,20 @@ def resolve(name: str, group: str = "plait.api"):
 def _with_extra(distribution: str, fix: str) -> str:
     """Return the command that installs a missing distribution: by the extra that requires it, if
     one does, which brings the others that are needed with it."""
+    extra = extra_of(distribution, fix)
+    return f'{fix.rpartition(" ")[0]} "{distribution}[{extra}]"' if extra else fix
+
+
+def extra_of(distribution: str, fix: str) -> str | None:
+    """Return the extra of a distribution that requires what the command `fix` installs."""
     from importlib.metadata import requires
 
-    head, _, missing = fix.rpartition(" ")
+    missing = fix.rpartition(" ")[2]
     for row in requires(distribution) or ():
         found = re.match(rf"{missing}\b.*; *extra *== *['\"](\w+)['\"]", row)
         if found:
-            return f'{head} "{distribution}[{found[1]}]"'
-    return fix
+            return found[1]
+    return None
 
 
 def public_names(group: str = "plait.api") -> list[str]:

@@ -71,6 +71,7 @@ from .trace import (
     Carrier,
     Interpreter,
     Lifted,
+    Observer,
     Slots,
     Tracer,
     Value,
@@ -93,10 +94,11 @@ MODULES = (
 __all__ = [
     "PLUGIN_API", "AnyElement", "Array", "Aval", "Carrier", "Collective", "Cumulative",
     "Decreasing", "Discrete", "Effect", "Elementwise", "Increasing", "Indexing", "Interpreter",
-    "Lifted", "Linear", "Literal", "MissingRule", "Opaque", "PlaitError", "Primitive", "Program",
-    "Reduction", "RuleTable", "Slots", "Structural", "Tracer", "Value", "Wiring", "ZeroPreserving",
-    "as_value", "current", "eager_rules", "evaluate", "expand_rules", "flatten", "lower_rules",
-    "materialise_at_ground", "opened", "primitive", "programs_in", "stage", "staged", "use",
+    "Lifted", "Linear", "Literal", "MissingRule", "Observer", "Opaque", "PlaitError", "Primitive",
+    "Program", "Reduction", "RuleTable", "Slots", "Structural", "Tracer", "Value", "Wiring",
+    "ZeroPreserving", "as_value", "current", "eager_rules", "evaluate", "expand_rules", "flatten",
+    "lower_rules", "materialise_at_ground", "opened", "primitive", "programs_in", "stage", "staged",
+    "use",
 ]  # fmt: skip
 
 
