@@ -82,8 +82,8 @@ _SPARE = {7: 12, 13: 64}
 def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
     """Return how often the approximant of each matrix, scaled to norm `most`, must be squared.
 
-    Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy, N.
-    Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009): those of a
+    Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy,
+    N. Higham, "A new scaling and squaring algorithm for the matrix exponential", 2009): those of a
     triangular matrix with zeros on its diagonal vanish, however great its norm.
     """
     norm = max_(sum_(el.abs_(x), -2), -1)
