@@ -8,7 +8,10 @@ import pytest
 
 import plait
 from plait import lax, random
+from plait._core.primitive import primitives
+from plait._xla.physical import physical_rules
 from plait.ext.errors import TypeRule
+from plait.ext.rules import expand_rules
 
 KEYS = random.split(random.key(42), 8)
 
@@ -76,3 +79,25 @@ def test_derivatives_of_divided_draws(mesh):
 
     got = plait.grad(f)(np.ones(8, np.float32), KEYS)
     np.testing.assert_array_equal(got, np.asarray(draw(KEYS))[:, 0])
+
+
+def test_keys_that_vary(mesh):
+    f = plait.shard_map(
+        lambda k, y: random.normal(lax.pcast(k, ("x",), to="varying"), y.shape) + y, mesh=mesh,
+        in_specs=(plait.P(), plait.P("x")), out_specs=plait.P("x"),
+    )  # fmt: skip
+    for run in (f, plait.jit(f)):
+        got = run(KEYS[0], np.zeros((8, 3), np.float32))
+        np.testing.assert_array_equal(got, np.tile(random.normal(KEYS[0], (2, 3)), (4, 1)))
+
+
+def test_operations_on_any_element_take_keys():
+    """Each has a rule for the memory of keys, or is written in terms of others, or computes."""
+    computing = {f"core.scatter_{how}" for how in ("add", "mul", "min", "max")}
+    of_any = [p for p in primitives().values() if p.opaque]
+    assert len(of_any) > 20
+    assert {str(p) for p in of_any if p.higher is None and not takes_keys(p)} == computing
+
+
+def takes_keys(p):
+    return physical_rules.find(p) is not None or expand_rules.find(p) is not None

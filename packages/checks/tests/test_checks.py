@@ -377,3 +377,20 @@ def test_nothing_to_check_changes_nothing():
 def test_mistakes(act, words):
     with pytest.raises(plait.errors.ArgumentError, match=words):
         act()
+
+
+def test_static_arguments_of_checked_functions():
+    def f(x, how, times, up):
+        for _ in range(times):
+            checks.check(x > 0, "bad {}", x)
+            x = x * 2 if up else x - 1
+        return x.astype(how)
+
+    for run in (plait.jit(checks.checkify(f), static_argnums=(1, 2, 3)), checks.checkify(f)):
+        for times, up, want, error in (
+            (2, True, 12, None), (1, False, 2, None), (1, True, 6, None), (4, False, -1, "bad 0"),
+        ):  # fmt: skip
+            for how in ("int32", "float32"):
+                found, got = run(np.int32(3), how, times, up)
+                assert got == want and got.dtype == how
+                assert found.get() == error

@@ -489,3 +489,16 @@ def test_of_the_operands_only_those_without_elements_are_used(empty):
         zeros, out = g(np.ones(3, np.float32), empty)
         assert zeros.tolist() == [0, 0, 0]
         assert (out.shape, out.dtype) == (empty.shape, empty.dtype)
+
+
+def test_what_is_only_said_to_be_equal_is_the_first_devices():
+    mesh = plait.make_mesh((4, 2), ("x", "y"))
+    for spec, want in ((P(), [0]), (P("x"), [0, 1, 2, 3]), (P("y"), [0, 1])):
+        f = lambda: axis_index("x").reshape(1) if spec != P("y") else axis_index("y").reshape(1)  # noqa: B023
+        got = plait.shard_map(f, mesh=mesh, in_specs=(), out_specs=spec, check_vma=False)()
+        np.testing.assert_array_equal(got, want)
+    got = plait.shard_map(
+        lambda: plait.lax.axis_index(("x", "y")).reshape(1), mesh=mesh, in_specs=(),
+        out_specs=P("x"), check_vma=False,
+    )()  # fmt: skip
+    np.testing.assert_array_equal(got, [0, 2, 4, 6])

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError
+from plait.errors import ArgumentError, ConcretizationError
 from plait.ext import as_value, evaluate, materialise_at_ground
 from plait.ext.errors import border, here
+from plait.ext.ir import freeze_params
 from plait.ext.ops.checks import CHECK, check_p
 from plait.ext.ops.control_flow import call
 from plait.ext.trace import trace, wraps
@@ -168,12 +169,12 @@ def checkify(
             f"checkify: there are no errors of the kind {', '.join(strange)}",
             fix="give unions of user_checks, nan_checks, div_checks and index_checks",
         )
-    traces: dict[tuple[Any, ...], Any] = {}
+    traced_with = _Traces(f)
 
     @border
     @wraps(f)
     def checked_function(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        traced = trace(f, args, kwargs, "checkify", traces)
+        traced = traced_with(args, kwargs)
         made = checked(traced.program, kinds)
         values = [*traced.captured, *traced.values]
         # A program with uncollected checks has an effect, and cannot be compiled.
@@ -184,6 +185,47 @@ def checkify(
         return error, traced.tree.unflatten(outs[made.width :])
 
     return checked_function
+
+
+_FIXED = (bool, str, bytes)
+_NUMBERS = (*_FIXED, int, float, complex)
+
+
+class _Traces:
+    """The traces of a function, one for each choice of the Python values that it branches on.
+
+    Of an argument that `jit` holds static, the function gets the value itself."""
+
+    def __init__(self, f: Callable[..., Any]):
+        self.f = f
+        self.fixed: tuple[type, ...] = _FIXED
+        self.tables: dict[Any, dict[tuple[Any, ...], Any]] = {}
+
+    def __call__(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self._traced(args, kwargs)
+        except ConcretizationError:
+            if self.fixed is _NUMBERS:
+                raise
+        # Numbers are operands until the function needs one of them: a size, a number of turns.
+        self.fixed = _NUMBERS
+        return self._traced(args, kwargs)
+
+    def _traced(self, args: Any, kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs))
+        kept = {i: x for i, x in enumerate(leaves) if x.__class__ in self.fixed}
+        if not kept:
+            return trace(self.f, args, kwargs, "checkify", self.tables.setdefault((), {}))
+
+        def rest(*moving: Any) -> Any:
+            free = iter(moving)
+            whole = [kept[i] if i in kept else next(free) for i in range(len(leaves))]
+            args, kwargs = tree.unflatten(whole)
+            return self.f(*args, **kwargs)
+
+        key = tree, freeze_params({str(i): x for i, x in kept.items()})
+        moving = [x for i, x in enumerate(leaves) if i not in kept]
+        return trace(wraps(self.f)(rest), moving, {}, "checkify", self.tables.setdefault(key, {}))
 
 
 def _called(program: Any, values: Any) -> list[Any]:

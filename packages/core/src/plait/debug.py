@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as _np
 
-from ._base.errors import ArgumentError, NanError
+from ._base.errors import ArgumentError, ConcretizationError, NanError
 from ._core.array import Array, Literal
-from ._core.carrier import expand_rules
+from ._core.carrier import Lifted, expand_rules
 from ._core.interpreter import Interpreter, as_list, current, open_under, opened, use
 from ._core.ir import Program, effects_of, evaluate, programs_in
 from ._jit.leaks import checking_leaks
@@ -186,9 +186,20 @@ class _Watch(Interpreter):
         open_under(self, parent)
         self.where: Any = None
         self.what, self.found = what, found
+        self.hides = False
+
+    @property
+    def observed(self) -> Interpreter | None:
+        return self.parent
+
+    def observing(self, inner: Interpreter) -> Interpreter:
+        self.hides = True
+        return _Watch(inner, self.what, self.found)
 
     def has(self, x: Any) -> bool:
         """Return whether a value contains a nan (or an infinity, for `infs`)."""
+        if x.__class__ is Lifted:
+            return any(map(self.has, x.by.defined(x)))
         if x.__class__ is Literal:
             return x.aval.inexact and bool(self.found(x.value))
         return x.__class__ is Array and x.aval.inexact and bool(self.found(x.numpy()).any())
@@ -202,8 +213,13 @@ class _Watch(Interpreter):
         out = self.parent.apply(prim, args, params)
         if any(map(self.has, as_list(out))) and not any(map(self.has, args)):
             if prim.higher is not None and not effects_of(prim, params):
+                before, self.hides = self.hides, False
                 with use(self):
-                    _again(prim, args, params)
+                    found = _again(prim, args, params)
+                # Places that hold no data may have held it: there, the second run has zeros.
+                hides, self.hides = self.hides, self.hides or before
+                if found is not None and hides and not any(map(self.has, found)):
+                    return _replaced(out, found)
             shown = ", ".join(map(_shown, args)) or "no operands"
             raise NanError(
                 f"{prim} gave {self.what} for {shown}",
@@ -220,23 +236,40 @@ def _shown(x: Any) -> str:
     return f"{x.aval!r} = {x.value}" if x.__class__ is Literal else repr(x.aval)
 
 
-def _again(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
-    """Run the programs of an operation equation by equation, as often as the operation runs
-    them."""
-    if prim is cond:
-        evaluate(params["branches"][int(args[0].concrete())], args[1:])
-    elif prim is while_:
-        _again_while(args, **params)
-    elif prim is scan:
-        _again_scan(args, **params)
-    elif expand_rules.find(prim) is not None:
-        expand_rules[prim](*args, **params)
-    else:
-        types = [a.aval for a in args]
-        for p in programs_in(params)[:1]:
-            same = [a.same_type(b) for a, b in zip(types, p.in_avals)]
-            if len(types) == len(p.inputs) and all(same):
-                evaluate(p, args)
+def _replaced(out: Any, found: list[Any]) -> Any:
+    """Return the results of a second run in place of `out`, if it kept all of them."""
+    outs = as_list(out)
+    if len(found) != len(outs) or not all(map(_same_type, found, outs)):
+        return out
+    return found if out.__class__ in (list, tuple) else found[0]
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    return a.aval.same_type(b.aval)
+
+
+def _again(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    """Run the programs of an operation equation by equation, as often as the operation runs them;
+    return its results, for a loop all that its steps return.
+
+    Returns None if its examples run differently, or its program is not of its operands."""
+    try:
+        if prim is cond:
+            return evaluate(params["branches"][int(args[0].concrete())], args[1:])
+        if prim is while_:
+            return _again_while(args, **params)
+    except ConcretizationError:
+        return None
+    if prim is scan:
+        return _again_scan(args, **params)
+    if expand_rules.find(prim) is not None:
+        return as_list(expand_rules[prim](*args, **params))
+    types = [a.aval for a in args]
+    for p in programs_in(params)[:1]:
+        same = [a.same_type(b) for a, b in zip(types, p.in_avals)]
+        if len(types) == len(p.inputs) and all(same):
+            return evaluate(p, args)
+    return None
 
 
 def _again_while(
@@ -246,11 +279,12 @@ def _again_while(
     cond_consts: int,
     body_consts: int,
     max_steps: int | None = None,
-) -> None:
+) -> list[Any]:
     k, turns = cond_consts + body_consts, 0
     carry = list(args[k:])
     while turns != max_steps and evaluate(cond, [*args[:cond_consts], *carry])[0].concrete():
         carry, turns = evaluate(body, [*args[cond_consts:k], *carry]), turns + 1
+    return carry
 
 
 def _again_scan(
@@ -261,11 +295,14 @@ def _again_scan(
     length: int,
     reverse: bool,
     unroll: int,
-) -> None:
-    k = consts + carry
+) -> list[Any]:
+    k, results = consts + carry, []
     state, rows = list(args[consts:k]), args[k:]
     for i in range(length)[:: -1 if reverse else 1]:
-        state = evaluate(body, [*args[:consts], *state, *(r[i] for r in rows)])[:carry]
+        out = evaluate(body, [*args[:consts], *state, *(r[i] for r in rows)])
+        state = out[:carry]
+        results += out
+    return results
 
 
 __getattr__, __dir__ = _additions(globals(), "plait.debug")

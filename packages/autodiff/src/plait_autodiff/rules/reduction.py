@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 from plait.ext.ops.cumulative import cumprod_
-from plait.ext.ops.elementwise import div, mul
+from plait.ext.ops.elementwise import div, eq, mul, select
 from plait.ext.ops.reduction import is_max, is_min, reduce_max, reduce_min, reduce_prod, reduce_sum
 from plait.ext.ops.shape import convert, reshape, transpose
+from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules
@@ -35,6 +36,9 @@ def _extreme(prim: Any, marks: Any) -> None:
         there = marks.bind(x, axes=axes)
         shares = convert(there, x.aval.dtype)
         count = reduce_sum.bind(shares, axes=axes)
+        if x.aval.dims:  # of no elements, known only when it runs: zero, and not 0 / 0
+            number = reduce_sum.bind(Literal(1, x.aval), axes=axes)
+            count = select.bind(eq.bind(number, Literal(0, out.aval)), Literal(1, out.aval), count)
         return out, div.bind(reduce_sum.bind(mul.bind(t, shares), axes=axes), count)
 
 

@@ -299,6 +299,12 @@ class Ragged(Batch):
             x = chosen(there, (0, a + 1), x, 0)
         return x
 
+    def defined(self, x: Any) -> tuple[Any, ...]:
+        if undone(self, x) or not self.axes(x.aval):
+            return () if undone(self, x) else self.split(x)[1]
+        with use(self.parent):  # type: ignore[arg-type]
+            return (self.cleaned(self.to_form(x, self.usual(x.aval))[0], x.aval),)
+
     def concerned(self, args: Sequence[Any], outs: Any, params: dict) -> bool:
         """Return whether operands, results or parameters contain a ragged size."""
         for a in outs:

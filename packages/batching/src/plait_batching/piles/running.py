@@ -29,12 +29,20 @@ def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
             return [pnp.zeros(t.shape, t.dtype) for t in types]
     k = len(sizes)
     ambient = tuple([as_value(x) for x in xs[:k]])
-    r = Ragged(current(), size, axis_name, sizes, padded, ambient=ambient)
+    around = current()
+    observed = around.observed
+    r = Ragged(observed or around, size, axis_name, sizes, padded, ambient=ambient)
     with opened(r):
         args = [_given(r, x, q, v.aval) for x, q, v in zip(xs[k:], kinds, program.inputs)]
-        got = evaluate(program, args)
+        with use(around.observing(r) if observed else r):
+            got = evaluate(program, args)
     with use(r.parent):  # type: ignore[arg-type]
-        return [_taken(r, y, q) for y, q in zip(got, outs, strict=True)]
+        taken = [_taken(r, y, q) for y, q in zip(got, outs, strict=True)]
+        if observed is None:
+            return taken
+        # What inspects the results must not find the places beyond the last row.
+        which = zip(taken, got, outs)
+        return [y if q == SUMMED else r.cleaned(y, v.aval) for y, v, q in which]
 
 
 def _given(r: Ragged, x: Any, kind: str, aval: Any) -> Any:

@@ -295,8 +295,13 @@ def get(buf) -> np.ndarray:
         view.flags.writeable = False
         return view
     out = np.empty(buf.aval.shape, buf.aval.dtype)
+    read = set()
     for box, piece in zip(boxes(buf._sharding, out.shape), buf._arrays, strict=True):
-        out[box] = get(piece)
+        # Of copies that the user only said to be equal, the first device's counts.
+        key = tuple([(s.start, s.stop) for s in box])
+        if key not in read:
+            read.add(key)
+            out[box] = get(piece)
     out.flags.writeable = False
     return out
 

@@ -232,6 +232,10 @@ class Carrier(Interpreter):
             fix=f"define {type(self).__name__}.shown(x): the value that effects get",
         )
 
+    def defined(self, x: Any) -> tuple[Any, ...]:
+        """Return components of `x` with zeros in the places that do not count, for inspection."""
+        return self.split(x)[1]
+
     def part_axes(self, aval: Aval, form: Form) -> tuple[tuple[int | None, ...], ...]:
         """Return, for each component, the position of each axis of the value in it."""
         return (tuple(range(aval.ndim)),) * len(self.part_avals(aval, form))

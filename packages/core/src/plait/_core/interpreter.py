@@ -189,6 +189,16 @@ class Interpreter:
         return x
 
     @property
+    def observed(self) -> "Interpreter | None":
+        """The interpreter whose results this one inspects without changing them; None for all
+        others."""
+        return None
+
+    def observing(self, inner: "Interpreter") -> "Interpreter":
+        """Return the interpreter that inspects results of `inner`, opened over `observed`."""
+        return inner
+
+    @property
     def recorders(self) -> tuple[Any, ...]:
         """The stages that record the operations applied here, innermost first.
 

@@ -18,7 +18,7 @@ from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
 from . import elementwise as el
 from . import shape as sh
-from .collective import all_gather_, all_to_all_, ppermute_
+from .collective import all_gather_, all_to_all_, ppermute_, pvary_
 from .dynamic_slicing import dynamic_slice_, dynamic_update_slice_
 from .indexing import gather_
 from .reduction import reduce_and
@@ -220,6 +220,11 @@ def _(tail, xs, dimension_numbers, **how):
 @physical_rules.rule(all_gather_)
 def _(tail, xs, **params):
     return all_gather_.bind(*xs, **params)
+
+
+@physical_rules.rule(pvary_)
+def _(tail, xs, axes):
+    return pvary_.bind(*xs, axes=axes)
 
 
 @physical_rules.rule(ppermute_)
