@@ -5,6 +5,7 @@ Invariant: nothing is defined here.
 
 from .._base.surroundings import surround, surrounding
 from .._base.wrapping import copy_names, name_of, wraps
+from .._control.inspectable_stage import InspectableStage
 from .._core.arguments import Call, Function
 from .._core.carrier import Carrier, Lifted
 from .._core.closures import tracers_of
@@ -50,6 +51,7 @@ __all__ = [
     "Function",
     "GROUND",
     "Handle",
+    "InspectableStage",
     "Interpreter",
     "Lending",
     "Lifted",
