@@ -1,4 +1,4 @@
-"""Jacobians outside of jit: the second call of a function lowers nothing, and is its own.
+"""Jacobians outside of jit: a second call lowers nothing, and Python reads what is not mapped.
 
 Invariant: expected values are written in numpy.
 """
@@ -8,7 +8,9 @@ import pytest
 
 import plait
 from plait import events, lax
+from plait.errors import ConcretizationError
 
+pnp = plait.numpy
 X = np.linspace(0.5, 1.5, 3).astype(np.float32)
 jitted = plait.jit(lambda x: lax.sin(x) * x)
 total = plait.jit(lambda x: (x * x * x).sum())
@@ -59,3 +61,43 @@ def test_effects_happen_at_each_call(capfd):
         plait.map_axes(lambda x: plait.debug.print("seen {}", x) or x)(np.float32([1, 2]))
     plait.effects_barrier()
     assert capfd.readouterr().out.count("seen") == 4
+
+
+COUNTED = {
+    "operation": lambda x: float(pnp.log(3.0)),
+    "loop": lambda x: float(
+        plait.lax.scan(lambda c, _: ((c[0] + 1, c[1] * x), None), (0.0, x), None, length=3)[0][0]
+    ),
+    "branch": lambda x: float(
+        plait.lax.cond(True, lambda a, b: (a, b * 2), lambda a, b: (a + 1, b), pnp.ones(()), x)[0]
+    ),
+    "call": lambda x: pnp.sum(plait.jit(lambda a, b: (a + 1, b * 2))(pnp.ones(3), x)[0]).item(),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_python_reads_what_is_not_differentiated(name):
+    count, x = COUNTED[name], np.array([1.0, 2.0])
+    want = {"operation": np.log(np.float32(3)), "loop": 3.0, "branch": 1.0, "call": 6.0}[name]
+    f = lambda x: x * count(x)  # noqa: E731
+    for jacobian in (plait.jacfwd, plait.jacrev):
+        np.testing.assert_allclose(jacobian(f)(x), want * np.eye(2), rtol=1e-6)
+    got = plait.hessian(lambda x: (f(x) * x).sum())(x)
+    np.testing.assert_allclose(got, 2 * want * np.eye(2), rtol=1e-6)
+
+
+def test_python_does_not_read_what_is_differentiated():
+    x = np.array([1.0, 2.0])
+    for f in (lambda x: x * float(x.sum()), lambda x: x * float((x * 0).sum())):
+        with pytest.raises(ConcretizationError, match=r"float\(\) of <JVP f64\[\]>"):
+            plait.jacfwd(f)(x)
+    with pytest.raises(ConcretizationError, match=r"<Stage bool\[\]> has a type but no value"):
+        plait.map_axes(lambda r: r if r > 0 else -r)(x)
+
+
+def test_a_value_that_python_read_is_read_again():
+    scale = [2.0]
+    f = lambda r: r * float(pnp.asarray(scale[0]) * 2)  # noqa: E731
+    for scale[0] in (2.0, 5.0):
+        got = plait.map_axes(f)(np.array([1.0, 3.0]))
+        np.testing.assert_allclose(got, np.array([2.0, 6.0]) * scale[0])

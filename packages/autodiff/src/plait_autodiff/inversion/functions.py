@@ -21,6 +21,7 @@ from plait.ext.trace import (
     Deferred,
     Ends,
     Function,
+    InspectableStage,
     Slots,
     Wiring,
     admitted,
@@ -49,7 +50,6 @@ from ..custom.linear import custom_lin, linear_map
 from ..custom.symbolic_zeros import typed
 from ..custom.vjp import duals_by_pullback, flat_cotangents
 from ..forward import DUAL, JVP, ZERO, instantiate, jvp_rules
-from ..inspectable_stage import InspectableStage
 from ..split import Split, part, split_rules
 from ..tangents import expect_function
 from .recovery import Reverse, inverse_rules, reverse

@@ -17,10 +17,19 @@ from plait.ext.ir import Primitive, Program, dce
 from plait.ext.lower import Emitter
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.rules import lower_rules, reuse_rules
-from plait.ext.trace import Role, Wiring, current, kept, role, trace, without_static, wraps
+from plait.ext.trace import (
+    InspectableStage,
+    Role,
+    Wiring,
+    current,
+    kept,
+    role,
+    trace,
+    without_static,
+    wraps,
+)
 from plait.ext.types import INT32, Aval
 
-from ..inspectable_stage import InspectableStage
 from ..partial_evaluation import partial_eval
 from ..split import divide, merge, part, split_rules
 from ..transpose import is_linear, transpose_divided, transpose_rules

@@ -43,6 +43,7 @@ from ..tree import TreeDef, flatten, key_paths, spread
 from ..typing import Array, ArrayLike
 from . import stepping
 from .agreement import fixed_first, passed_on, same_carry, steady
+from .inspectable_stage import InspectableStage
 
 Carry = TypeVar("Carry")
 X = TypeVar("X")
@@ -528,7 +529,12 @@ def map_axes(
         if len(sizes) != 1:
             raise AxisError(f"map_axes: the mapped axes have sizes {sorted(map(str, sizes))}")
         avals = tuple([row(x.aval, a) for x, a in zip(xs, axes)])
-        traced = trace(f, args, {}, "map_axes", traces_of(f), avals=avals)
+        # Python may read values that differ in no row.  A trace that depends on them is not kept.
+        stage = InspectableStage(current(), f, does="map_axes")
+        keep = traces_of(f)
+        traced = trace(f, args, {}, "map_axes", keep, stage, avals)
+        if stage.looked:
+            keep.clear()
         out = traced.tree.unflatten(traced.program.out_avals)
         wanted = spread(out_axes, out, "out_axes", lambda a: isinstance(a, int), "an axis")
         outs = [normal_axis(a, o.ndim + 1) for a, o in zip(wanted, traced.program.out_avals)]

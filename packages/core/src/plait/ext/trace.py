@@ -5,6 +5,7 @@ Invariant: nothing is defined here.
 
 from .._base.surroundings import surround, surrounding
 from .._base.wrapping import copy_names, name_of, wraps
+from .._control.inspectable_stage import InspectableStage
 from .._core.arguments import Call, Function
 from .._core.carrier import Carrier, Lifted
 from .._core.closures import tracers_of
@@ -48,10 +49,10 @@ __all__ = [
     "Call", "Carrier", "Deferred", "Ends", "Function", "GROUND", "Handle", "Interpreter", "Lending",
     "Lifted", "Loop", "Observer", "Passage", "Recording", "Role", "Run", "Slots", "Stage", "Tracer",
     "Value", "Watched", "Wiring", "admitted", "apart_from", "apply_through", "arguments", "as_list",
-    "as_operand", "collector_paused", "copy_names", "current", "enclosed", "enter", "escaped",
-    "handle_among", "is_above", "is_recorded", "is_unplaced", "kept", "leave", "lie_as",
-    "lift_rule", "name_of", "naming", "open_under", "opened", "pass_through", "without_static",
-    "with_lines", "rebuilt", "result", "role", "rule_thunk", "settled", "shapes_only", "solve",
-    "stage", "staged", "surround", "surrounding", "trace", "tracers_of", "use", "varying_inputs",
-    "width", "with_axis", "without_axis", "wraps",
+    "InspectableStage", "as_operand", "collector_paused", "copy_names", "current", "enclosed",
+    "enter", "escaped", "handle_among", "is_above", "is_recorded", "is_unplaced", "kept", "leave",
+    "lie_as", "lift_rule", "name_of", "naming", "open_under", "opened", "pass_through",
+    "without_static", "with_lines", "rebuilt", "result", "role", "rule_thunk", "settled",
+    "shapes_only", "solve", "stage", "staged", "surround", "surrounding", "trace", "tracers_of",
+    "use", "varying_inputs", "width", "with_axis", "without_axis", "wraps",
 ]  # fmt: skip
