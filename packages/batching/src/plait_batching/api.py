@@ -373,7 +373,7 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
 
     A leaf that is not an array is returned as it is, unless it is mapped along an axis: that raises
     NotAnArrayError with its path.  A Python number that is not mapped stays one, too: while
-    tracing, arithmetic on a value would give a tracer, which is no size of a slice."""
+    tracing, arithmetic on a value would give a tracer, which cannot be the size of a slice."""
     if axis is None and x.__class__ in (int, float, complex, bool):
         return x
     try:

@@ -78,7 +78,7 @@ def flatten_axes(
 
 
 def _is_none(x: Any) -> bool:
-    """Return whether an entry is None, which is no tree here."""
+    """Return whether an entry is None, which is a leaf here."""
     return x is None
 
 

@@ -70,5 +70,5 @@ def _spec(axis: int | None, name: Any, rank: int) -> Any:
 
 
 def _is_none(x: Any) -> bool:
-    """Return whether an entry is None, which is no tree here."""
+    """Return whether an entry is None, which is a leaf here."""
     return x is None
