@@ -93,7 +93,7 @@ class Handler(ext.Observer):
 
     def sites(self, program):
         """Names of the sites in a program, and in those that it holds."""
-        return {e.params["name"] for e in self.observed(program)}
+        return {e.params["name"] for e in self.observed_equations(program)}
 
     def enter(self, given, run):
         inner = super().enter(given, run)

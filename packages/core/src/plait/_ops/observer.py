@@ -160,18 +160,18 @@ class Observer(Interpreter):
         with use(self.parent):
             return pass_through(self, prim, args, params)
 
-    def observed(self, program: Program) -> Iterator[Eqn]:
+    def observed_equations(self, program: Program) -> Iterator[Eqn]:
         """Yield the equations of a program, and of those inside, that are observed."""
         for e in program.eqns:
             if e.prim.higher is not None:
                 for inner in programs_in(e.params):
-                    yield from self.observed(inner)
+                    yield from self.observed_equations(inner)
             elif self.looks_at(e.prim, e.params):
                 yield e
 
     def sees(self, program: Program) -> bool:
         """Return whether there is an operation to observe in a program."""
-        return next(self.observed(program), None) is not None
+        return next(self.observed_equations(program), None) is not None
 
     # -- the passage -----------------------------------------------------------------------
 

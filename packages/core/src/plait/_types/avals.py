@@ -534,7 +534,7 @@ def weak_aval(scalar_type: type) -> Aval | None:
     return WEAK.get(scalar_type)
 
 
-def scalar_aval(x: np.generic) -> Aval:
+def scalar_aval(x: "np.generic[Any]") -> Aval:
     """Return the type of a numpy scalar.
 
     Those of 64 bits are what numpy makes of Python's numbers (`np.sqrt(2)`, `xs.mean()`), so they
@@ -546,7 +546,7 @@ def scalar_aval(x: np.generic) -> Aval:
         return Aval((), canonical(x.dtype))
     if weak.category == INTEGER:
         info = np.iinfo(_defaults[INTEGER])
-        if not info.min <= x <= info.max:
+        if not info.min <= x.item() <= info.max:
             return weak.strong()
     return weak
 
@@ -708,7 +708,7 @@ def _described(x: Any) -> Aval:
         if x.__class__ in WEAK:
             return WEAK[x.__class__]
         if isinstance(x, np.generic):
-            return scalar_aval(x)
+            return scalar_aval(cast("np.generic[Any]", x))
         return Aval(getattr(x, "shape", ()), canonical(np.dtype(getattr(x, "dtype", x))))
     except (TypeError, ValueError, OperandTypeError):
         return WEAK[bool]
