@@ -524,8 +524,20 @@ def arange(
     return from_numpy(host.astype(kind))
 
 
+def _whole(x: Any) -> Any:
+    """Return a float that is an integer as an integer, and anything else unchanged."""
+    return int(x) if isinstance(x, float | np.floating) and x.is_integer() else x
+
+
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
-    step = 1 if step is None else step
+    if dtype is None and any(isinstance(v, float) for v in (first, last, step)):
+        dtype = default_dtype(FLOATING)
+    first, last, step = map(_whole, (first, last, 1 if step is None else step))
+    if any(v.__class__ not in (int, Dim) for v in (first, last)):
+        raise ShapeError(
+            f"arange from {first!r} to {last!r}, of which one is a symbolic size",
+            fix="give a whole number for the other one, and add what is left to the result",
+        )
     if step.__class__ is not int or not step:
         raise ShapeError(
             f"arange to a symbolic size can not take steps of {step!r}",
