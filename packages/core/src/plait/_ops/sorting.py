@@ -444,7 +444,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> list[Any]:
     return [moveaxis(v, -1, at) for v in out]
 
 
-def _top_by_sorting(x: Any, k: Dim, axis: int) -> list[Any]:
+def _top_by_sorting(x: Any, k: Any, axis: int) -> list[Any]:
     """Return the `k` greatest elements and their indices, for a symbolic size `k`.
 
     The compiler's operation takes numbers only.  The array is sorted in reverse, so that of equal

@@ -129,7 +129,8 @@ def folded(op: Op, xs: Sequence[Known]) -> "Known | None":
             return None
     except (PlaitError, ZeroDivisionError, TypeError, IndexError, KeyError, ValueError):
         return None
-    return Known(*found, dtype)
+    items, shape = found
+    return Known(items, shape, dtype)
 
 
 _SIZED = 32

@@ -40,15 +40,16 @@ def _size(name: str, n: Any) -> int:
     return n
 
 
-def _spread(x: Any, m: Any, n: Any, places: Callable[[Any, Any], Any]) -> Any:
-    """Return elements of vectors at the positions of an m x n matrix, whose axes come last.
+def _spread(x: Any, places: Any) -> Any:
+    """Return elements of vectors at positions, whose axes come last."""
+    return x[..., places if not isinstance(places, np.ndarray) else places.astype(np.int32)]
 
-    `places` computes them from the numbers of rows and of columns.
-    """
+
+def _places(m: Any, n: Any, of: Callable[[Any, Any], Any]) -> Any:
+    """Return the positions that a function gives for the rows and columns of an m x n matrix."""
     if is_symbolic((m, n)):
-        return x[..., places(*[iota(np.dtype(np.int32), (m, n), axis) for axis in (0, 1)])]
-    rows, columns = np.ogrid[:m, :n]
-    return x[..., places(rows, columns).astype(np.int32)]
+        return of(*[iota(np.dtype(np.int32), (m, n), axis) for axis in (0, 1)])
+    return of(*np.ogrid[:m, :n])
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -68,7 +69,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     r = (el.conj(c) if c.aval.dtype.kind == "c" else c) if r is None else _vector("toeplitz", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
     both = concatenate([rev.bind(c, axes=(c.aval.ndim - 1,)), r[..., 1:]], -1)
-    return _spread(both, m, n, lambda i, j: j - i + (m - 1))
+    return _spread(both, _places(m, n, lambda i, j: j - i + (m - 1)))
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -88,7 +89,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     r = Literal(0, c.aval) if r is None else _vector("hankel", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
     both = concatenate([c, r[..., 1:]], -1)
-    return _spread(both, m, n, lambda i, j: i + j)
+    return _spread(both, _places(m, n, lambda i, j: i + j))
 
 
 def circulant(c: ArrayLike) -> Array:
@@ -102,7 +103,7 @@ def circulant(c: ArrayLike) -> Array:
     """
     c = _vector("circulant", c)
     n = c.aval.shape[-1]
-    return _spread(c, n, n, lambda i, j: (i - j) % max_dim(n, 1))
+    return _spread(c, _places(n, n, lambda i, j: (i - j) % max_dim(n, 1)))
 
 
 def companion(a: ArrayLike) -> Array:
