@@ -58,7 +58,7 @@ def result_shapes(name: str, code: bytes, outputs: Sequence[Any]) -> list[tuple[
 def unsaid(name: str, why: str) -> NotReadable:
     """Return the error for a function that TensorFlow does not express in StableHLO."""
     return NotReadable(
-        f"{name} can not be taken from TensorFlow as StableHLO: {why}",
+        f"{name} cannot be taken from TensorFlow as StableHLO: {why}",
         fix="call it as it is, with plait.export.tensorflow.call_tf",
     )
 

@@ -535,8 +535,8 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
     first, last, step = map(_whole, (first, last, 1 if step is None else step))
     if any(v.__class__ not in (int, Dim) for v in (first, last)):
         raise ShapeError(
-            f"arange from {first!r} to {last!r}, of which one is a symbolic size",
-            fix="give a whole number for the other one, and add what is left to the result",
+            f"arange needs whole numbers beside symbolic sizes, got {first!r} and {last!r}",
+            fix="give a whole number, and add the fraction to the result",
         )
     if step.__class__ is not int or not step:
         raise ShapeError(
