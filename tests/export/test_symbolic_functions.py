@@ -8,6 +8,8 @@ that the others have.
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.signal
 
 import plait
 import plait.numpy as pnp
@@ -165,6 +167,12 @@ SAME = {
     "divided by n": (lambda m, x: [x.sum(0) / (x.shape[0] + 1), 7 // (m.int32(x.shape[0]) + 1)],
                      M),
     **{
+        name: (lambda m, x, name=name: getattr(m, name)(x.shape[0]).astype(F32), M)
+        for name in ("bartlett", "blackman", "hamming", "hanning")
+    },
+    "kaiser": (lambda m, x: m.kaiser(x.shape[0], 2.5).astype(F32), M),
+    "whole floats": (lambda m, x: m.arange(1.0, x.shape[0] + 1, dtype=F32), M),
+    **{
         f"pad {mode}": (lambda m, x, mode=mode: m.pad(x, ((3, 2), (0, 1)), mode=mode), M)
         for mode in ("constant", "edge", "wrap", "symmetric", "reflect", "maximum", "minimum",
                      "mean", "linear_ramp")
@@ -290,6 +298,52 @@ def spread(x, low, high, between):
     for i in range(n):
         out[low + i * (between + 1)] = x[i]
     return out
+
+
+def pooled(x, size, step, identity=-np.inf, combine=np.max):
+    """lax.reduce_window of the first axis with "SAME", by a loop."""
+    out = np.full((-(-len(x) // step), *x.shape[1:]), identity, x.dtype)
+    low = max((len(out) - 1) * step + size - len(x), 0) // 2
+    for i in range(len(out)):
+        rows = x[max(i * step - low, 0) : i * step - low + size]
+        out[i] = combine(rows, axis=0, initial=identity)
+    return out
+
+
+def greatest(x, k):
+    order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    return [np.take_along_axis(x, order, 1), order]
+
+
+def heads(q):
+    return softmax(q @ q.T / np.sqrt(F32(q.shape[1])), 1) @ q
+
+
+patterns = plait.scipy.linalg
+OTHERS |= {
+    **{
+        f"SAME pooling by {size}, {step}": (
+            lambda x, w=size, s=step: lax.reduce_window(
+                x, -np.inf, lax.max, (w, 1), (s, 1), "SAME"),
+            lambda x, w=size, s=step: pooled(x, w, s), M)
+        for size, step in ((2, 2), (3, 2), (4, 3), (1, 2))
+    },
+    "sums of SAME windows": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 1), (2, 1), "SAME"),
+        lambda x: pooled(x, 3, 2, 0, np.sum), M),
+    "top_k of a size": (lambda x: lax.top_k(x.T, x.shape[0]),
+                        lambda x: greatest(x.T, x.shape[0]), M),
+    "top_k of half": (lambda x: lax.top_k(x.T, half(x)), lambda x: greatest(x.T, half(x)), M),
+    "toeplitz": (lambda x: patterns.toeplitz(x), scipy.linalg.toeplitz, V),
+    "toeplitz of two": (lambda x, y: patterns.toeplitz(x, y), scipy.linalg.toeplitz, V, "m"),
+    "hankel": (lambda x: patterns.hankel(x), scipy.linalg.hankel, V),
+    "circulant": (lambda x: patterns.circulant(x), scipy.linalg.circulant, V),
+    "detrend": (lambda x: plait.scipy.signal.detrend(x, axis=0),
+                lambda x: scipy.signal.detrend(x, axis=0), M),
+    "attention of heads": (
+        lambda x: nn.dot_product_attention(*[x.T[None, :, None]] * 3)[0, :, 0],
+        lambda x: heads(x.T) if len(x) else x.T, M),
+}  # fmt: skip
 
 
 @pytest.mark.sampled(8)

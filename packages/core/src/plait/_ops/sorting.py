@@ -34,13 +34,13 @@ from .._types.avals import (
     category,
     nothing_to_do,
 )
-from .._types.dims import is_symbolic
+from .._types.dims import Dim, is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
 from .elementwise import ORDERED, agreed
 from .empty_axes import make_room, take_back, with_room
-from .shape import iota, moveaxis, normal_axis, reshape, rev
+from .shape import iota, moveaxis, normal_axis, reshape, rev, slice_in_dim
 
 __all__ = ["argsort", "argsort_", "sort", "sort_", "sort_together", "top_k", "top_k_"]
 
@@ -438,5 +438,21 @@ def top_k(x: Any, k: int, axis: int = -1) -> list[Any]:
     """
     x = as_value(x)
     at = normal_axis(axis, x.aval.ndim)
+    if k.__class__ is Dim:
+        return _top_by_sorting(x, k, at)
     out = top_k_.bind(moveaxis(x, at, -1), k=k.__index__())
     return [moveaxis(v, -1, at) for v in out]
+
+
+def _top_by_sorting(x: Any, k: Any, axis: int) -> list[Any]:
+    """Return the `k` greatest elements and their indices, for a symbolic size `k`.
+
+    The compiler's operation takes numbers only.  The array is sorted in reverse, so that of equal
+    elements the first comes last, and the result is reversed again.
+    """
+    n = x.aval.shape[axis]
+    if k > n:
+        raise ShapeError(f"there are no {k} greatest of {n} elements", fix="use a smaller size")
+    at = iota(INT32, x.aval.shape, axis)
+    found = sort_together([rev.bind(v, axes=(axis,)) for v in (x, at)], axis, 1, True)
+    return [rev.bind(slice_in_dim(v, n - k, n, axis=axis), axes=(axis,)) for v in found]

@@ -15,6 +15,7 @@ from .._ops.elementwise import neg
 from .._ops.shape import normal_axis
 from .._ops.static_arguments import fixed, flag
 from .._types.avals import FLOATING
+from .._types.dims import Dim
 
 
 @overload
@@ -87,7 +88,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     >>> [v.tolist() for v in plait.lax.top_k(plait.numpy.array([3, 1, 2]), 2)]
     [[3, 2], [0, 2]]
     """
-    return sorting.top_k(operand, fixed("top_k", "k", k), axis)
+    return sorting.top_k(operand, k if k.__class__ is Dim else fixed("top_k", "k", k), axis)
 
 
 def approx_max_k(

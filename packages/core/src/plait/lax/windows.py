@@ -50,7 +50,8 @@ def reduce_window(
     extent, inside = _extents(xs[0].aval.shape, sizes, base, spread)
     pads = explicit_padding(padding, inside, extent, strides)
     config = [(low, high, b - 1) for (low, high), b in zip(pads, base)]
-    xs = [pad(x, s, config) if any(map(any, config)) else x for x, s in zip(xs, start)]
+    if any(v.__class__ is not int or v for c in config for v in c):
+        xs = [pad(x, s, config) for x, s in zip(xs, start)]
     combine = combining(computation, tree)
     for axis in range(n):
         if sizes[axis] != 1 or strides[axis] != 1:
@@ -70,6 +71,12 @@ def _steps(shape: Sequence[Any], sizes: Any, *others: Any) -> list[tuple]:
             raise ShapeError(
                 f"reduce_window: {name} is {given}, for arrays of shape {tuple(shape)}",
                 fix=f"give {n} positive numbers, one for each axis",
+            )
+        if any(v.__class__ is not int for v in items):
+            raise ShapeError(
+                f"reduce_window: {name} is {given}, and windows are written out as slices",
+                fix="give numbers; reduce a whole axis by lax.reduce, and combine every beginning "
+                "of it by lax.associative_scan",
             )
         found.append(items)
     return found

@@ -1,7 +1,6 @@
 """`call_tf`: calls of TensorFlow functions from any program of Plait.
 
-Invariant: TensorFlow computes the function where the program runs, and its derivative, too;
-cotangents are conjugated between the conventions of both sides.
+Invariant: TensorFlow computes the function where the program runs, and its derivative, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,9 @@ from plait.ext.types import Aval, ShapeDtypeStruct, float0
 from plait.ext.values import as_value
 
 from .arguments import dtype_of, paths_of, plain_tree
+from .compiled import result_shapes, stablehlo_of
 from .library import tensorflow, tf
+from .tapes import pullback_of, traced
 
 
 @border
@@ -60,7 +61,7 @@ def call_tf(fun: Callable[..., Any], *, with_gradient: bool = True) -> Callable[
 
         values = [as_value(x) for x in leaves]
         _check_sizes([v.aval for v in values], paths_of(args, kwargs))
-        outs = _applied(flat, values, with_gradient)
+        outs = _applied(name_of(fun), flat, values, with_gradient)
         return out_trees[0].unflatten(outs)
 
     called.__name__ = name_of(fun)
@@ -76,13 +77,15 @@ def _check_sizes(avals: Sequence[Aval], paths: Sequence[str]) -> None:
             )
 
 
-def _applied(flat: Callable[..., list[Any]], values: Sequence[Any], with_gradient: bool) -> list:
+def _applied(
+    name: str, flat: Callable[..., list[Any]], values: Sequence[Any], with_gradient: bool
+) -> list:
     """Apply a function of flat tensors to arrays or tracers, and return the results."""
     function = tf.function(flat, autograph=False)
     avals = [v.aval for v in values]
     taken = [tf.TensorSpec(a.shape, dtype_of(a, f"argument {i}")) for i, a in enumerate(avals)]
-    made = function.get_concrete_function(*taken)
-    outs = [Aval(tuple(o.shape), o.dtype.as_numpy_dtype) for o in made.outputs]
+    made = traced(name, function, taken)
+    outs = _types_of(name, flat, made.outputs, taken)
     types = [ShapeDtypeStruct(o.shape, o.dtype) for o in outs]
 
     def on_host(*xs: Any) -> list[np.ndarray]:
@@ -97,37 +100,30 @@ def _applied(flat: Callable[..., list[Any]], values: Sequence[Any], with_gradien
         return run(*values)
     differentiable = plait.custom_vjp(run)
     differentiable.defvjp(
-        lambda *xs: (_applied(flat, xs, True), xs),
-        lambda xs, cts: _cotangents(flat, avals, outs, xs, cts),
+        lambda *xs: (_applied(name, flat, xs, True), xs),
+        lambda xs, cts: _cotangents(name, flat, avals, outs, xs, cts),
     )
     return differentiable(*values)
 
 
+def _types_of(
+    name: str, flat: Callable[..., list[Any]], outputs: Sequence[Any], taken: Sequence[Any]
+) -> list[Aval]:
+    """Return the types of the results; the compiler derives sizes that TensorFlow leaves open."""
+    shapes = [tuple(o.shape) for o in outputs if o.shape.is_fully_defined()]
+    if len(shapes) < len(outputs):
+        code = stablehlo_of(name, tf.function(flat, jit_compile=True, autograph=False), taken)
+        shapes = result_shapes(name, code, outputs)
+    return [Aval(s, o.dtype.as_numpy_dtype) for s, o in zip(shapes, outputs, strict=True)]
+
+
 def _cotangents(
-    flat: Callable[..., list[Any]], avals: Sequence[Aval], outs: Sequence[Aval], xs: Any, cts: Any
-) -> tuple:
-    """Return the cotangents of the arguments, by a tape.
-
-    TensorFlow's cotangents are the complex conjugates of ours.
-    """
+    name: str, flat: Callable[..., list[Any]], avals: Sequence[Aval], outs: Sequence[Aval],
+    xs: Any, cts: Any,
+) -> tuple:  # fmt: skip
+    """Return the cotangents of the arguments, by a tape."""
     ins = [i for i, a in enumerate(avals) if a.inexact]
-    inexact = [i for i, o in enumerate(outs) if o.inexact]
-
-    def back(*given: Any) -> list[Any]:
-        args, seeds = given[: len(avals)], given[len(avals) :]
-        with tf.GradientTape() as tape:
-            tape.watch([args[i] for i in ins])
-            ys = flat(*args)
-        found = tape.gradient(
-            [ys[i] for i in inexact], [args[i] for i in ins],
-            output_gradients=[_conjugate(s) for s in seeds], unconnected_gradients="zero",
-        )  # fmt: skip
-        return [_conjugate(tf.convert_to_tensor(g)) for g in found]
-
-    seeds = [as_value(cts[i]) for i in inexact]
-    found = dict(zip(ins, _applied(back, [*map(as_value, xs), *seeds], True), strict=True))
+    seeds = [as_value(cts[i]) for i, o in enumerate(outs) if o.inexact]
+    back = pullback_of(name, flat, avals, outs)
+    found = dict(zip(ins, _applied(name, back, [*map(as_value, xs), *seeds], True), strict=True))
     return tuple([found.get(i, np.zeros(a.shape, float0)) for i, a in enumerate(avals)])
-
-
-def _conjugate(x: Any) -> Any:
-    return tf.math.conj(x) if x.dtype.is_complex else x

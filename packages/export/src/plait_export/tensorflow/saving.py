@@ -83,6 +83,8 @@ def save(
     wanted = None if platforms is None else known_platforms(platforms)
     leaves, tree = flatten(params)
     model = tf.Module()
+    for name in functions:
+        _expect_free(name, model)
     held = [_variable(x, f"params{p}") for x, p in zip(leaves, key_paths(params), strict=True)]
     model.params = tree.unflatten(held)
     kind = Graph if enable_graph else Module
@@ -97,6 +99,22 @@ def save(
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=with_gradient)
     signatures = {name: getattr(model, name) for name in functions}
     tf.saved_model.save(model, str(folder), signatures=signatures, options=options)
+
+
+_TAKEN = ("params", "signatures", "tensorflow_version", "tensorflow_git_version")
+"""Attributes of models besides those of `tf.Module`."""
+
+
+def _expect_free(name: Any, model: Any) -> None:
+    """Raise ArgumentError for a name that a function of a model cannot have."""
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{name!r} is not the name of a function",
+                            fix='write {"predict": fun}')  # fmt: skip
+    if name in _TAKEN or hasattr(model, name):
+        raise ArgumentError(
+            f"a function of the model is named {name!r}, and models have something else there",
+            fix=f'give it another name: {{"{name}_": fun}}',
+        )
 
 
 def _variable(x: Any, path: str) -> Any:

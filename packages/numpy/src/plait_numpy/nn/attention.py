@@ -99,6 +99,13 @@ def _window(size: Any) -> tuple[int, int] | None:
     return ends[0].__index__(), ends[1].__index__()
 
 
+def _root_of(d: Any) -> Any:
+    """Return 1 / sqrt(d) for the size of heads."""
+    if d.__class__ is int:
+        return 1 / math.sqrt(d)
+    return el.rsqrt(sh.size_value(d, np.dtype(np.float32)))
+
+
 @fused
 def _attention(
     q: Any, k: Any, v: Any, bias: Any, mask: Any, queries: Any, keys: Any, *,
@@ -112,7 +119,7 @@ def _attention(
     b, t, h, d = q.aval.shape
     s, groups = k.aval.shape[1:3]
     q = sh.reshape(q, (b, t, groups, h // groups, d))
-    scale = 1 / math.sqrt(d) if scale is None else scale
+    scale = _root_of(d) if scale is None else scale
     # (batch, groups, queries, heads of a group, keys), in single precision at least
     wide = np.dtype(np.float32) if q.aval.dtype.itemsize < 4 else q.aval.dtype
     logits = contracted(q, k, ((4,), (3,)), ((0, 2), (0, 2)), preferred_element_type=wide)

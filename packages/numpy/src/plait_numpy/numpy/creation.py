@@ -511,18 +511,26 @@ def arange(
     return from_numpy(host.astype(kind))
 
 
+def _whole(x: Any) -> Any:
+    """Return a float that is an integer as an integer, and anything else unchanged."""
+    return int(x) if isinstance(x, float | np.floating) and x.is_integer() else x
+
+
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
-    step = 1 if step is None else step
-    floats = [isinstance(v, float) for v in (first, last, step)]
-    first, last, step = (
-        int(v) if isinstance(v, float) and v.is_integer() else v for v in (first, last, step)
-    )
+    if dtype is None and any(isinstance(v, float) for v in (first, last, step)):
+        dtype = types.default_dtype(types.FLOATING)
+    first, last, step = map(_whole, (first, last, 1 if step is None else step))
+    if any(v.__class__ not in (int, Dim) for v in (first, last)):
+        raise ShapeError(
+            f"arange needs whole numbers beside symbolic sizes, got {first!r} and {last!r}",
+            fix="give a whole number, and add the fraction to the result",
+        )
     if step.__class__ is not int or not step:
         raise ShapeError(
             f"arange to a symbolic size cannot take steps of {step!r}",
             fix="give an integer that is not zero, or multiply the result",
         )
-    kind = types.asked_dtype(dtype, types.FLOATING if any(floats) else types.INTEGER)
+    kind = types.asked_dtype(dtype, types.INTEGER)
     way = last - first if step > 0 else first - last
     out = sh.iota(kind, (max_dim((way + abs(step) - 1) // abs(step), 0),))
     out = out if step == 1 else el.mul(out, step)

@@ -3,6 +3,8 @@
 Invariant: lengths are those of the coefficients given: zeros are not trimmed.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any, overload
 from typing import Literal as Exactly
 
@@ -24,6 +26,7 @@ from ..primitives.linalg.batched_matrices import complex_dtype, identity, real_d
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .matrices import vander
+from .transcendental import i0
 
 __all__ = [
     "bartlett", "blackman", "hamming", "hanning", "kaiser", "poly", "polyadd", "polyder", "polydiv",
@@ -399,8 +402,41 @@ def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
 # ---- windows -------------------------------------------------------------------------------
 
 
-def _window(host: np.ndarray) -> Any:
-    return from_numpy(host.astype(default_dtype(FLOATING)))
+def _window(size: Any, host: Callable[[int], np.ndarray], of_places: Callable[[Any], Any]) -> Any:
+    """Return a window of a number of points, or of a symbolic size.
+
+    Args:
+      size: the number of points.
+      host: the function of numpy.
+      of_places: the window as a function of places from 0 to 1, for symbolic sizes.
+    """
+    kind = default_dtype(FLOATING)
+    if size.__class__ is not Dim:
+        return from_numpy(host(size).astype(kind))
+    last = el.maximum(sh.size_value(size - 1, kind), 1)
+    found = of_places(el.div(sh.iota(kind, (size,)), last))
+    one = el.le(sh.size_value(size, kind), 1)
+    return el.select(sh.broadcast_to(one, (size,)), sh.fill(1, Aval((size,), kind)), found)
+
+
+def _centred(t: Any) -> Any:
+    """Map places from 0 to 1 to those from -1 to 1."""
+    return el.sub(el.mul(t, 2), 1)
+
+
+def _cosines(*weights: float) -> Callable[[Any], Any]:
+    """Return the window that is a sum of cosines of 0, 1, ... periods."""
+
+    def of_places(t: Any) -> Any:
+        waves = [el.mul(w, el.cos(el.mul(2 * np.pi * k, t))) for k, w in enumerate(weights)]
+        return functools.reduce(el.add, waves)
+
+    return of_places
+
+
+_BLACKMAN, _HAMMING = _cosines(0.42, -0.5, 0.08), _cosines(0.54, -0.46)
+_HANNING = _cosines(0.5, -0.5)
+_BARTLETT = lambda t: el.sub(1, el.abs_(_centred(t)))  # noqa: E731
 
 
 def bartlett(M: int) -> Array:
@@ -412,7 +448,7 @@ def bartlett(M: int) -> Array:
     >>> plait.numpy.bartlett(3).tolist()
     [0.0, 1.0, 0.0]
     """
-    return _window(np.bartlett(M))
+    return _window(M, np.bartlett, _BARTLETT)
 
 
 def blackman(M: int) -> Array:
@@ -424,7 +460,7 @@ def blackman(M: int) -> Array:
     >>> plait.numpy.blackman(4).shape
     (4,)
     """
-    return _window(np.blackman(M))
+    return _window(M, np.blackman, _BLACKMAN)
 
 
 def hamming(M: int) -> Array:
@@ -436,7 +472,7 @@ def hamming(M: int) -> Array:
     >>> plait.numpy.hamming(4).shape
     (4,)
     """
-    return _window(np.hamming(M))
+    return _window(M, np.hamming, _HAMMING)
 
 
 def kaiser(M: int, beta: float) -> Array:
@@ -448,7 +484,9 @@ def kaiser(M: int, beta: float) -> Array:
     >>> plait.numpy.kaiser(4, 1.5).shape
     (4,)
     """
-    return _window(np.kaiser(M, beta))
+    root = lambda t: el.sqrt(el.maximum(el.sub(1, el.square(_centred(t))), 0))  # noqa: E731
+    of_places = lambda t: el.div(i0(el.mul(beta, root(t))), i0(beta))  # noqa: E731
+    return _window(M, lambda n: np.kaiser(n, beta), of_places)
 
 
 def hanning(M: int) -> Array:
@@ -460,4 +498,4 @@ def hanning(M: int) -> Array:
     >>> plait.numpy.hanning(3).tolist()
     [0.0, 1.0, 0.0]
     """
-    return _window(np.hanning(M))
+    return _window(M, np.hanning, _HANNING)

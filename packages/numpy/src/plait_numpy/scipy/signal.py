@@ -12,7 +12,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import mean
 from plait.ext.ops.sliding import slide
-from plait.ext.sizes import max_dim
+from plait.ext.sizes import is_symbolic, max_dim
 from plait.ext.surface import fused, value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -266,7 +266,8 @@ def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: 
         out = el.sub(x, mean(x, -1, keepdims=True))
     else:
         ends = [0, *breaks, x.aval.shape[-1]]
-        pieces = [sh.slice_in_dim(x, a, b, axis=-1) for a, b in zip(ends, ends[1:]) if b > a]
+        pairs = [(a, b) for a, b in zip(ends, ends[1:]) if is_symbolic((b,)) or b > a]
+        pieces = [sh.slice_in_dim(x, a, b, axis=-1) for a, b in pairs]
         out = sh.concatenate([without_line(p) for p in pieces], -1)
     return sh.moveaxis(out, -1, axis)
 

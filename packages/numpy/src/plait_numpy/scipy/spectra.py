@@ -13,6 +13,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import mean, sum_
+from plait.ext.sizes import is_symbolic
 from plait.ext.surface import value
 from plait.ext.types import COMPLEX
 from plait.ext.values import from_numpy
@@ -108,12 +109,23 @@ def without_line(x: Any) -> Any:
     """Subtract the line of least squares, along the last axis."""
     n = x.aval.shape[-1]
     x = el.sub(x, mean(x, -1, keepdims=True))
+    if is_symbolic((n,)):
+        return _without_slope(x, n)
     if n < 2:
         return x
     t = np.arange(n) - (n - 1) / 2
     t = from_numpy((t / np.sqrt((t * t).sum())).astype(np.zeros(0, x.aval.dtype).real.dtype))
     t = sh.convert(t, x.aval.dtype)
     return el.sub(x, el.mul(sum_(el.mul(x, t), -1, keepdims=True), t))
+
+
+def _without_slope(x: Any, n: Any) -> Any:
+    """Subtract the line of least squares through 0, for a symbolic size."""
+    kind = np.zeros(0, x.aval.dtype).real.dtype
+    t = el.sub(sh.iota(kind, (n,)), el.div(sh.size_value(n - 1, kind), 2))
+    squares = el.maximum(sum_(el.mul(t, t)), 0.5)  # one element has no slope
+    t = sh.convert(el.div(t, squares), x.aval.dtype), sh.convert(t, x.aval.dtype)
+    return el.sub(x, el.mul(sum_(el.mul(x, t[0]), -1, keepdims=True), t[1]))
 
 
 def _transformed(x: Any, cut: _Cut, half: bool) -> Any:

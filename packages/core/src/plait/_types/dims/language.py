@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from ..._base.errors import ProgramError
-from .polynomial import Algebra, Atom, Monomial
+from .polynomial import Algebra, Atom, Monomial, Terms
 
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|//|[<>=]=|\S)", re.ASCII)
 _RELATIONS = (">=", "<=", "==", ">", "<")
@@ -66,6 +66,11 @@ def read_constraint(text: str, algebra: Algebra) -> list[tuple[Any, str, Any]]:
 
 def _is_number(token: str) -> bool:
     return token.isdigit() and token.isascii()
+
+
+def _are_few(found: Terms) -> bool:
+    """Return whether a polynomial is within the limits of texts."""
+    return len(found) <= _MOST_TERMS and all(_is_small(m, c) for m, c in found.items())
 
 
 def _is_small(m: Monomial, c: int) -> bool:
@@ -137,13 +142,14 @@ class _Reader:
 
     def checked(self, f: Any, left: Any, right: Any) -> Any:
         """Return f(left, right).  Raises ProgramError for a division by 0 and a long result."""
-        if len(left) * len(right) > _MOST_TERMS * 10:
+        are_terms = left.__class__ is dict and right.__class__ is dict  # or operations of a module
+        if are_terms and len(left) * len(right) > _MOST_TERMS * 10:
             raise self.error("a size of fewer terms")
         try:
             found = f(left, right)
         except ZeroDivisionError:
             raise self.error("a divisor other than 0") from None
-        if len(found) > _MOST_TERMS or not all(_is_small(m, c) for m, c in found.items()):
+        if are_terms and not _are_few(found):
             raise self.error("a size of fewer terms")
         return found
 

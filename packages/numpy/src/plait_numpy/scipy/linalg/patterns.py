@@ -4,6 +4,7 @@ Invariant: matrices of given elements are made by slicing and selecting, so they
 matrices of a given size alone are made by numpy.
 """
 
+from collections.abc import Callable
 from math import comb
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 from plait.errors import ArgumentError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import concatenate, convert_together, expand_dims, pad, reshape, rev
+from plait.ext.ops.shape import concatenate, convert_together, expand_dims, iota, pad, reshape, rev
+from plait.ext.sizes import is_symbolic, max_dim
 from plait.ext.surface import fixed, fused, value
 from plait.ext.types import COMPLEX, FLOATING, asked_dtype, category, default_dtype, dtype_of
 from plait.ext.values import canonical, from_numpy
@@ -44,9 +46,16 @@ def _size(name: str, n: Any) -> int:
     return n
 
 
-def _spread(x: Any, places: np.ndarray) -> Any:
+def _spread(x: Any, places: Any) -> Any:
     """Return elements of vectors at positions, whose axes come last."""
-    return x[..., places.astype(np.int32)]
+    return x[..., places if not isinstance(places, np.ndarray) else places.astype(np.int32)]
+
+
+def _places(m: Any, n: Any, of: Callable[[Any, Any], Any]) -> Any:
+    """Return the positions that a function gives for the rows and columns of an m x n matrix."""
+    if is_symbolic((m, n)):
+        return of(*[iota(np.dtype(np.int32), (m, n), axis) for axis in (0, 1)])
+    return of(*np.ogrid[:m, :n])
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -66,7 +75,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     r = (el.conj(c) if c.aval.dtype.kind == "c" else c) if r is None else _vector("toeplitz", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
     both = concatenate([rev.bind(c, axes=(c.aval.ndim - 1,)), r[..., 1:]], -1)
-    return _spread(both, np.arange(m)[::-1, None] + np.arange(n)[None])
+    return _spread(both, _places(m, n, lambda i, j: j - i + (m - 1)))
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -86,7 +95,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     r = Literal(0, c.aval) if r is None else _vector("hankel", r)
     m, n = c.aval.shape[-1], r.aval.shape[-1]
     both = concatenate([c, r[..., 1:]], -1)
-    return _spread(both, np.arange(m)[:, None] + np.arange(n)[None])
+    return _spread(both, _places(m, n, lambda i, j: i + j))
 
 
 def circulant(c: ArrayLike) -> Array:
@@ -100,7 +109,7 @@ def circulant(c: ArrayLike) -> Array:
     """
     c = _vector("circulant", c)
     n = c.aval.shape[-1]
-    return _spread(c, (np.arange(n)[:, None] - np.arange(n)[None]) % max(n, 1))
+    return _spread(c, _places(n, n, lambda i, j: (i - j) % max_dim(n, 1)))
 
 
 def companion(a: ArrayLike) -> Array:
