@@ -8,6 +8,6 @@ import plait_numpy.numpy.fourier as _fourier
 from ..numpy.fft import *
 from .transforms import dct, dctn, idct, idctn
 
-# Not `from ..numpy import fourier`: type checkers would then take the list of the package for this one.
+# An import from the package would make type checkers take its list for this one.
 __all__ = ["dct", "dctn", "idct", "idctn"]
 __all__ += _fourier.__all__
