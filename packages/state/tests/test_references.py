@@ -446,10 +446,10 @@ MISUSED = {
     "frozen inside": (lambda r: plait.jit(lambda: plait.freeze(r))(), ArgumentError, "of outside"),
     "written by the predicate of a bounded loop": (_predicate, MissingRule, "max_steps"),
     "lowered": (
-        lambda r: plait.jit(lambda q: q[...]).lower(r), OperandTypeError, "lowered takes arrays",
+        lambda r: plait.jit(lambda q: q[...]).lower(r), OperandTypeError, "program takes arrays",
     ),
     "lowered with it": (
-        lambda r: plait.jit(lambda: r[...]).lower(), OperandTypeError, "lowered takes arrays",
+        lambda r: plait.jit(lambda: r[...]).lower(), OperandTypeError, "program takes arrays",
     ),
     "one step of a reduction": (
         lambda r: lax.reduce(pnp.ones(3), 0.0, lambda a, b: a + r[0], (0,)), PlaitError, "state",

@@ -8,7 +8,7 @@ import plait_numpy.numpy.fourier as _fourier
 from .fourier import *
 from .refusals import explain
 
-# Not `from . import fourier`: type checkers would then take the list of the package for this one.
+# An import from the package would make type checkers take its list for this one.
 __all__: list[str] = []
 __all__ += _fourier.__all__
 
