@@ -339,7 +339,8 @@ def tests_latest(session: nox.Session) -> None:
 
 def required(session: nox.Session, report: str, *options: str) -> None:
     """Run the cross-section of `quick` with requirements resolved by uv with these options."""
-    session.install(*wheels(session, *PACKAGES), *options)
+    # what the core requires is direct here, so that `lowest-direct` applies to it
+    session.install(*wheels(session, *PACKAGES), *dependencies("core"), *options)
     session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
     session.install(*TEST_TOOLS)
     session.run(

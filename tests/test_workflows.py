@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,6 +193,25 @@ def test_a_tag_of_another_version_is_refused(package, tmp_path):
     assert not told.exists()
     assert status(f"{name}-v{version}") == 0
     assert told.read_text() == f"package={package or name}\n"
+
+
+@pytest.mark.parametrize(
+    "skipped, ci, status", [(59, "true", 1), (59, "", 0), (10, "true", 0)], ids=str
+)
+def test_a_run_that_skips_most_tests_fails_in_ci(skipped, ci, status, tmp_path):
+    (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  sampled\n  wide\n  full_tier\n")
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('i', range(60))\n"
+        f"def test(i):\n    i < {skipped} and pytest.skip()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "CI": ci}, capture_output=True, text=True
+    )
+    assert done.returncode == status, done.stdout
+    assert ("tests were skipped" in done.stdout) == bool(status)
 
 
 def test_hooks_check_style_as_the_session_does():
