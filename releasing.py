@@ -24,7 +24,7 @@ CORE = "plait-core"
 LIBRARY = "plait-numpy"
 META = "plait"
 """The meta-distribution, whose files are at the root."""
-META_FILES = ("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml")
+META_FILES = ("CHANGELOG.md", "LICENSE", "README.md", "hatch_build.py", "pyproject.toml")
 RANGE = re.compile(r"plait-\w+(?:\[\w+\])?>=(\d+)\.(\d+)(?:\.\d+)?,<(\d+)\.(\d+)")
 SECTION = re.compile(r"^## \[([^]]+)\](?: - (\S+))?\s*$", re.M)
 

@@ -6,6 +6,7 @@ tree changes.
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -90,6 +91,9 @@ def test_each_is_refused_until_what_it_needs_is_released(clone, tmp_path):
             (metadata,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
             said = archive.read(metadata).decode()
         assert f"Version: {found.version}" in said and "Project-URL: Source" in said
+        links = re.findall(r"\]\(([^)]+)\)", said)
+        assert all(link.startswith(("https://", "#")) for link in links), links
+        assert links or package != "plait"
         releasing.record(found)
         git(folder, "commit", "-qam", f"Record {found.tag}")
         with pytest.raises(releasing.NotReady, match="is released: set a higher version"):
