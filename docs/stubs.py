@@ -258,12 +258,16 @@ def alias_modules() -> dict[str, list[str]]:
 
 def public_module(short: str, module: ModuleType) -> dict[str, list[str]]:
     """Return the stubs of a plugin's module, and of the modules in it that users can import."""
-    found = {short: [f"from {module.__name__} import *"]}
-    for name in getattr(module, "__all__", ()):
+    names = getattr(module, "__all__", None)
+    # Each by its name: mypy does not read lists that are put together, `__all__ += part.__all__`.
+    found, named = {}, []
+    for name in names or ():
         x = getattr(module, name)
         if inspect.ismodule(x) and find_spec(f"plait.{short}.{name}"):
             found |= public_module(f"{short}.{name}", x)
-    return found
+        else:
+            named.append(f"from {module.__name__} import {name} as {name}")
+    return found | {short: named or [f"from {module.__name__} import *"]}
 
 
 def stubs() -> dict[str, str]:

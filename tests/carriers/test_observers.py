@@ -24,7 +24,7 @@ ext.expand_rules.rule(mark)(lambda x: x)
 ext.eager_rules.rule(mark)(lambda args, params: args[0])
 
 
-class Marks(ext.Observer):
+class Marks(ext.observers.Observer):
     """Looks at marks only."""
 
     does = "marks"

@@ -129,14 +129,13 @@ def test_pieces_whose_component_differs_are_refused():
     assert bound == np.abs(X).max()
 
 
-def test_results_of_examples_whose_component_has_no_axis_are_refused():
+def test_results_of_examples_whose_component_has_no_axis():
     flat, lengths = np.float32([1, -2, 3, 0.5]), np.array([3, 1])
-    signs = lambda v: pnp.sign(v).sum()
-    bounds = lambda out: bounded(
-        lambda x: plait.vmap(signs if out is None else lambda v: v * 2.0, pile_axis, out or 0)(
-            Pile(x, lengths)
-        )
-    )
-    for out in (None, pile_axis):  # every example has a bound of its own
-        with pytest.raises(plait.errors.MissingRule, match="no axis|part_axes"):
-            bounds(out)(flat)
+    signs = lambda x: plait.vmap(lambda v: pnp.sign(v).sum(), pile_axis)(Pile(x, lengths))
+    twice = lambda x: plait.vmap(lambda v: v * 2.0, pile_axis, pile_axis)(Pile(x, lengths)).data
+    sums, bound = bounded(signs)(flat)
+    np.testing.assert_array_equal(sums, [1, 1])
+    assert bound == 1
+    doubled, bound = bounded(twice)(flat)
+    np.testing.assert_array_equal(doubled[:4], 2 * flat)
+    assert bound == 6

@@ -25,6 +25,7 @@ from plait._ops import (
 )
 from plait._ops import elementwise as el
 from plait._ops import shape as sh
+from plait._ops.composed import floor_divide
 from plait._ops.keys import FRY
 from plait.ext.ir import programs_in
 from plait.ext.ops import control_flow
@@ -129,7 +130,7 @@ BINARY = {
         (el.maximum, np.maximum), (el.minimum, np.minimum), (el.atan2, np.arctan2),
         (el.nextafter, np.nextafter), (el.rem, np.fmod), (el.eq, np.equal), (el.ne, np.not_equal),
         (el.lt, np.less), (el.le, np.less_equal), (el.gt, np.greater), (el.ge, np.greater_equal),
-        (el.complex_, lambda x, y: x + 1j * y), (el.floor_divide, np.floor_divide),
+        (el.complex_, lambda x, y: x + 1j * y), (floor_divide, np.floor_divide),
         (lambda x, y: el.select(el.lt(x, y), x, 2.0), lambda x, y: np.where(x < y, x, F32(2))),
         (lambda x, y: el.clamp(-0.5, x, 0.5), lambda x, y: np.clip(x, -0.5, 0.5)),
     ],

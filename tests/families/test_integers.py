@@ -105,10 +105,10 @@ RULE = "it has the dtype of the value that it belongs to, or float0 if that is i
 def test_messages_about_dtypes():
     identity = lambda x: x  # noqa: E731
     said = re.escape(f"jvp was given a tangent of another type; {RULE}")
-    for x, t in ((1, 1), (1.0, NONE), (np.float32(1), np.float64(1)), (True, 1.0)):
+    for x, t in ((1, 1), (1.0, NONE), (np.float32(1), np.array(1.0)), (True, 1.0)):
         with pytest.raises(TypeError, match=said):
             plait.jvp(identity, (x,), (t,))
-    for x, ct in ((1.0, NONE), (1, 1.0), (np.float32(1), np.float64(1))):
+    for x, ct in ((1.0, NONE), (1, 1.0), (np.float32(1), np.array(1.0))):
         with pytest.raises(TypeError, match="a pullback was given a cotangent of another type"):
             plait.vjp(identity, x)[1](ct)
 

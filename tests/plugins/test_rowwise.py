@@ -11,7 +11,7 @@ import plait.ext as ext
 import plait.numpy as pnp
 from plait.checks import check, checkify
 from plait.ext.ir import evaluate
-from plait.ext.rules import runs_rules
+from plait.ext.observers import runs_rules
 from plait.ext.trace import stage
 from plait_autodiff.ext import Rowwise, rowwise
 

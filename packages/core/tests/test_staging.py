@@ -381,7 +381,7 @@ def test_programs_that_are_not_well_formed():
         "the result reads": Program([x, y], p.eqns[:1], p.outputs),
         "mul at .* reads": Program([x, y], p.eqns[::-1], p.outputs),
         "constant .* stands for": Program([y], p.eqns, p.outputs, consts=[(x, a)]),
-        "no atom": Program([x, y], p.eqns, [f64(X)]),
+        "not an atom": Program([x, y], p.eqns, [f64(X)]),
         "its type rule says": Program(
             [x, y, other],
             [sine, Eqn(mul, [sine.outputs[0], y], [other.by.var(other.aval)], {}, product.where)],

@@ -576,7 +576,7 @@ def test_vectorize():
         (lambda: g(X, Y[0, :2]), "sizes 5 and 2"),
         (lambda: g(X), "1 arguments"),
         (lambda: g(V, V), "axes"),
-        (lambda: pnp.vectorize(f, signature="x"), "no sig"),
+        (lambda: pnp.vectorize(f, signature="x"), "not a sig"),
     ):
         with pytest.raises((AxisError, TypeRule), match=text):
             bad()

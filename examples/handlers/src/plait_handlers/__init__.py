@@ -81,7 +81,7 @@ def bernoulli(p):
     return "bernoulli", p
 
 
-class Handler(ext.Observer):
+class Handler(ext.observers.Observer):
     """An observer of the sites; subclasses say what a site means."""
 
     def __init__(self, given=None, of=None):

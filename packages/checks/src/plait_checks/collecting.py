@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from plait.ext import Aval, MissingRule, Program, evaluate, programs_in, staged
 from plait.ext.ir import Eqn, Thunk, Var, derived
+from plait.ext.observers import Loop, Passage, Watched, pass_through
 from plait.ext.ops.checks import CHECK, check_p
 from plait.ext.ops.elementwise import stop
-from plait.ext.trace import Loop, Passage, Watched, as_list, pass_through, with_lines
+from plait.ext.trace import as_list, with_lines
 from plait.numpy import argmax
 
 from .automatic import look_at

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ir import Program, evaluate
+from plait.ext.observers import Watched, runs_rules
 from plait.ext.ops.collective import axis_index_, pmin_, psum_, pvary_
 from plait.ext.ops.elementwise import minimum, select
 from plait.ext.ops.shape import convert, fill, reshape_, squeeze_
-from plait.ext.rules import runs_rules
-from plait.ext.trace import Watched, staged
+from plait.ext.trace import staged
 
 from .manual import shard_map_p
 from .variance import varying

@@ -77,7 +77,8 @@ def _through(
     An operand that no inner program reads gives a size, or else may act as a predicate.
     """
     hidden = e.prim.higher.binds(e.params)
-    passed = {*w.outputs, *w.plain, *(s for _, inner, _ in w.bodies for s in inner)}
+    predicates = w.plain - w.sizes
+    passed = {*w.outputs, *predicates, *(s for _, inner, _ in w.bodies for s in inner)}
     unseen = NONE.union(*(a for s, a in zip(w.operands, ins, strict=True) if s not in passed))
     sized |= unseen
     slots: list[Axes] = [NONE] * w.count
@@ -93,12 +94,12 @@ def _through(
             got = varying(p, [slots[s] for s in inner], seen, sized)
             for s, axes in zip(outer, got, strict=True):
                 slots[s] |= axes - hidden
-        decides = NONE.union(*(slots[s] for s in w.plain))
+        decides = NONE.union(*(slots[s] for s in predicates))
         for s in w.outputs:
             slots[s] |= decides
     if seen is not None:
         for s in w.outputs:
             seen(e, slots[s])
         # A predicate decides whether the operation runs, so it meets the axes the operation names.
-        seen(e, NONE.union(*(slots[s] for s in w.plain), ambient_of(e.prim, e.params)))
+        seen(e, NONE.union(*(slots[s] for s in predicates), ambient_of(e.prim, e.params)))
     return [slots[s] for s in w.outputs]

@@ -12,10 +12,11 @@ from typing import Any
 
 from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, TreeMismatch, border
 from plait.ext.ir import Primitive, Program, evaluate
+from plait.ext.observers import runs_rules
 from plait.ext.ops.control_flow import expect
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.rules import lower_rules, runs_rules
+from plait.ext.rules import lower_rules
 from plait.ext.trace import Slots, Wiring, current, name_of, opened, trace, width
 from plait.ext.tree import TreeDef, difference, flatten
 from plait.ext.types import Aval

@@ -11,6 +11,7 @@ loses it; other transformations do not.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.ext.control import InspectableStage
 from plait.ext.errors import ArgumentError, TreeMismatch, border, warn
 from plait.ext.ir import Primitive, Program, Thunk, dce, derived, evaluate
 from plait.ext.ops.control_flow import call, expect
@@ -21,7 +22,6 @@ from plait.ext.trace import (
     Deferred,
     Ends,
     Function,
-    InspectableStage,
     Slots,
     Wiring,
     admitted,

@@ -12,22 +12,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
+from plait.ext.control import InspectableStage
 from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.ir import Primitive, Program, dce
 from plait.ext.lower import Emitter
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.rules import lower_rules, reuse_rules
-from plait.ext.trace import (
-    InspectableStage,
-    Role,
-    Wiring,
-    current,
-    kept,
-    role,
-    trace,
-    without_static,
-    wraps,
-)
+from plait.ext.trace import Role, Wiring, current, kept, role, trace, without_static, wraps
 from plait.ext.types import INT32, Aval
 
 from ..partial_evaluation import partial_eval

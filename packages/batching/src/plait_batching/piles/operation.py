@@ -85,7 +85,7 @@ class Along(Wiring):
         cut = {n + i: caps.axes(a) for i, (k, a) in enumerate(pairs) if k == RAGGED}
         ins, results = range(n, m), range(m, m + len(outs))
         bodies = [(program, ins, results)]
-        return Slots(range(m), results, bodies, m + len(outs), mapped, plain=range(n), cut=cut)
+        return Slots(range(m), results, bodies, m + len(outs), mapped, sizes=range(n), cut=cut)
 
     def rebuild(self, params, programs, parts, operands, extra):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]

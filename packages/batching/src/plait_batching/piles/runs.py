@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.errors import MissingRule
-from plait.ext.rules import runs_rules
+from plait.ext.observers import runs_rules
 
 from .capacities import ragged_axes
 from .operation import SHARED, STACKED, pile_map

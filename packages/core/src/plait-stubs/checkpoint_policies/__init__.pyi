@@ -1,3 +1,15 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_autodiff.rematerialisation.policies import *
+from plait_autodiff.rematerialisation.policies import Offload as Offload
+from plait_autodiff.rematerialisation.policies import checkpoint_dots as checkpoint_dots
+from plait_autodiff.rematerialisation.policies import checkpoint_dots_with_no_batch_dims as checkpoint_dots_with_no_batch_dims
+from plait_autodiff.rematerialisation.policies import dots_saveable as dots_saveable
+from plait_autodiff.rematerialisation.policies import dots_with_no_batch_dims_saveable as dots_with_no_batch_dims_saveable
+from plait_autodiff.rematerialisation.policies import everything_saveable as everything_saveable
+from plait_autodiff.rematerialisation.policies import nothing_saveable as nothing_saveable
+from plait_autodiff.rematerialisation.policies import offload_dot_with_no_batch_dims as offload_dot_with_no_batch_dims
+from plait_autodiff.rematerialisation.policies import save_and_offload_only_these_names as save_and_offload_only_these_names
+from plait_autodiff.rematerialisation.policies import save_any_names_but_these as save_any_names_but_these
+from plait_autodiff.rematerialisation.policies import save_anything_except_these_names as save_anything_except_these_names
+from plait_autodiff.rematerialisation.policies import save_from_both_policies as save_from_both_policies
+from plait_autodiff.rematerialisation.policies import save_only_these_names as save_only_these_names

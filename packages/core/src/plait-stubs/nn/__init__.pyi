@@ -1,4 +1,38 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
 from plait.nn import initializers as initializers
-from plait_numpy.nn import *
+from plait_numpy.nn import celu as celu
+from plait_numpy.nn import dot_product_attention as dot_product_attention
+from plait_numpy.nn import elu as elu
+from plait_numpy.nn import gelu as gelu
+from plait_numpy.nn import get_scaled_dot_general_config as get_scaled_dot_general_config
+from plait_numpy.nn import glu as glu
+from plait_numpy.nn import hard_sigmoid as hard_sigmoid
+from plait_numpy.nn import hard_silu as hard_silu
+from plait_numpy.nn import hard_swish as hard_swish
+from plait_numpy.nn import hard_tanh as hard_tanh
+from plait_numpy.nn import identity as identity
+from plait_numpy.nn import leaky_relu as leaky_relu
+from plait_numpy.nn import log1mexp as log1mexp
+from plait_numpy.nn import log_sigmoid as log_sigmoid
+from plait_numpy.nn import log_softmax as log_softmax
+from plait_numpy.nn import logmeanexp as logmeanexp
+from plait_numpy.nn import logsumexp as logsumexp
+from plait_numpy.nn import mish as mish
+from plait_numpy.nn import one_hot as one_hot
+from plait_numpy.nn import relu as relu
+from plait_numpy.nn import relu6 as relu6
+from plait_numpy.nn import scaled_dot_general as scaled_dot_general
+from plait_numpy.nn import scaled_matmul as scaled_matmul
+from plait_numpy.nn import selu as selu
+from plait_numpy.nn import sigmoid as sigmoid
+from plait_numpy.nn import silu as silu
+from plait_numpy.nn import soft_sign as soft_sign
+from plait_numpy.nn import softmax as softmax
+from plait_numpy.nn import softplus as softplus
+from plait_numpy.nn import sparse_plus as sparse_plus
+from plait_numpy.nn import sparse_sigmoid as sparse_sigmoid
+from plait_numpy.nn import squareplus as squareplus
+from plait_numpy.nn import standardize as standardize
+from plait_numpy.nn import swish as swish
+from plait_numpy.nn import tanh as tanh

@@ -1,4 +1,43 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
 from plait.sharding import topologies as topologies
-from plait_sharding import *
+from plait_sharding import AUTO as AUTO
+from plait_sharding import AbstractMesh as AbstractMesh
+from plait_sharding import AxisType as AxisType
+from plait_sharding import GSPMDSharding as GSPMDSharding
+from plait_sharding import Mesh as Mesh
+from plait_sharding import MeshChange as MeshChange
+from plait_sharding import MissingMesh as MissingMesh
+from plait_sharding import NamedSharding as NamedSharding
+from plait_sharding import P as P
+from plait_sharding import PartitionSpec as PartitionSpec
+from plait_sharding import SerialLoop as SerialLoop
+from plait_sharding import Shard as Shard
+from plait_sharding import Sharding as Sharding
+from plait_sharding import ShardingTypeError as ShardingTypeError
+from plait_sharding import SingleDeviceSharding as SingleDeviceSharding
+from plait_sharding import auto_axes as auto_axes
+from plait_sharding import create_device_mesh as create_device_mesh
+from plait_sharding import create_hybrid_device_mesh as create_hybrid_device_mesh
+from plait_sharding import device_put as device_put
+from plait_sharding import explicit_axes as explicit_axes
+from plait_sharding import get_abstract_mesh as get_abstract_mesh
+from plait_sharding import get_mesh as get_mesh
+from plait_sharding import inspect_array_sharding as inspect_array_sharding
+from plait_sharding import make_array_from_callback as make_array_from_callback
+from plait_sharding import make_array_from_process_local_data as make_array_from_process_local_data
+from plait_sharding import make_array_from_single_device_arrays as make_array_from_single_device_arrays
+from plait_sharding import make_mesh as make_mesh
+from plait_sharding import picture as picture
+from plait_sharding import pmap as pmap
+from plait_sharding import reshard as reshard
+from plait_sharding import set_mesh as set_mesh
+from plait_sharding import shard_map as shard_map
+from plait_sharding import sharding_of as sharding_of
+from plait_sharding import shards_of as shards_of
+from plait_sharding import use_abstract_mesh as use_abstract_mesh
+from plait_sharding import use_mesh as use_mesh
+from plait_sharding import visualize_array_sharding as visualize_array_sharding
+from plait_sharding import visualize_sharding as visualize_sharding
+from plait_sharding import with_sharding_constraint as with_sharding_constraint
+from plait_sharding import xmap as xmap

@@ -18,6 +18,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from typing import Any, TypeVar
 import numpy
 
 from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
-from .overriding import overridden
+from .lazy import later
 from .source import below_hidden, of_standard_library
 
 __all__ = ["border", "leaving", "show_all", "watch_display"]
@@ -93,12 +94,15 @@ def border(f: F) -> F:
         try:
             return f(*args, **kwargs)
         except BaseException as e:
-            out = overridden(e, function, args, kwargs)
+            out = later("_base.overriding").overridden(e, this(), args, kwargs)
             if out is not NotImplemented:
                 return out
             leaving(e)
             raise
 
+    # A function that transformations make must not refer to itself: it would keep what it holds
+    # until the collector runs.
+    this = weakref.ref(function)
     # If `f` wraps the user's function, the attribute must be that function.
     function.__wrapped__ = getattr(f, "__wrapped__", f)
     return function  # type: ignore[return-value]

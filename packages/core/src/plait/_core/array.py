@@ -346,6 +346,8 @@ class Array(Value):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if hasattr(type(self), name):  # its own error, which is an AttributeError, led here
+            return super().__getattribute__(name)
         raise later("_base.spelling").missing_method(self, name)
 
     def __copy__(self) -> "Array":

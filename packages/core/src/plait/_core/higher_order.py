@@ -73,6 +73,8 @@ class Slots:
         (shard_map).  The axes are numbered as programs see them.
       plain: slots that must not be lifted unless the transformation has a rule of its own (a
         predicate).
+      sizes: slots that give the symbolic sizes of programs (the lengths of a pile).  They are
+        plain, and decide nothing else.
       rules: `Ends` of custom rules, which are lifted when they are first needed.
       whole: True if, once one slot is lifted, every slot takes the form that any value of its type
         can have.  A rule that recovers operands from results needs it: it gives them in the form of
@@ -87,8 +89,8 @@ class Slots:
     """
 
     __slots__ = (
-        "operands", "outputs", "bodies", "mapped", "plain", "count", "rules", "whole",
-        "within", "declared", "seen", "cut",
+        "operands", "outputs", "bodies", "mapped", "plain", "sizes", "count", "rules",
+        "whole", "within", "declared", "seen", "cut",
     )  # fmt: skip
 
     def __init__(
@@ -104,11 +106,13 @@ class Slots:
         within: dict[int, frozenset[str]] | None = None,
         declared: dict[int, frozenset[str]] | None = None,
         cut: dict[int, tuple[int, ...]] | None = None,
+        sizes: Iterable[int] = (),
     ):
         self.operands, self.outputs = tuple(operands), tuple(outputs)
         self.bodies, self.count = tuple(bodies), count
         self.mapped, self.cut = mapped or {}, cut or {}
-        self.plain, self.rules = frozenset(plain), tuple(rules)
+        self.sizes, self.rules = frozenset(sizes), tuple(rules)
+        self.plain = self.sizes.union(plain)
         self.whole = whole
         self.within, self.declared = within or {}, declared or {}
         self.seen = frozenset([s for _, ins, _ in self.bodies for s in ins])

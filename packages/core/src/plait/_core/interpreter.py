@@ -312,6 +312,8 @@ class Tracer(Value):
             )
         if name.startswith("__"):
             raise AttributeError(name)
+        if hasattr(type(self), name):  # its own error, which is an AttributeError, led here
+            return super().__getattribute__(name)
         raise later("_base.spelling").missing_method(self, name)
 
     def tobytes(self, order: str = "C") -> Any:

@@ -49,7 +49,7 @@ class Observer(Interpreter):
     Example:
       >>> import plait.numpy as pnp
       >>> from plait import ext, lax
-      >>> class Count(ext.Observer):
+      >>> class Count(ext.observers.Observer):
       ...     folds = True
       ...     def nothing(self):
       ...         return pnp.int32(0)

@@ -71,7 +71,6 @@ from .trace import (
     Carrier,
     Interpreter,
     Lifted,
-    Observer,
     Slots,
     Tracer,
     Value,
@@ -87,18 +86,17 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "control", "devices", "errors", "ir", "lower", "ops", "plugins", "processes", "rules", "sizes",
-    "surface", "trace", "tree", "types", "values",
+    "control", "devices", "errors", "ir", "lower", "observers", "ops", "plugins", "processes",
+    "rules", "sizes", "surface", "trace", "tree", "types", "values",
 )  # fmt: skip
 
 __all__ = [
     "PLUGIN_API", "AnyElement", "Array", "Aval", "Carrier", "Collective", "Cumulative",
     "Decreasing", "Discrete", "Effect", "Elementwise", "Increasing", "Indexing", "Interpreter",
-    "Lifted", "Linear", "Literal", "MissingRule", "Observer", "Opaque", "PlaitError", "Primitive",
-    "Program", "Reduction", "RuleTable", "Slots", "Structural", "Tracer", "Value", "Wiring",
-    "ZeroPreserving", "as_value", "current", "eager_rules", "evaluate", "expand_rules", "flatten",
-    "lower_rules", "materialise_at_ground", "opened", "primitive", "programs_in", "stage", "staged",
-    "use",
+    "Lifted", "Linear", "Literal", "MissingRule", "Opaque", "PlaitError", "Primitive", "Program",
+    "Reduction", "RuleTable", "Slots", "Structural", "Tracer", "Value", "Wiring", "ZeroPreserving",
+    "as_value", "current", "eager_rules", "evaluate", "expand_rules", "flatten", "lower_rules",
+    "materialise_at_ground", "opened", "primitive", "programs_in", "stage", "staged", "use",
 ]  # fmt: skip
 
 

@@ -4,5 +4,6 @@ Invariant: nothing is defined here.
 """
 
 from .._control import cond, fori_loop, scan, switch, while_loop
+from .._control.inspectable_stage import InspectableStage
 
-__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]
+__all__ = ["InspectableStage", "cond", "fori_loop", "scan", "switch", "while_loop"]

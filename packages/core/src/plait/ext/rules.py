@@ -6,7 +6,6 @@ Invariant: nothing is defined here.
 from .._base.lazy import later_names
 from .._core.carrier import expand_rules
 from .._ops.mapping import parallel_rules
-from .._ops.passage import runs_rules
 from .._plugins.metadata import PLUGIN_API, core_version, resolve
 from .._plugins.rules import RuleTable, tables
 from .._plugins.traits import (
@@ -32,5 +31,5 @@ __all__ = [
     "PLUGIN_API", "AnyElement", "Collective", "Cumulative", "Decreasing", "Discrete", "Elementwise",
     "Increasing", "Indexing", "Linear", "Reduction", "RuleTable", "Structural", "ZeroPreserving",
     "core_version", "cpu_form_rules", "eager_rules", "expand_rules", "later_names", "lower_rules",
-    "parallel_rules", "physical_rules", "resolve", "reuse_rules", "runs_rules", "tables",
+    "parallel_rules", "physical_rules", "resolve", "reuse_rules", "tables",
 ]  # fmt: skip

@@ -5,7 +5,6 @@ Invariant: nothing is defined here.
 
 from .._base.surroundings import surround, surrounding
 from .._base.wrapping import copy_names, name_of, wraps
-from .._control.inspectable_stage import InspectableStage
 from .._core.arguments import Call, Function
 from .._core.carrier import Carrier, Lifted
 from .._core.closures import tracers_of
@@ -42,17 +41,14 @@ from .._jit.roles import Role, role, without_static
 from .._jit.shapes import shapes_only
 from .._jit.signatures import arguments
 from .._jit.tracing import result, trace
-from .._ops.observer import Observer, Run
-from .._ops.passage import Loop, Passage, Watched, pass_through
 
 __all__ = [
     "Call", "Carrier", "Deferred", "Ends", "Function", "GROUND", "Handle", "Interpreter", "Lending",
-    "Lifted", "Loop", "Observer", "Passage", "Recording", "Role", "Run", "Slots", "Stage", "Tracer",
-    "Value", "Watched", "Wiring", "admitted", "apart_from", "apply_through", "arguments", "as_list",
-    "InspectableStage", "as_operand", "collector_paused", "copy_names", "current", "enclosed",
-    "enter", "escaped", "handle_among", "is_above", "is_recorded", "is_unplaced", "kept", "leave",
-    "lie_as", "lift_rule", "name_of", "naming", "open_under", "opened", "pass_through",
-    "without_static", "with_lines", "rebuilt", "result", "role", "rule_thunk", "settled",
-    "shapes_only", "solve", "stage", "staged", "surround", "surrounding", "trace", "tracers_of",
-    "use", "varying_inputs", "width", "with_axis", "without_axis", "wraps",
+    "Lifted", "Recording", "Role", "Slots", "Stage", "Tracer", "Value", "Wiring", "admitted",
+    "apart_from", "apply_through", "arguments", "as_list", "as_operand", "collector_paused",
+    "copy_names", "current", "enclosed", "enter", "escaped", "handle_among", "is_above",
+    "is_recorded", "is_unplaced", "kept", "leave", "lie_as", "lift_rule", "name_of", "naming",
+    "open_under", "opened", "without_static", "with_lines", "rebuilt", "result", "role",
+    "rule_thunk", "settled", "shapes_only", "solve", "stage", "staged", "surround", "surrounding",
+    "trace", "tracers_of", "use", "varying_inputs", "width", "with_axis", "without_axis", "wraps",
 ]  # fmt: skip

@@ -147,8 +147,9 @@ def _holds(dtype: np.dtype, n: Any) -> bool:
     info = np.iinfo(dtype)
     if n.__class__ is not Dim:
         return info.min <= n <= info.max
-    # A size is at most 2**31 - 1, like everything that a module computes shapes from.
-    return bool(n >= max(info.min, -(2**31))) and (info.bits >= _SIZED or bool(n <= info.max))
+    # Everything that a module computes shapes from is within +-(2**31 - 1), as sizes are.
+    wide = info.bits >= _SIZED
+    return (wide and info.min < 0 or bool(n >= info.min)) and (wide or bool(n <= info.max))
 
 
 def _each(f: Callable) -> Callable:

@@ -78,7 +78,10 @@ def _of_one(x: Any, dtype: Any) -> Any:
         x = _fitting(x, types.asked_dtype(dtype))
     if isinstance(x, Handle):
         raise x.refused("what an array is made of")
-    return materialise_at_ground(_typed(x, dtype))
+    v = _typed(x, dtype)
+    if dtype is None and isinstance(x, np.generic) and v.aval.weak_type:
+        v = sh.convert(v, v.aval.dtype)  # an array that was asked for keeps its dtype beside others
+    return materialise_at_ground(v)
 
 
 def _typed(x: Any, dtype: Any) -> Any:

@@ -10,6 +10,7 @@ instance of the original exception's class.
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,7 @@ def explained(f: Callable) -> Callable:
                     return placed(f(*all_free(args, sharding), **options), sharding)
                 return f(*args, **options)
             except PlaitError as error:
-                out = overridden(error, function, args, options)
+                out = overridden(error, this(), args, options)
                 if out is NotImplemented:
                     raise
                 return out
@@ -74,6 +75,7 @@ def explained(f: Callable) -> Callable:
             leaving(error)
             raise
 
+    this = weakref.ref(function)  # no cycle, as in `plait._base.tracebacks.border`
     return offering(function, f, OUT_SHARDING) if lies else function
 
 

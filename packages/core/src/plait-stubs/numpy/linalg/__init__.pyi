@@ -1,3 +1,38 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.numpy.linalg import *
+from plait_numpy.numpy.linalg import EigResult as EigResult
+from plait_numpy.numpy.linalg import EighResult as EighResult
+from plait_numpy.numpy.linalg import QRResult as QRResult
+from plait_numpy.numpy.linalg import SVDResult as SVDResult
+from plait_numpy.numpy.linalg import SlogdetResult as SlogdetResult
+from plait_numpy.numpy.linalg import cholesky as cholesky
+from plait_numpy.numpy.linalg import cond as cond
+from plait_numpy.numpy.linalg import cross as cross
+from plait_numpy.numpy.linalg import det as det
+from plait_numpy.numpy.linalg import diagonal as diagonal
+from plait_numpy.numpy.linalg import eig as eig
+from plait_numpy.numpy.linalg import eigh as eigh
+from plait_numpy.numpy.linalg import eigvals as eigvals
+from plait_numpy.numpy.linalg import eigvalsh as eigvalsh
+from plait_numpy.numpy.linalg import inv as inv
+from plait_numpy.numpy.linalg import lstsq as lstsq
+from plait_numpy.numpy.linalg import matmul as matmul
+from plait_numpy.numpy.linalg import matrix_norm as matrix_norm
+from plait_numpy.numpy.linalg import matrix_power as matrix_power
+from plait_numpy.numpy.linalg import matrix_rank as matrix_rank
+from plait_numpy.numpy.linalg import matrix_transpose as matrix_transpose
+from plait_numpy.numpy.linalg import multi_dot as multi_dot
+from plait_numpy.numpy.linalg import norm as norm
+from plait_numpy.numpy.linalg import outer as outer
+from plait_numpy.numpy.linalg import pinv as pinv
+from plait_numpy.numpy.linalg import qr as qr
+from plait_numpy.numpy.linalg import slogdet as slogdet
+from plait_numpy.numpy.linalg import solve as solve
+from plait_numpy.numpy.linalg import svd as svd
+from plait_numpy.numpy.linalg import svdvals as svdvals
+from plait_numpy.numpy.linalg import tensordot as tensordot
+from plait_numpy.numpy.linalg import tensorinv as tensorinv
+from plait_numpy.numpy.linalg import tensorsolve as tensorsolve
+from plait_numpy.numpy.linalg import trace as trace
+from plait_numpy.numpy.linalg import vecdot as vecdot
+from plait_numpy.numpy.linalg import vector_norm as vector_norm

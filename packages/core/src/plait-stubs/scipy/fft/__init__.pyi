@@ -1,3 +1,24 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.scipy.fft import *
+from plait_numpy.scipy.fft import dct as dct
+from plait_numpy.scipy.fft import dctn as dctn
+from plait_numpy.scipy.fft import fft as fft
+from plait_numpy.scipy.fft import fft2 as fft2
+from plait_numpy.scipy.fft import fftfreq as fftfreq
+from plait_numpy.scipy.fft import fftn as fftn
+from plait_numpy.scipy.fft import fftshift as fftshift
+from plait_numpy.scipy.fft import hfft as hfft
+from plait_numpy.scipy.fft import idct as idct
+from plait_numpy.scipy.fft import idctn as idctn
+from plait_numpy.scipy.fft import ifft as ifft
+from plait_numpy.scipy.fft import ifft2 as ifft2
+from plait_numpy.scipy.fft import ifftn as ifftn
+from plait_numpy.scipy.fft import ifftshift as ifftshift
+from plait_numpy.scipy.fft import ihfft as ihfft
+from plait_numpy.scipy.fft import irfft as irfft
+from plait_numpy.scipy.fft import irfft2 as irfft2
+from plait_numpy.scipy.fft import irfftn as irfftn
+from plait_numpy.scipy.fft import rfft as rfft
+from plait_numpy.scipy.fft import rfft2 as rfft2
+from plait_numpy.scipy.fft import rfftfreq as rfftfreq
+from plait_numpy.scipy.fft import rfftn as rfftn

@@ -1,3 +1,42 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.scipy.linalg import *
+from plait_numpy.scipy.linalg import block_diag as block_diag
+from plait_numpy.scipy.linalg import cho_factor as cho_factor
+from plait_numpy.scipy.linalg import cho_solve as cho_solve
+from plait_numpy.scipy.linalg import cholesky as cholesky
+from plait_numpy.scipy.linalg import circulant as circulant
+from plait_numpy.scipy.linalg import companion as companion
+from plait_numpy.scipy.linalg import convolution_matrix as convolution_matrix
+from plait_numpy.scipy.linalg import det as det
+from plait_numpy.scipy.linalg import dft as dft
+from plait_numpy.scipy.linalg import eigh as eigh
+from plait_numpy.scipy.linalg import eigh_tridiagonal as eigh_tridiagonal
+from plait_numpy.scipy.linalg import expm as expm
+from plait_numpy.scipy.linalg import expm_frechet as expm_frechet
+from plait_numpy.scipy.linalg import fiedler as fiedler
+from plait_numpy.scipy.linalg import fiedler_companion as fiedler_companion
+from plait_numpy.scipy.linalg import funm as funm
+from plait_numpy.scipy.linalg import hadamard as hadamard
+from plait_numpy.scipy.linalg import hankel as hankel
+from plait_numpy.scipy.linalg import helmert as helmert
+from plait_numpy.scipy.linalg import hessenberg as hessenberg
+from plait_numpy.scipy.linalg import hilbert as hilbert
+from plait_numpy.scipy.linalg import inv as inv
+from plait_numpy.scipy.linalg import invhilbert as invhilbert
+from plait_numpy.scipy.linalg import invpascal as invpascal
+from plait_numpy.scipy.linalg import leslie as leslie
+from plait_numpy.scipy.linalg import lu as lu
+from plait_numpy.scipy.linalg import lu_factor as lu_factor
+from plait_numpy.scipy.linalg import lu_solve as lu_solve
+from plait_numpy.scipy.linalg import pascal as pascal
+from plait_numpy.scipy.linalg import polar as polar
+from plait_numpy.scipy.linalg import qr as qr
+from plait_numpy.scipy.linalg import qr_multiply as qr_multiply
+from plait_numpy.scipy.linalg import rsf2csf as rsf2csf
+from plait_numpy.scipy.linalg import schur as schur
+from plait_numpy.scipy.linalg import solve as solve
+from plait_numpy.scipy.linalg import solve_sylvester as solve_sylvester
+from plait_numpy.scipy.linalg import solve_triangular as solve_triangular
+from plait_numpy.scipy.linalg import sqrtm as sqrtm
+from plait_numpy.scipy.linalg import svd as svd
+from plait_numpy.scipy.linalg import toeplitz as toeplitz

@@ -1,3 +1,33 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.scipy.stats import *
+from plait_numpy.scipy.stats import bernoulli as bernoulli
+from plait_numpy.scipy.stats import beta as beta
+from plait_numpy.scipy.stats import betabinom as betabinom
+from plait_numpy.scipy.stats import binom as binom
+from plait_numpy.scipy.stats import cauchy as cauchy
+from plait_numpy.scipy.stats import chi2 as chi2
+from plait_numpy.scipy.stats import dirichlet as dirichlet
+from plait_numpy.scipy.stats import expon as expon
+from plait_numpy.scipy.stats import gamma as gamma
+from plait_numpy.scipy.stats import gaussian_kde as gaussian_kde
+from plait_numpy.scipy.stats import gennorm as gennorm
+from plait_numpy.scipy.stats import geom as geom
+from plait_numpy.scipy.stats import gumbel_l as gumbel_l
+from plait_numpy.scipy.stats import gumbel_r as gumbel_r
+from plait_numpy.scipy.stats import laplace as laplace
+from plait_numpy.scipy.stats import logistic as logistic
+from plait_numpy.scipy.stats import lognorm as lognorm
+from plait_numpy.scipy.stats import mode as mode
+from plait_numpy.scipy.stats import multinomial as multinomial
+from plait_numpy.scipy.stats import multivariate_normal as multivariate_normal
+from plait_numpy.scipy.stats import nbinom as nbinom
+from plait_numpy.scipy.stats import norm as norm
+from plait_numpy.scipy.stats import pareto as pareto
+from plait_numpy.scipy.stats import poisson as poisson
+from plait_numpy.scipy.stats import rankdata as rankdata
+from plait_numpy.scipy.stats import sem as sem
+from plait_numpy.scipy.stats import t as t
+from plait_numpy.scipy.stats import truncnorm as truncnorm
+from plait_numpy.scipy.stats import uniform as uniform
+from plait_numpy.scipy.stats import vonmises as vonmises
+from plait_numpy.scipy.stats import wrapcauchy as wrapcauchy

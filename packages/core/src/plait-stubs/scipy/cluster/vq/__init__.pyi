@@ -1,3 +1,3 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.scipy.cluster.vq import *
+from plait_numpy.scipy.cluster.vq import vq as vq
