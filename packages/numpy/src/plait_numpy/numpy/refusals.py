@@ -75,7 +75,9 @@ def explained(f: Callable) -> Callable:
             leaving(error)
             raise
 
-    this = weakref.ref(function)  # no cycle, as in `plait._base.tracebacks.border`
+    this: Callable[[], Any] = weakref.ref(
+        function
+    )  # no cycle, as in `plait._base.tracebacks.border`
     return offering(function, f, OUT_SHARDING) if lies else function
 
 
