@@ -100,8 +100,8 @@ def border(f: F) -> F:
             leaving(e)
             raise
 
-    # A function that transformations make must not refer to itself: it would keep what it holds
-    # until the collector runs.
+    # A function that transformations make must not refer to itself: residuals that it holds would
+    # stay until the collector runs.
     this = weakref.ref(function)
     # If `f` wraps the user's function, the attribute must be that function.
     function.__wrapped__ = getattr(f, "__wrapped__", f)

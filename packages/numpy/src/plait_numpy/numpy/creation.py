@@ -80,7 +80,7 @@ def _of_one(x: Any, dtype: Any) -> Any:
         raise x.refused("what an array is made of")
     v = _typed(x, dtype)
     if dtype is None and isinstance(x, np.generic) and v.aval.weak_type:
-        v = sh.convert(v, v.aval.dtype)  # an array that was asked for keeps its dtype beside others
+        v = sh.convert(v, v.aval.dtype)  # as an array, it keeps its dtype beside others
     return materialise_at_ground(v)
 
 
