@@ -24,6 +24,7 @@ from plait.testing.trials import Job
 from plait_export import NotExportable, reader
 from plait_export.portable import artifact_of
 from plait_export.tensorflow import graph, to_tf
+from plait_numpy.ext import attention, linalg, special
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 tf = pytest.importorskip("tensorflow", reason="run by `nox -s tensorflow`")
@@ -72,6 +73,7 @@ def test_what_is_read_back_has_a_rule_or_is_refused_by_name():
     assert all(graph.REFUSED.values())
 
 
+FAMILIES = attention, linalg, special  # imported, they bring their primitives
 PRIMITIVES = primitives()
 NOT_EXPORTED = frozenset(
     [f"core.{n}" for n in (

@@ -312,7 +312,9 @@ class Tracer(Value):
             )
         if name.startswith("__"):
             raise AttributeError(name)
-        if hasattr(type(self), name):  # its own error, which is an AttributeError, led here
+        if any(
+            name in vars(c) for c in type(self).__mro__
+        ):  # its own error, which is an AttributeError, led here
             return super().__getattribute__(name)
         raise later("_base.spelling").missing_method(self, name)
 

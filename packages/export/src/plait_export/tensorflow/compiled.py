@@ -42,7 +42,8 @@ def result_shapes(name: str, code: bytes, outputs: Sequence[Any]) -> list[tuple[
     if all(o.shape.is_fully_defined() for o in outputs):
         return [tuple(o.shape) for o in outputs]
     with lock:
-        _, types = portable.types_of(portable.main_of(mlir.parse(code)))
+        module = mlir.parse(code)  # its functions live as long as it does
+        _, types = portable.types_of(portable.main_of(module))
         found = [mlir.bindings().ir.RankedTensorType(t) for t in types]
         known = [t.has_static_shape for t in found]
         shapes = [tuple(t.shape) for t in found]
