@@ -15,6 +15,7 @@ import sys
 from contextlib import redirect_stdout
 from functools import reduce
 from importlib import import_module
+from importlib.util import find_spec
 
 
 def outcome(f):
@@ -65,6 +66,8 @@ def main(names: list[str]) -> dict:
 
 def doctor() -> list:
     """The verdict of `python -m plait doctor`: its exit status, and what it prints last."""
+    if find_spec("plait.__main__") is None:  # the first releases have no commands
+        return [0, "there is none"]
     told, before = io.StringIO(), sys.argv
     sys.argv = ["plait", "doctor"]
     try:
