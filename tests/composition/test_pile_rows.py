@@ -326,7 +326,7 @@ MEETING = {
     "tails": lambda x, y: x[1:] * y[1:],
     "twice": lambda x, y: pnp.concatenate([x, x]) - pnp.concatenate([y, y]),
     "einsum": lambda x, y: pnp.einsum("n,n->n", x, y),
-    "dot": lambda x, y: x @ y + pnp.zeros(2),
+    "dot": lambda x, y: x @ y + pnp.zeros(2, "float64"),
     "where": lambda x, y: pnp.where(x > y, x, y),
     "stack": lambda x, y: pnp.stack([x, y], 1),
     "scan": lambda x, y: lax.scan(lambda c, r: (c + r[0] * r[1], c), np.float64(0), (x, y))[1],

@@ -63,7 +63,7 @@ REFUSED = {
         "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from")},
     "numpy.array_equiv": UNKNOWN, "numpy.unwrap": UNKNOWN, "numpy.squeeze": UNKNOWN,
     "lax.index_in_dim": UNKNOWN, "scipy.linalg.companion": UNKNOWN, "scipy.linalg.lu": UNKNOWN,
-    "scipy.linalg.convolution_matrix": UNKNOWN,
+    "scipy.linalg.convolution_matrix": UNKNOWN, "scipy.linalg.fiedler_companion": UNKNOWN,
     "scipy.signal.csd": UNKNOWN, "scipy.signal.stft": UNKNOWN, "scipy.signal.welch": UNKNOWN,
     "nn.initializers.orthogonal": UNKNOWN, "nn.glu": "glu along axis",
     # The compiler's transforms take numbers.

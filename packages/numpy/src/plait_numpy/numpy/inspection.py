@@ -9,6 +9,7 @@ import numpy as np
 
 from plait import local_devices
 from plait.dtypes import isdtype
+from plait.ext import Value
 from plait.ext.devices import devices
 from plait.ext.ops.shape import normal_axes
 from plait.ext.surface import value
@@ -145,6 +146,8 @@ def iterable(y: Any) -> bool:
     >>> plait.numpy.iterable([1]), plait.numpy.iterable(1)
     (True, False)
     """
+    if isinstance(y, Value):  # also one whose size is known by name only
+        return y.aval.ndim > 0
     try:
         iter(y)
     except TypeError:
