@@ -37,7 +37,7 @@ WRITTEN_WITH = ("core", "numpy", "checks", "testing")
 RELEASED = (releasing.META, *PACKAGES)
 """The distributions: the packages, and the meta-distribution at the root."""
 BUILDER = "hatchling==1.33.0"
-"""What releases are built by: another version builds other bytes."""
+"""The builder of releases: another version builds other bytes."""
 SAMPLES = sorted(p.parent for p in ROOT.glob("examples/*/pyproject.toml"))
 
 JAXLIB = "jaxlib==0.10.2"  # what results are compared on; `tests-latest` takes the newest

@@ -141,7 +141,7 @@ def candidate(package: str) -> Release:
 
 
 def order_faults(name: str, dependencies: Iterable[str], extras: Iterable[str] = ()) -> list[str]:
-    """What is wrong with the order of releases: nobody could install a distribution that requires
+    """Return faults in the order of releases: no one could install a distribution that requires
     others of ours before these are released."""
     faults = []
     for row in dict.fromkeys([*ours(dependencies), *ours(extras)]):
@@ -153,7 +153,7 @@ def order_faults(name: str, dependencies: Iterable[str], extras: Iterable[str] =
 
 
 def meta_faults(dependencies: Iterable[str], extras: Iterable[str]) -> list[str]:
-    """What is wrong with the requirements of the meta-distribution."""
+    """Return faults in the requirements of the meta-distribution."""
     return [fault for row in (*ours(dependencies), *ours(extras)) for fault in range_fault(row)]
 
 

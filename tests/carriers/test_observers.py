@@ -203,7 +203,7 @@ def test_every_run_counts(name, compiled, kind):
 
 
 def alone(name):
-    """Whether the ways of `name` find the same keys in all branches, and a known number of runs."""
+    """Return whether the ways of `name` find the same keys, in a known number of runs."""
     return name not in (*UNCOUNTED, "cond", "cond, other", "switch")
 
 

@@ -29,7 +29,7 @@ def test_entries_of_a_prefix_are_spread(jax):
     assert flatten("in_axes", tree, (1, {"a": None, "b": 2})) == [1, None, None, 2]
     kws = jax.tree.structure(((1, 2), {"k": 3}))
     assert flatten("in_axes", kws, (None, 1), kws=True) == [None, 1, 0]
-    with pytest.raises(ValueError, match="in_axes must be a prefix"):
+    with pytest.raises(ValueError, match="in_axes"):
         flatten("in_axes", tree, (1, 2, 3))
 
 

@@ -123,7 +123,7 @@ def test_second_derivatives(source, way, tmp_path):
 
 
 def test_derivatives_of_variables(tmp_path):
-    """Of a model whose functions hold derivatives of their own."""
+    """Second derivatives of a model whose functions hold derivatives of their own."""
     f = from_tf(saved_here(tmp_path / "m"))
     (held,) = f.variables(X)
     np.testing.assert_array_equal(held, W)

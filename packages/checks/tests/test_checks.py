@@ -299,10 +299,10 @@ def test_known_values_raise_at_once():
 
 
 def test_compiled_without_collecting_is_refused_and_a_debug_check_left_out():
-    with pytest.raises(plait.errors.ArgumentError, match="nobody collects") as e:
+    with pytest.raises(plait.errors.ArgumentError, match="no checkify collects") as e:
         plait.jit(positive)(1.0)
     assert "checkify" in str(e.value) and "test_checks.py" in str(e.value)
-    with pytest.raises(plait.PlaitError, match="nobody collects"):
+    with pytest.raises(plait.PlaitError, match="no checkify collects"):
         plait.jit(checkify(positive, errors=N))(1.0)
 
     def f(x):

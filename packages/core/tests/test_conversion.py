@@ -92,7 +92,7 @@ def shape_of(x):
 
 
 class Duck:
-    """What has a shape and a dtype, and is not an array."""
+    """An object that has a shape and a dtype, and is not an array."""
 
     def __init__(self, dtype):
         self.shape, self.dtype = (2,), dtype

@@ -1,4 +1,4 @@
-"""What Python asks of a traced value is answered with what to write for this question.
+"""Questions that Python asks of a traced value are answered with words for each of them.
 
 Each program is written as people write it; the words to find are what they should write instead.
 """

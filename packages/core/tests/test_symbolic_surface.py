@@ -105,7 +105,7 @@ REFUSED = {
     "lax.DotDimensionNumbers": A_LIST, "numpy.trapezoid": "is .* == 4",
     "numpy.squeeze": "whether axis [01] is one depends",
 }  # fmt: skip
-"""What cannot be answered, with words of the error."""
+"""Requests that cannot be answered, with words of the error."""
 
 
 def functions(module):

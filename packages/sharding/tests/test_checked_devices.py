@@ -211,4 +211,4 @@ def test_strict_settings_and_explicit_axes(lies):
 
 def test_without_collecting_it_is_refused(mesh, told):
     f = shard_map(positive, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-    told(lambda: f(GOOD), "nobody collects")
+    told(lambda: f(GOOD), "no checkify collects")

@@ -9,7 +9,7 @@ from typing import Any
 
 import plait
 from plait import tree_util
-from plait.errors import ShapeError
+from plait.ext.tree import spread
 
 __all__ = [
     "dtype_of",
@@ -54,32 +54,18 @@ def flatten_axes(
     >>> flatten_axes("in_axes", tree, (None, 0))
     [None, 0, 0]
 
-    Raises ShapeError if the entries are not such a prefix.
+    Raises TreeMismatch, a ValueError, if the entries are not such a prefix.
     """
     like = tree_util.tree_unflatten(treedef, [object()] * treedef.num_leaves)
-    found: list[Any] = []
-
-    def extend(entry: Any, part: Any) -> None:
-        found.extend([entry] * tree_util.tree_structure(part).num_leaves)
-
-    try:
-        if kws:
-            args, kwargs = like
-            tree_util.tree_map(extend, axis_tree, args, is_leaf=_is_none)
-            extend(0, kwargs)
-        else:
-            tree_util.tree_map(extend, axis_tree, like, is_leaf=_is_none)
-    except (ValueError, TypeError) as e:
-        raise ShapeError(
-            f"{name} must be a prefix of the tree {treedef}, got {axis_tree!r}",
-            fix="give one entry for each part of the tree, or a single one for all",
-        ) from e
-    return found
+    if not kws:
+        return spread(axis_tree, like, name, _is_entry, "an axis")
+    args, kwargs = like
+    rest = len(tree_util.tree_leaves(kwargs))  # keyword arguments are mapped along axis 0
+    return [*spread(axis_tree, args, name, _is_entry, "an axis"), *[0] * rest]
 
 
-def _is_none(x: Any) -> bool:
-    """Return whether an entry is None, which is a leaf here."""
-    return x is None
+def _is_entry(x: Any) -> bool:
+    return x is None or tree_util.treedef_is_leaf(tree_util.tree_structure(x))
 
 
 def dtype_of(x: Any) -> Any:

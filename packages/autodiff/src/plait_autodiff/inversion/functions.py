@@ -272,8 +272,7 @@ def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
 
 def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
     """Stage, for these values, a function that may branch on them; reverse the program."""
-    by = InspectableStage(jvp.parent, f.user, tuple(xs), {})
-    by.does = "invertible"
+    by = InspectableStage(jvp.parent, "invertible", f.user, tuple(xs), {})
     program, captured = stage(f.f, [x.aval for x in xs], f.name, on=by)
     outs = evaluate(program, [*captured, *xs])
     r = reverse(program, (True,) * len(program.inputs))

@@ -154,7 +154,7 @@ def checkpoint(
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         f, rest, named, traces = _without_static(fun, args, kwargs, static)
-        stage = InspectableStage(current(), fun, rest, named)
+        stage = InspectableStage(current(), "checkpoint", fun, rest, named)
         traced = trace(f, rest, named, "checkpoint", traces, on=stage)
         if stage.looked:  # the trace holds for these values only
             for key in [k for k, v in traces.items() if _is_trace(v, traced.program)]:

@@ -5,7 +5,6 @@ program runs if they are traced.
 """
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from plait.ext.values import as_value
 
 from .length_checks import hold_flag
 
-__all__ = ["expect_constraints", "hold_constraints", "question_in", "renamed"]
+__all__ = ["expect_constraints", "hold_constraints", "renamed"]
 
 
 def expect_constraints(constraints: Any) -> tuple[str, ...]:
@@ -104,9 +103,3 @@ def _holds(constraint: str, sizes: Mapping[str, Any], most: Callable, least: Cal
     for left, relation, right in read_constraint(constraint, numbers):
         found = _RELATIONS[relation](left, right) & found
     return found
-
-
-def question_in(message: str) -> str | None:
-    """Return the question that an error about undecided sizes asks, as a constraint."""
-    found = re.search(r"\bis ([^?\n]+)\?", message)
-    return None if found is None else found[1]

@@ -22,7 +22,7 @@ from plait.ext.values import as_value
 from .call import depth_of_piles, staged_example, varying_as
 from .capacities import Size, capacities_of, ragged_axes
 from .carrier import Ragged
-from .constraints import expect_constraints, hold_constraints, question_in, renamed
+from .constraints import expect_constraints, hold_constraints, renamed
 from .layouts import fit
 from .length_checks import hold_size
 from .names import SCOPE, named
@@ -214,9 +214,10 @@ class _Masked:
     def _in_own_words(self, e: UndecidedDim) -> UndecidedDim:
         """Return an error about undecided sizes in the names of the user."""
         if any(own in e.what for own in self.labels):
+            question = e.question
             for own, name in self.labels.items():
                 e.what = e.what.replace(own, name)
-            question = question_in(e.what)
+                question = question and question.replace(own, name)
             if question is not None:
                 texts = ", ".join(f'"{c}"' for c in (*self.constraints, question))
                 e.fix = f"if it always holds, say so: mask(f, shapes, constraints=[{texts}])"

@@ -44,7 +44,7 @@ class PlaitError(Exception):
 
     @property
     def fix(self) -> str | None:
-        """What to write instead."""
+        """The text to write instead."""
         if callable(self._fix):
             self._fix = self._fix()
         return self._fix
@@ -159,8 +159,6 @@ class OperandTypeError(TypeRule):
 class NotAnArrayError(OperandTypeError):
     """An operand that is not an array and is not converted to one implicitly."""
 
-    refuses_value = True  # see `overriding`, which this module cannot be imported by
-
 
 class NotAnIndexError(OperandTypeError, IndexError):
     """An object in a subscript that cannot index arrays: a float, a string, ..."""
@@ -244,11 +242,12 @@ class KeyReuseError(PlaitError, RuntimeError):
 class UndecidedDim(PlaitError, TypeError):
     """A question about symbolic dimensions that has no answer for all their sizes.
 
-    `asked` is (polynomial, relation to 0, scope) of the question; None for a size that must be a
-    number.
+    `asked` is (polynomial, relation to 0, scope) of the question, and `question` is its text; both
+    are None for a size that must be a number.
     """
 
     asked: Any = None
+    question: str | None = None
 
 
 class DimMismatch(PlaitError, ValueError, TypeError):

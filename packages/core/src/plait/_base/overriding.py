@@ -9,6 +9,8 @@ Invariant: a call on arrays costs nothing more.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .errors import NotAnArrayError
+
 __all__ = ["overridden"]
 
 
@@ -16,7 +18,7 @@ def overridden(e: BaseException, f: Callable[..., Any], args: tuple, kwargs: dic
     """Return the result of `f` from the class of an argument that `f` refused by raising `e`.
 
     Returns NotImplemented if `e` has another cause, or if the class has no version of `f`."""
-    if not getattr(e, "refuses_value", False):
+    if not isinstance(e, NotAnArrayError):
         return NotImplemented
     for x in _each((*args, *kwargs.values())):
         own = getattr(type(x), "__plait_function__", None)

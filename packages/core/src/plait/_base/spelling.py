@@ -1,4 +1,4 @@
-"""What to write for a name that does not exist: the closest one, or that of another library.
+"""Advice on names that do not exist: the closest name, or that of the method of another library.
 
 Invariant: names are compared only when a message is read, for `hasattr` asks for missing names
 often.

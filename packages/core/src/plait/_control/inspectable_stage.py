@@ -23,19 +23,18 @@ class InspectableStage(Stage):
 
     Args:
       parent: the current interpreter.
+      does: the transformation, for messages.
       of: the function that is staged.
       args, kwargs: its arguments, if their values are known; their leaves become the inputs, in
         order.
-      does: the transformation, for messages.
     """
 
     looked = False
     """True once Python has read a value."""
 
     def __init__(
-        self, parent: Any, of: Callable[..., Any], args: Any = (), kwargs: Any = None,
-        does: str = "checkpoint",
-    ):  # fmt: skip
+        self, parent: Any, does: str, of: Callable[..., Any], args: Any = (), kwargs: Any = None
+    ):
         super().__init__(parent, does, of)
         self.given: Any = args, kwargs or {}
         self.seen: dict[Any, Any] = {}

@@ -530,7 +530,7 @@ def map_axes(
             raise AxisError(f"map_axes: the mapped axes have sizes {sorted(map(str, sizes))}")
         avals = tuple([row(x.aval, a) for x, a in zip(xs, axes)])
         # Python may read values that differ in no row.  A trace that depends on them is not kept.
-        stage = InspectableStage(current(), f, does="map_axes")
+        stage = InspectableStage(current(), "map_axes", f)
         keep = traces_of(f)
         traced = trace(f, args, {}, "map_axes", keep, stage, avals)
         if stage.looked:

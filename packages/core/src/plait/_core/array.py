@@ -25,7 +25,6 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
-from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._plugins.metadata import resolve
 from .._types.avals import (
@@ -42,7 +41,7 @@ from .._types.avals import (
     scalar_aval,
 )
 from .buffers import begin_get, devices, first, get, is_here, local, move, platform, put
-from .interpreter import Tracer, Value
+from .interpreter import Tracer, Value, missing_attribute
 from .processes import await_ready, explained, member_here
 
 __all__ = ["Array", "Literal", "as_value", "asarray", "is_tracer", "wrap"]
@@ -344,13 +343,7 @@ class Array(Value):
         return _weakly if self.aval.weak_type else asarray, (np.array(self.numpy()),)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if any(
-            name in vars(c) for c in type(self).__mro__
-        ):  # its own error, which is an AttributeError, led here
-            return super().__getattribute__(name)
-        raise later("_base.spelling").missing_method(self, name)
+        return missing_attribute(self, name)
 
     def __copy__(self) -> "Array":
         return self

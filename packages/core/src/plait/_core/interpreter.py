@@ -216,6 +216,19 @@ class Interpreter:
         return self.does if self.of is None else f"{self.does} of {where_defined(self.of)}"
 
 
+def missing_attribute(x: Value, name: str) -> Any:
+    """Raise the error for an attribute that a value lacks; `__getattr__` of arrays and tracers.
+
+    Literals have no such method: eager calls ask them for attributes of arrays, and go on without.
+    """
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if any(name in vars(c) for c in type(x).__mro__):
+        # A property of the class raised an AttributeError of its own, which is raised again.
+        return object.__getattribute__(x, name)
+    raise later("_base.spelling").missing_method(x, name)
+
+
 class Tracer(Value):
     """A value that is traced: what a transformed function computes with instead of an Array.
 
@@ -310,13 +323,7 @@ class Tracer(Value):
                 "has neither memory nor a place",
                 fix="ask the array that the transformed function was given, or returns",
             )
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if any(
-            name in vars(c) for c in type(self).__mro__
-        ):  # its own error, which is an AttributeError, led here
-            return super().__getattribute__(name)
-        raise later("_base.spelling").missing_method(self, name)
+        return missing_attribute(self, name)
 
     def tobytes(self, order: str = "C") -> Any:
         """Return the bytes of the elements if this is `plain`."""

@@ -52,7 +52,7 @@ class _Asked(NamedTuple):
 
     method: str
     by_plait: bool
-    """Whether a function of Plait, which user code called, asked."""
+    """True if a function of Plait that user code called asked."""
     code: CodeType | None
     instruction: int
     name: str | None

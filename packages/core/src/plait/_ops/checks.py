@@ -88,7 +88,7 @@ def _(e, xs, ins, outs, said, optional):
     if optional:
         return []
     raise ArgumentError(
-        "check: compiled code cannot raise errors, and nobody collects them",
+        "check: compiled code cannot raise errors, and no checkify collects them",
         where=getattr(said, "where", None),
         fix="call plait.checks.checkify(f) instead of f, outside of jit or inside of it, and look "
         "at the error that it returns; or use debug_check, which is left out here",

@@ -384,7 +384,7 @@ def unknown_position(i: Any, n: Any) -> UndecidedDim:
             fix=f'x.at[{i}].get(mode="fill") reads outside, set(v, mode="drop") writes nothing '
             f"there; {e.fix}",
         )
-        error.asked = e.asked
+        error.asked, error.question = e.asked, e.question
         return error
     raise AssertionError(f"whether {i} is a position of {n} is known: {known}")
 

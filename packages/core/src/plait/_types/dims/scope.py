@@ -199,7 +199,7 @@ class Scope:
             fix=f"if it always holds, say so where the sizes are named{never}:\n"
             f'symbolic_dims("...", Scope(constraints=[{texts}]{lower}))',
         )
-        error.asked = p, relation, self
+        error.asked, error.question = (p, relation, self), question
         return error
 
     def _examples(self, p: Terms, relation: str) -> str:
