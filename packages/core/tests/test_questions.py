@@ -3,7 +3,9 @@
 Each program is written as people write it; the words to find are what they should write instead.
 """
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -102,6 +104,16 @@ def test_the_fix_is_for_this_question(f, words, transform):
     at = int(text.split("  at ")[1].split("\n")[0].rpartition(":")[2])
     assert line <= at <= line + 3
     assert __file__ in text
+
+
+@pytest.mark.parametrize("send", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_errors_go_to_other_processes(send):
+    with pytest.raises(ConcretizationError) as e:
+        plait.jit(counted)(X, 4)
+    there = send(e.value)  # before the message is read
+    assert type(there) is ConcretizationError
+    assert str(there) == str(e.value)
+    assert "plait.lax.fori_loop" in there.fix
 
 
 def test_the_branch_is_found_through_a_transformation_within():

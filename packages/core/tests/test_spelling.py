@@ -1,5 +1,7 @@
 """Names that do not exist: the closest name of a module, and what other libraries call a method."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,15 @@ def test_the_closest_name(module, name, meant):
         getattr(module, name)
     assert meant in str(e.value)
     assert not hasattr(module, name)
+
+
+def test_errors_have_the_name_that_users_import():
+    with pytest.raises(MissingPlugin) as e:
+        _ = plait.qqqqqq
+    assert (type(e.value).__module__, pickle.loads(pickle.dumps(e.value)).fix) == (
+        "plait.errors", e.value.fix
+    )  # fmt: skip
+    assert {getattr(plait.errors, n).__module__ for n in plait.errors.__all__} == {"plait.errors"}
 
 
 def test_a_name_like_no_other():

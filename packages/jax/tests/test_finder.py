@@ -137,14 +137,16 @@ def test_it_is_refused_beside_jax(monkeypatch):
 def test_it_is_taken_back(monkeypatch):
     for name in [n for n in sys.modules if n.partition(".")[0] == "jax"]:
         monkeypatch.delitem(sys.modules, name)
-    before = plait.config.x64, plait.config.default_float, plait.config.default_int
+    settings = ("x64", "default_float", "default_int", "numpy_scalars")
+    before = {name: getattr(plait.config, name) for name in settings}
     count = len(sys.meta_path)
     plait_jax.install()
     plait_jax.install()
     assert len(sys.meta_path) == count + 1 and plait_jax.installed()
     importlib.import_module("jax.numpy")
     plait_jax.uninstall()
-    plait.config.x64, plait.config.default_float, plait.config.default_int = before
+    for name, value in before.items():
+        setattr(plait.config, name, value)
     assert len(sys.meta_path) == count
     assert not [n for n in sys.modules if n.partition(".")[0] == "jax"]
 

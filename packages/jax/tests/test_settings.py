@@ -180,3 +180,16 @@ def test_whole_tracebacks():
         assert CONFIG.jax_traceback_filtering == ("off" if how == "off" else "auto")
     with pytest.raises(PlaitError, match="'traceback' cannot be 'all'"):
         CONFIG.update("jax_traceback_filtering", "all")
+
+
+@pytest.mark.parametrize("wide", ["0", "1"])
+def test_numpys_scalars_have_jaxs_rule(run, wide):
+    """They are strong: float32 without 64 bits, float64 with them."""
+    out = run(
+        "import plait_jax; plait_jax.install()\n"
+        "import numpy as np, jax.numpy as jnp\n"
+        "x, half = jnp.ones(2, 'float32'), jnp.ones(2, 'float16')\n"
+        "print((x * np.float64(2)).dtype, (half * np.float64(2)).dtype, (half * 2.0).dtype)",
+        JAX_ENABLE_X64=wide,
+    )
+    assert out.strip() == {"0": "float32 float32 float16", "1": "float64 float64 float16"}[wide]

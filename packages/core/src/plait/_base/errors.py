@@ -53,6 +53,10 @@ class PlaitError(Exception):
     def fix(self, text: str | None) -> None:
         self._fix = text
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        _ = self.fix  # as text, since what it is computed from may be tied to this process
+        return super().__reduce__()
+
     def about(self, where: Any) -> "PlaitError":
         """Return this error, pointing to `where` (a location token) unless it was made with a
         location.
@@ -261,3 +265,6 @@ TracerIntegerConversionError = ConcretizationError
 NonConcreteBooleanIndexError = UnknownMask
 JaxRuntimeError = RuntimeFailure
 """Errors under the names that JAX has for them."""
+
+for _name in __all__:  # tracebacks, pickles and pages give the name that users import
+    globals()[_name].__module__ = "plait.errors"
