@@ -11,6 +11,10 @@ import zlib
 import pytest
 
 os.environ["PLAIT_CACHE_DIR"] = ""
+# Tests mix arrays of numpy, of 64 bits, with others on purpose; warnings are errors.
+os.environ.setdefault("PLAIT_PROMOTION_WARNING", "0")
+# So do they change variables that jitted functions read.
+os.environ.setdefault("PLAIT_PURITY_WARNING", "0")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,6 +26,7 @@ def pytest_collection_modifyitems(items):
     """
     seen = set()
     for item in items:
+        refuse_unordered_name(item)
         mark = item.get_closest_marker("sampled")
         if mark is None:
             continue
@@ -29,6 +34,23 @@ def pytest_collection_modifyitems(items):
         if test in seen and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
             item.add_marker("wide")
         seen.add(test)
+
+
+def refuse_unordered_name(item):
+    """Refuse a test that is named by a set of strings: its name differs between processes.
+
+    Python orders such a set by hashes that every process draws anew, so the processes that share
+    the tests would not agree on which there are.
+    """
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    for value in values:
+        several = isinstance(value, set | frozenset) and len(value) > 1
+        if several and not all(map(is_number, value)) and str(value) in item.name:
+            raise pytest.UsageError(f"{item.nodeid}: give the parameter {value} an id")
+
+
+def is_number(x):
+    return isinstance(x, int | float)
 
 
 SKIPPED = 0.2

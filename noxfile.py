@@ -8,6 +8,7 @@ Invariant: no session but `release` changes a tracked file, and `tests` runs eve
 change must pass.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -29,7 +30,10 @@ nox.options.error_on_missing_interpreters = True
 os.environ["PLAIT_CACHE_DIR"] = ""  # what is tested and measured is compiled, not found on disk
 
 ROOT = Path(__file__).resolve().parent
-PLUGINS = ("numpy", "checks", "testing", "autodiff", "batching", "sharding", "export", "state")
+PLUGINS = (
+    "numpy", "checks", "testing", "inspect", "autodiff", "batching", "sharding", "export", "state",
+    "sparse",
+)  # fmt: skip
 PACKAGES = ("core", *PLUGINS, "jax")
 """All that is released; `jax` is no transformation, and `plait[all]` does not bring it."""
 WRITTEN_WITH = ("core", "numpy", "checks", "testing")
@@ -47,8 +51,10 @@ ONNX = ("tf2onnx==1.17.0", "onnxruntime==1.32.0")
 COREML = ("coremltools==9.0", "stablehlo-coreml-experimental==0.0.18")  # which brings a jaxlib
 # What compiles for GPUs and TPUs.
 LIBRARIES = ("jax-cuda12-pjrt==0.10.2", "jax-cuda12-plugin==0.10.2", "libtpu==0.0.52")
+RAY = "ray==2.60.0"  # what starts processes on clusters
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
-LATEST = ("3.13", "3.12")
+TORCH = "torch==2.15.0"  # likewise
+LATEST = ("3.14", "3.13", "3.12")
 # The conformance suite of the array API standard, whose newest commits ask for a later version.
 CONFORMANCE = "https://github.com/data-apis/array-api-tests", "55fcc60"
 # What it asks of arrays that ours refuse: to be written to, and to show what another was written.
@@ -58,6 +64,8 @@ MUTATING = (
     "test_creation_functions.py::test_asarray_arrays",
 )
 DEMO_TOOLS = ("matplotlib", "scikit-learn", "tqdm")
+# What makes the site, and what the tutorials are written with.
+DOCS_TOOLS = ("mkdocs-material>=9.7", "mike", "matplotlib", "scikit-learn", "scipy", "absl-py")
 # The hostile distributions and the sample packages are built in the tests: hence hatchling.
 TEST_TOOLS = (
     "pytest>=8",
@@ -114,7 +122,9 @@ QUICK = (
     "packages/export/tests/test_golden.py",
     "packages/state/tests/test_references.py",
     "packages/checks/tests/test_checks.py",
+    "packages/sparse/tests/test_sparsify.py",
     "packages/testing/tests/test_testing.py",
+    "packages/inspect/tests/test_show.py",
     "packages/jax/tests/test_finder.py",
     "packages/jax/tests/test_jaxprs.py",
     "tests/families/test_loops.py",
@@ -253,15 +263,20 @@ def working(interpreter: str) -> str | None:
         return None  # a launcher (pyenv's shims) may be there for a version that is not
 
 
-def latest_python() -> str | None:
-    """The newest supported interpreter that is newer than the one which runs nox."""
-    for version in LATEST:
+def found_python(*versions: str) -> str | None:
+    """The first of these interpreters that is here and can be started."""
+    for version in versions:
         kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True)
         for found in (shutil.which(f"python{version}"), *map(str, kept)):
-            newer = tuple(map(int, version.split("."))) > sys.version_info[:2]
-            if newer and found and (path := working(found)):
+            if found and (path := working(found)):
                 return path
     return None
+
+
+def latest_python() -> str | None:
+    """The newest supported interpreter that is newer than the one which runs nox."""
+    mine = sys.version_info[:2]
+    return found_python(*(v for v in LATEST if tuple(map(int, v.split("."))) > mine))
 
 
 # Sessions for everybody
@@ -337,16 +352,113 @@ def tests_latest(session: nox.Session) -> None:
     run_together(session, "latest", own=True)
 
 
+@nox.session(name="tests-3.14", python=found_python("3.14") or False)
+def tests_on_3_14(session: nox.Session) -> None:
+    """Each package's own tests on Python 3.14, if it is here, with the newest requirements."""
+    if not session.python:
+        session.skip("no Python 3.14 is here")
+    session.install(*wheels(session, *PACKAGES), *TEST_TOOLS)
+    own_tests(session, "3.14")
+
+
+def own_tests(session: nox.Session, report: str) -> None:
+    """Run each package's own tests, one package after the other: they set up different numbers of
+    devices."""
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
+    versions = (
+        "import sys, jaxlib, numpy; print(sys.version, jaxlib.__version__, numpy.__version__)"
+    )
+    session.run("python", "-c", versions)
+    for package in PACKAGES:
+        if has_tests(ROOT / "packages" / package / "tests"):
+            pytest(session, f"{report}-{package}", *SOME, f"packages/{package}/tests", **FAST)
+
+
 def required(session: nox.Session, report: str, *options: str) -> None:
     """Run the cross-section of `quick` with requirements resolved by uv with these options."""
-    # what the core requires is direct here, so that `lowest-direct` applies to it
-    session.install(*wheels(session, *PACKAGES), *dependencies("core"), *options)
+    install_required(session, *options)
     session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
-    session.install(*TEST_TOOLS)
     session.run(
         "python", "-c", "import jaxlib, numpy; print(jaxlib.__version__, numpy.__version__)"
     )
     pytest(session, report, *SOME, *QUICK, **FAST)
+
+
+def install_required(session: nox.Session, *options: str) -> None:
+    """Install all packages, and the versions of what they require that these options choose."""
+    # what the packages require is direct here, so that `lowest-direct` applies to it
+    needs = [n for p in PACKAGES for n in requirements(p) if not n.startswith("plait-")]
+    session.install(*wheels(session, *PACKAGES), *dict.fromkeys(needs), *options)
+    session.install(*TEST_TOOLS)
+
+
+def requirements(package: str) -> list[str]:
+    """The requirements of one of our packages and its extras; TensorFlow has its own session."""
+    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"].get("optional-dependencies", {})
+    named = [n for extra in extras.values() for n in extra if not n.startswith("tensorflow")]
+    return [*dependencies(package), *named]
+
+
+@nox.session(venv_backend="uv")
+def floors(session: nox.Session) -> None:
+    """Each package's own tests with the oldest versions that it admits: of ours those that were
+    released, built of their commits, and of others the lowest; `-- PACKAGE` for one."""
+    chosen, session.posargs[:] = list(session.posargs), []
+    for package in chosen or PACKAGES:
+        if not has_tests(ROOT / "packages" / package / "tests"):
+            continue
+        present = list(dict.fromkeys((*WRITTEN_WITH, package)))
+        ours = dict(zip(present, wheels(session, *present), strict=True))
+        for of in releasing.oldest(package):
+            ours[of.package.removeprefix("plait-")] = released_wheel(session, of)
+        # what they require is direct here, so that `lowest-direct` applies to it
+        needs = [n for p in present for n in requirements(p) if not n.startswith("plait-")]
+        lowest = (*dict.fromkeys(needs), "--resolution=lowest-direct")
+        python = environment(session, "floors", *ours.values(), *lowest)
+        install = ("uv", "pip", "install", "-q", "--python", str(python))
+        session.run(*install, *ours.values(), *TEST_TOOLS, external=True)
+        session.run("uv", "pip", "list", "--python", str(python), external=True)
+        pytest(
+            session, f"floors-{package}", *SOME, f"packages/{package}/tests", python=python, **FAST
+        )
+
+
+def released_wheel(session: nox.Session, of: releasing.Release) -> str:
+    """The wheel of a release, built of its commit."""
+    folder = cache(session, "released").resolve() / of.tag
+    source = releasing.unpacked(of.commit, of.folder, folder / "source")
+    return str(build_wheel(session, source, folder / "wheel"))
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """The share of lines that each package's own tests run, as a table; `-- PACKAGE` for one.
+
+    It is not part of `tests`, which it would make twice as long.
+    """
+    chosen, session.posargs[:] = list(session.posargs), []
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    session.install("pytest-cov>=6")
+    data = cache(session, "coverage").resolve()
+    shutil.rmtree(data)
+    data.mkdir()
+    kept = {"COVERAGE_FILE": str(data / "data")}
+    named = [f"--cov={module(package)}" for package in PACKAGES]
+    for package in chosen or PACKAGES:  # one by one: they set up different numbers of devices
+        if has_tests(ROOT / "packages" / package / "tests"):
+            options = (*named, "--cov-append", "--cov-report=", *SOME)
+            where = f"packages/{package}/tests"
+            pytest(session, f"coverage-{package}", *options, where, **kept, **FAST)
+    report = data / "report.json"
+    session.run("python", "-m", "coverage", "json", "-q", "-o", str(report), env=kept)
+    files = json.loads(report.read_text(encoding="utf-8"))["files"]
+    for package in chosen or PACKAGES:
+        marked = f"/{module(package)}/"
+        counts = [f["summary"] for name, f in files.items() if marked in Path(name).as_posix()]
+        run, total = (sum(c[k] for c in counts) for k in ("covered_lines", "num_statements"))
+        print(f"plait-{package:10} {run:6} of {total:6} lines  {100 * run / max(total, 1):5.1f} %")
 
 
 @nox.session(venv_backend="uv")
@@ -423,6 +535,14 @@ def releases(session: nox.Session) -> None:
     pytest(session, "releases", "tests/releases", PLAIT_TEST_RELEASES="1")
 
 
+@nox.session(venv_backend="uv")
+def workplace(session: nox.Session) -> None:
+    """`uv sync` and `hatch env create` in a clone: environments to work in, which work."""
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
+    file = "tests/releases/test_environments.py"
+    pytest(session, "workplace", file, workers="0", PLAIT_TEST_ENVIRONMENTS="1")
+
+
 @nox.session
 def coexistence(session: nox.Session) -> None:
     """Plait and jax in one process, imported in either order."""
@@ -476,6 +596,15 @@ def topologies(session: nox.Session) -> None:
     session.install(*wheels(session, "core", *PLUGINS), JAXLIB, *LIBRARIES)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist")
     pytest(session, "topologies", "tests/topologies", workers="0", PLAIT_PLATFORM="cpu")
+
+
+@nox.session
+def ray(session: nox.Session) -> None:
+    """Training in the actors of a Ray cluster of this machine, whose workers are killed."""
+    packages = (*WRITTEN_WITH, "autodiff", "batching", "sharding")
+    session.install(*wheels(session, *packages), JAXLIB, RAY)
+    session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "tensorstore")
+    pytest(session, "ray", "tests/on_ray", workers="0")
 
 
 @nox.session(name="array-api")
@@ -545,13 +674,17 @@ def fuzz(session: nox.Session) -> None:
 @nox.session
 def nightly(session: nox.Session) -> None:
     """Laws at their widest, for some five hours: a million random expressions compiled against
-    their operations, then random programs of each kind."""
+    their operations, then random programs of each kind, and strangers' transformations in every
+    nesting of two operations."""
     session.install(*wheels(session, *PACKAGES), JAXLIB, "pytest>=8", "scipy")
+    session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
+    session.run("python", "-m", "tests.carriers.nestings", env={"PLAIT_TIER": "fast"})
     expressions = ("-m", "tests.fuzz.random_expressions", "--tier", "fast")
     session.run("python", *expressions, "--count", "1000000", "--minutes", "240")
     for module in (
         "tests.fuzz.test_random_programs",
         "tests.fuzz.random_piles",
+        "tests.fuzz.random_lengths",
         "tests.fuzz.random_divisions",
         "tests.sharding.varying_programs",
     ):
@@ -605,17 +738,21 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The table of benchmarks, against jax in an environment of its own."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB)
+    """The benchmarks as a table and charts, against jax and torch in environments of their own."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, "matplotlib")
     peer = environment(session, "peer", PEER, JAXLIB)
-    session.run("python", "benchmarks/run.py", "--peer", str(peer), *session.posargs)
+    torch = environment(session, "torch", TORCH, "numpy")
+    peers = ("--peer", str(peer), "--torch", str(torch))
+    session.run("python", "benchmarks/run.py", *peers, *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation as a site; a broken link is an error.  `-- serve` shows it, and
-    `-- deploy X.Y.Z` adds it to the branch gh-pages, beside that of earlier versions."""
-    session.install(*wheels(session, *PACKAGES), JAXLIB, "mkdocs-material", "mike")
+    """The documentation as a site, with its tutorials run; a broken link, a cell that raises, and a
+    query that the search misses are errors.  `-- serve` shows it, and `-- deploy X.Y.Z` adds it to
+    the branch gh-pages, beside that of earlier versions."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB, *DOCS_TOOLS)
+    session.install("--no-deps", "optax==0.2.8")  # which requires jax, that plait-jax answers for
     if session.posargs[:1] == ["deploy"]:
         session.run("mike", "deploy", "--update-aliases", *session.posargs[1:], "latest")
     else:
@@ -699,7 +836,5 @@ def released_cores(session: nox.Session, package: str) -> list[tuple[str, list[s
         return [("itself", [])]
     found = [("tree", wheels(session, "core"))]
     for core in releasing.cores(package):
-        folder = cache(session, "released").resolve() / core.tag
-        source = releasing.unpacked(core.commit, core.folder, folder / "source")
-        found.append((core.tag, [str(build_wheel(session, source, folder / "wheel"))]))
+        found.append((core.tag, [released_wheel(session, core)]))
     return found

@@ -240,6 +240,16 @@ def admits(dependencies: Iterable[str], core: str) -> bool:
     return all(core in need.specifier for need in needs if need.name == CORE)
 
 
+def oldest(package: str) -> list[Release]:
+    """The oldest release of each other distribution of ours that a package of this tree admits;
+    none of one of which it admits what is not released yet."""
+    found = []
+    for row in ours(project(ROOT / folder_of(package))["dependencies"]):
+        need = Requirement(row)
+        found += [r for r in released(need.name) if r.version in need.specifier][:1]
+    return found
+
+
 def cores(package: str) -> list[Release]:
     """The oldest and the newest released core that a package of this tree admits."""
     needs = project(ROOT / "packages" / package)["dependencies"]

@@ -33,7 +33,9 @@ WAITED_FOR = ("eager", "dispatch", "eager_ad", "run")
 
 
 def namespace(name: str) -> types.SimpleNamespace:
-    """What the workloads ask of a library, from its public names."""
+    """What the workloads ask of a library, from its public names; of torch, nothing."""
+    if name == "torch":
+        return types.SimpleNamespace(name=name, block_until_ready=lambda y: y)
     m = importlib.import_module(name)
     lib = types.SimpleNamespace(name=name)
     lib.np = importlib.import_module(name + ".numpy")
@@ -60,11 +62,16 @@ def _forced(traced: Any) -> Any:
     return lowered
 
 
+def operations() -> Any:
+    """The operations that torch has too."""
+    return importlib.import_module("operations")
+
+
 def measure(lib: Any, w: Any, elapsed: bool = False) -> list[float]:
     """Samples of seconds per operation; for rows of memory, of bytes."""
     if w.group == "memory":
         return [w.setup(lib)]
-    made = w.setup(lib)
+    made = operations().of_torch(w.name) if lib.name == "torch" else w.setup(lib)
     whole = w.group in OF_THE_PROCESS or "threaded" in w.name
     clock = time.process_time if whole else time.thread_time
     if elapsed:
@@ -123,6 +130,7 @@ def main() -> None:
         # before the runtime makes as many threads as there are cores
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sys.path.insert(0, str(Path(__file__).resolve().parent))
+    operations()  # registers its workloads
     workloads = importlib.import_module("workloads").WORKLOADS
     lib = namespace(arguments.lib)
     names = [n for n in arguments.names.split(",") if n in workloads]

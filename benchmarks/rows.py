@@ -3,6 +3,7 @@
 Invariant: a row's goal is jax's time over ours (or its bytes over ours).
 """
 
+import importlib
 from typing import NamedTuple
 
 
@@ -33,6 +34,8 @@ _SESSIONS = {
     "training": "a first training script",
     "transformer": "a transformer of 12 layers",
 }
+
+_OPERATIONS = importlib.import_module("operations").OPERATIONS
 
 GROUPS: dict[str, list[Row]] = {
     "Start": [
@@ -143,6 +146,7 @@ GROUPS: dict[str, list[Row]] = {
         _row("that gradient's temporaries", "bytes_scan_cond_grad", 1.0),
         _row("temporaries of a convnet gradient", "bytes_convnet_grad", 1.0),
     ],
+    "Gradients of operations": [_row(o.label, name, o.goal) for name, o in _OPERATIONS.items()],
     "Sizes that differ, 13 % full": [
         _row("sums", "ragged_sum", 8.0),
         _row("softmax", "ragged_softmax", 10.0),

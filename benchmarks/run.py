@@ -1,11 +1,11 @@
-"""The comparison with jax: the same workloads on both, interleaved, as one table.
+"""The comparison with jax and torch: the same workloads on each, interleaved, as one table.
 
-    python benchmarks/run.py --peer PYTHON_OF_A_JAX_ENVIRONMENT [--quick] [--rounds 3]
-        [--only a,b] [--group Tracing] [--elapsed]
+    python benchmarks/run.py --peer PYTHON_OF_A_JAX_ENVIRONMENT [--torch PYTHON_OF_ONE_WITH_TORCH]
+        [--quick] [--rounds 2] [--only a,b] [--group Tracing] [--elapsed]
 
-Every round runs each library in a fresh process, one after the other, with the workloads in a
-shuffled order; both have their bytecode compiled, and find no compiled programs but where a row
-says so.
+torch has a column where `operations.py` has its form of a row.  Every round runs each library in a
+fresh process, one after the other, with the workloads in a shuffled order; all have their bytecode
+compiled, and find no compiled programs but where a row says so.
 
 Invariant: ratios come from one interleaved run; nothing here decides whether a test passes.
 """
@@ -21,14 +21,17 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 rows = importlib.import_module("rows")
 sessions = importlib.import_module("sessions")
+charts = importlib.import_module("charts")
 os.environ["PLAIT_CACHE_DIR"] = ""  # compilations are measured, not what was found on disk
 
 STARTS = {"import_only": "", "first_eager_op": "(lib.np.ones(3) + 1).block_until_ready()"}
+LIBRARIES = "plait", "jax", "torch"
 Samples = dict[str, dict[str, list[float]]]
 
 
@@ -110,6 +113,7 @@ def measured(
 def collect(arguments: argparse.Namespace, asked: dict[str, list]) -> tuple[Samples, dict]:
     """The smallest sample of each round, by workload and library; errors."""
     libs = [("plait", sys.executable), ("jax", arguments.peer)]
+    libs += [("torch", arguments.torch)] if arguments.torch else []
     for _, python in libs:
         compile_bytecode(python)
     names = list(dict.fromkeys(n for every in asked.values() for r in every for n in r.names))
@@ -121,16 +125,21 @@ def collect(arguments: argparse.Namespace, asked: dict[str, list]) -> tuple[Samp
     errors: dict[tuple[str, str], str] = {}
     for r in range(arguments.rounds):
         for lib, python in libs if r % 2 == 0 else libs[::-1]:
-            found = {
-                **measured(python, lib, anywhere, r, arguments),
-                **measured(python, lib, on_one_core, r, arguments, one_core=True),
-            }
+            if lib == "torch":
+                theirs = [n for n in anywhere if n.startswith("op_")]
+                found = measured(python, lib, theirs, r, arguments)
+            else:
+                found = {
+                    **measured(python, lib, anywhere, r, arguments),
+                    **measured(python, lib, on_one_core, r, arguments, one_core=True),
+                }
             for name, samples in found.items():
                 if isinstance(samples, str):
                     errors[lib, name] = samples
                 else:
                     best.setdefault(name, {}).setdefault(lib, []).append(min(samples))
-            for name, value in processes(python, lib, [n for n in names if ":" in n]):
+            apart = [] if lib == "torch" else [n for n in names if ":" in n]
+            for name, value in processes(python, lib, apart):
                 best.setdefault(name, {}).setdefault(lib, []).append(value)
     return best, errors
 
@@ -152,54 +161,100 @@ def noise(samples: list[float]) -> float:
     return statistics.median(samples) / max(min(samples), 1e-12) - 1
 
 
-def report(asked: dict[str, list], best: Samples, errors: dict) -> str:
-    """The table, in Markdown."""
-    lines, ratios, short = [], [], 0
-    for group, every in asked.items():
-        lines += [f"\n## {group}\n", "| what | jax | plait | jax / plait | noise | goal | met |"]
-        lines += ["|---|---|---|---|---|---|---|"]
-        for label, names, goal, _ in every:
-            if not all(len(best.get(n, {})) == 2 for n in names):
-                continue
-            jax, plait = (sum(min(best[n][lib]) for n in names) for lib in ("jax", "plait"))
-            ratio = jax / max(plait, 1e-12)
-            ratios.append(ratio)
-            spread = max(noise(best[n][lib]) for n in names for lib in ("jax", "plait"))
-            short += goal is not None and ratio < goal
-            met = "" if goal is None else "yes" if ratio >= goal else "no"
-            cells = (label, shown(jax, names), shown(plait, names), f"{ratio:.2f}")
-            cells += (f"{100 * spread:.0f} %", "" if goal is None else f"{goal:g}", met)
-            lines.append("| " + " | ".join(cells) + " |")
-    if ratios:
-        mean = statistics.geometric_mean(ratios)
-        lines.append(f"\n{len(ratios)} rows, {short} below their goal; geometric mean of the ")
+class Line(NamedTuple):
+    """A row as it was measured: the least time of each library, and by how much rounds differ."""
+
+    row: Any
+    times: dict[str, float]
+    spread: float
+
+    def ratio(self, peer: str) -> float:
+        """Return the time of a peer by Plait's."""
+        return self.times[peer] / max(self.times["plait"], 1e-12)
+
+
+def lines_of(every: list, best: Samples) -> list[Line]:
+    """Return the rows of a group that both Plait and jax have."""
+    found = []
+    for row in every:
+        libs = [x for x in LIBRARIES if all(x in best.get(n, {}) for n in row.names)]
+        if "plait" in libs and "jax" in libs:
+            times = {x: sum(min(best[n][x]) for n in row.names) for x in libs}
+            found.append(Line(row, times, max(noise(best[n][x]) for n in row.names for x in libs)))
+    return found
+
+
+def table_of(lines: list[Line]) -> list[str]:
+    """Return the table of a group, with columns for torch if it has one of the rows."""
+    peers = [x for x in LIBRARIES[1:] if any(x in line.times for line in lines)]
+    heads = ["what", *peers, "plait", *[f"{x} / plait" for x in peers], "noise", "goal", "met"]
+    out = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for line in lines:
+        label, names, goal, _ = line.row
+        there = [x in line.times for x in peers]
+        cells = [label]
+        cells += [shown(line.times[x], names) if t else "" for x, t in zip(peers, there)]
+        cells += [shown(line.times["plait"], names)]
+        cells += [f"{line.ratio(x):.2f}" if t else "" for x, t in zip(peers, there)]
+        met = "" if goal is None else "yes" if line.ratio("jax") >= goal else "no"
+        cells += [f"{100 * line.spread:.0f} %", "" if goal is None else f"{goal:g}", met]
+        out.append("| " + " | ".join(cells) + " |")
+    return out
+
+
+def report(groups: dict[str, list[Line]], errors: dict) -> str:
+    """Return the tables, in Markdown."""
+    lines: list[str] = []
+    for group, every in groups.items():
+        lines += [f"\n## {group}\n", *table_of(every)]
+    every = [line for found in groups.values() for line in found]
+    if every:
+        short = sum(x.row.goal is not None and x.ratio("jax") < x.row.goal for x in every)
+        mean = statistics.geometric_mean([x.ratio("jax") for x in every])
+        lines.append(f"\n{len(every)} rows, {short} below their goal; geometric mean of the ")
         lines[-1] += f"ratios: {mean:.2f}."
     lines += [f"\nNot measured: {lib}, {name}: {text}" for (lib, name), text in errors.items()]
     return "\n".join(lines).strip()
+
+
+def machine() -> str:
+    """Return the name of the processor and the number of cores."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        name = names[0].partition(":")[2].strip() if names else name
+    return f"{name}, {os.cpu_count()} cores"
 
 
 def main() -> None:
     """Run the comparison, print the table, and write it to RESULTS.md if it is whole."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", required=True, help="the Python of an environment with jax")
-    parser.add_argument("--rounds", type=int, help="3, or 2 with --quick")
+    parser.add_argument("--torch", help="the Python of an environment with torch")
+    parser.add_argument("--rounds", type=int, help="2 unless given")
     parser.add_argument("--quick", action="store_true", help="a third of the rows, in five minutes")
     parser.add_argument("--only", help="parts of names of workloads, by commas")
     parser.add_argument("--group", help="parts of names of groups, by commas")
     parser.add_argument("--elapsed", action="store_true", help="time that passes, for accelerators")
     arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (2 if arguments.quick else 3)
+    arguments.rounds = arguments.rounds or 2
     asked = wanted(arguments)
-    table = report(asked, *collect(arguments, asked))
+    best, errors = collect(arguments, asked)
+    groups = {group: lines_of(every, best) for group, every in asked.items()}
+    groups = {group: lines for group, lines in groups.items() if lines}
+    table = report(groups, errors)
     print(table)
     if arguments.only or arguments.group or arguments.quick:
         return
+    place = f"{machine()}, Python {platform.python_version()}"
     about = (
-        f"# Plait against jax\n\nMinimum CPU time over {arguments.rounds} interleaved rounds; "
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, CPU "
-        "backend. A ratio above 1 means that Plait takes less time; noise is by how much the "
-        "rounds of one library differ, at most.\n\n"
+        f"# Plait against jax and torch\n\nMinimum CPU time over {arguments.rounds} interleaved "
+        f"rounds; {place}, CPU backend. A ratio above 1 means that Plait takes less time; noise is "
+        "by how much the rounds of one library differ, at most.\n\n"
     )
+    pictures = charts.draw(groups, place, HERE / "charts")
+    about += "".join(f"![{p.stem}](charts/{p.name})\n\n" for p in pictures)
     (HERE / "RESULTS.md").write_text(about + table + "\n")
 
 

@@ -30,7 +30,7 @@ SNAPSHOT = ROOT / "packages" / "core" / "ext-api.txt"
 HEAD = "PLUGIN_API"
 PLAIN = (type(None), bool, int, float, str)
 
-OFFERED = ("ops.attention", "ops.linalg", "ops.special", "testing")
+OFFERED = ("notes", "ops.attention", "ops.linalg", "ops.special", "testing")
 """Modules of `plait.ext` that were core's, and that packages of their own offer now."""
 
 GIVEN_BY_JAX = frozenset([

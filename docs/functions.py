@@ -36,7 +36,8 @@ SOME = {"ops": "segment_max segment_min segment_prod segment_sum"}
 OURS = """
 plait.Dim plait.Scope plait.PlaitError plait.checkpoint_scan plait.custom_ivjp plait.fwd_laplacian
 plait.hvp plait.vhp plait.vtile plait.Pile plait.Capacities plait.mask plait.implicit_diff
-plait.invertible plait.is_vmappable plait.xmap plait.reroll
+plait.invertible plait.is_vmappable plait.xmap plait.reroll plait.show plait.debug.progress
+plait.debug.checking_purity
 plait.map_axes plait.is_jittable plait.register_jittable plait.unregister_jittable plait.is_adable
 plait.register_adable plait.unregister_adable plait.saved_residuals
 plait.lax.regularized_incomplete_beta plait.lax.select_and_scatter_add plait.numpy.UniqueAll
@@ -81,8 +82,6 @@ LEFT_OUT = {
     "jax.reshard jax.smap jax.auto_pcast jax.remove_size_one_mesh_axis_from_type": (
         "axes of meshes are `Auto`: `with_sharding_constraint` and `shard_map`"
     ),
-    "jax.transfer_guard*": "transfers are counted: `plait.events.counting`",
-    "jax.debug.breakpoint": "`disable_jit`, and Python's own",
     "jax.debug.*Effect": "effects are of operations: `plait.ext`",
     "jax.dtypes.TypePromotionError": "`plait.errors.TypeRule`",
     "jax.dtypes.extended": "`plait.dtypes.opaque`",
@@ -94,7 +93,7 @@ LEFT_OUT = {
     "jax.jax2tf_associative_scan_reductions jax.make_user_context jax.no_execution jax.no_tracing "
     "jax.softmax_custom_jvp jax.thread_guard": "of JAX's own making",
     "jax.api_util jax.lib jax.version jax.interpreters": "`plait.ext`",
-    "jax.monitoring jax.profiler": "`plait.events`; XLA's own tools",
+    "jax.monitoring": "`plait.events`",
 }
 """Names of JAX that are not here, and why or what there is instead."""
 
@@ -257,7 +256,7 @@ def page() -> str:
     lines = [
         "# Every function",
         "",
-        "All public functions and classes, and what they are called elsewhere: `same` is the same",
+        "All public functions and classes, with their names elsewhere: `same` is the same",
         "name with `jax` for `plait`, and an empty cell means that there is none. What their",
         "results differ in is on [numpy's functions](numpy.md) and",
         "[differences from JAX](differences.md).",

@@ -38,11 +38,13 @@ OURS = {
         "numpy",
         "checks",
         "testing",
+        "inspect",
         "autodiff",
         "batching",
         "sharding",
         "export",
         "state",
+        "sparse",
     )
 }
 """The distributions whose names belong to the stubs."""
@@ -71,6 +73,9 @@ KNOWN = {
     "Shape": "plait.typing",
 }
 """Names in the annotations of members, and the modules that the stub imports them from."""
+
+JOINED = ("debug", "lax")
+"""The modules of core that plugins add names to."""
 
 
 # The members of arrays
@@ -233,6 +238,40 @@ def names_stub() -> str:
     return "\n".join([head, "", *lines, "", "__all__: list[str]", "__version__: str", ""])
 
 
+def homes(module: ModuleType) -> dict[str, tuple[str, str]]:
+    """Return (module, attribute) of what a module of core imports, by the names it has there."""
+    found = {}
+    package = module.__name__ if hasattr(module, "__path__") else module.__package__ or ""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        above = [package.rsplit(".", node.level - 1)[0]] if node.level else []
+        home = ".".join([*above, *filter(None, [node.module])])
+        for alias in node.names:
+            every = import_module(home).__all__ if alias.name == "*" else [alias.name]
+            found |= {(alias.asname or name): (home, name) for name in every}
+    return found
+
+
+def declared(f: ast.FunctionDef) -> str:
+    """Return the declaration of a function, with the first paragraph of its docstring."""
+    doc = (ast.get_docstring(f) or "").partition("\n\n")[0]
+    f.body = [ast.Expr(ast.Constant(" ".join(doc.split()))), ast.Expr(ast.Constant(...))]
+    return ast.unparse(f)
+
+
+def joined_module(module: ModuleType) -> list[str]:
+    """Return the lines of the stub of a module of core that plugins add names to."""
+    public, known = set(module.__all__), homes(module)
+    own = [n for n in ast.parse(inspect.getsource(module)).body if isinstance(n, ast.FunctionDef)]
+    functions = "\n".join([declared(f) for f in own if f.name in public])
+    used = {n.id for n in ast.walk(ast.parse(functions)) if isinstance(n, ast.Name)}
+    lines = [exported(*known[name], name) for name in sorted(public & known.keys())]
+    lines += [f"from {known[n][0]} import {n}" for n in sorted((used - public) & known.keys())]
+    lines += [imported(p, p.name) for p in points(module.__name__)]
+    return [*lines, "", functions] if functions else lines
+
+
 def alias_modules() -> dict[str, list[str]]:
     """Return the lines of the stub of each module that exists at run time only."""
     found: dict[str, list[str]] = {}
@@ -278,6 +317,10 @@ def stubs() -> dict[str, str]:
         head = said("the tables of core and the entry points of the plugins")
         text = "\n".join([head, "", *sorted(lines), ""])
         found[f"{STUBS}/{module.replace('.', '/')}/__init__.pyi"] = text
+    for short in JOINED:
+        head = said(f"`plait.{short}` and the entry points of the plugins")
+        lines = joined_module(import_module(f"plait.{short}"))
+        found[f"{STUBS}/{short}/__init__.pyi"] = "\n".join([head, "", *lines, ""])
     return found
 
 

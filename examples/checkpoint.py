@@ -13,11 +13,13 @@ its name when all have written theirs: what is there is whole.
 Invariant: no process ever has more of an array on its host than its own pieces.
 """
 
+import itertools
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +42,77 @@ def first_copies(x: Any) -> Iterator[tuple[Index, np.ndarray]]:
     """The pieces of an array that this process writes, and which slices of it they are."""
     for shard in x.addressable_shards:
         if shard.replica_id == 0:
-            yield bounded(shard.index, x.shape), np.asarray(shard.data)
+            # A copy, since a later step may get the memory of the array by donation.
+            yield bounded(shard.index, x.shape), np.array(shard.data, order="C")
 
 
-def written_whole(folder: Path, write: Callable[[Path], None]) -> None:
-    """Let all processes write into a folder, which has its name when all are through."""
-    draft = folder.with_name(folder.name + ".unfinished")
-    if plait.process_index() == 0:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-    multihost_utils.sync_global_devices(f"{draft} is made")
-    write(draft)
-    multihost_utils.sync_global_devices(f"{draft} is written")
-    if plait.process_index() == 0:
-        shutil.rmtree(folder, ignore_errors=True)
-        draft.rename(folder)
-    multihost_utils.sync_global_devices(f"{folder} is there")
+class Saving:
+    """A save that goes on while the program computes.
+
+    Each process writes in a thread.  Threads may not come to points where the processes meet, since
+    the program comes to others meanwhile: they use the store of small values.
+    """
+
+    def __init__(self, folder: Path, create: Callable[[Path], None], write: Callable[[Path], None]):
+        if folder.exists():
+            raise FileExistsError(f"there is a checkpoint at {folder} already: give another name")
+        self.folder, self._create, self._write = folder, create, write
+        self._draft = folder.with_name(folder.name + UNFINISHED)
+        self._key = f"checkpoint {next(_saves)}"
+        self._failed: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, name=f"save {folder}", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the folder is there; raise what kept it from being written."""
+        self._thread.join()
+        if self._failed:
+            raise self._failed[0]
+
+    def _run(self) -> None:
+        try:
+            first = plait.process_index() == 0
+            if first:
+                shutil.rmtree(self._draft, ignore_errors=True)
+                self._draft.mkdir(parents=True)
+                self._create(self._draft)
+            self._come("made", [0])
+            self._write(self._draft)
+            self._come("written", range(plait.process_count()))
+            if first:
+                self._draft.rename(self.folder)
+            self._come("named", [0])
+        except BaseException as e:
+            self._failed.append(e)
+
+    def _come(self, where: str, awaited: Iterable[int]) -> None:
+        """Say that this process has come here, and wait for some others."""
+        if plait.process_count() > 1:
+            plait.distributed.key_value_set(f"{self._key} {where} {plait.process_index()}", 1)
+            for i in awaited:
+                plait.distributed.key_value_get(f"{self._key} {where} {i}")
+
+
+UNFINISHED = ".unfinished"
+_saves = itertools.count()  # every process counts alike
+
+
+def of_step(root: Path, step: int) -> Path:
+    """The folder of the checkpoint after some steps."""
+    return root / f"{step:08}"
+
+
+def latest(root: Path) -> Path | None:
+    """The last whole checkpoint under a folder, the same for all processes."""
+    steps = [int(p.name) for p in root.glob("[0-9]*") if p.name.isdecimal()]
+    last = max(steps, default=-1)
+    if plait.process_count() > 1:
+        last = int(multihost_utils.broadcast_one_to_all(np.int32(last)))
+    return None if last < 0 else of_step(root, last)
+
+
+def nothing(draft: Path) -> None:
+    """Make nothing before the pieces are written."""
 
 
 def spread(shape: tuple[int, ...], dtype: Any, sharding: Any, read: Callable) -> Any:
@@ -66,38 +123,39 @@ def spread(shape: tuple[int, ...], dtype: Any, sharding: Any, read: Callable) ->
 # ---- tensorstore: one zarr array for each array --------------------------------------------------
 
 
-def save_tensorstore(folder: Path, tree: Tree) -> None:
+def save_tensorstore(folder: Path, tree: Tree) -> Saving:
     """Write arrays as zarr, in chunks that are their pieces."""
     import tensorstore as ts
 
-    def write(draft: Path) -> None:
-        specs = {
-            name: {
-                "driver": "zarr3",
-                "kvstore": {"driver": "file", "path": str(draft / name)},
-                "metadata": {
-                    "shape": list(x.shape),
-                    "data_type": x.dtype.name,
-                    "chunk_grid": {
-                        "name": "regular",
-                        "configuration": {"chunk_shape": list(x.sharding.shard_shape(x.shape))},
-                    },
-                },
-            }
-            for name, x in tree.items()
+    kinds = {
+        name: {
+            "shape": list(x.shape),
+            "data_type": x.dtype.name,
+            "chunk_grid": {
+                "name": "regular",
+                "configuration": {"chunk_shape": list(x.sharding.shard_shape(x.shape))},
+            },
         }
-        if plait.process_index() == 0:
-            for spec in specs.values():
-                ts.open(spec, create=True).result()
-        multihost_utils.sync_global_devices("arrays are made")
-        writes = []
-        for name, x in tree.items():
-            store = ts.open(specs[name]).result()
-            writes += [store[index].write(piece) for index, piece in first_copies(x)]
+        for name, x in tree.items()
+    }
+    pieces = {name: list(first_copies(x)) for name, x in tree.items()}
+
+    def opened(draft: Path, name: str, **how: bool) -> Any:
+        kvstore = {"driver": "file", "path": str(draft / name)}
+        spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": kinds[name]}
+        return ts.open(spec, **how).result()
+
+    def create(draft: Path) -> None:
+        for name in kinds:
+            opened(draft, name, create=True)
+
+    def write(draft: Path) -> None:
+        stores = {name: opened(draft, name) for name in kinds}
+        writes = [stores[name][i].write(x) for name, each in pieces.items() for i, x in each]
         for each in writes:
             each.result()
 
-    written_whole(folder, write)
+    return Saving(folder, create, write)
 
 
 def restore_tensorstore(folder: Path, shardings: Tree) -> Tree:
@@ -116,22 +174,22 @@ def restore_tensorstore(folder: Path, shardings: Tree) -> Tree:
 # ---- safetensors: one file of each process -------------------------------------------------------
 
 
-def save_safetensors(folder: Path, tree: Tree) -> None:
+def save_safetensors(folder: Path, tree: Tree) -> Saving:
     """Write the pieces of each process into a file, and beside it which slices they are."""
     from safetensors.numpy import save_file
 
+    pieces, where = {}, {}
+    for name, x in tree.items():
+        for k, (index, piece) in enumerate(first_copies(x)):
+            pieces[f"{name}.{k}"] = piece
+            where[f"{name}.{k}"] = [name, x.shape, [(s.start, s.stop) for s in index]]
+
     def write(draft: Path) -> None:
-        pieces, where = {}, {}
-        for name, x in tree.items():
-            for k, (index, piece) in enumerate(first_copies(x)):
-                key = f"{name}.{k}"
-                pieces[key] = np.array(piece, order="C")
-                where[key] = [name, x.shape, [(s.start, s.stop) for s in index]]
         path = draft / f"{plait.process_index():05}.safetensors"
         save_file(pieces, path)
         path.with_suffix(".json").write_text(json.dumps(where))
 
-    written_whole(folder, write)
+    return Saving(folder, nothing, write)
 
 
 def restore_safetensors(folder: Path, shardings: Tree) -> Tree:
@@ -204,7 +262,7 @@ def main(form: str, source: str, target: str) -> None:
     save, restore = FORMATS[form]
     state = begun(shardings) if source == "-" else restore(Path(source), shardings)
     state = step(state)
-    save(Path(target), state)
+    save(Path(target), state).wait()
     if plait.process_index() == 0:
         print(f"step {int(state['steps'])} by {plait.process_count()} processes: {target}")
 

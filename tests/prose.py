@@ -47,6 +47,21 @@ def places(text: str) -> Iterator[tuple[int, str, str]]:
                 yield line, "long", sentence[:60]
 
 
+def places_of_page(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the same for a page of Markdown; sentences in tables have any length."""
+    blank = lambda found: "\n" * found[0].count("\n") or "X"  # noqa: E731
+    said = re.sub(r"```.*?```|`[^`]*`", blank, text, flags=re.S)
+    for name, pattern in CONSTRUCTIONS.items():
+        for found in re.finditer(pattern, said):
+            at = said.count("\n", 0, found.start()) + 1
+            yield at, name, said[max(0, found.start() - 20) : found.end() + 20]
+    prose = re.sub(r"^(\||:::).*$", "", said, flags=re.M)
+    for paragraph in re.split(r"\n\s*\n|\n(?=\* |\d\. |#)", prose):
+        for sentence in sentences(paragraph):
+            if len(sentence.split()) > LONGEST:
+                yield 0, "long", sentence[:60]
+
+
 def passages(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield (line, prose, whether it is a docstring) for docstrings, comments, and other texts of
     more than two words."""

@@ -33,11 +33,13 @@ SIBLINGS = (
     "plait_numpy",
     "plait_checks",
     "plait_testing",
+    "plait_inspect",
     "plait_autodiff",
     "plait_batching",
     "plait_sharding",
     "plait_export",
     "plait_state",
+    "plait_sparse",
     "plait_jax",
 )
 GLUE = {
@@ -47,11 +49,14 @@ GLUE = {
     "plait_autodiff.rules.special": "plait_numpy",
     "plait_autodiff.taylor.laws": "plait_testing",
     "plait_batching.laws": "plait_testing",
+    "plait_batching.piles.laws": "plait_testing",
     "plait_batching.piles.rules.attention": "plait_numpy",
+    "plait_batching.rules.attention": "plait_numpy",
     "plait_batching.piles.rules.linalg": "plait_numpy",
     "plait_batching.rules.linalg": "plait_numpy",
     "plait_sharding.explicit_matrix_rules": "plait_numpy",
     "plait_sharding.laws": "plait_testing",
+    "plait_sharding.notes": "plait_inspect",
     "plait_state.laws": "plait_testing",
     "plait_export.derivatives": "plait_autodiff",
     "plait_export.mapping": "plait_batching",
@@ -75,6 +80,7 @@ DYNAMIC = {
     "plait._base.lazy",
     "plait._base.pjrt_plugins",
     "plait._api.aliases",
+    "plait._plugins.installing",
     "plait_numpy.scipy",
     "plait_jax.finder",
     "plait_jax.names",
@@ -82,7 +88,7 @@ DYNAMIC = {
 """Where a module may be imported by a name made at run time: the seam, lazy public names, those
 by which somebody else's are answered, and the runtime's plugins."""
 
-HINT_TABLES = {"DISTRIBUTION_OF", "MODULES", "TABLES"}
+HINT_TABLES = {"GUARD_HINTS", "DISTRIBUTION_OF", "MODULES", "TABLES"}
 """Tables of `plait._plugins.metadata` that may name what plugins offer: install hints only."""
 
 OF_ONE_FUNCTION = {"plait._core.check", "plait._core.primitive", "plait._simplify"}
@@ -201,6 +207,15 @@ def test_there_are_sources_to_judge():
 def test_the_diagram_shows_every_package_once():
     shown = [name for names in LAYERS for name in names]
     assert sorted(shown) == sorted({package(name) for name in core()})
+
+
+def test_the_page_of_the_core_has_a_row_for_each_module():
+    page = (ROOT / "docs" / "internals" / "core.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| module \| contents \|\n((?:\|.*\n)+)", page, re.M)
+    cells = re.findall(r"^\| (`[^|]*) \|", "".join(tables), re.M)
+    folder = ROOT / "packages" / "core" / "src" / "plait" / "_core"
+    modules = {p.stem for p in folder.glob("*.py")} - {"__init__"}
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == modules
 
 
 def test_there_are_few_entries_under_the_core():
@@ -406,11 +421,12 @@ def reached(source: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("path", sorted(OUTSIDE))
 def test_what_builds_on_core_uses_its_public_names(path):
-    """Nothing outside of core reaches a name of `plait` with a part that begins with `_`."""
+    """Nothing outside of core reaches a name of `plait` with a part that begins with `_`; notebooks
+    call `_repr_html_`."""
     inner = {
         full: line
         for full, line in reached(OUTSIDE[path]).items()
-        if top(full) == "plait" and re.search(r"\._(?!_)", full)
+        if top(full) == "plait" and re.search(r"\._(?!_|repr_)", full)
     }
     assert not inner, f"{path} reaches core's own modules; plait.ext or a surface has what it needs"
 

@@ -25,15 +25,17 @@ PLUGINS = (
     "numpy",
     "checks",
     "testing",
+    "inspect",
     "autodiff",
     "batching",
     "sharding",
     "export",
     "state",
+    "sparse",
 )
 OPTIONAL = tuple([p for p in PLUGINS if p != "numpy"])
 """The packages that are extras of the meta-distribution, which brings the array library itself."""
-ON_NUMPY = {"checks", "testing", "jax"}
+ON_NUMPY = {"checks", "testing", "sparse", "jax"}
 """Packages that are written with the array library, and require it."""
 BUILT_ON_CORE = (*PLUGINS, "jax")
 PACKAGES = ("core", *BUILT_ON_CORE)
@@ -53,6 +55,21 @@ def points(package: str) -> list[tuple[str, str, str]]:
 
 
 EVERY_POINT = [(package, *point) for package in PACKAGES for point in points(package)]
+
+
+AT_THE_ROOT = {
+    ".gitignore", ".pre-commit-config.yaml", "ARCHITECTURE.md", "CHANGELOG.md", "CITATION.cff",
+    "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "conftest.py",
+    "hatch_build.py", "mkdocs.yml", "noxfile.py", "pyproject.toml", "releases.toml", "releasing.py",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a repository lists its files")
+def test_no_file_was_left_at_the_root():
+    """Programs of pages write files, and one was committed."""
+    call = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {f for f in listed.stdout.splitlines() if "/" not in f} <= AT_THE_ROOT
 
 
 def test_every_package_folder_is_known():
@@ -121,6 +138,11 @@ def test_the_meta_distribution_offers_every_plugin():
 
 def test_all_ask_for_the_same_pythons():
     assert len({project(package)["requires-python"] for package in ("", *PACKAGES)}) == 1
+
+
+@pytest.mark.parametrize("package", [p for p in PACKAGES if p != "core"])
+def test_each_package_brings_a_program_for_the_doctor(package):
+    importlib.import_module(f"plait_{package}.doctor").check()
 
 
 HOME = "https://plait.example/source/"
@@ -250,7 +272,17 @@ def test_the_modules_of_names_have_hints_too():
 
 
 def test_every_rule_module_is_declared_for_a_known_table():
-    tables = {"lower", "eager", "expand", "parallel", "runs", *metadata.TABLES}
+    tables = {
+        "lower",
+        "eager",
+        "expand",
+        "notes",
+        "parallel",
+        "runs",
+        "cpu_forms",
+        "reuse",
+        *metadata.TABLES,
+    }
     groups = {group for _, group, _, _ in EVERY_POINT if group.startswith("plait.rules.")}
     assert {group.removeprefix("plait.rules.") for group in groups} <= tables
 

@@ -4,20 +4,27 @@ Invariant: an example is run as a user runs it, in a process of its own.
 """
 
 import ast
+import importlib.util
 import io
+import re
 import subprocess
 import sys
 import tokenize
 import tomllib
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
+import plait
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+LOSSES = Path(__file__).with_name("elastic_losses.py")
 PACKAGES = sorted(p.parent.name for p in EXAMPLES.glob("*/pyproject.toml"))
 STRANGERS = [name for name in PACKAGES if name != "interval"]
-API = {"handlers": "1.1", "patterns": "1.1"}
+NEWER = ("handlers", "harvest", "patterns", "sparsity", "structured")
+API = dict.fromkeys(NEWER, "1.1")
 """The version of plait.ext that a sample package needs, where the first one does not suffice."""
 LIBRARY = ("numpy", "scipy", "random", "nn", "image", "lax.linalg", "ext.ops.linalg")
 """Modules of `plait` that plait-numpy brings."""
@@ -41,6 +48,68 @@ def test_the_transformer_in_pieces_is_that_of_one_device():
     told = run(EXAMPLES / "parallel_transformer.py")
     assert told.returncode == 0, told.stdout + told.stderr
     assert "weights differ from those of one device" in told.stdout
+
+
+def test_four_ways_of_dividing_a_network_are_that_of_one_device():
+    told = run(EXAMPLES / "parallel_ways.py")
+    assert told.returncode == 0, told.stdout + told.stderr
+    ways = dict(line.split(": ", 1) for line in told.stdout.splitlines())
+    # All weights are 8 x 16 x 32 x 2 floats.  Of data parallel, each device gives all gradients,
+    # and the loss; of the others a layer's, a part of it, or what goes from stage to stage.
+    assert f"'all-reduce': {8 * 16 * 32 * 2 * 4 + 4}" in ways["data parallel"]
+    assert "'all-gather': 2048" in ways["fully sharded"]
+    assert "'reduce-scatter': 4096" in ways["fully sharded"]
+    assert ways["tensor parallel"].endswith("{'all-reduce': 4096}")
+    assert "'collective-permute': 512" in ways["pipeline"]
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a text, in order."""
+    return [float(n) for n in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("texts", lambda lines: numbers(lines[1])[0] > 0.7),
+        ("graphs", lambda lines: numbers(lines[0])[0] < numbers(lines[0])[1] / 2),
+        (
+            "particles",
+            lambda lines: (
+                numbers(lines[0])[0] < 0.1
+                and numbers(lines[2])[0] < 1e-4
+                and numbers(lines[3])[1] < numbers(lines[3])[0] / 2
+            ),
+        ),
+    ],
+)
+def test_examples_of_piles_are_one_program(name, holds):
+    """Each batch of training has the program of the first, and the figures are what is claimed."""
+    told = run(EXAMPLES / f"{name}.py")
+    assert told.returncode == 0, told.stdout + told.stderr
+    lines = told.stdout.splitlines()
+    (programs,) = [line for line in lines if line.startswith("programs")]
+    assert numbers(programs) == [1] and holds(lines), told.stdout
+
+
+def test_the_reversible_network_takes_constant_memory(monkeypatch):
+    """On images drawn here: scikit-learn, whose digits the example trains on, need not be there."""
+    monkeypatch.setitem(sys.modules, "sklearn", ModuleType("sklearn"))
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", SimpleNamespace(load_digits=None))
+    spec = importlib.util.spec_from_file_location("reversible", EXAMPLES / "reversible.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    r = np.random.default_rng(0)
+    images = r.uniform(size=(512, 64)).astype(np.float32)
+    labels = r.integers(0, 10, 512).astype(np.int32)
+    used = [example.memory(d, images, labels, plait.invertible) for d in (4, 16)]
+    kept = [example.memory(d, images, labels, example.plain) for d in (4, 16)]
+    assert used[1] <= 1.05 * used[0] and kept[1] > 2 * kept[0]
+    gradients = [
+        plait.grad(lambda p, how=how: example.loss(p, images, labels, how))(example.parameters(16))
+        for how in (plait.invertible, example.plain)
+    ]
+    assert example.apart(*gradients) < 1e-5
 
 
 def test_the_reader_refuses_to_run_beside_transformations(tmp_path):
@@ -150,6 +219,50 @@ def test_checkpoints_go_from_any_number_of_processes_to_any(form, tmp_path):
         np.testing.assert_allclose(written(form, last, name), x, rtol=1e-6)
     assert written(form, last, "steps") == len(chain)
     assert not list(tmp_path.glob("*.unfinished"))
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import checkpoint, elastic, plait
+
+class Saving(checkpoint.Saving):
+    def _come(self, where, awaited):
+        if where == "written" and self.folder.name == "00000008" and plait.process_index() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)  # its pieces are there, and those of others
+        super()._come(where, awaited)
+
+checkpoint.Saving = Saving
+elastic.train(Path(sys.argv[1]), 18)
+"""
+
+
+@pytest.mark.wide
+@pytest.mark.skipif(sys.platform == "win32", reason="several processes need POSIX")
+def test_training_goes_on_after_a_kill_while_it_writes(tmp_path):
+    """3 processes write, one is killed in it; 5, 2 and 1 go on from the last whole checkpoint."""
+    pytest.importorskip("tensorstore")
+    spec = importlib.util.spec_from_file_location("elastic_losses", LOSSES)
+    elastic_losses = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(elastic_losses)
+    launch = ["-m", "plait_sharding.launch", "--devices", "1", "-n"]
+    dying = tmp_path / "dying.py"
+    dying.write_text(DIES.format(folder=str(EXAMPLES)))
+    root = tmp_path / "run"
+    root.mkdir()
+    told = run(*launch, "3", dying, root)
+    assert told.returncode != 0 and "PeerLost" in told.stderr, told.stderr
+    whole = lambda: sorted(p.name for p in root.glob("0*"))
+    assert whole() == ["00000004", "00000008.unfinished"]
+    for n, steps in ((5, 10), (2, 14), (1, 18)):
+        told = run(*launch, str(n), EXAMPLES / "elastic.py", root, str(steps))
+        assert told.returncode == 0, told.stderr
+    assert whole() == ["00000004", "00000008", "00000012", "00000016"]
+    counts, steps = elastic_losses.follows(root, elastic_losses.losses(18))
+    assert counts == [3, 5, 2, 1]
+    begun = [k for i, k in enumerate(steps) if i == 0 or k <= steps[i - 1]]
+    assert begun == [0, 4, 8, 12]
 
 
 def written(form, folder, name):

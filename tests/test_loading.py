@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 CALLS = {
-    "import plait": ("", 120),
-    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 120),
-    "grad": ("plait.grad(lambda x: x * x)(1.0)", 196),
-    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 190),
+    "import plait": ("", 123),
+    "jit": ("plait.jit(lambda x: x + 1)(1.0)", 124),
+    "grad": ("plait.grad(lambda x: x * x)(1.0)", 200),
+    "vmap": ("plait.vmap(lambda x: x + 1)(numpy.ones(3))", 194),
 }
 LIBRARY = ("linalg", "special", "nn")
 """The namespaces of primitives of the array library."""
@@ -68,5 +68,5 @@ def test_names_that_are_imported_later_are_those_that_editors_see(package):
     assert {*told} == {*module.__all__} == {*dir(module)}
     for name, home in told.items():
         assert getattr(module, name) is getattr(importlib.import_module(home), name)
-    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=f"{package} has no 'nothing'"):
         module.nothing  # noqa: B018

@@ -29,7 +29,8 @@ def statements(code: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_programs_of_a_readme_run(page, capsys):
+def test_the_programs_of_a_readme_run(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     names = {"__name__": "readme"}
     for code, output in blocks(page):
         printed = ""

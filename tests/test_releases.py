@@ -257,6 +257,22 @@ def test_cores_are_the_oldest_and_newest_that_are_admitted(monkeypatch):
     assert [r.version for r in releasing.cores("autodiff")] == ["0.2.0", "0.2.10"]
 
 
+def test_floors_are_the_oldest_of_each_that_is_admitted(monkeypatch):
+    """Compare with the requirements among our packages that are released."""
+    made = [
+        releasing.Release(name, v, "0" * 40)
+        for name in ("plait-core", "plait-numpy")
+        for v in ("0.1.0", "0.2.0", "0.2.1", "0.3.0")
+    ]
+    monkeypatch.setattr(
+        releasing, "released", lambda package=None: [r for r in made if r.package == package]
+    )
+    needs = ["plait-core>=0.2,<0.3", "plait-numpy>=0.2.1,<0.3", "plait-state>=0.1,<0.2", "scipy"]
+    monkeypatch.setattr(releasing, "project", lambda source: {"dependencies": needs})
+    found = [(r.package, r.version) for r in releasing.oldest("testing")]
+    assert found == [("plait-core", "0.2.0"), ("plait-numpy", "0.2.1")]
+
+
 @pytest.mark.parametrize("ci", [None, "true"])
 def test_a_missing_commit_fails_where_ci_is_set(ci, monkeypatch):
     monkeypatch.delenv("CI", raising=False)

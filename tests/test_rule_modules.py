@@ -99,7 +99,6 @@ def test_what_is_declared_for_a_table_brings_all_its_rules():
 
 
 NOT_YET = {
-    ("reuse", "plait._ops.key_reuse"),  # imported when a key is first checked
     ("runs", "plait._ops.passage"),  # makes the table
     ("physical", "plait._ops.opaque"),  # makes the elements that these rules are about
 }
@@ -160,10 +159,23 @@ FIRST = {
 }
 
 
+def test_the_check_of_keys_says_which_package_it_needs():
+    script = """
+import plait
+plait.config.debug_key_reuse = True
+try: print(plait.jit(plait.random.bits)(plait.random.key(0)))
+except plait.errors.MissingPlugin as e: print(e)
+"""
+    env = {**os.environ, "PLAIT_PLUGINS": "numpy"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert "debug_key_reuse" in done.stdout and "plait-checks" in done.stdout, done
+
+
 @pytest.mark.parametrize("what", FIRST)
 def test_the_first_thing_that_a_process_does(what):
-    """With the core and the array library: what other packages import does not help."""
-    env = {**os.environ, "PLAIT_PLUGINS": "numpy"}
+    """With few packages: what other packages import does not help."""
+    env = {**os.environ, "PLAIT_PLUGINS": "numpy,checks"}
     command = [sys.executable, "-c", f"import plait\n{FIRST[what]}"]
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert (done.stdout.strip(), done.stderr) == ("9.0", "")

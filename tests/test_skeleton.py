@@ -91,7 +91,7 @@ def test_the_commands_show_it(skeleton):
     assert "shifting 0.1.0, plugin API" in shown.stdout
     column = run("-m", "plait", "coverage", "shifting", site=site).stdout
     cells = dict(line.split(None, 1) for line in column.split("\n\n")[0].splitlines())
-    assert {n for n, cell in cells.items() if cell == "own"} == {"core.mul"}
+    assert {n for n, cell in cells.items() if cell == "own"} == {"core.mul", "core.pad"}
     assert cells["core.add"] == cells["core.sin"] == "trait"
     assert cells["core.scan"] == "wiring"
     assert cells["core.sort"] == "missing"

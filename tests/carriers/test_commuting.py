@@ -223,3 +223,78 @@ def test_among_others():
     np.testing.assert_allclose(inside, np.einsum("bij,kj->bk", X, Y))
     difference = rows(lambda x, y: sub(x, y), (0, None))(f64(Y), f64(Y[0]))
     np.testing.assert_allclose(difference, Y - Y[0])
+
+
+# ---- components without derivatives ----------------------------------------------------------
+
+
+class Noted(ext.Carrier):
+    """Values, each with a number of integers beside it that counts operations."""
+
+    rules = ext.RuleTable("carriers_commuting_noted", doc="rule(xs, counts) -> (out, count)")
+    does, commutes = "noted", frozenset(("derivative", "mapping"))
+
+    def part_avals(self, aval, form):
+        return aval, aval.with_dtype(np.int32)
+
+    def coerce(self, aval, parts, f, g):
+        return parts[0], pnp.zeros(aval.shape, np.int32)
+
+    def whole(self, aval):
+        return "noted"
+
+    def run(self, prim, rule, args, params):
+        parts = [self.to_form(a, "noted") for a in args]
+        out = prim.bind(*[p[0] for p in parts], **params)
+        most = parts[0][1]
+        for p in parts[1:]:
+            most = pnp.maximum(most, p[1])
+        return self.lift(out.aval, "noted", (out, most + 1))
+
+
+Noted.rules.rule(ext.Elementwise)(lambda prim, *args, **params: None)
+
+
+def noted(f):
+    def g(x):
+        x = ext.as_value(x)
+        with ext.opened(Noted(ext.current(), of=f)) as c:
+            start = (x, pnp.zeros(x.shape, np.int32))
+            out = ext.as_value(f(c.lift(x.aval, "noted", start)))
+            return tuple(map(ext.materialise_at_ground, c.to_form(out, "noted")))
+
+    return g
+
+
+def tripled(kind):
+    """tanh, whose derivative is said to be three."""
+    f = kind(lambda x: pnp.tanh(x) * 1.5)
+    if kind is plait.custom_jvp:
+        f.defjvp(lambda xs, ts: (f(*xs), ts[0] * 3.0))
+    else:
+        f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * 3.0,))
+    return f
+
+
+INSIDE = {
+    "alone": lambda f: f,
+    "jit": plait.jit,
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0],
+    "cond": lambda f: lambda x: lax.cond(pnp.array(True), f, f, x),
+    "vmap": plait.vmap,
+}
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("kind", [plait.custom_jvp, plait.custom_vjp], ids=["jvp", "vjp"])
+def test_components_of_integers_have_no_derivative(kind, inside):
+    f = noted(INSIDE[inside](tripled(kind)))
+    x = f64(X)
+    value, count = f(x)
+    np.testing.assert_allclose(value, np.tanh(X) * 1.5)
+    np.testing.assert_array_equal(count, np.full(X.shape, 2))
+    for way in (lambda g: g, plait.jit):
+        np.testing.assert_allclose(way(plait.grad(lambda x: f(x)[0].sum()))(x), np.full(X.shape, 3))
+    if kind is plait.custom_jvp:
+        _, (moved, _) = plait.jvp(f, (x,), (2 * x,))
+        np.testing.assert_allclose(moved, 6 * X)

@@ -322,3 +322,20 @@ def test_operations_of_strangers_need_a_rule():
 
     with pytest.raises(plait.errors.MissingRule, match=r"marks: the table 'runs'.*\n.*\n.*odd"):
         observed(Sums, f)(X)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("lengths", [(3, 1), (1, 2, 1)], ids=str)
+def test_rows_of_examples_of_several_sizes_are_refused(lengths, way):
+    """Also where an operation runs on groups of examples of equal sizes."""
+
+    def f(x):
+        rows = plait.vmap(lambda v: mark(v) * 2.0, pile_axis, pile_axis)
+        return rows(Pile(x, np.array(lengths))).data
+
+    with pytest.raises(plait.errors.ArgumentError, match="differs from example to example"):
+        way(observed(Reap, f))(X)
+    sums = lambda x: plait.vmap(lambda v: mark(v.sum()), pile_axis)(Pile(x, np.array(lengths)))
+    ends = np.cumsum(lengths)
+    want = [X[b - n : b].sum() for b, n in zip(ends, lengths)]
+    np.testing.assert_allclose(way(observed(Reap, sums))(X)[1]["value"], want, rtol=1e-6)

@@ -9,7 +9,7 @@ import pytest
 
 import plait
 from plait import P, Pile, ext, lax, pile_axis
-from plait.ext.ops.indexing import dynamic_update_slice_
+from plait.ext.ops.indexing import dynamic_update_slice_, scatter_add_
 from plait.ext.ops.shape import pad_
 
 pnp = plait.numpy
@@ -43,6 +43,12 @@ class Bounded(ext.Carrier):
 @Bounded.rules.rule(pad_)
 def _(xs, bounds, **params):
     return pad_.bind(*xs, **params), pnp.maximum(bounds[0], bounds[1])
+
+
+@Bounded.rules.rule(scatter_add_)
+def _(xs, bounds, **params):
+    out = scatter_add_.bind(*xs, **params)
+    return out, peak(out)
 
 
 def peak(x):
@@ -129,13 +135,15 @@ def test_pieces_whose_component_differs_are_refused():
     assert bound == np.abs(X).max()
 
 
-def test_results_of_examples_whose_component_has_no_axis():
+@pytest.mark.parametrize("staged", [False, True])
+def test_results_of_examples_whose_component_has_no_axis(staged):
+    stage = plait.jit if staged else lambda f: f
     flat, lengths = np.float32([1, -2, 3, 0.5]), np.array([3, 1])
     signs = lambda x: plait.vmap(lambda v: pnp.sign(v).sum(), pile_axis)(Pile(x, lengths))
     twice = lambda x: plait.vmap(lambda v: v * 2.0, pile_axis, pile_axis)(Pile(x, lengths)).data
-    sums, bound = bounded(signs)(flat)
+    sums, bound = bounded(stage(signs))(flat)
     np.testing.assert_array_equal(sums, [1, 1])
     assert bound == 1
-    doubled, bound = bounded(twice)(flat)
+    doubled, bound = bounded(stage(twice))(flat)
     np.testing.assert_array_equal(doubled[:4], 2 * flat)
     assert bound == 6

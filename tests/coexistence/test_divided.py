@@ -33,6 +33,9 @@ MORE = {
     "step, parts of all": ("temporaries", 1.06),
     "descent, data and tensors": ("temporaries", 1.08),
 }
+ROOM = {"pmax": 1024}
+"""Bytes of temporaries for numbers that JAX's program does not compute: a nan in one piece is the
+greatest of all, so pieces are sent in an order in which it is; JAX loses it."""
 
 
 def started(*args: str, **env: str) -> subprocess.Popen:
@@ -68,7 +71,8 @@ def worse(name: str, theirs: list, ours: list) -> list[str]:
             found.append(f"{name}: {count} {op} where JAX has {sent}")
     for what, a, b in zip(("arguments", "results", "temporaries"), sizes, our_sizes, strict=True):
         more = dict([MORE[name]]).get(what, 1.05) if name in MORE else 1.05
-        if b > a * more:
+        room = ROOM.get(name, 0) if what == "temporaries" else 0
+        if b > a * more + room:
             found.append(f"{name}: {b} bytes of {what} where JAX has {a}")
     return found
 

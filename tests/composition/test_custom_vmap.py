@@ -8,7 +8,7 @@ import pytest
 
 import plait
 from plait import lax
-from plait.ext.errors import MissingRule, TreeMismatch, TypeRule
+from plait.ext.errors import AxisError, MissingRule, TreeMismatch, TypeRule
 
 pnp = plait.numpy
 X = np.float32([0.5, 1.0, 2.0])
@@ -117,6 +117,50 @@ def test_derivatives_of_derivatives():
     close(plait.grad(plait.grad(f))(np.float32(2), np.float32(3)), 36)
     close(plait.vmap(plait.grad(plait.grad(f)))(X, X), 18 * X**2)
     close(plait.vmap(lambda x: plait.hessian(f)(x, np.float32(1)))(X), 18 * X)
+
+
+def test_mapped_directions():
+    """Where directions alone are mapped, the rule is told of one point; it is used all the same."""
+    f, seen = cubed()
+    along = lambda t: plait.jvp(f, (np.float32(2), np.float32(1)), (t, t))  # noqa: E731
+    for around in (lambda f: f, plait.jit):
+        del seen[:]
+        y, dots = around(plait.vmap(along, out_axes=(None, 0)))(X)
+        close(y, 24)
+        close(dots, (36 + 24) * X)
+        assert seen == [(3, False, False)]
+        del seen[:]
+        close(around(plait.jacfwd(f, (0, 1)))(np.float32(2), np.float32(3)), (108, 24))
+        assert all(s[1:] == (False, False) for s in seen) and seen
+    mixed = plait.vmap(lambda x, t: plait.jvp(f, (x, x), (x, t)))
+    close(mixed(X, 2 * X)[1], 9 * X**4 + 6 * X**4)
+    mixed = plait.vmap(lambda y, t: plait.jvp(f, (np.float32(2), y), (t, y)))
+    close(mixed(X, 2 * X)[1], 72 * X**2 + 24 * X)
+
+
+def test_a_rule_that_calls_its_own_function_ends():
+    """Also where directions alone are mapped, and the rule gets one point."""
+    f = plait.custom_vmap(lambda x: lax.sin(x) * x)
+    f.def_vmap(lambda size, batched, x: (f(x), batched[0]))
+    slope, curve = np.sin(X) + X * np.cos(X), 2 * np.cos(X) - X * np.sin(X)
+    for around in (lambda f: f, plait.jit):
+        close(around(plait.vmap(f))(X), X * np.sin(X))
+        close(around(plait.jacfwd(f))(X), np.diag(slope))
+        close(around(plait.jacrev(f))(X), np.diag(slope))
+        close(around(plait.hessian(lambda x: f(x).sum()))(X), np.diag(curve))
+        along = plait.vmap(lambda t: plait.jvp(f, (X,), (t,)))
+        close(around(along)(np.eye(3, dtype=np.float32))[1], np.diag(slope))
+
+
+def test_a_derivative_that_does_not_differ_is_not_mapped():
+    f = plait.custom_vmap(lambda x, y: 7 * x + y)
+    f.def_vmap(lambda size, batched, x, y: (11 * x + y, True))
+    push = lambda x, t: plait.jvp(lambda x: f(x, x), (x,), (t,))  # noqa: E731
+    y, dot = plait.vmap(push, (0, None), (0, None))(X, np.float32(4))
+    close(y, 12 * X)
+    close(dot, 48)
+    with pytest.raises(AxisError, match="varies along the mapped axis"):
+        plait.vmap(push, (0, 0), (0, None))(X, X)
 
 
 def test_nested_maps():

@@ -214,3 +214,24 @@ def test_empty_elements_at_the_end():
     texts = [Pile.from_list([[1.0, 2.0], [3.0]]), Pile.from_list([[4.0]])]
     nested = Pile.from_list(texts, capacity=(16, 8, 3))
     assert len(nested) == 3 and len(nested[2]) == 0 and nested[1][0].tolist() == [4.0]
+
+
+def pulls(x):
+    """Return the pull of all other rows on each."""
+    d = x[None] - x[:, None]
+    return (d / ((d**2).sum(-1, keepdims=True) + 0.1) ** 1.5).sum(axis=1)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_pairs_of_short_examples_need_no_more_memory_than_padded_ones(backwards):
+    """A tile has 32 x 32 pairs, which is more than the pairs of examples of 16 rows."""
+    f = (lambda x: plait.grad(lambda x: (pulls(x) ** 2).sum())(x)) if backwards else pulls
+    r = np.random.default_rng(0)
+    xs = [r.standard_normal((n, 2)) for n in (5, 9, 2, 0, 10, 7)]
+    p = Pile.from_list(xs, capacity=Capacities(rows=64, longest=16, count=8))
+    mapped = plait.jit(vmap(f, pile_axis, pile_axis)).lower(p).compile()
+    for y, x in zip(mapped(p).to_list(), xs):
+        np.testing.assert_allclose(y, f(x), rtol=1e-9, atol=1e-12)
+    padded = plait.jit(vmap(f)).lower(np.zeros((8, 16, 2))).compile()
+    needed, of_padded = (m.memory_analysis().temp_size_in_bytes for m in (mapped, padded))
+    assert needed <= 2 * of_padded

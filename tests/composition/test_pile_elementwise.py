@@ -31,8 +31,7 @@ PUBLIC = {
     if not name.startswith("_") and inspect.isfunction(getattr(module, name))
 }
 CONVERSIONS = {
-    "array", "asarray", "astype", "block", "empty_like", "from_dlpack", "full_like", "ones_like",
-    "place", "zeros_like",
+    "array", "asarray", "astype", "block", "from_dlpack", "place",
 }  # fmt: skip
 """Functions that are given arrays, or make new ones."""
 
@@ -143,3 +142,20 @@ def test_random_functions_of_the_same_name_refuse_piles():
     """A key shared by all elements would give them the same numbers."""
     with pytest.raises(NotAnArrayError):
         plait.random.gamma(plait.random.key(0), Pile(OPERANDS["floats"], LENGTHS))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit])
+def test_arrays_like_piles_are_piles(wrap):
+    p = Pile.from_list([np.ones((n, 2)) for n in LENGTHS])
+    for f, number in (
+        (pnp.zeros_like, 0),
+        (pnp.ones_like, 1),
+        (lambda p, **how: pnp.full_like(p, 7, **how), 7),
+    ):
+        got = wrap(f)(p)
+        assert got.dtype == np.float64 and got.lengths.tolist() == list(LENGTHS)
+        for y, n in zip(got.to_list(), LENGTHS, strict=True):
+            np.testing.assert_array_equal(y, np.full((n, 2), number))
+        assert wrap(lambda p, f=f: f(p, dtype="int32"))(p).dtype == np.int32
+        assert wrap(lambda p, f=f: f(p, shape=(3,)))(p).tolist() == [number] * 3
+    assert wrap(lambda p: pnp.zeros_like(p, "int32"))(p).dtype == np.int32

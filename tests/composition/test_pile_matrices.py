@@ -8,7 +8,7 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait import pile_axis, vmap
+from plait import lax, pile_axis, vmap
 from plait.errors import MissingRule
 
 RNG = np.random.default_rng(0)
@@ -59,3 +59,26 @@ def test_all_singular_vectors_are_refused_where_lengths_are_not_known():
     with pytest.raises(MissingRule, match="all singular vectors") as e:
         plait.jit(vmap(pnp.linalg.svd, pile_axis, pile_axis))(p)
     assert "full_matrices=False" in e.value.fix
+
+
+SHAPES = {
+    "columns": ([(3, 2), (1, 2), (0, 2), (5, 2)], 0),
+    "rows": ([(3, 1), (3, 5), (3, 3)], 1),
+    "two sizes": ([(3, 5), (4, 2), (1, 6), (2, 2)], (0, 1)),
+    "square": ([(3, 3), (1, 1), (4, 4)], (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_triangular_factors(name):
+    """Rows of padding are exchanged with none, also in a matrix of zeros."""
+    shapes, axis = SHAPES[name]
+    xs = [np.zeros(shapes[0]), *[RNG.standard_normal(s) for s in shapes[1:]]]
+    f = plait.jit(vmap(lambda x: tuple(lax.linalg.lu(x)), pile_axis, pile_axis), tier="fast")
+    packed, pivots, order = [p.to_list() for p in f(plait.Pile.from_list(xs, axis=axis))]
+    for x, lu, p, rows in zip(xs, packed, pivots, order, strict=True):
+        k = min(x.shape)
+        assert lu.shape == x.shape and p.shape == (k,) and sorted(rows) == [*range(len(x))]
+        lower = np.tril(lu, -1)[:, :k] + np.eye(len(x), k)
+        np.testing.assert_allclose(lower @ np.triu(lu)[:k], x[rows], rtol=1e-9, atol=1e-12)
+        assert (np.abs(lower) <= 1 + 1e-12).all()

@@ -46,6 +46,8 @@ OPERATORS = {
     "comparison": lambda x: (x > 0) & (x <= 1) | ~(x < 2),
     "power": lambda x: x**2 % 3 // 2,
     "two": lambda x: x * (x > 0),
+    "quotient": lambda x: divmod(x, 2)[0],
+    "remainder of a number": lambda x: divmod(1, x + 9)[1],
 }
 CALLS = {
     **{f"of {k}": (f, of_each(lambda x, f=f: np.asarray(f(x)))) for k, f in OPERATORS.items()},
@@ -95,6 +97,73 @@ for name in ("sum", "prod"):
 def test_values(name, wrap):
     f, want = CALLS[name]
     same(WRAPS[wrap](f)(pile()), want)
+
+
+ALL = np.concatenate(XS)
+OPTIONS = [
+    ("sum", {"initial": 5.0}),
+    ("sum", {"initial": 5.0, "axis": (0, 1)}),
+    ("sum", {"initial": 5.0, "axis": 1}),
+    ("sum", {"where": lambda x: x > 0}),
+    ("sum", {"where": lambda x: x > 0, "axis": 1}),
+    ("sum", {"where": lambda x: x > 0, "axis": (0, 1), "initial": 1.0}),
+    ("sum", {"where": lambda x: np.array([True, False])}),
+    ("prod", {"initial": 2.0}),
+    ("max", {"initial": 0.5, "where": lambda x: x < 0}),
+    ("min", {"initial": -9.0}),
+    ("max", {"axis": (0, 1)}),
+    ("mean", {"where": lambda x: x > 0}),
+    ("mean", {"axis": (0, 1), "where": lambda x: x > 0}),
+    ("mean", {"dtype": "float32"}),
+    ("var", {"where": lambda x: x > 0, "ddof": 1}),
+    ("var", {"axis": (0, 1), "ddof": 1}),
+    ("std", {"axis": (0, 1), "correction": 1}),
+    ("std", {}),
+    ("any", {"where": lambda x: x > 0}),
+    ("all", {"where": lambda x: x > 9}),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "capacity"), [("eager", None), ("jit", plait.Capacities(64, 8, count=7))]
+)
+@pytest.mark.parametrize(("name", "options"), OPTIONS)
+def test_reductions_take_the_options_of_arrays(name, options, wrap, capacity):
+    """Over the elements, a reduction is that of all rows; empty elements of a capacity are none."""
+
+    def reduced(x, **more):
+        kept = {k: v(x) if callable(v) else v for k, v in options.items()}
+        return getattr(x, name)(**{**kept, **more})
+
+    got = WRAPS[wrap](reduced)(Pile.from_list(XS, capacity=capacity))
+    axis, ddof = options.get("axis"), options.get("correction")
+    more = {} if ddof is None else {"ddof": ddof}
+    if axis == 1:
+        want = np.stack(of_each(lambda x: reduced(x, axis=0)))
+        got = got[:4]
+    else:
+        kept = {k: v(ALL) if callable(v) else v for k, v in options.items() if k != "correction"}
+        want = getattr(ALL, name)(**{**kept, **more, "axis": None if axis is None else 0})
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+def test_reductions_of_two_sizes_and_of_no_rows():
+    xs = [x @ x.T for x in XS]
+    p = Pile.from_list(xs, axis=(0, 1))
+    for name in ("sum", "mean", "var", "max"):
+        np.testing.assert_allclose(
+            getattr(p, name)(), getattr(np.concatenate([x.ravel() for x in xs]), name)()
+        )
+    none = Pile.from_list([np.zeros((0, 2))] * 2)
+    assert none.sum(initial=3.0) == 3 and none.max(initial=1.0) == 1
+    with pytest.raises(plait.errors.PlaitError, match="max"):
+        none.max()
+
+
+def test_sums_of_narrow_numbers_are_accumulated_once():
+    """Rounding for each element would lose what rows of small elements add up to."""
+    p = Pile.from_list([np.full(1, 0.1, "float16")] * 4000)
+    assert abs(float(p.mean()) - 0.1) < 1e-4
 
 
 @pytest.mark.parametrize("wrap", WRAPS)

@@ -136,8 +136,9 @@ REFUSED = {
         "trees of one structure, and element 1",
         lambda: Pile.from_list([texts()[0], Pile.from_list([np.ones((2, 3))])]),
     ),
-    "three levels": (
-        "elements of a pile in a pile are arrays", lambda: Pile.from_list([texts(), texts()])
+    "two sizes": (
+        "elements of a pile in a pile are arrays",
+        lambda: Pile.from_list([Pile.from_list([np.ones((1, 2)), np.ones((3, 1))], axis=(0, 1))]),
     ),
 }  # fmt: skip
 

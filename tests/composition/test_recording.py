@@ -205,6 +205,36 @@ def test_weak_numbers_integers_and_complex_ones():
         np.testing.assert_allclose(z, 2 + 4j)
 
 
+SCALARS = [np.float64(0.1), np.float16(0.1), np.complex128(0.1 + 0.7j), np.complex64(0.1j)]
+WAYS = {
+    "grad": lambda f, x: plait.grad(f, holomorphic=np.iscomplexobj(x))(x),
+    "vjp": lambda f, x: plait.vjp(f, x)[1](np.ones_like(x))[0],
+    "jvp": lambda f, x: plait.jvp(f, (x,), (np.ones_like(x),))[1],
+    "linearize": lambda f, x: plait.linearize(f, x)[1](np.ones_like(x)),
+    "jacfwd": lambda f, x: plait.jacfwd(f, holomorphic=np.iscomplexobj(x))(x),
+    "vmap": lambda f, x: plait.vmap(lambda _, x: plait.jvp(f, (x,), (x / x,))[1], (0, None))(
+        np.zeros(1), x
+    )[0],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("x", SCALARS, ids=lambda x: x.dtype.name)
+def test_numpy_scalars_keep_their_dtype(x, way):
+    """They are weak, as Python's numbers are, and need not have the dtypes of these."""
+
+    def f(v):
+        v = pnp.asarray(v, x.dtype)
+        return sum(pnp.sin(v * k) for k in range(1, 6))
+
+    want = sum(k * np.cos(k * x.astype(np.complex128)) for k in range(1, 6))
+    for _ in range(10):
+        got = np.asarray(WAYS[way](f, x))
+        assert got.dtype == x.dtype
+        close = 1e-14 if x.dtype.name in ("float64", "complex128") else 5e-3
+        np.testing.assert_allclose(got, want if np.iscomplexobj(x) else want.real, rtol=close)
+
+
 def test_unused_arguments_and_constant_functions():
     each(lambda t: pnp.sum(t["a"]), ({"a": X, "b": X},))
     each(lambda x: 3.0, (X,))

@@ -83,6 +83,27 @@ def test_cotangents_have_the_types_of_tangents():
         assert [s.dtype == plait.float0 for s in second] == [0, 1, 0, 1, 1, 0, 0]
 
 
+@pytest.mark.feature("E14")
+@pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "cuda", "tpu")])
+@pytest.mark.parametrize("size", ["3", "b"])
+def test_arguments_without_derivatives(size, platforms):
+    def f(x, n, m):
+        return pnp.where(m, x * x * n, 0), n + 1
+
+    x, n, m = X[0], np.array([3, 1, 2], np.int32), np.array([True, False, True])
+    types = symbolic_args_specs((x, n, m), size)
+    e = both(f, *types, platforms=platforms)[1]
+
+    def total(x, n, m):
+        return e.call(x, n, m)[0].sum()
+
+    by_all = plait.grad(total, (0, 1, 2), allow_int=True)(x, n, m)
+    np.testing.assert_allclose(by_all[0], np.where(m, 2 * x * n, 0), rtol=1e-6)
+    assert all(g.dtype == plait.float0 and g.shape == (3,) for g in by_all[1:])
+    second = plait.grad(lambda x: plait.grad(total)(x, n, m).sum())(x)
+    np.testing.assert_allclose(second, np.where(m, 2 * n, 0), rtol=1e-6)
+
+
 FUNCTIONS = {
     "a loop": (
         lambda x: lax.scan(lambda c, r: (pnp.tanh(c + r), c), x[0], x)[0],

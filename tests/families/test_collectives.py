@@ -95,7 +95,7 @@ def test_groups_divide_the_axis(groups):
 def test_sizes_of_groups():
     with pytest.raises(AxisError, match="different sizes"):
         plait.vmap(lambda v: lax.all_gather(v, "i", axis_index_groups=UNEVEN), axis_name="i")(X)
-    with pytest.raises(AxisError, match="of one axis"):
+    with pytest.raises(AxisError, match="axes of one mesh"):
         inner = plait.vmap(lambda v: lax.psum(v, ("i", "j"), axis_index_groups=EVEN), axis_name="j")
         plait.vmap(inner, axis_name="i")(X)
 

@@ -55,6 +55,45 @@ def test_results_that_are_piles_stay_unblamed():
         np.testing.assert_allclose(z, 1 / x, rtol=1e-12)
 
 
+ROWS = [x for x in EXAMPLES if len(x)]  # the mean of no numbers is nan
+SHRINK = vmap(lambda x: pnp.sqrt(x - 0.5 * x.mean()), pile_axis, pile_axis)
+LOOPS = {
+    "carry": lambda p, **how: plait.lax.scan(lambda c, _: (SHRINK(c), None), p, None, 2, **how)[0],
+    "rows": lambda p, **how: plait.lax.scan(
+        lambda c, k: (c + k, SHRINK(p).data * k), pnp.zeros(()), pnp.arange(1.0, 3.0), **how
+    )[1].sum(0),
+    "fori": lambda p, **how: plait.lax.fori_loop(0, 2, lambda i, c: SHRINK(c), p),
+    "cond": lambda p, **how: plait.lax.cond(p.data[0, 0] > 0, SHRINK, lambda c: c, p),
+    "loop in loop": lambda p, **how: plait.lax.scan(
+        lambda c, _: (plait.lax.scan(lambda d, _: (SHRINK(d), None), c, None, 1)[0], None),
+        p, None, 2, **how,
+    )[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_over_piles_are_not_blamed(name, reverse):
+    """A loop that is run again gives what it gave: its last carry, and the rows in their order."""
+    pile = Pile.from_list(ROWS)
+    count = sum(map(len, ROWS))
+    run = lambda p: LOOPS[name](p, reverse=reverse)  # noqa: E731
+    rows = lambda out: (out if name == "rows" else out.data)[:count]  # noqa: E731
+    want = rows(run(pile))
+    assert np.isfinite(want).all()
+    with plait.debug.nans():
+        np.testing.assert_allclose(rows(run(pile)), want, rtol=1e-12)
+        np.testing.assert_allclose(rows(plait.jit(run)(pile)), want, rtol=1e-12)
+        slope = plait.jit(grad(lambda p: rows(run(p)).sum()))(pile)
+    assert np.isfinite(slope.data[:count]).all()
+
+
+def test_a_row_is_blamed_in_a_loop():
+    pile = Pile.from_list([*ROWS, np.array([[1.0, -9.0]])])
+    with plait.debug.nans(), pytest.raises(NanError, match="core.sqrt gave nan"):
+        plait.jit(LOOPS["carry"])(pile)
+
+
 @pytest.mark.parametrize("how", ["value", "grad", "jit"])
 def test_a_row_is_blamed(how):
     pile = Pile.from_list([*EXAMPLES, np.array([[1.0, -1.0]])])

@@ -53,6 +53,8 @@ def main(names: list[str]) -> dict:
         "numpy": outcome(lambda: float(plait.numpy.median(numbers(plait)))),
         "checks": outcome(lambda: checked(plait)),
         "testing": outcome(lambda: recomputed(plait)),
+        "inspect": outcome(lambda: plait.profiler.by_line(lax.sin)(0.0).flops),
+        "sparse": outcome(lambda: multiplied(plait)),
     }
     report["methods"] = {
         "sum": outcome(lambda: float(plait.jit(lambda x: x.sum())(numbers(plait)))),
@@ -131,6 +133,11 @@ def checked(plait) -> bool:
     """Return whether an error of a compiled function is found."""
     error, _ = plait.jit(plait.checks.checkify(lambda x: plait.checks.check(x > 0, "no")))(0.0)
     return "no" in error.get()
+
+
+def multiplied(plait) -> list[float]:
+    """Return a product of a sparse matrix."""
+    return plait.jit(lambda x: x @ x.sum(0).todense())(plait.sparse.eye(2, k=1) * 2.0).tolist()
 
 
 def recomputed(plait) -> float:

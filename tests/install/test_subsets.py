@@ -21,12 +21,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SITE = os.environ.get("PLAIT_TEST_SITE")
 TRANSFORMATIONS = ("autodiff", "batching", "sharding", "export", "state")
-LIBRARY = ("numpy", "checks", "testing")
+LIBRARY = ("numpy", "checks", "testing", "sparse")
 """The array library, and what is written with it."""
-ALL = (*LIBRARY, *TRANSFORMATIONS)
+ALL = (*LIBRARY, "inspect", *TRANSFORMATIONS)
 SUBSETS = [
     *(c for n in range(len(TRANSFORMATIONS) + 1) for c in combinations(TRANSFORMATIONS, n)),
     ("numpy",),
+    ("inspect",),
     *(("numpy", other) for other in (*LIBRARY[1:], *TRANSFORMATIONS)),
     ALL,
 ]
@@ -39,6 +40,8 @@ WORK = {
     "numpy": 0.0,
     "checks": True,
     "testing": 2.0,
+    "inspect": 1.0,
+    "sparse": [4.0, 0.0],
 }
 
 NEEDS = dict.fromkeys(("Pile", "Capacities", "mask", "pile_axis"), ("numpy", "checks"))

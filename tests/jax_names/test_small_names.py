@@ -105,3 +105,12 @@ def test_arrays_are_divided_anew(jax):
     with jax.set_mesh(mesh):
         y = jax.jit(lambda x: jax.reshard(x, jax.P("i")))(X)
     np.testing.assert_array_equal(y, X)
+
+
+def test_profiles_are_written(jax, tmp_path):
+    f = jax.jit(lambda x: x * 3)
+    with jax.profiler.trace(tmp_path), jax.profiler.StepTraceAnnotation("train", step_num=1):
+        assert jax.profiler.annotate_function(f, name="f")(2.0) == 6.0
+    assert [*tmp_path.rglob("*.xplane.pb")]
+    assert jax.profiler.ProfileData.from_file(str([*tmp_path.rglob("*.xplane.pb")][0])).planes
+    assert jax.profiler.device_memory_profile()[:2] == b"\x1f\x8b"

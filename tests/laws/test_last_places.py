@@ -9,6 +9,7 @@ import pytest
 import plait
 
 from .last_places import judged
+from .last_places_of_pairs import broken
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +22,8 @@ def full_tier():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_keep_their_promises(dtype):
     assert not judged(dtype, 40)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_two_arguments_keep_their_promises(dtype):
+    assert not broken(dtype, 25)

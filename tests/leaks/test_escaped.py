@@ -138,7 +138,7 @@ LEAKS = {
         going,
         "while_loop of going",
     ),
-    "fori": (lambda f: lax.fori_loop(0, 3, lambda i, x: f(x), f32(1)), leak, "scan of"),
+    "fori": (lambda f: lax.fori_loop(0, 3, lambda i, x: f(x), f32(1)), leak, "fori_loop of"),
     "map": (lambda f: lax.map(f, f32([1, 2])), leak, "scan of"),
     "map_axes": (lambda f: plait.map_axes(f)(f32([1, 2])), leak, "map_axes of leak"),
     "cond": (lambda f: lax.cond(True, f, lambda x: x, f32(1)), leak, "cond of leak"),

@@ -38,6 +38,7 @@ LIBRARIES = (
     "numpyro",
     "flax",
     "nnx",
+    "codebase",
     "distrax",
     "penzai",
     "orbax",

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("core", "numpy", "checks", "testing", "autodiff", "batching", "sharding", "export",
-            "state", "jax", "plait")  # fmt: skip
+PACKAGES = ("core", "numpy", "checks", "testing", "inspect", "autodiff", "batching", "sharding",
+            "export", "state", "sparse", "jax", "plait")  # fmt: skip
 """In an order in which they can be released."""
 
 
@@ -66,6 +66,9 @@ def wheel_of(folder: Path, releasing, found, target: Path) -> Path:
 
 def test_each_is_refused_until_what_it_needs_is_released(clone, tmp_path):
     folder, releasing = clone
+    assert {*PACKAGES} == {p.parent.name for p in folder.glob("packages/*/pyproject.toml")} | {
+        "plait"
+    }
     fresh = [p for p in PACKAGES if is_new(folder, releasing, p)]
     assert fresh, "every version of this tree is released: nothing to rehearse"
     for package in fresh:

@@ -299,9 +299,9 @@ def test_maps_in_maps(mesh, close):
 def test_names_of_a_mapped_axis_must_agree(mesh, told):
     with use_mesh(mesh):
         a, b = lying((8, 8), "x"), lying((8, 8), "y")
-        told(lambda: plait.vmap(pnp.add)(a, b), "args[1]", "'x'", "'y'")
-        told(lambda: plait.vmap(pnp.add, (0, None))(a, a[0:8].sum(1)), "args[1]", "not mapped")
-        told(lambda: plait.vmap(pnp.sin, spmd_axis_name="y")(a), "args[0]", "'x'")
+        told(lambda: plait.vmap(pnp.add)(a, b), "`x2`", "'x'", "'y'")
+        told(lambda: plait.vmap(pnp.add, (0, None))(a, a[0:8].sum(1)), "`x2`", "not mapped")
+        told(lambda: plait.vmap(pnp.sin, spmd_axis_name="y")(a), "`x`", "'x'")
         told(lambda: plait.vmap(lambda r: reshard(r, P("x")))(a), "'x'")
 
 

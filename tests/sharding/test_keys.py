@@ -3,6 +3,8 @@
 Invariant: results are compared with those of keys on one device.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,34 @@ def test_operations_on_any_element_take_keys():
 
 def takes_keys(p):
     return physical_rules.find(p) is not None or expand_rules.find(p) is not None
+
+
+@pytest.mark.parametrize(
+    ("shape", "entries"),
+    [((4, 2), ("x",)), ((2, 4), (None, "x")), ((4, 2), ()), ((8,), ("x",)), ((0, 4), ("x", None))],
+)
+def test_assembled_keys(mesh, shape, entries):
+    """Each function that makes arrays of pieces takes pieces that are keys."""
+    where = plait.NamedSharding(mesh, plait.P(*entries))
+    keys = KEYS[: math.prod(shape)].reshape(shape)
+    boxes = where.devices_indices_map(keys.shape)
+    for made in (
+        plait.make_array_from_callback(keys.shape, where, lambda index: keys[index]),
+        plait.make_array_from_callback(keys.shape, where, lambda i: keys[i], dtype=keys.dtype),
+        plait.make_array_from_single_device_arrays(
+            keys.shape, where, [plait.device_put(keys[i], d) for d, i in boxes.items()]
+        ),
+        plait.make_array_from_process_local_data(where, keys),
+        plait.make_array_from_process_local_data(where, {"k": keys}, keys.shape)["k"],
+    ):
+        assert made.dtype == keys.dtype and made.sharding == where and made.shape == keys.shape
+        np.testing.assert_array_equal(words(made), words(keys))
+        for shard in made.addressable_shards:
+            np.testing.assert_array_equal(words(shard.data), words(keys[shard.index]))
+
+
+def test_assembled_keys_of_other_elements(mesh):
+    where = plait.NamedSharding(mesh, plait.P("x"))
+    for dtype, piece in [(KEYS.dtype, np.zeros(8)), (np.float32, KEYS)]:
+        with pytest.raises(TypeRule):
+            plait.make_array_from_callback((8,), where, lambda i, p=piece: p[i], dtype=dtype)

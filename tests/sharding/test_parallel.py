@@ -28,6 +28,8 @@ def test_an_argument_that_all_get(close):
     assert [s.device.id for s in plait.pmap(lambda x: x + 1)(TWO).addressable_shards] == [0, 1]
     where = plait.pmap(lambda x: x + 1, devices=plait.devices()[5:3:-1])(TWO)
     assert where.devices() == set(plait.devices()[4:6])
+    with pytest.raises(plait.PlaitError, match="pmap got no devices"):
+        plait.pmap(lambda x: x, devices=[])
     close(where, [1, 2])
 
 
@@ -50,11 +52,11 @@ def test_nested(close):
     ("call", "kind", "text"),
     [
         (lambda: plait.pmap(lambda x, y: x)(TWO, np.ones(3)), AxisError,
-         r"pmap: the mapped axes differ in size: \[0\] has 2 .*\[1\] has 3"),
+         r"pmap: the mapped axes differ in size: argument `x` has 2 .*`y` has 3"),
         (lambda: plait.pmap(lambda x: x, axis_size=3)(TWO), AxisError, "axis_size=3"),
         (lambda: plait.pmap(lambda x: x, in_axes=None)(TWO), AxisError,
          "pmap: no argument is mapped"),
-        (lambda: plait.pmap(lambda x: x)(1.0), AxisError, r"axis 0 of argument \[0\] of type f32"),
+        (lambda: plait.pmap(lambda x: x)(1.0), AxisError, r"axis 0 of argument `x` of type f32"),
         (lambda: plait.pmap(lambda x: x, in_axes=(0, 0))(TWO), AxisError, "2 entries for 1"),
         (lambda: plait.pmap(lambda x: x)(np.ones(9)), AxisError, "9 elements .* there are 8"),
         (lambda: plait.pmap(lambda x: object())(TWO), TypeError, "is not an array"),

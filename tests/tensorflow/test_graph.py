@@ -522,7 +522,7 @@ def test_sizes_that_do_not_fit_are_told_by_argument_when_it_runs():
 MISTAKES = {
     "sizes that do not fit": (
         lambda: drawn(lambda x, y: x + y, polymorphic_shapes="b, 3")(X, X[:2]),
-        r"args\[1\] is f32\[2,3\], exported as f32\[b,3\]",
+        r"argument `y` is f32\[2,3\], exported as f32\[b,3\]",
     ),
     "several platforms": (
         lambda: to_tf(lambda x: x, enable_graph=True, platforms=("cpu", "tpu")),

@@ -163,25 +163,25 @@ MISFITS = {
         lambda graph: named(lambda x, p: x * p["w"], graph, "b, 3"),
         (X, {"w": X[:2]}),
         "axis 0 of args[1]['w'] must have size b, which is 4; found 2",
-        "args[1]['w'] is f32[2,3], exported as f32[b,3]",
+        "argument `p['w']` is f32[2,3], exported as f32[b,3]",
     ),
     "no multiple": (
         lambda graph: named(lambda x: x.reshape(-1, 2, 3), graph, "2*b, 3"),
         (X[:3],),
         "axis 0 of args[0] must have size 2*b, which is 2; found 3",
-        "args[0] is f32[3,3], exported as f32[2*b,3]",
+        "argument `x` is f32[3,3], exported as f32[2*b,3]",
     ),
     "no multiple by a constraint": (
         lambda graph: named(lambda x: x.reshape(-1, 2, 3), graph, "b, 3", "mod(b, 2) == 0"),
         (X[:3],),
         "sizes must satisfy mod(b, 2) == 0; found 1 and 0, where axis 0 of args[0] is b",
-        "args[0] is f32[3,3], exported as f32[b,3]",
+        "argument `x` is f32[3,3], exported as f32[b,3]",
     ),
     "too few": (
         lambda graph: named(lambda x: x[3:], graph, "b, 3", "b >= 4"),
         (X[:2],),
         "sizes must satisfy b >= 4; found 2 and 4, where axis 0 of args[0] is b",
-        "args[0] is f32[2,3], exported as f32[b,3]",
+        "argument `x` is f32[2,3], exported as f32[b,3]",
     ),
 }
 

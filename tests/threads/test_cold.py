@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 COLD = Path(__file__).parent / "cold.py"
+HAMMER = Path(__file__).parent / "hammer.py"
 RUNS = 20 if os.environ.get("PLAIT_ALL") else 3
 
 
@@ -29,3 +30,16 @@ def test_cold_start(run):
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     assert done.stdout.strip() == "right"
+
+
+def test_tables_are_filled_by_many(tmp_path):
+    """Sixteen threads register rules, trace, dispatch, and write to one cache on disk."""
+    done = subprocess.run(
+        [sys.executable, HAMMER, tmp_path / "cache"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    assert done.stdout.strip() == "right"
+    assert [*(tmp_path / "cache").rglob("*")]

@@ -56,6 +56,13 @@ def f(x):
     return np.sin(x)  #!
 plait.grad(f)(1.0)  #!
 """,
+    "an element of numpy's": """
+def f(x):
+    a = np.zeros(3)
+    a[0] = x  #!
+    return a
+plait.jit(f)(1.0)  #!
+""",
     "float": """
 def f(x):
     return float(x)  #!
@@ -257,7 +264,15 @@ def test_a_traceback_shows_the_users_lines_and_no_others(said, name):
     assert shown == _wanted(text), printed
     assert "mistake of its own" not in printed
     others = printed.count("During handling") + printed.count("The above exception was the direct")
-    assert others == (name in ("after one of the user's", "in the user's handler", "with a cause"))
+    assert others == (
+        name
+        in (
+            "after one of the user's",
+            "in the user's handler",
+            "with a cause",
+            "an element of numpy's",
+        )
+    )
     if name.startswith("user"):
         assert "said by the user" in printed.splitlines()[-1]
 

@@ -23,7 +23,7 @@ OTHERS = [
     "plait", "plait.tree", "plait.tree_util", "plait.dtypes", "plait.debug",
     "plait.flatten_util", "plait.checks", "plait.events", "plait.ffi", "plait.testing",
     "plait.text", "plait_autodiff", "plait_batching", "plait_sharding",
-    "plait_sharding.distributed", "plait_export", "plait_state",
+    "plait_sharding.distributed", "plait_export", "plait_state", "plait.sparse",
 ]  # fmt: skip
 
 

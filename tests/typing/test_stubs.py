@@ -24,7 +24,10 @@ from .public_functions import SURFACES, functions
 
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "packages" / "core" / "src" / "plait-stubs" / "__init__.pyi"
-PACKAGES = "numpy", "checks", "testing", "autodiff", "batching", "sharding", "export", "state"
+PACKAGES = (
+    "numpy", "checks", "testing", "inspect", "autodiff", "batching", "sharding", "export", "state",
+    "sparse",
+)  # fmt: skip
 OURS = {f"plait-{name}" for name in PACKAGES}
 ASKED = {
     "plait.jit": "Overload[(fun: (**P@jit)",
@@ -37,6 +40,11 @@ ASKED = {
     "plait.numpy.sin": "(Array | ndarray[",
     "plait.numpy.sum": "(",
     "plait.lax.scan": "Overload[(f: (Array, X@scan)",
+    "plait.lax.zeta": "(",
+    "plait.lax.custom_root": "(f:",
+    "plait.debug.breakpoint": "(*, backend: str | None = None",
+    "plait.debug.progress": "(f:",
+    "plait.debug.callback": "(callback: (...) -> Any, *args",
     "plait.Mesh": "type[Mesh]",
     "plait.checkpoint_policies": "Module(",
     "plait.config": "Config",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from plait.ext.errors import PlaitError
 from plait.ext.ir import Primitive
 from plait.ext.ops import control_flow, shape
 from plait.ext.ops import elementwise as el
@@ -102,6 +103,30 @@ def test_wrong_derivatives_are_found():
     jvp_rules.rule(wrong)(lambda xs, ts: (wrong.bind(*xs), el.mul.bind(ts[0], el.sin.bind(xs[0]))))
     with pytest.raises(AssertionError, match=r"jvp along operands \(0,\)"):
         jvp_law(wrong, [X], {})
+
+
+def narrow(factor):
+    """A square that takes float32 alone, as a function in C may, and a derivative of it."""
+
+    def rule(x):
+        if x.dtype != F32:
+            raise PlaitError(f"it takes float32, got {x!r}", fix="convert it")
+        return x
+
+    p = Primitive(f"testing.narrow{factor}", rule)
+    lower_rules.rule(p)(lambda e, xs, ins, outs: e.op("stablehlo.multiply", [*xs, *xs], outs[0]))
+    jvp_rules.rule(p)(lambda xs, ts: (p(*xs), ts[0] * xs[0] * float(factor)))
+    return p
+
+
+def test_operations_of_one_dtype_are_judged_in_it():
+    x = X.astype(F32)
+    assert jvp_law(narrow(2), [x], {}) >= 2
+    with pytest.raises(AssertionError):
+        jvp_law(narrow(3), [x], {})
+    for law in (jet_law, laplacian_law):
+        with pytest.raises(Inapplicable, match="double precision"):
+            law(narrow(2), [x], {})
 
 
 def test_wrong_second_derivatives_are_found():

@@ -223,6 +223,8 @@ def test_static_arguments():
         plait.checkpoint(counted, static_argnames="who")
     with pytest.raises(plait.PlaitError, match="prevent_cse of checkpoint is 'no'"):
         plait.checkpoint(counted, prevent_cse="no")
+    by_leaf = plait.checkpoint(lambda d: lax.sin(d["x"]), prevent_cse=({"x": True},))
+    np.testing.assert_allclose(plait.grad(by_leaf)({"x": 0.5})["x"], np.cos(0.5), rtol=1e-6)
 
 
 # ---- with everything around it -------------------------------------------------------------------

@@ -395,7 +395,7 @@ def both(x, y):
 OTHER = [1, 1, 1]
 MAPPED = {
     "not said": (
-        ArgumentError, r"argument args\[0\] is a pile, and its in_axes is 0",
+        ArgumentError, r"argument `x` is a pile, and its in_axes is 0",
         lambda: vmap(total)(pile()),
     ),
     "said otherwise": (
@@ -409,11 +409,11 @@ MAPPED = {
         lambda: vmap(total, pile_axis)(plait.tree.map(lambda a: a.sum(), pile())),
     ),
     "no pile": (
-        ArgumentError, r"args\[0\] is a pile, and it is f64\[3\]",
+        ArgumentError, r"`x` is a pile, and it is f64\[3\]",
         lambda: vmap(total, pile_axis)(ONE(3)),
     ),
     "one in a tree is none": (
-        ArgumentError, r"args\[0\]\['w'\] is a pile, and it is",
+        ArgumentError, r"`x\['w'\]` is a pile, and it is",
         lambda: vmap(total, pile_axis)({"p": pile(), "w": ONE(3)}),
     ),
     "a result": (
@@ -428,7 +428,7 @@ MAPPED = {
     ),
     "an axis too far": (AxisError, "out_axes 3", lambda: vmap(total, pile_axis, 3)(pile())),
     "lengths that differ": (
-        ShapeError, r"args\[0\] and of args\[1\] must be equal .* \[3 0 1\] and \[1 1 1\]",
+        ShapeError, r"`x` and of `y` must be equal .* \[3 0 1\] and \[1 1 1\]",
         lambda: vmap(both, (pile_axis,) * 2, pile_axis)(pile(), Pile(ONE(3), OTHER)),
     ),
     "traced lengths that differ": (
@@ -436,11 +436,11 @@ MAPPED = {
         lambda: plait.jit(vmap(both, (pile_axis,) * 2, pile_axis))(pile(), Pile(ONE(3), OTHER)),
     ),
     "counts that differ": (
-        AxisError, r"args\[0\] has 3 elements, args\[1\] has 4",
+        AxisError, r"`x` has 3 elements, `y` has 4",
         lambda: vmap(both, (pile_axis, 0))(pile(), ONE(4)),
     ),
     "piles of other counts": (
-        AxisError, r"args\[1\] has 1", lambda: vmap(both, pile_axis)(pile(), Pile(ONE(1), [1]))
+        AxisError, r"`y` has 1", lambda: vmap(both, pile_axis)(pile(), Pile(ONE(1), [1]))
     ),
     "axis_size": (
         AxisError, "axis_size=4", lambda: vmap(total, pile_axis, axis_size=4)(pile())

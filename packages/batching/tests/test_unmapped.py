@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait
+from plait import lax
 
 jnp = plait.numpy
 xs = np.arange(3.0, dtype=np.float32)
@@ -78,3 +79,64 @@ def test_names_of_axes_of_a_mesh():
             plait.vmap(lambda x: x, spmd_axis_name=wrong)
     with pytest.raises(plait.errors.AxisError, match="twice"):
         plait.vmap(lambda x: x, spmd_axis_name=("r", "r"))
+
+
+def _same(x, y):
+    return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0], c[1] + 1), (y, x))
+
+
+LEVEL = {
+    "cond": lambda x, y: lax.cond(x > 1, lambda v: v, lambda v: v, y),
+    "cond of loops": lambda x, y: lax.cond(x > 1, lambda v: _same(x, v)[0], lambda v: v, y),
+    "cond of scan": lambda x, y: lax.cond(
+        x > 1, lambda v: lax.scan(lambda c, _: (c, None), v, None, 2)[0], lambda v: v, y
+    ),
+    "cond that acts": lambda x, y: lax.cond(
+        x > 1, lambda v: (plait.debug.callback(lambda _: None, x), v)[1], lambda v: v, y
+    ),
+    "switch": lambda x, y: lax.switch(x.astype(int), [lambda v: v] * 3, y),
+    "cond in jit": lambda x, y: plait.jit(lambda x, y: lax.cond(x > 1, *[lambda v: v] * 2, y))(
+        x, y
+    ),
+    "while": lambda x, y: _same(x, y)[0],
+    "while that acts": lambda x, y: lax.while_loop(
+        lambda c: c[1] < 3,
+        lambda c: (plait.debug.callback(lambda _: None, c[1]), (c[0], c[1] + 1))[1],
+        (y, x),
+    )[0],
+    "scan": lambda x, y: lax.scan(lambda c, _: (c, None), (y, x), None, 2)[0][0],
+}
+
+
+@pytest.mark.parametrize("name", LEVEL)
+@pytest.mark.parametrize("around", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_a_result_that_is_an_unmapped_operand_stays_unmapped(name, around):
+    """The predicate differs between elements, and the result does not: it takes out_axes=None."""
+    f = LEVEL[name]
+    got = around(plait.vmap(f, (0, None), None))(xs, np.float32(3))
+    np.testing.assert_array_equal(got, np.float32(3))
+    seen = plait.vmap(lambda x, y: 2 * f(x, y), (0, None))  # as many rows as elements, where asked
+    np.testing.assert_array_equal(around(seen)(xs, np.float32(3)), [6, 6, 6])
+
+
+OTHERS = {
+    "branches of two operands": (
+        lambda x, y: lax.cond(x > 1, lambda a, b: a, lambda a, b: b, y, -y)
+    ),
+    "a carry that moves once": lambda x, y: lax.while_loop(
+        lambda c: c[1] < 2, lambda c: (c[2], c[1] + 1, c[2]), (y, x, -y)
+    )[0],
+    "a carry that is exchanged": lambda x, y: lax.while_loop(
+        lambda c: c[2] < 2, lambda c: (c[1], c[0], c[2] + 1), (y, -y, x)
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_result_of_several_operands_is_not_one_of_them(name):
+    f = OTHERS[name]
+    want = [f(x, np.float32(3)) for x in xs]
+    assert len({float(w) for w in want}) == 2
+    np.testing.assert_array_equal(plait.vmap(f, (0, None))(xs, np.float32(3)), want)
+    with pytest.raises(plait.errors.AxisError, match="varies along the mapped axis"):
+        plait.vmap(f, (0, None), None)(xs, np.float32(3))

@@ -3,10 +3,13 @@
 Invariant: numpy says what is right.
 """
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import plait
+from plait.errors import DeletedArrayError
+from plait.ext.values import from_numpy
 
 pnp = plait.numpy
 
@@ -35,3 +38,18 @@ def test_comparison_and_hash():
     assert f32(1) in [f32(2), f32(1)]
     with pytest.raises(TypeError):
         {f32(1): 1}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "bfloat16", "int4"])
+def test_views_of_numpy(dtype):
+    """numpy reads all dtypes in place: its own by a struct, others by `__array__`."""
+    want = np.arange(6).reshape(2, 3).astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))
+    x = from_numpy(want)
+    view = np.asarray(x)
+    assert view.dtype == want.dtype and not view.flags.writeable
+    assert np.shares_memory(view, np.asarray(x)) and not np.shares_memory(view, np.array(x))
+    np.testing.assert_array_equal(view, want)
+    assert hasattr(x, "__array_struct__") == (dtype not in ("bfloat16", "int4"))
+    x.delete()
+    with pytest.raises(DeletedArrayError, match="donated or deleted"):
+        np.asarray(x)

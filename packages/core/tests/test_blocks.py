@@ -257,6 +257,7 @@ def test_settings_say_what_they_can_be(name):
             pass
     except errors.PlaitError as e:
         assert e.fix and not any(word.startswith("_") for word in e.fix.split()), e.fix
+        assert f"at {__file__}:" in str(e)  # and not where Python begins a block
 
 
 def test_settings_by_the_names_of_jax(monkeypatch):

@@ -110,6 +110,31 @@ def test_doctor_names_what_is_installed(plugin):
     assert out.rstrip().endswith("nothing is wrong")
 
 
+PROGRAMS = {
+    "runs": ("def check():\n    pass\n", "its program ran", None),
+    "fails": ("def check():\n    assert 1 == 2, 'wrong sum'\n", "its program failed", "wrong sum"),
+    "breaks": ("import nowhere_at_all\n", "its program failed", "nowhere_at_all"),
+    "lacks": ("", "its program failed", "check"),
+    "none": (None, "brings no program to try", None),
+}
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_doctor_runs_the_program_that_a_plugin_brings(plugin, case):
+    source, outcome, failure = PROGRAMS[case]
+    folder = plugin("good", "[plait.plugin_api]\n1.0 = good\n")
+    (folder / "good.py").unlink()
+    (folder / "good").mkdir()
+    (folder / "good" / "__init__.py").write_text("")
+    if source is not None:
+        (folder / "good" / "doctor.py").write_text(source)
+    status, out, _ = command("doctor --check", folder, "good")
+    assert re.search(rf"^good +1\.2\.3 +{outcome}$", out, re.M), out
+    assert re.search(r"^plait-core +\S+ +its program ran$", out, re.M), out
+    assert status == (0 if failure is None else 1) and (failure is None or failure in out)
+    assert "its program" not in command("doctor", folder, "good")[1]
+
+
 def test_doctor_loads_nothing_that_is_left_out(plugin):
     broken = f"{API}[plait.api]\nshade = good:shade\n"
     status, out, _ = command("doctor", plugin("good", broken, "print('imported')"))
@@ -403,6 +428,8 @@ def test_a_skeleton_is_a_distribution(capsys, tmp_path):
     assert project["dependencies"] == ["plait-core>=0.3,<0.4"]
     points = project["entry-points"]
     assert points["plait.plugin_api"] == {".".join(map(str, PLUGIN_API)): "my_shift"}
-    assert points["plait.api"] == {"my_shift": "my_shift:difference"}
+    assert points["plait.api"] == {"my_shift": "my_shift:my_shift"}
+    made = (folder / "src/my_shift/__init__.py").read_text()
+    assert "class MyShift(ext.Carrier)" in made and "\ndef my_shift(f)" in made
     assert points["plait.tables"] == {"my_shift": "my_shift:my_shift_rules"}
     assert points["plait.rules.my_shift"] == {"core": "my_shift"}

@@ -224,3 +224,22 @@ def test_views_of_and_as_complex_numbers(have, want):
         for got in (pnp.asarray(x).view(want), plait.jit(lambda v: v.view(want))(x)):
             assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
             assert np.asarray(got).tobytes() == expected.tobytes()
+
+
+class Unregistered(np.generic):
+    """A class of scalars of no dtype."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.generic, np.number, np.integer, np.signedinteger, np.inexact, np.floating,
+        np.complexfloating, np.character, np.flexible, Unregistered,
+    ],
+    ids=lambda kind: kind.__name__,
+)  # fmt: skip
+def test_abstract_dtypes_are_refused(kind):
+    """Older versions of numpy take them for a dtype, and warn."""
+    for make in (lambda: pnp.full((2,), 1, kind), lambda: plait.ShapeDtypeStruct((2,), kind)):
+        with pytest.raises(TypeError, match="is not a dtype"):
+            make()

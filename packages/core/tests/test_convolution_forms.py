@@ -3,6 +3,8 @@
 Invariant: each case is drawn at random, and its program holds the convolutions that its form has.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,12 +25,19 @@ def drawn(kind, seed):
     window, sizes, strides, steps, gaps = pick(1, 4), pick(5, 9), pick(1, 4), pick(1, 3), one
     padding = [(int(a), int(b)) for a, b in r.integers(0, 3, (count, 2))]
     groups, parts = 1, 1
-    if kind == "one element":
+    if kind.endswith("by groups"):
+        n, of_each = (12, 48) if kind.startswith("few") else (int(r.integers(2, 4)), 2)
+        more, batch = of_each * n, max(batch, 2)
+        if r.integers(2):
+            groups, features = n, n * features
+        else:
+            parts, batch = n, n * batch
+    if kind.startswith("one element"):
         window, padding, steps = one, [(0, 0)] * count, one
-    elif kind in ("one place", "few places"):
+    elif kind.startswith(("one place", "few places")):
         window, steps, strides = [n - 1 for n in sizes], one, one
         padding = [(0, 0)] * count
-        window = [*sizes] if kind == "one place" else window
+        window = [*sizes] if kind.startswith("one place") else window
     elif kind == "depthwise":
         features = more = groups = int(r.integers(2, 5))
         gaps = pick(1, 3)
@@ -37,6 +46,11 @@ def drawn(kind, seed):
         parts = batch = more = int(r.integers(2, 5))
         window = [n - 1 for n in sizes]
         steps = one
+    elif kind == "gaps as wide as the window":
+        strides, steps = one, one
+        gaps = [w + int(r.integers(0, 2)) for w in window]
+        gaps[0] = max(gaps[0], 2)
+        padding = [(a - 1, b) for a, b in padding]
     elif kind == "groups":
         groups, window, strides, steps = 2, pick(2, 4), one, one
         features, more = 2 * features + 2, 2 * more + 2
@@ -55,8 +69,12 @@ def drawn(kind, seed):
 
 KINDS = {
     "one element": 0,
+    "one element by groups": 0,
     "one place": 0,
+    "one place by groups": 0,
+    "few places by groups": 0,
     "few places": 0,
+    "gaps as wide as the window": 0,
     "depthwise": 0,
     "derivative by a depthwise kernel": 0,
     "groups": 2,
@@ -98,6 +116,35 @@ def test_padding_in_double_precision_is_not_multiplied():
         batch_group_count=1, precision="default", out_dtype=np.dtype("float64"),
     )  # fmt: skip
     np.testing.assert_array_equal(np.asarray(out)[0, 0], [1, np.inf, np.inf])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", ["depthwise", "gaps as wide as the window", "one element"])
+def test_what_is_not_finite_reaches_the_places_that_meet_it(kind, value):
+    x, y, params = drawn(kind, 3)
+    at = tuple([n // 2 for n in x.shape])
+    marked = x.copy()
+    marked[at] = value
+    got = np.asarray(plait.jit(lambda x, y: conv_general.bind(x, y, **params))(marked, y))
+    one = np.zeros_like(x)
+    one[at] = 1
+    met = VALUE(one, np.ones_like(y), **params) != 0
+    np.testing.assert_array_equal(np.isfinite(got), ~met)
+
+
+def test_derivatives_by_depthwise_kernels_sum_a_part_of_an_axis_by_slices():
+    """What is left for the library, which reads it from memory, is an eighth."""
+    x, y = np.ones((16, 16, 18, 8), "float32"), np.ones((16, 16, 16, 8), "float32")
+    params = dict(
+        window_strides=(1, 1), padding=((0, 0), (0, 0)), lhs_dilation=(1, 1), rhs_dilation=(1, 1),
+        dims=ConvDims((3, 0, 1, 2), (3, 0, 1, 2), (3, 2, 0, 1)), feature_group_count=1,
+        batch_group_count=8, precision="default", out_dtype=np.dtype("float32"),
+    )  # fmt: skip
+    f = plait.jit(lambda x, y: conv_general.bind(x, y, **params))
+    text = f.lower(x, y).as_text()
+    summed = re.findall(r"stablehlo.reduce.*?: \(tensor<([0-9x]+)xf32>", text)
+    assert summed and all(np.prod([*map(int, n.split("x"))]) <= y.size / 8 for n in summed)
+    np.testing.assert_allclose(f(x, y), VALUE(x, y, **params))
 
 
 def test_other_compilers_get_the_operation():

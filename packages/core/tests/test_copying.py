@@ -7,6 +7,7 @@ import copy
 import functools
 import gc
 import pickle
+import sys
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from contextvars import ContextVar
@@ -88,6 +89,16 @@ def test_other_values_are_pickled():
         assert pickle.loads(pickle.dumps(x)) == copy.copy(x) == copy.deepcopy(x) == x
     partial = pickle.loads(pickle.dumps(plait.tree_util.Partial(max, 5)))
     assert partial(3) == 5
+
+
+def test_modules_are_pickled_by_their_names():
+    """A function that reads `plait.experimental.x` takes this module along, as Ray and Dask do."""
+    ours = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "plait"]
+    ours += [plait.experimental, plait.experimental.pjit, plait.core]
+    for module in ours:
+        assert cloudpickle.loads(cloudpickle.dumps(module)) is module
+    for module in ours[-3:]:
+        assert pickle.loads(pickle.dumps(module)) is copy.deepcopy(module) is module
 
 
 def elsewhere(make):

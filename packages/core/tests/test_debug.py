@@ -49,6 +49,13 @@ def line_of(text):
     return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
+def test_print_without_a_format(capsys):
+    say = plait.debug.print(ordered=True)
+    plait.jit(lambda x: (say("a {}", x), say("b {}", x)))(1)
+    plait.effects_barrier()
+    assert capsys.readouterr().out == "a 1\nb 1\n"
+
+
 def test_nans_are_found_where_they_are_made():
     jnp, lax = plait.numpy, plait.lax
 

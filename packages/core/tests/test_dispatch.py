@@ -251,7 +251,7 @@ A, MASK, KEY = pnp.ones((4, 4)), pnp.zeros((4, 4), bool), random.key(0)
     (2, lambda: A.T),
     (2, lambda: A.astype(int)),
     (2, lambda: pnp.stack([A, A])),
-    (3, lambda: plait.nn.log_softmax(A)),
+    (4, lambda: plait.nn.log_softmax(A)),
     (3, lambda: A + A),
     (5, lambda: A + 1),
 ])  # fmt: skip

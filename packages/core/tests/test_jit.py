@@ -118,6 +118,19 @@ def test_method():
     assert plait.jit(model.g)(f32(1)).item() == 2
 
 
+@pytest.mark.feature("C12")
+@pytest.mark.parametrize("number", [1, np.int64(1), np.uint8(1), np.array(1), [np.int32(1)]])
+def test_kinds_of_numbers(number):
+    """Numbers of arguments may be numpy's."""
+    f = lambda x, n: x * range(n + 1)[-1]  # noqa: E731
+    assert plait.jit(f, static_argnums=number)(f32(2), 3).item() == 6
+    assert plait.jit(f, static_argnums=number).lower(f32(2), 3).compile()(f32(2)).item() == 6
+    assert plait.make_program(f, static_argnums=number)(f32(2), 3).in_avals == [f32(2).aval]
+    x = f32([1.0, 2.0])
+    plait.jit(lambda a, b: b + 1, donate_argnums=number)(f32(1), x)
+    assert x.is_deleted()
+
+
 # ---- what is refused -------------------------------------------------------------------------
 
 
@@ -130,6 +143,8 @@ def test_what_jit_refuses():
         (lambda: plait.jit(lambda x: x, static_argnums=1), "0 to 0"),
         (lambda: plait.jit(lambda x: x, static_argnums=-2), "out of range"),
         (lambda: plait.jit(lambda x: x, donate_argnames="y"), "'y' is not an argument"),
+        (lambda: plait.jit(lambda x, /, **k: x, static_argnames="x"), "'x' is a positional-only"),
+        (lambda: plait.jit(lambda x, /, y: x, donate_argnames=("y", "x")), "'x' is a positional"),
         (lambda: plait.jit(lambda x: x, compiler_options=[1]), "must be a dict"),
         (lambda: plait.jit(lambda x: x, backend="abacus"), "abacus"),
         (lambda: plait.jit(lambda x: x, device=1, in_shardings=1), "give one of them"),
@@ -332,6 +347,8 @@ def test_an_executable_takes_the_arguments_that_it_was_lowered_for():
     wrong = (lambda: compiled(3.0, d), lambda: compiled([5.0, 3.0]), lambda: compiled(d, [3.0]),
              lambda: compiled({"b": 5.0}, 3.0), lambda: compiled(d, 3.0, 2), lambda: compiled(d),
              lambda: compiled(d, 3.0, n=2))  # fmt: skip
+    with pytest.raises(TypeError, match=r"2 positional arguments \(`d`, `x`\), not 1"):
+        compiled(d)
     for call in wrong:
         with pytest.raises(TypeError, match="static"):
             call()

@@ -133,7 +133,7 @@ def test_why_it_was_traced_again(caplog):
     f(Pair("n", X, {"x": X}))
     with caplog.at_level(logging.WARNING, "plait"), plait.config(explain_cache_misses=True):
         f(Pair("n", X, {"x": X[:1]}))
-    assert "other shape (f32[1], and f32[3] before) of args[0]" in caplog.text
+    assert "other shape (f32[1], and f32[3] before) of `p[1]['b']['x']`" in caplog.text
     assert "['b']['x']" in caplog.text
 
 

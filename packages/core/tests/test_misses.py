@@ -44,11 +44,11 @@ def test_one_text_for_each_cause(told):
         (lambda: f(X, 2.0), "other number of positional arguments: 2, and 1 before"),
         (lambda: f(X, k=3), "other keyword arguments: k, and none before"),
         (lambda: f(X, (2.0,)), "other structure of arguments: "),
-        (lambda: f(np.ones(4, np.float32)), "other shape (f32[4], and f32[3] before) of args[0]"),
+        (lambda: f(np.ones(4, np.float32)), "other shape (f32[4], and f32[3] before) of `args[0]`"),
         (lambda: f(np.arange(3)), "other dtype (i64[3], and f32["),
         (lambda: f(np.float32(2)), "other shape (f32[], and f32["),
-        (lambda: f(2.0), "other weak type (f32[]*, and f32[] before) of args[0]"),
-        (lambda: f(X, k=np.float32([1])), "(f32[1], and i32[]* before) of k"),
+        (lambda: f(2.0), "other weak type (f32[]*, and f32[] before) of `args[0]`"),
+        (lambda: f(X, k=np.float32([1])), "(f32[1], and i32[]* before) of `k`"),
     ]  # fmt: skip
     for call, text in causes:
         (found,) = told(call)

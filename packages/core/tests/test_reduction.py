@@ -266,3 +266,56 @@ def test_inside_jit():
     f = plait.jit(lambda v: (sum_(v, 0), max_(v), argmin(v, 1), mean(v, (0, 2))))
     for got, want in zip(f(x), (x.sum(0), x.max(), x.argmin(1), x.mean((0, 2)))):
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-6)
+
+
+EXTREMES = {"max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 128, 16), (2, 9000)], ids=str)
+def test_nan_is_greatest_and_least_of_large_arrays(shape, dtype):
+    """The compiler leaves the reductions of large arrays to a library."""
+    x = np.zeros(shape, np.float32)
+    x[1, 2] = np.nan
+    x[0, 5] = np.inf
+    cases = [(name, axis) for name in EXTREMES for axis in (None, 0, len(shape) - 1)]
+    f = plait.jit(lambda x: [getattr(x.astype(dtype), name)(axis) for name, axis in cases])
+    for got, (name, axis) in zip(f(x), cases):
+        want = EXTREMES[name](x, axis)
+        np.testing.assert_array_equal(np.asarray(got).astype(np.float64), want, f"{name} {axis}")
+
+
+STEPS = [((9000,), None), ((4100,), 0), ((130, 67), 1), ((130, 67), (0, 1)), ((9, 21, 40), (0, 1)),
+         ((9, 40, 21), (0, 2)), ((9, 40, 35), (0, 2)), ((70, 8, 8), (1, 2)), ((9, 1, 600), 2),
+         ((600, 9, 1), (0, 2)), ((2, 5, 3, 300), (0, 2, 3)), ((600, 9), ())]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_extremes_of_large_arrays(name):
+    """Over all kinds of axes, which are reduced in steps; nan and the signs of zeros count."""
+    rng = np.random.default_rng(0)
+    f = plait.jit(lambda xs: [(max_(x, a), min_(x, a)) for x, (_, a) in zip(xs, STEPS)])
+    for special in (None, np.nan, -0.0):
+        xs = []
+        for shape, _ in STEPS:
+            x = np.zeros(shape) if special == 0 else rng.integers(-99, 99, shape) / 4
+            if special is not None:
+                x.flat[rng.integers(0, x.size, x.size // 90)] = special
+                x.flat[[0, -1]] = special
+            xs.append(x.astype(dtype(name)))
+        for x, got, (shape, axis) in zip(xs, f(xs), STEPS):
+            x = x.astype(np.float64)
+            wants = np.max(x, axis=axis), np.min(x, axis=axis)
+            got = [np.asarray(g).astype(np.float64) for g in got]
+            for g, want in zip(got, wants):
+                np.testing.assert_array_equal(g, want, f"{shape} {axis} {special}")
+            if special == 0:
+                minus = np.signbit(x)
+                np.testing.assert_array_equal(np.signbit(got[0]), minus.all(axis))
+                np.testing.assert_array_equal(np.signbit(got[1]), minus.any(axis))
+
+
+def test_nan_is_greatest_outside_of_jit():
+    x = np.zeros((2, 9000), np.float32)
+    x[1, 2] = np.nan
+    np.testing.assert_array_equal(np.asarray(max_(x, 1)), [0, np.nan])

@@ -283,3 +283,90 @@ def test_any_layers(times, layer, distance, read):
         return [values[i % len(values)] for i in sorted(read)] + [values[-1]]
 
     check(f, np.float32(RNG.normal(size=3)), size=1, times=3)
+
+
+# ---- rows that go from one scan to another ---------------------------------------------------
+
+
+def there_and_back(n, x, ws):
+    """A network, and what its backward pass reads: weights and values, last layer first."""
+    inputs, outputs = [], []
+    for w in ws:
+        inputs.append(x)
+        y = n.tanh(x @ w)
+        outputs.append(y)
+        x = n.cos(y) * x + y
+    found = []
+    for w, a, y in zip(ws[::-1], inputs[::-1], outputs[::-1]):
+        x = (x * (1 - y * y)) @ w.T + n.sin(a)
+        found.append(x.sum(0) * 2)
+    return x, found
+
+
+def test_a_scan_reads_what_another_one_wrote():
+    check(there_and_back, X, WS, rolled=[(9, 1), (9, 1)])
+    program = plait.make_program(plait.reroll(lambda *a: there_and_back(pnp, *a), size=3))(X, WS)
+    # One array of the weights, one of the inputs (the first one, and outputs of the first scan);
+    # the only rows that are taken out are the results.
+    assert names(program).count("core.concatenate") == 2
+    assert names(program).count("core.slice") == 9 + 1
+    second = [e for e in program.eqns if e.prim.name == "core.scan"][1]
+    assert second.params["reverse"]
+
+
+def test_operations_on_what_each_layer_has_of_its_own_stay():
+    """A scan would be longer than the operations: each value goes in and out."""
+
+    def f(n, ws, gs):
+        return [(w * np.float32(0.9) - g, g * 2) for w, g in zip(ws, gs)]
+
+    check(f, WS, WS[::-1], size=1, rolled=[])
+
+
+@pytest.mark.parametrize("of", [lambda r: r, lambda r: r[::-1], lambda r: r[3:] + r[:3]])
+def test_rows_in_another_order(of):
+    def f(n, x, ws):
+        seen = []
+        for w in ws:
+            x = n.tanh(x @ w) + x
+            seen.append(x)
+        for a, b in zip(of(seen), seen):
+            x = n.sin(x) * n.tanh(a) * np.float32(0.3) + n.cos(b)
+        return x
+
+    check(f, X, WS, rolled=[(9, 1), (9, 1)])
+
+
+@pytest.mark.wide
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(4, 6),
+    st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=2, max_size=5),
+    st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=2, max_size=5),
+    st.integers(0, 5),
+    st.sampled_from([1, -1]),
+    st.sets(st.integers(0, 40), max_size=3),
+)
+def test_any_layers_after_others(times, first, second, shift, step, read):
+    """Layers that read values of earlier layers, in the same order, backwards, or turned."""
+    weights = [np.float32(RNG.normal(size=3)) for _ in range(times)]
+
+    def f(n, x):
+        rows = [[x]]
+        for t in range(times):
+            turn = [rows[-1][-1], weights[t]]
+            for which, i, j in first:
+                turn.append(OPERATIONS[which % 5](n, turn[i % len(turn)], turn[j % len(turn)]))
+            rows.append(turn)
+        there = rows[1:]
+        there = (there[shift % times :] + there[: shift % times])[::step]
+        out = [rows[-1][-1]]
+        for kept in there:
+            turn = [out[-1]]
+            for which, i, j in second:
+                turn.append(OPERATIONS[which % 5](n, turn[i % len(turn)], kept[j % len(kept)]))
+            out.append(turn[-1])
+        every = [v for turn in rows for v in turn] + out
+        return [every[i % len(every)] for i in sorted(read)] + out[-1:]
+
+    check(f, np.float32(RNG.normal(size=3)), size=1, times=3)

@@ -69,3 +69,13 @@ def test_view_takes_a_dtype(sizes):
 def test_one_array_donated_twice():
     with pytest.raises(ArgumentError, match=r"x\.copy\(\)"):
         plait.jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))(X, X)
+
+
+@pytest.mark.parametrize(
+    "name, fix",
+    [("optim", "import optax"), ("tensor", "plait.numpy.array"), ("no_grad", "plait.grad")],
+)
+def test_names_at_the_top_of_other_libraries_say_what_to_write(name, fix):
+    with pytest.raises(MissingPlugin, match=f"plait has no '{name}'") as e:
+        getattr(plait, name)
+    assert fix in e.value.fix

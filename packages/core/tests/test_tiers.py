@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plait
-from plait import lax
+from plait import events, lax
 from plait._base import source
 from plait._core.primitive import registered
 from plait._xla import executables, tiers
@@ -536,3 +536,31 @@ def test_what_is_rounded_to_zero_where_there_is_no_negative_zero(dtype, tier):
                 np.testing.assert_array_equal(np.asarray(got), x.astype(source).astype(t))
             product = way(lambda a, b: a * b)(pnp.asarray(a), pnp.asarray(b))
             np.testing.assert_array_equal(np.asarray(product), a * b)
+
+
+def test_the_fast_tier_rolls_equal_layers():
+    """The compiler is given one layer, not twelve; the full tier is given all."""
+
+    def net(n, x, ws):
+        for w in ws:
+            h = n.tanh(x @ w) * 2 - n.cos(x)
+            h = n.sin(h) * h + n.maximum(h, x) * 3 - n.minimum(x, h * h)
+            x = x + n.abs(h) / (1 + n.abs(h * x)) - n.tanh(h + 1)
+        return x
+
+    ws = [np.random.default_rng(i).normal(size=(3, 3)).astype(np.float32) for i in range(12)]
+    x, seen = np.ones((2, 3), np.float32), []
+    want = net(np, x, ws)
+
+    def note(what, of):
+        if what == "lower":
+            seen.append(of)
+
+    with events.listening(note):
+        for tier in ("fast", "full", "both"):
+            f = plait.jit(lambda x, ws: net(pnp, x, ws), tier=tier)
+            for _ in range(2):
+                np.testing.assert_allclose(f(x, ws), want, rtol=1e-4, atol=1e-5)
+                tiers.wait()
+    lengths = [len(p.eqns) for p in seen if len(p.eqns) > 3]
+    assert [n < 60 for n in lengths] == [True, False, False, True]

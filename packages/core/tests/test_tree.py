@@ -195,6 +195,8 @@ def test_static_objects():
     assert plait.tree.leaves([Mode("a"), 1]) == [1]
     assert plait.tree.structure(Mode("a")) == plait.tree.structure(Mode("a"))
     assert plait.tree.structure(Mode("a")) != plait.tree.structure(Mode("b"))
+    assert plait.tree.static().metadata == {"static": True}
+    assert plait.tree.static(metadata={"static": False, "k": 1}).metadata["static"] is False
 
 
 def test_partial():

@@ -9,7 +9,14 @@ import plait
 from plait import events, lax
 from plait.ext.errors import DimMismatch, PlaitError, TreeMismatch, TypeRule, UndecidedDim
 from plait.ext.ops import elementwise as el
-from plait_export import NotExportable, call_exported, deserialize, export, symbolic_args_specs
+from plait_export import (
+    NotExportable,
+    call_exported,
+    container,
+    deserialize,
+    export,
+    symbolic_args_specs,
+)
 
 F32 = np.float32
 X = np.arange(6, dtype=F32).reshape(2, 3)
@@ -193,7 +200,7 @@ def called(exported, x, y):
 def test_a_wrong_dtype():
     e = called(STATIC, X.astype(np.float64), X[0])
     assert isinstance(e, TypeRule)
-    assert e.what == "args[0] of f was exported as f32[2,3] and is f64[2,3]"
+    assert e.what == "argument `x` of f was exported as f32[2,3] and is f64[2,3]"
     assert e.fix.startswith("convert it with .astype('float32')")
 
 
@@ -201,23 +208,24 @@ def test_a_wrong_dtype():
 def test_a_wrong_shape(exported):
     e = called(exported, X.T.copy(), X[0])
     assert isinstance(e, TypeRule)
-    assert e.what.startswith("args[0] of f was exported as") and e.what.endswith("is f32[3,2]")
+    assert e.what.startswith("argument `x` of f was exported as") and e.what.endswith("is f32[3,2]")
     e = called(exported, X, X)
-    assert e.what.startswith("args[1] of f was exported as") and e.what.endswith("is f32[2,3]")
+    assert e.what.startswith("argument `y` of f was exported as") and e.what.endswith("is f32[2,3]")
 
 
 def test_a_named_path():
     exported = export(lambda p, *, k: p["w"][0] + k)({"w": [X, X]}, k=X)
-    with pytest.raises(TypeRule, match=r"args\[0\]\['w'\]\[1\] of lambda was exported as f32"):
+    with pytest.raises(TypeRule, match=r"argument `p\['w'\]\[1\]` of lambda was exported as f32"):
         exported.call({"w": [X, X[0]]}, k=X)
-    with pytest.raises(TypeRule, match=r"\['k'\] of lambda was exported as f32"):
+    with pytest.raises(TypeRule, match=r"argument `k` of lambda was exported as f32"):
         exported.call({"w": [X, X]}, k=X.astype(np.int32))
 
 
 def test_another_structure():
     with pytest.raises(TreeMismatch, match="f was exported for other arguments") as e:
         STATIC.call(X)
-    assert "call it with (args, kwargs)" in e.value.fix
+    assert "it takes 2 by position and 0 by name, not 1 and 0" in e.value.what
+    assert "write exported.call(x, y), with (args, kwargs) like" in e.value.fix
     with pytest.raises(TreeMismatch):
         STATIC.call(X, y=X[0])
 
@@ -249,7 +257,7 @@ def test_sizes_that_do_not_fit(shapes, text):
         e = called(exported, *xs)
         assert isinstance(e, DimMismatch)
         assert "cannot be called with these sizes" in e.what
-        assert f"args[0] is {'f32' + str(list(shapes[0])).replace(' ', '')}" in e.what
+        assert f"argument `x` is {'f32' + str(list(shapes[0])).replace(' ', '')}" in e.what
         with pytest.raises(DimMismatch, match=text):
             raise e
 
@@ -284,3 +292,18 @@ def test_sizes_that_constraints_make_equal_broadcast_together(f):
         types = symbolic_args_specs((v, w), ("a*2", "b*2"), constraints=constraints)
         with pytest.raises(TypeError):
             export(plait.jit(f))(*types)
+
+
+@pytest.mark.parametrize("names", [None, ["y", "*others"]], ids=["of an earlier release", "other"])
+def test_names_of_parameters_are_those_of_the_file(names, tmp_path):
+    """A file without names gives positions; the last name may take all further arguments."""
+    exported = export(lambda x, *more: x + more[0] + more[1])(X, X, X)
+    manifest, members = exported.said(0)
+    assert manifest.pop("parameters") == ["x", "*more"]
+    manifest |= {} if names is None else {"parameters": names}
+    for isolated in (False, True) if names else (False,):
+        read = deserialize(container.pack(manifest, members), isolated=isolated)
+        with pytest.raises(TypeRule) as e:
+            read.call(X, X, X[0])
+        wanted = "argument `others[1]` of" if names else "argument `args[2]` of"
+        assert e.value.what.startswith(wanted)

@@ -129,7 +129,8 @@ def asked(port: str, data: bytes | None, kind: str = "application/json", **heade
 def refused(status: int, text: str, *args, **headers) -> None:
     with pytest.raises(urllib.error.HTTPError) as e:
         asked(*args, **headers)
-    said = json.loads(e.value.read())["error"]
+    with e.value:
+        said = json.loads(e.value.read())["error"]
     assert e.value.code == status and text in said, said
 
 

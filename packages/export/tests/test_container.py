@@ -93,6 +93,7 @@ def test_anybody_can_look_into_it():
         "custom_rules": [],
         "sizes": {"constraints": ["b >= 2"], "least": 1},
         "inputs": {"types": ["f32[b,3]"], "tree": {"tuple": [{"tuple": ["*"]}, {"dict": []}]}},
+        "parameters": ["x"],
         "outputs": {"types": ["f32[3]", "f32[b,3]"], "tree": {"dict": [["s", "*"], ["y", "*"]]}},
     }
 

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import hmac
 import io
+import json
 import os
 import sys
 import zipfile
@@ -55,11 +56,20 @@ def test_what_another_process_read_is_what_is_read_here(path):
     here, there = deserialize(data), deserialize(data, isolated=True)
     assert there.in_tree == here.in_tree and there.out_tree == here.out_tree
     order = check(path).vjp_order
-    assert there.serialize(order) == here.serialize(order)
+    assert facts(there.serialize(order)) == facts(here.serialize(order))
+    assert str(there.mlir_module()) == str(here.mlir_module())
     assert there.paths == here.paths and repr(there) == repr(here)
     for _ in range(order):
         here, there = here.vjp(), there.vjp()
         assert there.in_avals == here.in_avals and there.linear_from == here.linear_from
+        assert str(there.mlir_module()) == str(here.mlir_module())
+
+
+def facts(data):
+    """The facts of an artifact, without its programs: jaxlib 0.12 writes the uses of a value
+    in an order that depends on how the program was read."""
+    manifest = json.loads(zipfile.ZipFile(io.BytesIO(data)).read("manifest.json"))
+    return manifest | {"members": sorted(manifest["members"])}
 
 
 def a_value(aval):

@@ -127,7 +127,7 @@ SAID_OTHERWISE = {
     **dict.fromkeys(["core.add", "core.mul", "core.maximum", "core.minimum", "core.sign",
                      "core.clamp"], "of booleans it is logic"),
     **dict.fromkeys(["core.div", "core.rem"], "integers are divided by 0 in words of its own"),
-    **dict.fromkeys(["core.broadcast_in_dim", "core.gather", "core.conj"],
+    **dict.fromkeys(["core.broadcast_in_dim", "core.gather", "core.conj", "core.clz"],
                     "StableHLO says it with several words"),
 }  # fmt: skip
 CASES = {

@@ -11,11 +11,11 @@ import plait
 from plait import lax
 from plait.ext import lower as jaxlib_api
 from plait.ext.errors import PlaitError, TypeRule
-from plait.ext.ir import Primitive
+from plait.ext.ir import Effect, Primitive
 from plait.ext.lower import attr, mlir
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
-from plait.ext.rules import Elementwise, lower_rules
+from plait.ext.rules import Elementwise, expand_rules, lower_rules
 from plait.ext.trace import current
 from plait_export import (
     ArtifactError,
@@ -236,6 +236,30 @@ def test_callbacks_that_do_not_matter_are_left_out():
         return x
 
     assert "custom_call" not in export(f)(X).mlir_module()
+
+
+MARK = Effect("export_test.mark", repeatable=True)
+mark = Primitive("export_test.mark", lambda x: x, (Elementwise,), effect=lambda params: MARK)
+printed = Primitive("export_test.printed", lambda x: x, (Elementwise,), effect=lambda params: MARK)
+expand_rules.rule(mark)(lambda x: el.mul(x, 2.0))
+
+
+@expand_rules.rule(printed)
+def _(x):
+    plait.debug.print("{}", x)
+    return x
+
+
+def test_operations_that_are_marked_for_interpreters_are_exported():
+    """They stay where their results are not used, and act on nothing where they are lowered."""
+
+    def f(x):
+        mark.bind(x)
+        return lax.fori_loop(0, 2, lambda i, y: mark.bind(y), x)
+
+    np.testing.assert_array_equal(deserialize(export(plait.jit(f))(X).serialize()).call(X), X * 4)
+    with pytest.raises(NotExportable, match="export_test.printed at .*test_writing.py:"):
+        export(lambda x: printed.bind(mark.bind(x)))(X)
 
 
 outside = Primitive("export_test.outside", lambda x: x, (Elementwise,))

@@ -233,6 +233,24 @@ def test_variables_are_of_the_class_by_which_code_compares_them(jax, core):
     assert {core.Var: "found"}[type(eqn.outvars[0])] == "found"
 
 
+def test_values_of_rules_that_are_staged_alone_are_compared_by_elements(jax):
+    """With jax imported: `==` is by identity only for variables of programs that are complete."""
+    from plait.ext.ir import Primitive, evaluate
+    from plait.ext.rules import expand_rules
+    from plait.ext.trace import staged
+
+    x, y = np.arange(4.0, dtype="float32"), np.array([0, 9, 2, 9], "float32")
+    aval = plait.numpy.asarray(x).aval
+    program = staged(lambda a, b: [a == b, a != b], (aval, aval))
+    same, differ = evaluate(program, [plait.numpy.asarray(x), plait.numpy.asarray(y)])
+    np.testing.assert_array_equal(same, x == y)
+    np.testing.assert_array_equal(differ, x != y)
+    equal = Primitive("compared.equal", lambda a, b: a.update(dtype=np.dtype(bool)))
+    expand_rules.rule(equal)(lambda a, b: a == b)
+    for f in (equal.bind, plait.jit(lambda a, b: equal.bind(*map(plait.numpy.asarray, (a, b))))):
+        np.testing.assert_array_equal(f(plait.numpy.asarray(x), plait.numpy.asarray(y)), x == y)
+
+
 def test_operands_without_axes_are_as_many_as_the_others(jax):
     lax, x = jax.lax, np.arange(1.0, 4.0, dtype="float32")
     for got, want in (
@@ -367,3 +385,26 @@ def test_a_call_has_jaxs_parameters(jax):
     assert eqn.params["name"] == "scaled" and eqn.params["donated_invars"] == (False, False)
     (got,) = eqn.primitive.bind(np.ones(3, "float32"), np.float32(3), **eqn.params)
     np.testing.assert_array_equal(got, [9, 9, 9])
+
+
+def test_variables_are_compared_by_identity(jax, core):
+    def f(x, y):
+        return jax.jit(jax.numpy.sin)(x) * y, y
+
+    program = jax.make_jaxpr(f)(1.0, 2.0).jaxpr
+    x, y = program.invars
+    inner = program.eqns[0].params["jaxpr"].jaxpr.invars[0]
+    assert x == x and x != y and x != inner
+    assert (x != x) is (x == y) is False
+    assert [v == y for v in program.eqns[-1].invars] == [False, True]
+    assert program.outvars.index(y) == 1 and x not in program.outvars
+    made = core.Var(x.aval)
+    assert made == made and made != x
+    assert jax.jit(lambda x, y: (x == y, x != y))(1.0, 2.0) == (False, True)
+
+
+def test_values_that_outlived_their_function_are_not_compared(jax):
+    kept = []
+    jax.jit(lambda x: kept.append(x))(1.0)
+    with pytest.raises(plait.errors.UnexpectedTracerError):
+        kept[0] == 1.0  # noqa: B015

@@ -15,17 +15,17 @@ import plait
 import plait_jax
 from plait.errors import PlaitError
 
-SPARSE = "jax.experimental.sparse"
+PALLAS = "jax.experimental.pallas"
 
 
 @pytest.fixture
-def sparse(jax):
+def pallas(jax):
     """A module of which Plait has nothing."""
-    return importlib.import_module(SPARSE)
+    return importlib.import_module(PALLAS)
 
 
-def test_a_missing_name_waits_until_it_is_used(sparse):
-    kind = sparse.BCOO
+def test_a_missing_name_waits_until_it_is_used(pallas):
+    kind = pallas.BlockSpec
     assert not isinstance(3, kind)
     assert kind | int and int | kind  # in annotations
 
@@ -37,33 +37,33 @@ def test_a_missing_name_waits_until_it_is_used(sparse):
 
     assert Mine().doubled(3) == 6
     for use in (lambda: kind((1, 2)), lambda: kind.fromdense(3), lambda: Mine.fromdense(3)):
-        with pytest.raises(plait_jax.MissingName, match=f"nothing for {SPARSE}.BCOO") as e:
+        with pytest.raises(plait_jax.MissingName, match=f"nothing for {PALLAS}.BlockSpec") as e:
             use()
         assert isinstance(e.value, AttributeError)
         assert "report()" in e.value.fix
 
 
-def test_the_error_names_the_line_of_whoever_used_it(sparse):
+def test_the_error_names_the_line_of_whoever_used_it(pallas):
     with pytest.raises(plait_jax.MissingName) as e:
-        sparse.BCSR(3)
+        pallas.GridSpec(3)
     line = inspect.currentframe().f_lineno - 1
     assert f"{__file__}:{line}" in str(e.value)
 
 
-def test_dunders_are_absent(sparse):
-    assert not hasattr(sparse.BCOO, "__array__")
-    assert not hasattr(sparse, "__nothing__")
+def test_dunders_are_absent(pallas):
+    assert not hasattr(pallas.BlockSpec, "__array__")
+    assert not hasattr(pallas, "__nothing__")
 
 
-def test_the_report_of_this_process(sparse):
+def test_the_report_of_this_process(pallas):
     count = len(plait_jax.report().requests)
-    sparse.COO  # noqa: B018
+    pallas.MemoryRef  # noqa: B018
     line = inspect.currentframe().f_lineno - 1
     mine = plait_jax.report().requests[count:]
     assert [(r.name, r.place, r.used) for r in mine] == [
-        (f"{SPARSE}.COO", f"{__file__}:{line}", False)
+        (f"{PALLAS}.MemoryRef", f"{__file__}:{line}", False)
     ]
-    assert f"{SPARSE}.COO  asked for at {__file__}:{line}" in str(plait_jax.report())
+    assert f"{PALLAS}.MemoryRef  asked for at {__file__}:{line}" in str(plait_jax.report())
 
 
 def test_the_report_of_a_library(jax, tmp_path, monkeypatch):
@@ -72,23 +72,27 @@ def test_the_report_of_a_library(jax, tmp_path, monkeypatch):
     (folder / "__init__.py").write_text(
         "import jax\n"
         "import jax.numpy as jnp\n"
-        "from jax.experimental import sparse\n"
-        "from jax.experimental.sparse import BCOO, no_such_thing\n"
+        "from jax.experimental import pallas\n"
+        "from jax.experimental.pallas import BlockSpec, no_such_thing\n"
         "def f(x):\n"
-        "    return jnp.sin(x), jax.jit(x), sparse.CSR(x), jax.new_thing(x), jnp.sinn\n"
+        "    return jnp.sin(x), jax.jit(x), pallas.Squeezed(x), jax.new_thing(x), jnp.sinn\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     found = plait_jax.report("somelib")
-    assert found.names == [f"{SPARSE}.BCOO", f"{SPARSE}.CSR"]
+    assert found.names == [f"{PALLAS}.BlockSpec", f"{PALLAS}.Squeezed"]
     assert [r.place.rpartition(":")[2] for r in found.requests] == ["4", "6"]
     with pytest.raises(PlaitError, match="no library 'somelibs'"):
         plait_jax.report("somelibs")
     assert str(type(found)(())) == "no name of JAX was missing"
 
 
-def test_asking_what_is_in_a_missing_name_is_an_error(sparse):
+def test_asking_what_is_in_a_missing_name_is_an_error(pallas):
     """Python would ask a class for item 0, 1, 2, ... without end."""
-    for use in (lambda: 3 in sparse.BCOO, lambda: list(sparse.BCOO), lambda: len(sparse.BCOO)):
+    for use in (
+        lambda: 3 in pallas.BlockSpec,
+        lambda: list(pallas.BlockSpec),
+        lambda: len(pallas.BlockSpec),
+    ):
         with pytest.raises(plait_jax.MissingName):
             use()
 
@@ -109,7 +113,7 @@ COMPUTED = {
 }
 
 
-@pytest.mark.parametrize("name", ["jax.experimental.pallas.pallas_call", f"{SPARSE}.BCOO"])
+@pytest.mark.parametrize("name", ["jax.experimental.pallas.pallas_call", f"{PALLAS}.BlockSpec"])
 @pytest.mark.parametrize("how", COMPUTED)
 def test_computing_with_a_missing_name_is_an_error_in_three_parts(jax, name, how):
     module, _, last = name.rpartition(".")

@@ -109,7 +109,7 @@ def test_a_setting_without_meaning_is_kept_and_warns_once(name, monkeypatch):
 
 
 def test_most_settings_have_one_of_the_tested_kinds():
-    assert len(MEANINGLESS) > 80 and "jax_transfer_guard" in MEANINGLESS
+    assert len(MEANINGLESS) > 80 and "jax_transfer_guard" not in MEANINGLESS
     assert "jax_threefry_partitionable" in MEANINGLESS
 
 
@@ -151,10 +151,26 @@ def test_a_setting_is_a_block_of_its_name(jax, monkeypatch):
     with jax.softmax_custom_jvp(True):
         assert jax.config.jax_softmax_custom_jvp is True
     assert jax.config.jax_softmax_custom_jvp is False
-    with jax.transfer_guard("allow"), jax.no_tracing(False):
-        assert jax.config.read("jax_transfer_guard") == "allow"
-    assert jax.config.read("jax_transfer_guard") is None
+    with jax.thread_guard(False), jax.no_tracing(False):
+        assert jax.config.read("jax_thread_guard") is False
     assert jax.config.values["jax_threefry_partitionable"] is True
+
+
+def test_guards_of_transfers(jax):
+    x = jax.numpy.ones(2)
+    with jax.transfer_guard("disallow"):
+        assert jax.config.jax_transfer_guard == "disallow"
+        assert jax.config.jax_transfer_guard_device_to_host == "disallow"
+        with pytest.raises(RuntimeError, match="host to a device"):
+            jax.jit(lambda x: x)(np.ones(2, np.float32))
+        with jax.transfer_guard_device_to_host("allow"):
+            assert float(x[0]) == 1
+    jax.config.update("jax_transfer_guard", "disallow")
+    try:
+        assert plait.config.transfer_guard_device_to_device == "disallow"
+    finally:
+        jax.config.update("jax_transfer_guard", None)
+    assert plait.config.transfer_guard_device_to_host == "allow"
 
 
 def test_settings_by_variables(run):

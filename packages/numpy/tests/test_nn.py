@@ -471,3 +471,13 @@ def test_complex_orthogonal_matrices(shape):
 def test_a_shape_may_be_one_size():
     for init in (nn.initializers.zeros, nn.initializers.ones, nn.initializers.constant(2.0)):
         assert init(None, 3).shape == (3,)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("shape", [(), (3,), (1, 3)])
+def test_logsumexp_of_factors_with_more_axes(shape, axis):
+    x, b = np.full(shape, 0.5, np.float32), np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    got = plait.nn.logsumexp(x, axis=axis, b=b)
+    want = np.log((b * np.exp(x)).sum(axis))
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -132,3 +132,11 @@ def test_errors_of_transforms():
 def test_examples():
     for module in (signal, spectra, transforms):
         assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming", "triang", "blackman", ("kaiser", 3.0)])
+def test_windows_of_one_element(window):
+    x = np.array([2.375])
+    _, _, got = plait.scipy.signal.stft(x, window=window, nperseg=1)
+    _, _, want = scipy.signal.stft(x, window=window, nperseg=1)
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -12,6 +12,7 @@ import scipy.signal
 
 import plait
 import plait.numpy as pnp
+from plait import lax
 from plait.errors import TypeRule
 from plait.scipy import fft, signal
 from plait.scipy.sparse import linalg as sparse
@@ -140,3 +141,29 @@ COMPUTING = dict.fromkeys(OF_ONE.split(), 1) | dict.fromkeys(OF_TWO.split(), 2)
 def test_nothing_is_computed_with_what_has_no_elements(name):
     with pytest.raises(TypeRule, match="float0"):
         getattr(pnp, name)(*[NOTHING] * COMPUTING[name])
+
+
+ONE = np.zeros((), plait.float0)[()]
+X = np.ones(2, np.float32)
+TAKING = {
+    "cond": lambda z: lax.cond(z, lambda: 1, lambda: 2),
+    "fori_loop": lambda z: lax.fori_loop(0, z, lambda i, c: c, 1.0),
+    "dynamic_slice": lambda z: lax.dynamic_slice(X, (z,), (1,)),
+    "bitcast": lambda z: lax.bitcast_convert_type(z, np.int8),
+    "view": lambda z: pnp.asarray(z).view(np.int8),
+    "view of several": lambda z: pnp.stack([z, z]).view(np.int8),
+    "at.set": lambda z: pnp.asarray(X).at[:].set(z),
+    "at.add": lambda z: pnp.asarray(X).at[0].add(z),
+    "at.multiply": lambda z: pnp.asarray(X).at[1:].multiply(z),
+    "astype": lambda z: pnp.asarray(z).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("name", TAKING)
+@pytest.mark.parametrize("given", [ONE, np.zeros((), plait.float0)], ids=["scalar", "array"])
+def test_what_has_no_elements_is_refused_where_numbers_are_taken(name, given):
+    """Also where the operation is done at once, and as an element of a numpy array."""
+    with pytest.raises(TypeRule, match="float0"):
+        TAKING[name](given)
+    with pytest.raises(TypeRule, match="float0"):
+        plait.jit(TAKING[name])(given)

@@ -6,9 +6,12 @@ by the test, which compares it.  The processes are told who they are by the envi
 Invariant: nothing is compared here with what Plait computes itself.
 """
 
+import atexit
+import ctypes
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -16,6 +19,7 @@ import numpy as np
 
 import plait
 import plait.numpy as pn
+import plait_sharding.distributed.world
 from plait import distributed, lax
 from plait.experimental import multihost_utils
 
@@ -236,6 +240,11 @@ def values():
     distributed.key_value_set(f"name {i}", {"of": [i, "é"]})
     every = [distributed.key_value_get(f"name {k}", 30) for k in range(n)]
     distributed.wait_at_barrier("two")
+    for name in ("d", "d/e", "d%2Fe", "é"):
+        distributed.key_value_set(f"{i} {name}", name)
+    distributed.key_value_set(f"{i} d/e", [1], again=True)
+    distributed.key_value_delete(f"{i} d")
+    tell(kept=[distributed.key_value_get(f"{i} {k}", 1) for k in ("d/e", "d%2Fe", "é")])
     tell(
         a=gathered["a"], b=gathered["b"][0], even=gathered["b"][1].tolist(),
         c=gathered["c"].imag, joined=joined, sent=sent["s"], first=int(first),
@@ -299,6 +308,37 @@ def everything():
         part()
     distributed.shutdown()
     tell(afterwards=distributed.is_initialized())
+
+
+def found(mpi=""):
+    """The place that the launcher gave, and a sum over all processes; a program of MPI runs
+    "before" or "after" it."""
+    initialised = start_mpi() if mpi == "before" else None
+    distributed.initialize(initialization_timeout=SECONDS, heartbeat_timeout_seconds=SILENCE)
+    each = multihost_utils.process_allgather(np.float32(plait.process_index() + 1))
+    line = plait_sharding.distributed.world.current_world().line
+    if mpi == "after":
+        initialised = start_mpi()
+    tell(
+        index=plait.process_index(),
+        count=plait.process_count(),
+        host=socket.gethostname(),
+        coordinator=line.sock.getpeername()[0],
+        own=line.own_host(),
+        sum=float(each.sum()),
+        mpi=initialised,
+    )
+
+
+def start_mpi():
+    """Initialise MPI, whose library the environment names; return its code, which should be 0."""
+    library = ctypes.CDLL(os.environ["MPI_LIBRARY"], mode=ctypes.RTLD_GLOBAL)
+    code = library.MPI_Init(None, None)
+    atexit.register(library.MPI_Finalize)
+    return code
+
+
+SILENCE = float(os.environ.get("SILENCE", "60"))
 
 
 # ---- what does not fit -------------------------------------------------------------------------
@@ -422,6 +462,7 @@ def training(how, victim, on_loss="raise"):
     kept = None
     try:
         for k in range(10**6):
+            begun = time.monotonic()
             w, loss = step(w, x)
             if k % 5 == 0:
                 kept = np.asarray(w)
@@ -434,6 +475,7 @@ def training(how, victim, on_loss="raise"):
             names=e.names,
             text=str(e),
             where=e.where,
+            waited=time.monotonic() - begun,
             kept=bool(np.isfinite(kept).all()),
         )
         again = error_of(lambda: step(w, x))
@@ -482,6 +524,14 @@ def forking():
         os.kill(os.getpid(), signal.SIGKILL)
     error = error_of(lambda: multihost_utils.sync_global_devices("never"))
     tell(error=error)
+
+
+def unset():
+    """A process dies, for whose value another one waits."""
+    distributed.initialize()
+    if plait.process_index() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tell(error=error_of(lambda: distributed.key_value_get("never", 60)))
 
 
 def first_ends():

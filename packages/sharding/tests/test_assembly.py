@@ -124,3 +124,18 @@ def test_pieces_of_two_dtypes_or_on_one_device(told):
         kind=ValueError,
     )
     np.testing.assert_array_equal(join((4,), where, [put([3, 4], 1), put([1, 2], 0)]), [1, 2, 3, 4])
+
+
+def test_a_device_or_a_spec_alone_says_where(mesh):
+    device = plait.devices()[1]
+    x = plait.make_array_from_process_local_data(device, WHOLE)
+    assert x.devices() == {device}
+    y = plait.make_array_from_callback(WHOLE.shape, device, lambda index: WHOLE[index])
+    assert y.devices() == {device}
+    with mesh:
+        z = plait.make_array_from_process_local_data(plait.P("x"), WHOLE)
+    assert z.sharding == plait.sharding.NamedSharding(mesh, plait.P("x"))
+    for got in (x, y, z):
+        np.testing.assert_array_equal(got, WHOLE)
+    with pytest.raises(plait.PlaitError, match="no mesh is set"):
+        plait.make_array_from_process_local_data(plait.P("x"), WHOLE)

@@ -317,6 +317,10 @@ def test_sums_that_are_not_done_are_refused(told):
     for how in ("unreduced", "reduced"):
         told(lambda how=how: P("x", **{how: {"y"}}), f"{how} along {{'y'}}", "psum")
     assert P("x", unreduced=frozenset(), reduced=set()) == P("x")
+    assert P("x").unreduced == P("x").reduced == frozenset()
+    assert P("x", None).partitions == ("x", None) and P("x").update(("y", None)) == P("y", None)
+    assert P("x", "y").update(reduced=set()) == P("x", "y")
+    told(lambda: P("x").update(reduced={"y"}), "reduced along {'y'}", "psum")
 
 
 def test_what_is_no_mesh(told):

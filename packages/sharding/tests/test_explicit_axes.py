@@ -462,7 +462,7 @@ def test_shard_map_and_other_divisions(mesh, close, told):
         assert entries(plait.typeof(nested).sharding, 2) == ("x", "y")
         told(lambda: over(lambda v: reshard(v, P("x")), "x")(rows), "'x'", "is Manual", "out_specs")
         columns = plait.device_put(x[:, :4], P(None, "y"))
-        told(lambda: over(lambda v: v, None, "x")(columns), "args[0] of type f32[8,4@y]", "pieces")
+        told(lambda: over(lambda v: v, None, "x")(columns), "`v` of type f32[8,4@y]", "pieces")
     for got in (other, inner, nested):
         close(got, 2 * x)
 

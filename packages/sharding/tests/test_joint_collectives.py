@@ -103,6 +103,31 @@ def test_axes_of_two_shard_maps_are_of_one_mesh(kind, close):
     close(plait.jit(f)(X), by_hand(kind, names))
 
 
+GROUPS = [[0, 3, 5, 6], [1, 2, 4, 7]]
+
+
+@pytest.mark.parametrize("names", [("a", "b", "c"), ("c", "a", "b")], ids=str)
+@pytest.mark.parametrize("kind", ["all_gather", "psum_scatter", "all_to_all", "psum"])
+def test_groups_of_positions_along_several_axes(kind, names, close):
+    """Positions are counted with the first name slowest."""
+    speak = {
+        "all_gather": lambda v: lax.all_gather(v, names, axis_index_groups=GROUPS),
+        "psum_scatter": lambda v: lax.psum_scatter(v[:4], names, axis_index_groups=GROUPS),
+        "all_to_all": lambda v: lax.all_to_all(v[:4], names, 0, 1, axis_index_groups=GROUPS),
+        "psum": lambda v: lax.psum(v, names, axis_index_groups=GROUPS),
+    }[kind]
+    device = np.arange(8).reshape(2, 2, 2).transpose([names.index(n) for n in "abc"])
+    device = np.argsort(device.ravel())  # the device at each position
+    want = np.empty(8, object)
+    for group in GROUPS:
+        members = device[group]
+        for d, value in zip(members, wanted(kind, X[members])):
+            want[d] = value
+    want = np.stack(list(want))
+    close(on_cube(speak)(X), want)
+    close(plait.jit(on_cube(speak))(X), want)
+
+
 def test_programs_say_it(close):
     """They are read from the text of a program."""
     f = on_cube(

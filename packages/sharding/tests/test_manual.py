@@ -2,6 +2,7 @@
 
 import io
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -115,6 +116,47 @@ PAIRS = {
     "one": [(7, 0)],
     "nobody": [],
 }
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_nan_is_the_greatest_of_all_devices(mesh, lies, dtype):
+    """In the pieces and between them; the compiler and its library lose it."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+    @plait.jit
+    @on(mesh, outs=(P("x"), P("x"), P()))
+    def f(v):
+        ends = lambda v: (v.max(), v.min())  # noqa: E731
+        return pmax(v, "y"), pmin(v, "y"), [g(e, ("x", "y")) for g, e in zip((pmax, pmin), ends(v))]
+
+    for n in (16, 20_000):
+        x = np.zeros((4, n), dtype)
+        x[0, 2], x[3, -1] = np.nan, np.inf
+        x[1, 1] = -0.0
+        pieces = np.asarray(x, np.float64).reshape(4, 4, n // 4)
+        high, low, *ends = [np.asarray(v, np.float64) for v in plait.tree.leaves(f(x))]
+        np.testing.assert_array_equal(high, pieces.max(1))
+        np.testing.assert_array_equal(low, pieces.min(1))
+        assert np.signbit(low[low == 0]).sum() == 1
+        assert np.isnan(ends).all()
+
+
+@pytest.mark.parametrize(
+    "ends", [("x", None), (None, "x"), ("x", "y"), (("x", "y"), None)], ids=str
+)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_nan_is_the_greatest_of_a_divided_array(lies, dtype, ends):
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    axes = (None, 0, 1)
+    f = plait.jit(lambda v: [(v.max(a), v.min(a)) for a in axes])
+    for n in (16, 8192):
+        for place in ((0, 0), (5, n // 3), (7, n - 1)):
+            x = np.ones((8, n), dtype)
+            x[place], x[2, 3] = np.nan, -np.inf
+            for a, found in zip(axes, f(plait.device_put(x, lies(*ends))), strict=True):
+                wide = np.asarray(x, np.float64)
+                for got, want in zip(found, (wide.max(a), wide.min(a)), strict=True):
+                    np.testing.assert_array_equal(np.asarray(got, np.float64), want)
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
@@ -447,14 +489,14 @@ def test_errors(mesh, lies, told):
         return v
 
     told(lambda: on(mesh, P("x", "z"))(same)(A), "the axis 'z'", "'x', 'y'", kind=AxisError)
-    told(lambda: on(mesh, P("x", "y", None))(same)(A), "3 entries", "args[0]", kind=AxisError)
+    told(lambda: on(mesh, P("x", "y", None))(same)(A), "3 entries", "`v`", kind=AxisError)
     told(lambda: on(mesh, (P("x"), P()))(same)(A), "in_specs does not fit", kind=TreeMismatch)
     told(lambda: on(mesh, P("x"), (P("x"), P()))(same)(A), "out_specs does", kind=TreeMismatch)
     told(lambda: on(mesh, P(), None)(same)(A), "out_specs does not", kind=TreeMismatch)
     told(lambda: on(mesh, 3)(same)(A), "in_specs is 3", "PartitionSpec or None", kind=TreeMismatch)
     told(lambda: on(mesh, P(P.UNCONSTRAINED))(same)(A), "to the compiler", kind=AxisError)
-    told(lambda: on(mesh)(same)(A[:7]), "axis 0 of args[0]", "f32[7,16]", kind=AxisError)
-    told(lambda: on(mesh)(same)({"a": "s"}), "'s' of type str", "args[0]['a']", kind=TypeRule)
+    told(lambda: on(mesh)(same)(A[:7]), "axis 0 of argument `v`", "f32[7,16]", kind=AxisError)
+    told(lambda: on(mesh)(same)({"a": "s"}), "'s' of type str", "`v['a']`", kind=TypeRule)
     told(lambda: on(mesh)(lambda v: psum(v, "q"))(A), "no axis named 'q'", kind=AxisError)
     told(lambda: on(mesh)(lambda v: "s")(A), "the result", "'s'", kind=TypeRule)
     told(lambda: on(mesh, P("x", "y"), axis_names={"y"})(same)(A), "not in axis_names")

@@ -96,4 +96,4 @@ def test_errors(told):
         names = "xy"[: len(shape)]
         told(lambda s=shape, n=names: Mesh(np.zeros(s), tuple(n)), "has no devices", "one device")
     told(lambda: Mesh(["cpu"], "x"), "'cpu' is not a device")
-    told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "its axes are 'x'")
+    told(lambda: make_mesh((2,), "x").check(P("z")), "the axis 'z'", "name axes of the mesh: 'x'")

@@ -46,14 +46,19 @@ REFUSED = {
     "two names of one axis": (
         called(ins={0: "a", -2: "b"}, outs={}),
         AxisError,
-        "names axis 0 of args[0] of type f32[4,6] both 'a' and 'b'",
+        "names axis 0 of argument `xs[0]` of type f32[4,6] both 'a' and 'b'",
     ),
-    "no such axis": (called(ins={2: "a"}), AxisError, "names axis 2 'a', and args[0]", "2 axes"),
+    "no such axis": (
+        called(ins={2: "a"}),
+        AxisError,
+        "names axis 2 'a', and argument `xs[0]`",
+        "2 axes",
+    ),
     "no such negative axis": (called(ins={-3: "a"}), AxisError, "names axis -3 'a'"),
     "another rank": (
         called(ins=["a"]),
         AxisError,
-        "args[0] of type f32[4,6] has 2 axes, and ['a'] says that it has 1",
+        "argument `xs[0]` of type f32[4,6] has 2 axes, and ['a'] says that it has 1",
     ),
     "another rank of a result": (
         called(outs=["a"]),
@@ -72,18 +77,18 @@ REFUSED = {
         TypeError,
         "arguments are positional, and 'x' was given by name",
     ),
-    "no array": (called("s"), TypeError, "'s' of type str", "args[0]"),
+    "no array": (called("s"), TypeError, "'s' of type str", "`xs[0]`"),
     # sizes
     "two sizes": (
         called(A, A.T, outs=(["a", ...], {0: "a"})),
         AxisError,
-        "The size of axis 'a' was previously inferred to be 4 (from args[0]",
-        "but found an axis of size 6: axis 0 of args[1]",
+        "The size of axis 'a' was previously inferred to be 4 (from argument `xs[0]`",
+        "but found an axis of size 6: axis 0 of argument `xs[1]`",
     ),
     "two axes of one argument and another": (
         called(A, A, ins=({0: "a"}, {1: "a"})),
         AxisError,
-        "axis 1 of args[1]",
+        "axis 1 of argument `xs[1]`",
     ),
     "a size that is not the argument's": (
         called(axis_sizes={"a": 5}),

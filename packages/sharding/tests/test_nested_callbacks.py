@@ -1,10 +1,13 @@
-"""Callbacks of programs on several devices that call functions on several devices.
+"""Callbacks of programs on several devices that call functions on several devices, or raise.
 
-Invariant: the program runs in a process of its own, which must end in time.
+Invariant: each program runs in a process of its own, which must end in time.
 """
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import numpy as np
@@ -36,3 +39,64 @@ def test_calls_in_callbacks():
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.split("\n")[:3] == ["[3. 3. 3. 3.]", "True", "[2. 2. 2. 2.]"]
+
+
+KINDS = """
+import sys, threading
+import numpy as np
+import plait
+from plait.sharding import NamedSharding, PartitionSpec as P, make_mesh
+
+kind, way = sys.argv[1:]
+
+def call(x):
+    like = plait.ShapeDtypeStruct(x.shape, x.dtype)
+    if kind == "pure":
+        return plait.pure_callback(back, like, x)
+    if kind in ("io", "ordered"):
+        return plait.io_callback(back, like, x, ordered=kind == "ordered")
+    plait.debug.callback(back, x)
+    return x
+
+def shown(f):
+    try:
+        return f(there).numpy()[:1].tolist()
+    except (plait.PlaitError, KeyError) as e:
+        return "refused" if "on several devices" in str(e) else repr(e)
+
+def back(x):
+    if way == "raise":
+        raise KeyError("mine")
+    if way == "call":
+        return np.asarray(g(there))
+    thread = threading.Thread(target=lambda: print(shown(g)))
+    thread.start()
+    thread.join()
+    return np.asarray(x)
+
+there = plait.device_put(np.zeros(4, np.float32), NamedSharding(make_mesh((4,), ("i",)), P("i")))
+g = plait.jit(lambda x: x + x.sum())
+f = plait.jit(lambda x: call(x) + x.sum() + 1.0)
+for _ in range(1 if way == "thread" else 2):
+    print(shown(f))
+print(shown(g))
+"""
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("kind", ["pure", "io", "ordered", "debug"])
+@pytest.mark.parametrize("way", ["raise", "call", "thread"])
+def test_failing_callbacks(way, kind):
+    """No device waits for one whose callback failed, and later programs run."""
+    done = subprocess.run(
+        [sys.executable, "-c", KINDS, kind, way],
+        capture_output=True, text=True, timeout=60, check=True,
+        env=os.environ | {"PLAIT_CPU_DEVICES": "4"},
+    )  # fmt: skip
+    found = done.stdout.splitlines()
+    assert found[-1] == "[0.0]"
+    expected = "KeyError('mine')" if way == "raise" else "refused"
+    if way == "thread":
+        assert expected in found and found[-2] == "[1.0]"
+    else:
+        assert found[:-1] == [expected] * 2

@@ -459,25 +459,26 @@ def test_arrays_like_others_lie_where_they_do(name, lies):
 def test_errors_say_which_array_of_a_tree(lies, told):
     """And shapes alone have no dtype."""
     odd = {"w": [np.ones((8, 16), np.float32), np.ones((7, 16), np.float32)]}
-    where, at = lies("x"), "args[0]['w'][1]"
+    where, at = lies("x"), "`t['w'][1]`"
     text = "axis 0 of f32[7,16] cannot be divided in 2 equal pieces, over 'x' of Mesh("
-    told(lambda: device_put(odd, where), text, f"(device_put: {at})")
-    told(lambda: plait.jit(lambda t: device_put(t, where))(odd), f"(device_put: {at})")
+    told(lambda: device_put(odd, where), text, "(device_put: `x['w'][1]`)")
+    told(lambda: plait.jit(lambda t: device_put(t, where))(odd), "(device_put: `x['w'][1]`)")
     told(
-        lambda: plait.lax.with_sharding_constraint(odd, where), f"(with_sharding_constraint: {at})"
+        lambda: plait.lax.with_sharding_constraint(odd, where),
+        "(with_sharding_constraint: `x['w'][1]`)",
     )
     f = plait.jit(lambda t: t, in_shardings=where)
     for _ in range(2):  # the way of later calls says the same
         f({"w": [odd["w"][0]] * 2})
-        told(lambda: f(odd), "f32[7,16]", f"(in_shardings: {at})")
+        told(lambda: f(odd), "f32[7,16]", f"(argument {at}, by in_shardings)")
         there = [odd["w"][0], device_put(odd["w"][0], plait.devices()[3])]
-        told(lambda: f({"w": there}), "was placed by", f"(in_shardings: {at})")  # noqa: B023
+        told(lambda: f({"w": there}), "was placed by", f"(argument {at}, by in_shardings)")  # noqa: B023
     g = plait.jit(lambda x: {"r": x[:7]}, out_shardings=where)
     told(lambda: g(odd["w"][0]), "f32[7,16]", "(out_shardings: the result['r'])")
     done = f.lower({"w": [odd["w"][0]] * 2}).compile()
-    told(lambda: done(odd), text, f"({at})")
+    told(lambda: done(odd), text, f"(argument {at})")
     other = {"w": [odd["w"][0], np.ones((2, 16), np.float32)]}
-    told(lambda: done(other), "this executable is for", f"({at})")
+    told(lambda: done(other), "this executable is for", f"(argument {at})")
     told(lambda: where.check_compatible_aval((7,)), "axis 0 of an array of shape (7,) cannot be")
     told(lambda: plait.make_mesh((0, 8), ("x", "y")), "(0, 8) has no devices along axis 0")
     told(lambda: plait.NamedSharding(where.mesh, where.spec, memory_kind="moon"), "'moon'")

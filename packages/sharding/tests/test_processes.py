@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from plait.errors import PlaitError
 from plait.ext.errors import ArgumentError
 from plait_sharding.distributed import DistributedError, PeerLost
 from plait_sharding.distributed.coordinator import Coordinator
-from plait_sharding.distributed.launchers import detect, first_host
+from plait_sharding.distributed.joining import start_coordinator
 from plait_sharding.distributed.membership import initialize
 from plait_sharding.distributed.wire import Garbled, Lines, connected, packed
 
@@ -207,6 +208,7 @@ def test_values_are_exchanged(n):
         assert told["where"] == [2 * i, 2 * i + 1]
         assert told["every"] == [{"of": [k, "é"]} for k in range(n)]
         assert told["deleted"] == [True, False]
+        assert told["kept"] == [[1], "d%2Fe", "é"]  # what was deleted is "d", and no folder
 
 
 def test_what_differs_is_named():
@@ -356,6 +358,11 @@ def test_a_forked_child_does_not_hide_the_end():
     three_parts(first.told["error"], "PeerLost", "process 1 .*its connection closed")
 
 
+def test_a_wait_for_a_value_ends_with_a_process():
+    first, _ = run_together("unset", devices=1)
+    three_parts(first.told["error"], "PeerLost", "process 1 .*its connection closed")
+
+
 @pytest.mark.wide
 def test_the_first_may_end_before_the_others():
     assert ran("first_ends", 3, 1)[1:] == [{"total": 10.0}] * 2
@@ -481,77 +488,7 @@ def test_arguments_that_make_no_sense(given, kind, text, monkeypatch):
         initialize("host:1", 2, 0, initialization_timeout=-1)
 
 
-# ---- launchers ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "environment, address, count, index, local, source",
-    [
-        (
-            {"PLAIT_COORDINATOR_ADDRESS": "h:1", "PLAIT_NUM_PROCESSES": "4",
-             "PLAIT_PROCESS_ID": "2", "SLURM_PROCID": "9", "SLURM_JOB_ID": "1"},
-            "h:1", 4, 2, None, "PLAIT_COORDINATOR_ADDRESS",
-        ),
-        (
-            {"SLURM_PROCID": "3", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_LOCALID": "1",
-             "SLURM_STEP_NODELIST": "n[003-005,9]", "SLURM_STEP_NUM_TASKS": "8"},
-            r"n003:\d+", 8, 3, 1, "SLURM",
-        ),
-        (
-            {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2",
-             "PMIX_NAMESPACE": "prterun-1",
-             "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
-             "PMIX_SERVER_URI21": "prte.0;tcp4://10.0.0.5:4321"},
-            r"10\.0\.0\.5:\d+", 2, 1, 0, "Open MPI",
-        ),
-        (
-            {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "MPI_LOCALRANKID": "1"},
-            r"127\.0\.0\.1:\d+", 2, 1, 1, "MPI",
-        ),
-        (
-            {"JOB_COMPLETION_INDEX": "2", "HOSTNAME": "train-2", "PLAIT_SERVICE": "train-svc",
-             "PLAIT_NUM_PROCESSES": "3"},
-            r"train-0\.train-svc:\d+", 3, 2, None, "Kubernetes",
-        ),
-        (
-            {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "m",
-             "MASTER_PORT": "29500"},
-            r"m:\d+", 8, 5, 1, "torchrun",
-        ),
-        ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "77"}, None, None, None, None, "nothing"),
-        ({}, None, None, None, None, "nothing"),
-    ],
-    ids=["own", "slurm", "openmpi", "mpi", "kubernetes", "torchrun", "batch", "none"],
-)  # fmt: skip
-def test_launchers(environment, address, count, index, local, source):
-    told = detect(environment)
-    assert told[1:] == (count, index, local, source)
-    if address is None:
-        assert told.address is None
-    else:
-        assert re.fullmatch(address, told.address)
-        port = int(told.address.rpartition(":")[2])
-        assert port == 1 or 1024 < port < 32768  # where connections do not take their ports
-        assert detect(environment) == told  # the same in every process
-
-
-def test_a_launcher_that_says_nonsense():
-    with pytest.raises(DistributedError, match="WORLD_SIZE.*'two'"):
-        detect({"RANK": "0", "WORLD_SIZE": "two", "MASTER_ADDR": "m"})
-
-
-@pytest.mark.parametrize(
-    "nodes, first",
-    [
-        ("a", "a"),
-        ("a1,a2", "a1"),
-        ("n[3-5]", "n3"),
-        ("n[003,7],m1", "n003"),
-        ("r[1-2]c[07-9]-x,q", "r1c07-x"),
-    ],
-)
-def test_lists_of_nodes(nodes, first):
-    assert first_host(nodes) == first
+# ---- the command that starts all -------------------------------------------------------------
 
 
 def command(*arguments, **env):
@@ -573,6 +510,13 @@ def test_the_command_ends_with_the_code_of_who_failed_first():
     done = command("-n", 2, "--devices", 1, "PROGRAMS", "training", "raise", 1)
     assert done.returncode == 1 and "a bug in one process" in done.stderr
     assert command("-n", 0, "PROGRAMS").returncode == 2
+
+
+def test_a_system_that_passes_no_sockets_is_told(monkeypatch):
+    monkeypatch.setattr("plait_sharding.distributed.failures.os", SimpleNamespace(name="nt"))
+    for start in (lambda: initialize("host:1", 2, 0), lambda: start_coordinator(None, 2, 1.0)):
+        with pytest.raises(DistributedError, match="POSIX"):
+            start()
 
 
 # ---- messages ----------------------------------------------------------------------------------
@@ -610,7 +554,7 @@ def test_strangers_do_not_disturb():
         served = Coordinator(listener, 1, 60.0, 1)
         strangers = [socket.create_connection(listener.getsockname()) for _ in range(3)]
         strangers[0].sendall(b"GET / HTTP/1.1\r\n\r\n")
-        strangers[1].sendall(b'{"set": "a", "value": 1}\n')
+        strangers[1].sendall(b'{"where": 0, "id": 1}\n')
         strangers[2].sendall(b'{"hello": "zero"}\n')
         for s in strangers:
             s.settimeout(10)
@@ -618,7 +562,7 @@ def test_strangers_do_not_disturb():
             for key, _ in served.selector.select(0.1):
                 served._accept() if key.data is None else served._read(key.data, 0.0)
         assert [s.recv(100) for s in strangers] == [b""] * 3
-        assert not served.store and not served.members
+        assert not served.members
         for s in strangers:
             s.close()
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plait import testing
+from plait.ext import rules as traits
 from plait.ext.ir import primitives, registered
 from plait.ext.plugins import declared, load
 from plait.testing import kit
@@ -14,7 +15,9 @@ from plait.testing.closeness import differing, flushed, places
 from plait.testing.differences import DIFFERENCES, excused
 from plait.testing.operands import DTYPES, NARROW, accepted, edges
 from plait.testing.oracle import in_numpy
+from plait.testing.promises import PROMISES
 from plait.testing.references import FAMILIES, all_references
+from plait.testing.report import Inapplicable
 
 SPACES = "core", "linalg", "special", "nn"
 for namespace in SPACES:  # which defines the primitives
@@ -45,6 +48,31 @@ def test_every_primitive_of_core_has_a_reference_and_samples():
     )
     for prim in of_core().values():
         assert next(iter(testing.reference(prim).samples(prim)), None), f"{prim} has no sample"
+
+
+def moves(prim):
+    """Return whether every sample shows results that are elements of the operands."""
+    shown = 0
+    for args, params in testing.reference(prim).samples(prim):
+        args = [*map(np.asarray, args)]
+        if args and all(x.dtype == np.float32 for x in args):
+            f = lambda *xs, params=params: [np.asarray(y) for y in in_numpy(prim)(*xs, **params)]
+            try:
+                shown += PROMISES[traits.Structural](f, args, params)
+            except (AssertionError, np.linalg.LinAlgError):
+                return False
+            except Inapplicable:
+                pass
+    return shown > 0
+
+
+def test_primitives_that_move_elements_have_a_trait_that_says_so():
+    """Otherwise a transformation with rules for traits, and none for them, misses these."""
+    named = {traits.Structural, traits.Elementwise, traits.Collective, traits.Indexing}
+    chosen = [p for p in of_core().values() if p.higher is None and p.ambient is None]
+    found = [p for p in chosen if p.namespace == "core" and moves(p)]
+    assert len(found) >= 10
+    assert not [p.name for p in found if named.isdisjoint(p.traits)]
 
 
 PRECISE = {"accuracy", "elementwise", "reduction"}

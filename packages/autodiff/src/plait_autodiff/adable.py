@@ -57,7 +57,7 @@ def unregister_adable(cls: type) -> None:
     adables.unregister(cls)
 
 
-def is_adable(x: Any) -> bool:
+def is_adable(x: object) -> bool:
     """Return whether the class of `x` is registered by `register_adable`.
 
     >>> import plait
@@ -67,7 +67,7 @@ def is_adable(x: Any) -> bool:
     return type(x) in adables
 
 
-def beside_numbers(tree: Any) -> set[int]:
+def beside_numbers(tree: tuple[Any, ...]) -> set[int]:
     """Return the numbers of integers and keys that are parts of a value with floating parts.
 
     Such a value is differentiated with respect to its floating parts.  The numbers are those of
@@ -83,7 +83,7 @@ def beside_numbers(tree: Any) -> set[int]:
     return found
 
 
-def kept_parts(x: Any, tree: Any) -> list[int]:
+def kept_parts(x: object, tree: Any) -> list[int]:
     """Return the numbers of leaves that tangents and cotangents of `x` hold unchanged.
 
     These are leaves that values of adable classes do not differentiate, such as lengths.  `tree`

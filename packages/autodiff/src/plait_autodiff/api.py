@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from plait import ShapeDtypeStruct
-from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.errors import ArgumentError, OperandTypeError, border, names_at, names_of_arguments
 from plait.ext.trace import (
     GROUND,
     Stage,
     Value,
     admitted,
+    admitted_leaves,
     current,
     is_recorded,
     is_unplaced,
@@ -22,7 +23,7 @@ from plait.ext.trace import (
     opened,
     wraps,
 )
-from plait.ext.tree import flatten
+from plait.ext.tree import each_leaf, flatten
 from plait.ext.types import INTEGER
 
 from .adable import adables
@@ -37,6 +38,7 @@ from .tangents import (
     numbers,
     of_chosen,
     pair_of,
+    positions,
     tangent,
 )
 from .transpose import Linear
@@ -74,9 +76,11 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     primals = adables.opened(tuple(primals))
     leaves, tree = flatten(primals)
     given = matching(primals, tuple(tangents), tree, "primals and tangents of jvp")
-    xs = [admitted(x) for x in leaves]
-    ts = [tangent(t, x.aval, "jvp was given a tangent of another type")
-          for t, x in zip(given, xs)]  # fmt: skip
+    xs = admitted_leaves(leaves, primals, lambda: names_of_arguments(fun))
+    what = "jvp was given a tangent of another type"
+    ts = each_leaf(
+        (tangent(t, x.aval, what) for t, x in zip(given, xs)), primals, names_of_arguments(fun)
+    )
     if current() is GROUND and is_recorded(fun, "jvp") and all(map(is_unplaced, [*xs, *ts])):
         return recorded_jvp(fun, xs, ts, tree, has_aux, jvp)
     j = JVP(current(), of=fun)
@@ -94,7 +98,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 
 
 @border
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple:
     """Return `(fun(*primals), fun_lin)`, where `fun_lin` maps tangents to tangents linearly.
 
     The computation on primals alone is done once; a call of `fun_lin` does the linear part.
@@ -119,7 +123,7 @@ def _linearized(fun: Callable[..., Any], primals: tuple, has_aux: bool, does: st
 
 
 @border
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
+def linear_transpose(fun: Callable[..., Any], *primals: object) -> Callable:
     """Return the transpose of a function that is linear in all its arguments.
 
     Args:
@@ -178,7 +182,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable:
 
 
 @border
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple:
     """Return `(fun(*primals), pullback)`.
 
     The pullback maps a cotangent like the result to a tuple of cotangents like the arguments.
@@ -230,7 +234,8 @@ def value_and_grad(
     @wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         of, chosen = of_chosen(fun, nums, args, kwargs)
-        expect_differentiable(chosen, holomorphic, allow_int, "grad")
+        named = lambda: names_at(fun, positions(nums, args, fun))  # noqa: E731
+        expect_differentiable(chosen, holomorphic, allow_int, "grad", named)
         if current() is GROUND and is_recorded(fun, "grad"):
             value, aux, g = recorded_gradient(of, chosen, has_aux, holomorphic, fun, value_and_grad)
         else:

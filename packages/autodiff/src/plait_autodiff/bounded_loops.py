@@ -9,6 +9,7 @@ spatial complexity in reverse automatic differentiation", 1992.
 Invariant: the program has the results of the loop; a skipped step costs a comparison.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from plait.ext.ir import Program, derived, evaluate, registered
@@ -16,7 +17,7 @@ from plait.ext.ops.control_flow import cond as cond_p
 from plait.ext.ops.control_flow import scan
 from plait.ext.ops.elementwise import add, and_, lt
 from plait.ext.ops.shape import convert
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.types import INT32, Aval
 from plait.ext.values import Literal
 
@@ -57,13 +58,13 @@ def _nested(cond: Program, body: Program, c: int, b: int, most: int) -> Program:
     carry = [_I, *body.in_avals[b:]]
     types = [*consts, *carry]
 
-    def going(xs: Any) -> Any:
+    def going(xs: tuple[Value, ...]) -> Any:
         """Return whether there is another turn, as the index of a branch."""
         i, state = xs[k], xs[k + 1 :]
         (more,) = evaluate(cond, [*xs[:c], *state])
         return convert(and_.bind(more, lt.bind(i, Literal(most, _I))), INT32)
 
-    def turn(*xs: Any) -> list:
+    def turn(*xs: Value) -> list:
         new = evaluate(body, [*xs[c:k], *xs[k + 1 :]])
         return [add.bind(xs[k], Literal(1, _I)), *new]
 
@@ -76,11 +77,11 @@ def _nested(cond: Program, body: Program, c: int, b: int, most: int) -> Program:
 
 
 def _repeated(
-    going: Any, stay: Program, step: Program, types: list, k: int, length: int
+    going: Callable[..., Any], stay: Program, step: Program, types: list, k: int, length: int
 ) -> Program:
     """Return `length` steps, each of them skipped once the loop has ended."""
 
-    def guarded(*xs: Any) -> list:
+    def guarded(*xs: Value) -> list:
         return cond_p.bind(going(xs), *xs, branches=(stay, step))
 
     guarded_p = staged(guarded, types, step.name)

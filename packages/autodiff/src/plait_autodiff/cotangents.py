@@ -17,7 +17,7 @@ from plait.ext.errors import OperandTypeError, PlaitError
 from plait.ext.ir import Eqn, Var
 from plait.ext.ops.collective import psum_, varied
 from plait.ext.ops.elementwise import add
-from plait.ext.trace import apart_from, lie_as
+from plait.ext.trace import Value, apart_from, lie_as
 from plait.ext.types import is_narrow
 
 from .sums import rounded, widened
@@ -67,7 +67,7 @@ class Cotangents:
             ct = add.bind(have, ct)
         kept[key] = ct
 
-    def take(self, a: Any) -> Any:
+    def take(self, a: Value) -> Any:
         """Remove and return the cotangent of `a`, made to vary as `a` does; None is zero."""
         ct = self._total.pop(a, None)
         if self._often:
@@ -102,11 +102,11 @@ class Cotangents:
         cts = [self.take(o) for o in e.outputs]
         return (cts,) if any(ct is not None for ct in cts) else ()
 
-    def _is_one(self, a: Any) -> bool:
+    def _is_one(self, a: Value) -> bool:
         """Return whether the only cotangent of `a` is still to be summed over devices."""
         return a not in self._total and len(self._shares[a]) == 1
 
-    def _take_shares(self, a: Any) -> list[Any]:
+    def _take_shares(self, a: Value) -> list[Any]:
         """Remove and return the cotangents of `a` that are not summed over devices."""
         found = [*self._shares.pop(a).values()]
         if a in self._total:
@@ -124,13 +124,13 @@ class Cotangents:
             self._total[a] = self._in_dtype(a, self._total[a])
         return self._total
 
-    def _in_dtype(self, a: Any, ct: Any) -> Any:
+    def _in_dtype(self, a: Value, ct: Value) -> Any:
         """Return a sum of cotangents of `a` in the dtype of `a`."""
         narrow = ct is not None and a in self._often
         return rounded([ct], [a.aval.tangent_type])[0] if narrow else ct
 
 
-def sum_over_devices(ct: Any, axes: Collection[str]) -> Any:
+def sum_over_devices(ct: Value, axes: Collection[str]) -> Any:
     """Return the sum of a cotangent over the devices along these axes of a mesh.
 
     Raises PlaitError if some device along them does not take part.

@@ -7,7 +7,7 @@ where the rule uses results.
 import functools
 from typing import Any, NamedTuple
 
-from plait.ext.ir import Eqn, Program, Var, freeze_params
+from plait.ext.ir import Eqn, Primitive, Program, Var, freeze_params
 from plait.ext.trace import as_list, staged
 
 from .forward import DUAL, JVP
@@ -44,7 +44,7 @@ def differential(e: Eqn, active: Mask) -> EquationDerivative:
     return d._replace(known=_written_at(d.known, e.where), linear=_written_at(d.linear, e.where))
 
 
-def _written_at(program: Program, where: Any) -> Program:
+def _written_at(program: Program, where: object) -> Program:
     """Return the program with all equations attributed to one source line."""
     eqns = [Eqn(e.prim, e.inputs, e.outputs, e.params, where) for e in program.eqns]
     return Program(program.inputs, eqns, program.outputs, program.name, program.consts)
@@ -67,13 +67,13 @@ class _Params:
 
 @functools.lru_cache(maxsize=1024)
 def _remembered(
-    prim: Any, params: _Params, avals: tuple, active: tuple[bool, ...]
+    prim: Primitive, params: _Params, avals: tuple, active: tuple[bool, ...]
 ) -> EquationDerivative:
     return _derivative(prim, params.params, avals, active)
 
 
 def _derivative(
-    prim: Any, params: dict, avals: tuple, active: tuple[bool, ...]
+    prim: Primitive, params: dict, avals: tuple, active: tuple[bool, ...]
 ) -> EquationDerivative:
     one = staged(lambda *xs: as_list(prim.bind(*xs, **params)), avals)
     forms = tuple([DUAL if a else None for a in active])

@@ -5,6 +5,7 @@ have tangents.  A tangent has the type of its value, and is checked where it is 
 mechanism handles loops, branches and calls.
 """
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,9 +13,10 @@ from plait.ext.errors import ArgumentError, OperandTypeError, here
 from plait.ext.ir import Var
 from plait.ext.ops.collective import varied
 from plait.ext.rules import RuleTable
-from plait.ext.trace import Carrier, Lifted, Tracer, lie_as
+from plait.ext.trace import Carrier, Lifted, Tracer, Value, lie_as
 from plait.ext.types import Aval
 from plait.ext.values import Array, Literal
+from plait.typing import Array as AnyArray
 
 __all__ = ["DUAL", "JVP", "ZERO", "Zero", "instantiate", "jvp_rules"]
 
@@ -40,7 +42,7 @@ class Zero:
 ZERO = Zero()
 
 
-def instantiate(t: Any, x: Any) -> Any:
+def instantiate(t: "Value | Zero", x: Value) -> Any:
     """Return a tangent of `x` as a value."""
     return Literal(0, x.aval.tangent_type) if t is ZERO else t
 
@@ -55,10 +57,10 @@ class JVP(Carrier):
     noting: tuple[Any, ...] | None = None
     """A cache of `recorders`; None before the first use."""
 
-    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+    def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return aval, aval.tangent_type
 
-    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
         return parts[0], Literal(0, aval.tangent_type)
 
     def dual(self, x: Any, t: Any, where: Any = None) -> Any:
@@ -98,11 +100,11 @@ class JVP(Carrier):
                 ts.append(ZERO)
         return xs, ts
 
-    def duals(self, outs: Any, dots: Any) -> list:
+    def duals(self, outs: Any, dots: list[Any]) -> list:
         """Return results with their tangents."""
         return [self.dual(o, d) for o, d in zip(outs, dots, strict=True)]
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[AnyArray], params: dict) -> Any:
         xs, ts = self.halves(args)
         noting = self.noting
         if noting is None:

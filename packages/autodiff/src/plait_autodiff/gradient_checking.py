@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.trace import Value
 from plait.ext.tree import flatten
 from plait.ext.types import float0
 from plait.ext.values import as_value
@@ -18,13 +19,13 @@ from .api import jvp, vjp
 from .tangents import expect_function
 
 
-def _arrays(tree_: Any) -> list[np.ndarray]:
+def _arrays(tree_: object) -> list[np.ndarray]:
     """Return the numbers of a tree; integers have no derivatives, and these are left out."""
     leaves = [x for x in flatten(adables.opened(tree_))[0] if getattr(x, "dtype", None) != float0]
     return [np.asarray(as_value(x)) for x in leaves]
 
 
-def _defined(tree_: Any) -> Any:
+def _defined(tree_: Value | tuple[Any, ...]) -> Any:
     """Return the tree with zeros for undefined numbers, which values of adable classes may hold."""
     leaves, kind = flatten(tree_, is_adable)
     return kind.unflatten([x.__defined__() if hasattr(x, "__defined__") else x for x in leaves])
@@ -117,7 +118,7 @@ def check_grads(
             check_grads(derivative, args, order - 1, modes, atol * 10, rtol * 10, eps)
 
 
-def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
+def _expect(f: object, args: Any, order: int | str, modes: Sequence[Any]) -> None:
     expect_function(f, "check_grads")
     if not isinstance(args, tuple | list):
         raise ArgumentError(
@@ -130,7 +131,7 @@ def _expect(f: Any, args: Any, order: Any, modes: Sequence[Any]) -> None:
         raise ArgumentError(f"check_grads in modes {modes!r}", fix='use "fwd", "rev", or both')
 
 
-def _cotangent(rng: np.random.Generator, out: Any) -> Any:
+def _cotangent(rng: np.random.Generator, out: Value | tuple[Value, ...]) -> Any:
     """Return a random tree like the results."""
     outs, tree = flatten(adables.opened(out))
     return tree.unflatten([o if getattr(o, "dtype", None) == float0

@@ -10,15 +10,16 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from plait import map_axes
-from plait.ext.errors import OperandTypeError, border
+from plait.ext.errors import OperandTypeError, border, names_at
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.shape import reshape as reshape_
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import admitted, wraps
+from plait.ext.trace import Value, admitted, wraps
 from plait.ext.tree import flatten
 from plait.ext.types import INT32, Aval, float0
 from plait.ext.values import as_value
+from plait.typing import Array
 
 from .adable import adables
 from .api import jvp, vjp
@@ -29,6 +30,7 @@ from .tangents import (
     numbers,
     of_chosen,
     pair_of,
+    positions,
 )
 
 P = ParamSpec("P")
@@ -44,8 +46,10 @@ def of_differentiable(
     allow_int: bool = False,
 ) -> tuple[Callable, tuple]:
     """Do as `of_chosen`, and refuse arguments that cannot be differentiated."""
-    of, chosen = of_chosen(fun, numbers(argnums, what), args, kwargs)
-    expect_differentiable(chosen, holomorphic, allow_int, what)
+    nums = numbers(argnums, what)
+    of, chosen = of_chosen(fun, nums, args, kwargs)
+    named = lambda: names_at(fun, positions(nums, args, fun))  # noqa: E731
+    expect_differentiable(chosen, holomorphic, allow_int, what, named)
     return of, chosen
 
 
@@ -119,7 +123,7 @@ def jacfwd(
 
         live = [x for x in xs if x.aval.varies]
 
-        def push(*ts: Any) -> list:
+        def push(*ts: Value) -> list:
             nonlocal out_tree
             moving = iter(ts)
             given = [next(moving) if x.aval.varies else _nothing(x.aval.shape) for x in xs]
@@ -141,7 +145,7 @@ def _nothing(shape: tuple) -> np.ndarray:
     return np.zeros(shape, float0)
 
 
-def columns_of(d: Any, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
+def columns_of(d: Array, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
     """Return blocks (*out, *in) of one output, from its stacked tangents (total, *out)."""
     m = d.aval.ndim - 1
     blocks: list[Any] = []
@@ -192,7 +196,7 @@ def jacrev(
                 )
         expect_results(ys, holomorphic, "jacrev", True)
 
-        def row(*cts: Any) -> list:
+        def row(*cts: Value) -> list:
             nonlocal tree
             found, tree = flatten(adables.opened(pull(out_tree.unflatten(cts))))
             return found

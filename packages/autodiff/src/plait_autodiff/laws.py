@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from plait import jit
-from plait.ext.errors import MissingRule
+from plait.ext.errors import MissingRule, PlaitError
 from plait.ext.ir import Primitive, evaluate
 from plait.ext.rules import Linear
-from plait.ext.trace import as_list, staged
-from plait.ext.types import COMPLEX, FLOATING, category
+from plait.ext.trace import Value, as_list, staged
+from plait.ext.types import COMPLEX, FLOATING, Aval, category
 from plait.ext.values import from_numpy
 from plait_testing.ext import Inapplicable, agree, tolerance
 
@@ -32,7 +32,7 @@ from .rematerialisation.residuals import economise, recompute_rules
 from .split import merge, part, split_program
 from .transpose import transpose_rules
 
-__all__ = ["inverse_law", "jvp_law", "recompute_law", "split_law", "transpose_law"]
+__all__ = ["in_double", "inverse_law", "jvp_law", "recompute_law", "split_law", "transpose_law"]
 
 Arrays = list[np.ndarray]
 
@@ -47,9 +47,17 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype({FLOATING: np.float64, COMPLEX: np.complex128}.get(kind, x.dtype))
 
 
-def _operands(prim: Primitive, args: Sequence[np.ndarray]) -> Arrays:
-    """Convert to double precision, unless the operation's programs are written for its types."""
-    return list(args) if prim.higher is not None else [_wide(x) for x in args]
+def in_double(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]) -> Arrays:
+    """Convert operands to double precision, unless the operation is written for their types: by its
+    programs, or by a type rule that refuses others, as that of a foreign function does."""
+    wide = [_wide(x) for x in args]
+    if prim.higher is not None:
+        return list(args)
+    try:
+        prim.infer(tuple([Aval(x.shape, x.dtype) for x in wide]), params)
+    except PlaitError:
+        return list(args)
+    return wide
 
 
 def _random(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -65,7 +73,7 @@ class _Function:
     def __init__(self, prim: Primitive, xs: Arrays, params: dict[str, Any], active: Sequence[int]):
         self.prim, self.xs, self.params, self.active = prim, xs, params, active
 
-    def __call__(self, *vs: Any) -> list:
+    def __call__(self, *vs: Value) -> list:
         """Return the inexact results of the primitive; the others have no derivative."""
         full: list[Any] = [from_numpy(x) for x in self.xs]
         for i, v in zip(self.active, vs, strict=True):
@@ -100,7 +108,7 @@ def jvp_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
     All inexact operands vary together, then each alone.  Returns the number of comparisons;
     raises AssertionError, or Inapplicable if nothing can vary.
     """
-    xs = _operands(prim, args)
+    xs = in_double(prim, args, params)
     positions = [i for i, x in enumerate(xs) if _inexact(x)]
     if not positions:
         raise Inapplicable("no operand has a derivative")
@@ -146,7 +154,7 @@ def transpose_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
     complex numbers are compared in their real part, without conjugation.  Returns the number of
     comparisons.
     """
-    xs = _operands(prim, args)
+    xs = in_double(prim, args, params)
     count = 0
     for f in _linear(prim, xs, params):
         rng = np.random.default_rng(3)
@@ -170,7 +178,7 @@ def transpose_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
     return count
 
 
-def _inner(xs: Any, ys: Any) -> np.ndarray:
+def _inner(xs: list[np.ndarray], ys: Any) -> np.ndarray:
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)) for x, y in zip(xs, ys, strict=True)).real)
 
 
@@ -292,7 +300,7 @@ def inverse_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, A
     """
     if prim.higher is not None:
         raise Inapplicable("programs are reversed as a whole")
-    xs = [from_numpy(x) for x in _operands(prim, args)]
+    xs = [from_numpy(x) for x in in_double(prim, args, params)]
     outs = as_list(prim.bind(*xs, **params))
     count = 0
     for i, x in enumerate(xs):

@@ -14,7 +14,7 @@ from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.elementwise import div, mul, select
 from plait.ext.ops.shape import barrier
 from plait.ext.rules import Indexing, Linear, Structural, expand_rules
-from plait.ext.trace import as_list, staged
+from plait.ext.trace import Value, as_list, staged
 from plait.ext.values import is_literal_zero
 
 from .transpose import transpose_rules
@@ -46,7 +46,7 @@ def _kinds_of(program: Program, kinds: Kinds) -> Kinds:
     return tuple([_kind(a, env) for a in program.outputs])
 
 
-def _kind(a: Any, env: dict) -> int:
+def _kind(a: Value, env: dict) -> int:
     if a.__class__ is Var:
         return env[a]
     return ZERO if is_literal_zero(a) and a.aval.inexact else KNOWN

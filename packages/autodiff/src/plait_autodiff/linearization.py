@@ -7,11 +7,22 @@ raises an error for an escaped value.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError
+from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, names_of_arguments
 from plait.ext.ir import Program
 from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import fill, materialise_at_ground
-from plait.ext.trace import Stage, Value, admitted, apart_from, current, name_of, opened
+from plait.ext.trace import (
+    Carrier,
+    Interpreter,
+    Stage,
+    Value,
+    admitted,
+    admitted_leaves,
+    apart_from,
+    current,
+    name_of,
+    opened,
+)
 from plait.ext.tree import flatten
 from plait.ext.types import COMPLEX, FLOATING, Aval
 from plait.ext.values import Literal
@@ -61,7 +72,7 @@ def linearized(
 ) -> Linearized:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [admitted(x) for x in leaves]
+    xs = admitted_leaves(leaves, primals, lambda: names_of_arguments(of))
     # In a branch that each device takes by itself, each device has cotangents of its own.
     if current().parent is not None:
         xs = [varied(x, apart_from(x)) for x in xs]
@@ -90,7 +101,7 @@ class Levels(NamedTuple):
     tangents: Stage
 
 
-def levels_over(parent: Any, does: str, of: Callable) -> Levels:
+def levels_over(parent: Carrier | Interpreter, does: str, of: Callable) -> Levels:
     t = Stage(parent, does, of)
     t.settles = False
     s = Split(parent, t, of)
@@ -126,14 +137,14 @@ def pushed(j: JVP, outs: list) -> tuple[list, list]:
     return [_out(p[0]) for _, p in halves], [_dot(form, p) for form, p in halves]
 
 
-def _dot(form: Any, parts: tuple) -> Any:
+def _dot(form: str | None, parts: tuple) -> Any:
     x = parts[0]
     if not x.aval.varies:
         return no_tangent(x.aval)
     return _out(parts[1]) if form is not None else fill(0, x.aval.tangent_type)
 
 
-def without_tangents(j: JVP, aux: Any) -> Any:
+def without_tangents(j: JVP, aux: Value | tuple[Any, ...] | None) -> Any:
     """Return the auxiliary result without its derivative."""
     leaves, tree = flatten(adables.opened(aux))
     return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
@@ -143,7 +154,8 @@ def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
     """Raise unless the result is one scalar that has a gradient."""
     if not outs:
         raise ShapeError(
-            f"grad is for functions with one scalar result, and {name} returned no array",
+            f"grad is for functions with one scalar result, and {name} returned no array, but None "
+            "or an empty tree",
             fix="return the loss: a function without `return` returns None",
         )
     if len(outs) != 1:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import plait
-from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, border
 from plait.ext.ir import Program, derived, evaluate
 from plait.ext.ops.shape import convert, fill, materialise_at_ground
-from plait.ext.trace import GROUND, as_operand, current, is_recorded, is_unplaced
+from plait.ext.trace import GROUND, Value, as_operand, current, is_recorded, is_unplaced
 from plait.ext.tree import TreeDef, register
 from plait.ext.types import Aval
 
@@ -69,7 +69,7 @@ class Derivative(NamedTuple):
         return backward(self.program, args, cts)[len(residuals) :]
 
 
-def cotangent(ct: Any, aval: Aval) -> Any:
+def cotangent(ct: Value | None, aval: Aval) -> Any:
     """Return a cotangent as users see it; None becomes zeros.  It is as weakly typed as `aval`."""
     if ct is None:
         return fill(0, aval)
@@ -142,7 +142,7 @@ class _At:
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} of {self.of.program.name}>"
 
-    def _cotangents(self, ct: Any, where: str, what: str, check: Callable[..., Any]) -> list:
+    def _cotangents(self, ct: object, where: str, what: str, check: Callable[..., Any]) -> list:
         """Return the leaves of a cotangent like the result; None for those that are zero."""
         of = self.of
         given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
@@ -157,7 +157,7 @@ class Pushforward(_At):
     """A function from tangents of the arguments to tangents of the result."""
 
     @border
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: object) -> Any:
         of = self.of
         like = of.in_tree.unflatten(of.in_avals)
         given = matching(like, tangents, of.in_tree, "the tangents of a linearized function")
@@ -169,7 +169,7 @@ class Pushforward(_At):
 class Pullback(_At):
     """A function from cotangents of the result to a tuple of cotangents of the arguments."""
 
-    def __call__(self, *cts: Any) -> Any:
+    def __call__(self, *cts: object) -> Any:
         of = self.of
         if len(cts) != 1:
             raise ArgumentError(
@@ -187,6 +187,16 @@ class Transposed(_At):
 
     @border
     def __call__(self, ct: Any) -> tuple:
+        try:
+            return self._transposed(ct)
+        except MissingRule as error:
+            error.fix = (
+                "linear_transpose is for linear functions; plait.vjp(f, *args)[1] transposes the "
+                f"derivative of any\nfor an operation that is linear: {error.fix}"
+            )
+            raise
+
+    def _transposed(self, ct: Any) -> tuple:
         of, where = self.of, "the cotangent of a transposed function"
         what = "linear_transpose was given a cotangent of another type"
         if not of.in_avals or of.in_avals[0].varies:
@@ -210,7 +220,7 @@ def _opened(program: Program) -> Program:
     return Program(inputs, program.eqns, program.outputs, program.name)
 
 
-def _parts(f: Any) -> tuple[list, Derivative]:
+def _parts(f: "Pullback | Pushforward | Transposed") -> tuple[list, Derivative]:
     of: Derivative = f.of
     program = of.program
     if not program.consts:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from plait.ext.errors import ArgumentError, OperandTypeError
 from plait.ext.ir import Program, Var, dce, derived, evaluate
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import Stage, admitted, current, name_of, opened, staged
+from plait.ext.trace import Stage, Value, admitted, current, name_of, opened, staged
 from plait.ext.types import Aval
 from plait.ext.values import as_value
 
@@ -118,7 +118,7 @@ def _divided(
     m, own_count = len(positions), passed.count(True)
     out_inst = tuple([u or a for u, a in zip(h.out_unknown, also)])
 
-    def second(*xs: Any) -> list:
+    def second(*xs: Value) -> list:
         residuals, given = [xs[i] for i in at], iter(xs[m:])
         inputs = [next(given) if i else None for i in inst]
         known = [x for x, u, i in zip(inputs, unknown, inst) if i and not u]
@@ -177,7 +177,7 @@ class PartialVal:
         return cls(value.aval, value)
 
     @classmethod
-    def unknown(cls, aval: Any) -> "PartialVal":
+    def unknown(cls, aval: object) -> "PartialVal":
         """Return an unknown value of an Aval or ShapeDtypeStruct; raise TypeRule for others."""
         aval = getattr(aval, "aval", aval)
         if not isinstance(aval, Aval):

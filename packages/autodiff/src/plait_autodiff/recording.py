@@ -7,8 +7,18 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from plait.ext.errors import names_of_arguments
 from plait.ext.ops.shape import fill, materialise_at_ground
-from plait.ext.trace import GROUND, Recording, admitted, is_unplaced, name_of, opened
+from plait.ext.trace import (
+    GROUND,
+    Recording,
+    Value,
+    admitted,
+    admitted_leaves,
+    is_unplaced,
+    name_of,
+    opened,
+)
 from plait.ext.tree import TreeDef, flatten
 
 from .adable import adables
@@ -61,7 +71,9 @@ class _Recorded:
             self.outs = [admitted(o) for o in outs]
         self.aux, self.aux_tree = flatten(adables.opened(aux))
 
-    def run(self, operands: Sequence[list], key: Any, transformed: Callable[..., Any]) -> Any:
+    def run(
+        self, operands: Sequence[list], key: bool | None, transformed: Callable[..., Any]
+    ) -> Any:
         """Return the result of `Recording.run` for a function (results, auxiliary values).
 
         It returns as many of each as were recorded.  Return None if no result was recorded.
@@ -71,7 +83,7 @@ class _Recorded:
         n = len(own)
 
         def of_pairs(g: Callable[..., Any], *operands: list) -> Any:
-            def pair(*xs: Any) -> tuple:
+            def pair(*xs: Value) -> tuple:
                 out = g(*xs)
                 return tuple(out[:n]), tuple(out[n:])
 
@@ -139,7 +151,7 @@ def recorded_gradient(
         return linearized(f, primals, has_aux, "grad", of).gradient(holomorphic)
 
     def transformed(pair: Callable[..., Any], xs: list) -> Any:
-        def function(*ys: Any) -> Any:
+        def function(*ys: Value) -> Any:
             (value,), aux = pair(*ys)
             return value, aux
 
@@ -190,7 +202,7 @@ def recorded_linearization(
 def _begun(primals: tuple, of: Callable[..., Any]) -> tuple[Linearized, list]:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
-    xs = [admitted(x) for x in leaves]
+    xs = admitted_leaves(leaves, primals, lambda: names_of_arguments(of))
     r.avals, r.name, r.aux = [x.aval for x in xs], name_of(of), None
     return r, xs
 

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ir import Primitive, Program, Var, effects_of, evaluate, live_equations
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
 from .split import Split, choose, divide, merge, part, split_program, split_rules
-from .transpose import is_linear, transpose_program, transpose_rules
+from .transpose import Linear, is_linear, transpose_program, transpose_rules
 
 __all__ = ["Rowwise", "rowwise"]
 
@@ -50,10 +52,10 @@ class Rowwise(ABC):
         """Return the parameters of this operation with another program and these kinds."""
 
     @abstractmethod
-    def each(self, aval: Any, params: dict[str, Any]) -> Any:
+    def each(self, aval: Aval, params: dict[str, Any]) -> Any:
         """Return the kind of an operand or result that has a value of this type for each row."""
 
-    def apart(self, equation: Any, params: dict[str, Any]) -> bool:
+    def apart(self, equation: object, params: dict[str, Any]) -> bool:
         """Return whether an equation on shared operands may be moved out of the program."""
         return True
 
@@ -69,11 +71,11 @@ def rowwise(prim: Primitive, how: Rowwise) -> None:
     """
 
     @split_rules.rule(prim)
-    def _(split, args, params):
+    def _(split: Split, args: list[Value], params: dict[str, Any]):
         return _divided(prim, how, split, args, params)
 
     @transpose_rules.rule(prim)
-    def _(cts, *args, **params):
+    def _(cts: list[Any], *args: Value | Linear, **params: object):
         return _reversed(prim, how, cts, args, params)
 
 
@@ -138,7 +140,9 @@ def _of_all(program: Program, keep: tuple[bool, ...], once: set) -> Program:
     return Program(program.inputs, eqns, outputs, program.name, program.consts)
 
 
-def _reversed(prim: Primitive, how: Rowwise, cts: Any, args: Any, params: dict) -> list:
+def _reversed(
+    prim: Primitive, how: Rowwise, cts: list[Any], args: tuple[Any, ...], params: dict
+) -> list:
     kinds, outs = how.kinds(params)
     k = how.lead(params)
     lead, args = args[:k], args[k:]

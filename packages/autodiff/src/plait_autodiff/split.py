@@ -15,6 +15,7 @@ from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import (
     Interpreter,
     Stage,
+    Value,
     apply_through,
     as_list,
     collector_paused,
@@ -190,7 +191,7 @@ def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> Pooled:
     firsts, seconds = [], []
     for (first, second, count), plan in zip(halves, plans, strict=True):
 
-        def returning(*xs: Any, p: Program = first, plan: list = plan) -> list:
+        def returning(*xs: Value, p: Program = first, plan: list = plan) -> list:
             outs = evaluate(p, xs)
             values: list[Any] = [Literal(0, a) for a in places]
             for (is_operand, i), v in zip(plan, outs[n:], strict=True):
@@ -198,7 +199,7 @@ def pooled(halves: Sequence[tuple[Program, Program, int]], n: int) -> Pooled:
                     values[i] = v
             return [*outs[:n], *values]
 
-        def reading(*xs: Any, p: Program = second, plan: list = plan) -> list:
+        def reading(*xs: Value, p: Program = second, plan: list = plan) -> list:
             mine = [xs[where[i] if is_operand else i] for is_operand, i in plan]
             return evaluate(p, [*mine, *xs[len(places) + len(forwarded) :]])
 

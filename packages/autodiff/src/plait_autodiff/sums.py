@@ -8,6 +8,7 @@ from typing import Any
 
 from plait.ext.ops.elementwise import add
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
 from plait.ext.types import FLOAT32, Aval, is_narrow
 
 
@@ -25,7 +26,7 @@ def summed_in(a: Aval) -> Aval:
     return a.with_dtype(FLOAT32) if is_narrow(a) else a
 
 
-def added(total: Any, ct: Any) -> Any:
+def added(total: Value, ct: Value | None) -> Any:
     """Return the sum of a total of type `summed_in` and the cotangent of a turn; None is zero."""
     if ct is None:
         return total

@@ -4,24 +4,24 @@ Invariant: the results have exactly the types that the interpreters need.  ZERO 
 have no derivative is introduced here only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
+from plait.ext.errors import ArgumentError, Namer, OperandTypeError, ShapeError, TreeMismatch
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import Handle, Value, admitted, name_of
-from plait.ext.tree import difference, flatten, key_paths
-from plait.ext.types import COMPLEX, INTEGER, Aval, float0
+from plait.ext.trace import Handle, Value, admitted, admitted_leaves, leaf_name, name_of
+from plait.ext.tree import difference, flatten, in_words
+from plait.ext.types import COMPLEX, INTEGER, OPAQUE, Aval, float0
 from plait.ext.values import Literal, as_value
 
 from .adable import adables, beside_numbers
 from .forward import ZERO
 
 
-def expect_function(f: Any, what: str) -> None:
+def expect_function(f: object, what: str) -> None:
     if not callable(f):
         fix = f"pass a function as {what}" if " of " in what else f"write {what}(f)"
         raise ArgumentError(f"{what} needs a function, not {f!r}", fix=fix)
@@ -100,19 +100,19 @@ def whole(t: Any, of: Aval, what: str) -> Any:
     return t if t.aval.dtype == of.dtype else t.astype(of.dtype)
 
 
-def matching(want: Any, got: Any, kind: Any, what: str) -> list:
+def matching(want: Aval | Sequence[Any], got: Any, kind: Any, what: str) -> list:
     """Return the leaves of `got`, which must have the structure `kind` of `want`."""
     got = adables.opened(got)
     leaves, tree = flatten(got)
     if tree != kind:
         raise TreeMismatch(
             f"{what} must have one structure: {difference(want, got)}",
-            fix=f"give a tree like {kind}",
+            fix=f"give a tree like {in_words(kind)}",
         )
     return leaves
 
 
-def pair_of(out: Any, what: str) -> tuple:
+def pair_of(out: Value | tuple[Any, ...], what: str) -> tuple:
     """Return (out, aux), the result of a function under `what`.
 
     The current interpreter must be the one in which the function ran.
@@ -121,8 +121,9 @@ def pair_of(out: Any, what: str) -> tuple:
     """
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise ArgumentError(
-            f"{what} with has_aux=True needs a function that returns a pair (out, aux)",
-            fix="return (out, aux)",
+            f"{what} with has_aux=True needs a function that returns a pair (out, aux), and got "
+            f"{in_words(flatten(out)[1])}",
+            fix="return (out, aux), where aux may be a tuple, or leave out has_aux=True",
         )
     for x in flatten(adables.opened(out[1]))[0]:
         if isinstance(x, Value):
@@ -160,7 +161,7 @@ def of_chosen(
     """Return (function of the arguments that `nums` names, these arguments); fix the others."""
     at = positions(nums, args, fun)
 
-    def of(*chosen: Any) -> Any:
+    def of(*chosen: object) -> Any:
         full = list(args)
         for i, x in zip(at, chosen):
             full[i] = x
@@ -174,7 +175,11 @@ def position(n: int, args: tuple, fun: Callable) -> int:
         raise ArgumentError(
             f"argnums names argument {n}, and {name_of(fun)} was called with {len(args)} "
             "positional arguments",
-            fix="pass that argument by position",
+            fix="use "
+            + ("argnums=0" if len(args) == 1 else f"numbers from 0 to {len(args) - 1}")
+            + ", or pass more arguments by position"
+            if args
+            else "pass that argument by position, not by name",
         )
     return n % len(args)
 
@@ -183,25 +188,35 @@ _INTEGERS = ("grad", "jacrev")
 """The functions that have `allow_int`."""
 
 
-def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what: str) -> None:
+def expect_differentiable(
+    chosen: tuple[Any, ...],
+    holomorphic: bool,
+    allow_int: bool,
+    what: str,
+    named: Callable[[], Namer],
+) -> None:
+    """Refuse arguments that cannot be differentiated; `named()` names the paths in `chosen`."""
     fixed = beside_numbers(chosen)
     chosen = adables.opened(chosen)
-    for i, x in enumerate(flatten(chosen)[0]):
-        v = admitted(x)
+    values = admitted_leaves(flatten(chosen)[0], chosen, named)
+    for i, v in enumerate(values):
         a = v.aval
         if isinstance(v, Handle):
-            raise v.refused(f"what {what} is with respect to (argument {key_paths(chosen)[i]})")
+            told = leaf_name(chosen, i, named())
+            raise v.refused(f"what {what} is with respect to ({told})")
         if holomorphic and a.category != COMPLEX:
             raise OperandTypeError(
-                f"{what} with holomorphic=True is for complex arguments, not {a!r}",
+                f"{what} with holomorphic=True is for complex arguments, and "
+                f"{leaf_name(chosen, i, named())} is {a!r}",
                 fix="convert with .astype('complex64')",
             )
         if not a.varies and not allow_int and i not in fixed:
-            where = key_paths(chosen)[i]
             raise OperandTypeError(
-                f"{what} is with respect to floating or complex arguments, and argument {where} is "
-                f"{a!r}",
-                fix="convert it to a floating dtype"
+                f"{what} is with respect to floating or complex arguments, and "
+                f"{leaf_name(chosen, i, named())} is {a!r}",
+                fix="pass it as an argument that argnums leaves out"
+                if a.category == OPAQUE
+                else "convert it to a floating dtype"
                 + (", or pass allow_int=True for a float0 gradient" if what in _INTEGERS else ""),
             )
         if a.category == COMPLEX and not holomorphic and what not in _INTEGERS:
@@ -211,7 +226,7 @@ def expect_differentiable(chosen: Any, holomorphic: bool, allow_int: bool, what:
             )
 
 
-def expect_results(ys: Any, holomorphic: bool, what: str, reverse: bool) -> None:
+def expect_results(ys: list[Value], holomorphic: bool, what: str, reverse: bool) -> None:
     """Refuse results of the wrong kind.
 
     Results must be complex if the function is holomorphic.  Otherwise reverse mode needs real

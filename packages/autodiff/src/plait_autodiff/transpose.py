@@ -14,7 +14,7 @@ from typing import Any
 from plait.ext.errors import MissingRule, TypeRule
 from plait.ext.ir import Eqn, Program, Var, derived, evaluate
 from plait.ext.rules import RuleTable, expand_rules
-from plait.ext.trace import as_list, current, lie_as, staged, with_lines
+from plait.ext.trace import Value, as_list, current, lie_as, staged, with_lines
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
@@ -41,12 +41,12 @@ class Linear:
         return f"<linear {self.aval!r}>"
 
 
-def is_linear(x: Any) -> bool:
+def is_linear(x: "Value | Linear") -> bool:
     """Return whether a rule's operand is one whose cotangent is wanted."""
     return x.__class__ is Linear
 
 
-def solid_ct(ct: Any, aval: Aval) -> Any:
+def solid_ct(ct: Value | None, aval: Aval) -> Any:
     """Return a cotangent as a value; None becomes zero."""
     return Literal(0, aval) if ct is None else ct
 
@@ -121,7 +121,7 @@ def free_of_shardings(e: Eqn, rule: Callable[..., Any]) -> Callable[..., Any]:
     if e.prim.higher is not None:
         return rule
 
-    def free(ct: Any, *ins: Any, **params: Any) -> Any:
+    def free(ct: Value, *ins: "Value | Linear", **params: object) -> Any:
         cts = [c if c is None else lie_as(c, None) for c in as_list(ct)]
         without = [
             Linear(x.aval.with_sharding(None)) if is_linear(x) else lie_as(x, None) for x in ins
@@ -181,7 +181,7 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
     return found
 
 
-def _said_otherwise(e: Eqn, ct: Any, *ins: Any, **params: Any) -> list:
+def _said_otherwise(e: Eqn, ct: Value | list[Any], *ins: "Linear", **params: object) -> list:
     """Transpose the expansion that the operation's `expand` rule gives."""
     say = expand_rules.find(e.prim)
     if say is None:
@@ -203,7 +203,7 @@ def transpose_program(
     def make() -> tuple[Program, tuple[bool, ...]]:
         present: tuple[bool, ...] = ()
 
-        def body(*xs: Any) -> list:
+        def body(*xs: Value) -> list:
             nonlocal present
             it = iter(xs)
             args = [
@@ -247,7 +247,7 @@ def transpose_divided(
     """Return the program (known inputs, given cotangents) -> cotangents of all linear inputs."""
     known, wanted = part(program.in_avals, linear, False), part(program.in_avals, linear)
 
-    def back(*xs: Any) -> list:
+    def back(*xs: Value) -> list:
         it = iter(xs[len(known) :])
         cts = [next(it) if g else None for g in given]
         got = divided_backward(program, linear, xs[: len(known)], cts)

@@ -18,8 +18,9 @@ from plait.ext.errors import (
     ShapeError,
     UndecidedDim,
     border,
+    names_in_call,
 )
-from plait.ext.sizes import is_symbolic
+from plait.ext.sizes import Dim, is_symbolic
 from plait.ext.trace import (
     GROUND,
     Handle,
@@ -29,6 +30,7 @@ from plait.ext.trace import (
     enter,
     handle_among,
     is_recorded,
+    leaf_name,
     leave,
     naming,
     opened,
@@ -55,7 +57,7 @@ from .axes import (
 from .chunks import in_chunks
 from .interpreter import Batch
 from .recording import can_be_recorded, recorded_map
-from .vmappable import data_leaf, is_vmappable
+from .vmappable import data_leaf, has_data, is_vmappable, returns_data
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,29 +66,29 @@ R = TypeVar("R")
 @overload
 def vmap(
     fun: Callable[P, R],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    in_axes: object = 0,
+    out_axes: object = 0,
+    axis_name: object = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: object = None,
     *,
     chunk: int | None = None,
 ) -> Callable[P, R]: ...
 @overload
 def vmap(
     fun: None = None,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    in_axes: object = 0,
+    out_axes: object = 0,
+    axis_name: object = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: object = None,
     *,
     chunk: int | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 @border
 def vmap(
     fun: Callable[..., Any] | None = None,
-    in_axes: Any = 0,
+    in_axes: object = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
@@ -154,7 +156,7 @@ def vmap(
     whole = whole_of((in_axes, out_axes))
     is_plain = axis_name is None and over is None and step is None
 
-    def mapped_whole(call: Callable, args: tuple, kwargs: dict, **more: Any) -> Any:
+    def mapped_whole(call: Callable, args: tuple, kwargs: dict, **more: object) -> Any:
         if over is not None or step is not None:
             raise ArgumentError(
                 "vmap over piles takes no spmd_axis_name and no chunk", fix="leave them out"
@@ -165,7 +167,7 @@ def vmap(
     def lent_axes(leaves: list, tree: TreeDef, args: tuple) -> dict[int, Any]:
         """Return {leaf index: axis} of the handles that are mapped."""
         like, _ = _without_data((args, {}), leaves, tree)
-        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
+        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, f=f)
         mapped = enumerate(zip(leaves, axes))
         return {i: a for i, (x, a) in mapped if a is not None and isinstance(x, Handle)}
 
@@ -174,12 +176,12 @@ def vmap(
         for i, axis in at.items():
             if not isinstance(axis, int):
                 args, kwargs = tree.unflatten(leaves)
-                said = f"what is mapped as {axis!r} ({_argument((args, kwargs), i)})"
+                said = f"what is mapped as {axis!r} ({_argument((args, kwargs), i, f)})"
                 raise leaves[i].refused(said)
         lending = Lending(leaves, tree, list(at), data_leaf())
 
         @wraps(f)
-        def with_parts(*args: Any, **kwargs: Any) -> Any:
+        def with_parts(*args: Any, **kwargs: object) -> Any:
             (args, kwargs), parts = lending.lent((args, kwargs))
             out = f(*args, **kwargs)
             return out, lending.returned(parts, out)
@@ -196,7 +198,7 @@ def vmap(
 
     @border
     @wraps(f)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         leaves, tree = flatten((args, kwargs), data_leaf())
         if handle_among(leaves) is not None:
             found = lent_axes(leaves, tree, args)
@@ -206,17 +208,17 @@ def vmap(
         if call is not None:
             return mapped_whole(call, args, kwargs)
         like, _ = _without_data((args, {}), leaves, tree)
-        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis)
-        xs = [_value(x, a, i, args, kwargs) for i, (x, a) in enumerate(zip(leaves, axes))]
-        axes = _axes(axes, args, kwargs, xs)
-        size = _size(args, kwargs, xs, axes, axis_size)
+        axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, f=f)
+        xs = [_value(x, a, i, args, kwargs, f) for i, (x, a) in enumerate(zip(leaves, axes))]
+        axes = _axes(axes, args, kwargs, xs, f)
+        size = _size(args, kwargs, xs, axes, axis_size, f)
         made: dict[int, Handle] = {}  # results that are handles created by `f`
 
-        def run(xs: list, axes: list, size: Any, chosen: Callable | None = None) -> tuple:
+        def run(xs: list, axes: list, size: Dim | int, chosen: Callable | None = None) -> tuple:
             """Return (results, their tree, spread out_axes).  The mapped axis of each result is
             where out_axes puts it, or where `chosen` maps that entry to."""
             b = Batch(
-                current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs)), of=f
+                current(), size, axis_name, divided_over(over, xs, axes, (args, kwargs), f), of=f
             )
             with opened(b):
                 a, k = tree.unflatten([lifted(b, x, d) for x, d in zip(xs, axes)])
@@ -225,6 +227,7 @@ def vmap(
                 own = {i: o for i, o in enumerate(outs) if isinstance(o, Handle) and o.by is b}
                 made.update(own)
                 outs = [own[i].ended() if i in own else o for i, o in enumerate(outs)]
+                returns_data(outs, f)
                 outs = [o if is_vmappable(o) else result(o, i, out, f) for i, o in enumerate(outs)]
                 like = _without_data(out, outs, out_tree)
                 wanted = spread(out_axes, like, "out_axes", is_axis, ENTRY)
@@ -241,8 +244,10 @@ def vmap(
         with naming(name):
             try:
                 if is_plain and current() is GROUND and is_recorded(f, "vmap"):
-                    if data_leaf() is None and can_be_recorded(xs, axes):
-                        return recorded_map(f, xs, axes, tree, size, out_axes, vmap)
+                    if not has_data(leaves, f) and can_be_recorded(xs, axes):
+                        found = recorded_map(f, xs, axes, tree, size, out_axes, vmap)
+                        if found is not NotImplemented:
+                            return found
                 if step is None or _at_once(size, step):
                     outs, out_tree, _ = run(xs, axes, size)
                 else:
@@ -275,7 +280,7 @@ def _wholes_of_sizes() -> Callable:
 
 
 def divided_over(
-    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], tree: Any
+    given: tuple[str, ...] | None, xs: Sequence[Any], axes: Sequence[Any], tree: Any, f: Any
 ) -> tuple[str, ...] | None:
     """Return the mesh axes that the mapped axis is divided over: those of `spmd_axis_name`, or the
     explicit axes in the types of the mapped arguments.
@@ -293,7 +298,7 @@ def divided_over(
         if names and found and names != found:
             raise AxisError(
                 f"vmap: the mapped axis is divided over {_said(found)}, and that of "
-                f"{_argument(tree, i)}, of type {types[i]!r}, over {_said(names)}",
+                f"{_argument(tree, i, f)}, of type {types[i]!r}, over {_said(names)}",
                 fix="bring them to one sharding, by plait.sharding.reshard(x, P(...))",
             )
         found = names or found
@@ -301,34 +306,33 @@ def divided_over(
         both = [n for names in over for n in names if axis is None and n in (found or ())]
         if both:
             raise AxisError(
-                f"vmap: {_argument(tree, i)}, of type {types[i]!r}, is not mapped, and is "
+                f"vmap: {_argument(tree, i, f)}, of type {types[i]!r}, is not mapped, and is "
                 f"divided over {both[0]!r}, as the mapped axis is",
                 fix="bring it together, by plait.sharding.reshard(x, P()), or map it, too",
             )
     return found
 
 
-def _argument(tree: tuple[Any, Any], i: int) -> str:
-    """Return the path of leaf `i` of (args, kwargs), for messages."""
-    where = key_paths((list(tree[0]), tree[1]))[i]
-    return where.replace("[0]", "args", 1) if where[1] == "0" else where[3:]
+def _argument(tree: tuple[Any, Any], i: int, f: Callable[..., Any]) -> str:
+    """Return the name of leaf `i` of (args, kwargs), for messages."""
+    return leaf_name(tree, i, names_in_call(f))
 
 
 def _said(names: tuple[str, ...]) -> str:
     return " and ".join(map(repr, names))
 
 
-def _path(tree: Any, i: int) -> str:
+def _path(tree: object, i: int) -> str:
     return key_paths(tree)[i]
 
 
-def _without_data(tree: Any, leaves: Sequence[Any], treedef: TreeDef) -> Any:
+def _without_data(tree: object, leaves: Sequence[Any], treedef: TreeDef) -> Any:
     """Return the tree with one leaf for each value of a class registered by
     `register_vmappable`."""
     return treedef.unflatten(range(len(leaves))) if data_leaf() is not None else tree
 
 
-def _chunk(chunk: Any, axis_name: Any) -> int | None:
+def _chunk(chunk: float | str | None, axis_name: str | None) -> int | None:
     """Return `chunk` as an int; refuse it together with an axis name."""
     n = counted("vmap", "chunk", chunk, "elements", "write chunk=64, or leave it out")
     if n is not None and axis_name is not None:
@@ -340,7 +344,7 @@ def _chunk(chunk: Any, axis_name: Any) -> int | None:
     return n
 
 
-def _at_once(size: Any, chunk: int) -> bool:
+def _at_once(size: Dim | int, chunk: int) -> bool:
     """Return whether all elements fit in one chunk."""
     if is_symbolic((size,)):
         raise ShapeError(
@@ -351,7 +355,7 @@ def _at_once(size: Any, chunk: int) -> bool:
     return size <= chunk
 
 
-def _mesh_axes(given: Any) -> tuple[str, ...] | None:
+def _mesh_axes(given: str | None) -> tuple[str, ...] | None:
     """Return `spmd_axis_name` as a tuple of names, or None."""
     if given is None:
         return None
@@ -368,7 +372,7 @@ def _mesh_axes(given: Any) -> tuple[str, ...] | None:
     return names
 
 
-def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
+def _value(x: object, axis: int | None, i: int, args: tuple, kwargs: dict, f: Any) -> Any:
     """Return leaf `i` of the arguments as a value.
 
     A leaf that is not an array is returned as it is, unless it is mapped along an axis: that raises
@@ -382,17 +386,17 @@ def _value(x: Any, axis: Any, i: int, args: tuple, kwargs: dict) -> Any:
         if axis is None:
             return x
         raise NotAnArrayError(
-            f"{e.what} (vmap: {_argument((args, kwargs), i)})",
+            f"{e.what} (vmap: {_argument((args, kwargs), i, f)})",
             fix=f"{e.fix}, or say by in_axes=None that it does not vary",
         ) from None
 
 
-def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) -> list[Any]:
+def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any], f: Any) -> list[Any]:
     """Return the mapped axis of each leaf, counted from the front; raise AxisError for one out of
     range."""
 
     def told(i: int) -> str:
-        return f"argument {key_paths((list(args), kwargs))[i][3:]}"
+        return _argument((args, kwargs), i, f)
 
     return [
         a if a is None or kind_of(a, x) is not None else inside("vmap", a, x, partial(told, i))
@@ -400,15 +404,21 @@ def _axes(found: Sequence[Any], args: tuple, kwargs: dict, xs: Sequence[Any]) ->
     ]
 
 
-def _size(args: Any, kwargs: Any, xs: Any, axes: Any, axis_size: Any) -> Any:
+def _size(
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    xs: list[Any],
+    axes: list[Any],
+    axis_size: int | None,
+    f: Any,
+) -> Any:
     """Return the size of the mapped axes; raise AxisError if they differ or none is known."""
     sizes = [(i, _along(x, a)) for i, (x, a) in enumerate(zip(xs, axes)) if a is not None]
     sizes = [(i, s) for i, s in sizes if s is not None]
     if sizes and axis_size is None and all(s == sizes[0][1] for _, s in sizes):
         return sizes[0][1]
-    paths = key_paths((list(args), kwargs))
     where = lambda a: f"axis {a}" if isinstance(a, int) else repr(a)  # noqa: E731
-    told = [(f"{paths[i][3:]} has {s} at {where(axes[i])}", s) for i, s in sizes]
+    told = [(f"{_argument((args, kwargs), i, f)} has {s} at {where(axes[i])}", s) for i, s in sizes]
     nothing = (
         "vmap: nothing is mapped: every in_axes entry is None (or there are no arguments)"
         if all(a is None for a in axes)

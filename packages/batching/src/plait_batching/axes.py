@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from plait.errors import RegistrationError
-from plait.ext.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.errors import ArgumentError, AxisError, ShapeError, names_of_arguments
 from plait.ext.ops.shape import materialise_at_ground, normal_axis
+from plait.ext.trace import Value
 from plait.ext.tree import flatten, guarded_nodes, spread
 from plait.ext.types import INTEGER
 from plait.ext.values import Array, as_value
+from plait.typing import Array as AnyArray
 
 from .interpreter import Batch
 
@@ -86,28 +88,29 @@ ENTRY = "an axis or None"
 
 def entries(
     does: str,
-    in_axes: Any,
+    in_axes: object,
     args: tuple,
-    like: Any,
+    like: tuple[Any, ...],
     count: int,
     is_entry: Callable[[Any], bool],
     entry: str = ENTRY,
+    f: object = None,
 ) -> list[Any]:
     """Return the in_axes entry of each of `count` leaves; that of keyword arguments is 0.
 
-    `like` has the structure of the positional arguments.  Raises AxisError if in_axes is a tuple
-    of another length than `args`.
+    `like` has the structure of the positional arguments of `f`.  Raises AxisError if in_axes is a
+    tuple of another length than `args`.
     """
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
             f"{does}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments",
             fix="give one entry per positional argument, or a single one for all",
         )
-    found = spread(in_axes, like, "in_axes", is_entry, entry)
+    found = spread(in_axes, like, "in_axes", is_entry, entry, names_of_arguments(f))
     return found + [0] * (count - len(found))
 
 
-def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
+def inside(does: str, axis: int, x: Value, told: Callable[[], str]) -> int:
     """Return an axis counted from the front; raise AxisError if the array does not have it."""
     if not -x.ndim <= axis < x.ndim:
         raise AxisError(
@@ -117,7 +120,7 @@ def inside(does: str, axis: int, x: Any, told: Callable[[], str]) -> int:
     return normal_axis(axis, x.ndim)
 
 
-def one_size(told: Sequence[tuple[str, Any]], axis_size: Any, nothing: str) -> Any:
+def one_size(told: Sequence[tuple[str, Any]], axis_size: int | None, nothing: str) -> Any:
     """Return the size of the mapped axes, given pairs (description, size) and `axis_size`.
 
     Raises AxisError if sizes differ, or with the text `nothing` if none is known."""
@@ -165,7 +168,7 @@ def added_whole(call: Callable[..., Any], *classes: type) -> None:
     _wholes.update(dict.fromkeys(classes, call))
 
 
-def whole_of(tree: Any) -> Callable[..., Any] | None:
+def whole_of(tree: tuple[Any, ...]) -> Callable[..., Any] | None:
     """Return the function that maps the whole call, if an entry or an argument has a registered
     class."""
     if not _wholes:
@@ -174,26 +177,26 @@ def whole_of(tree: Any) -> Callable[..., Any] | None:
     return next((_wholes[type(x)] for x in leaves if type(x) in _wholes), None)
 
 
-def may_be_sizes(x: Any) -> bool:
+def may_be_sizes(x: AnyArray) -> bool:
     """Return whether a mapped argument may be sizes: known integers, one for each element."""
     return isinstance(x, Array) and x.ndim == 1 and x.aval.category == INTEGER
 
 
-def is_axis(x: Any) -> bool:
+def is_axis(x: object) -> bool:
     """Return whether this is a single entry of in_axes or out_axes, rather than a tree of them."""
     if x is None or type(x) in _kinds or type(x) in _wholes:
         return True
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def kind_of(entry: Any, x: Any) -> AxisKind | None:
+def kind_of(entry: int | None, x: object) -> AxisKind | None:
     """Return the kind of an entry for a value; None for the axis of an array and for None."""
     if entry.__class__ is int:
         return _by_position.get(type(x)) if _by_position else None
     return _kinds.get(type(entry))
 
 
-def lifted(batch: Batch, x: Any, entry: Any) -> Any:
+def lifted(batch: Batch, x: object, entry: int | None) -> Any:
     """Return the mapped function's argument, for a value that is mapped by `entry`."""
     if entry is None:
         return x
@@ -211,7 +214,7 @@ def lifted(batch: Batch, x: Any, entry: Any) -> Any:
     return batch.wrap(value, at)
 
 
-def unmoved(wanted: list[Any], tree: Any, varies: Callable[[int], bool]) -> list[Any]:
+def unmoved(wanted: list[Any], tree: object, varies: Callable[[int], bool]) -> list[Any]:
     """Return the entries of out_axes, with None for lengths of piles that do not vary.
 
     The mapped axis of such a pile is an axis of its elements, and its lengths stay."""
@@ -231,7 +234,7 @@ def unmoved(wanted: list[Any], tree: Any, varies: Callable[[int], bool]) -> list
     return out
 
 
-def taken(batch: Batch, x: Any, entry: Any, told: Callable[[], str]) -> Any:
+def taken(batch: Batch, x: object, entry: int | None, told: Callable[[], str]) -> Any:
     """Return the result of vmap, for a result of the mapped function placed by `entry`."""
     kind = kind_of(entry, x)
     if kind is not None:

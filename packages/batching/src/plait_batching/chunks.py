@@ -11,6 +11,7 @@ import plait
 from plait.ext.errors import ArgumentError
 from plait.ext.ops import shape as sh
 from plait.ext.ops.indexing import getitem
+from plait.ext.trace import Value
 
 from .axes import kind_of
 
@@ -47,13 +48,13 @@ def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tup
     return [_whole(y, r, a) for y, r, a in zip(outs, rest, wanted)], tree
 
 
-def _front(entry: Any, x: Any) -> int | None:
+def _front(entry: int | None, x: Value) -> int | None:
     """Return the position of the mapped axis in a chunk's result, given its out_axes entry."""
     _expect_position(entry, x, "out_axes")
     return None if entry is None else 0
 
 
-def _expect_position(entry: Any, x: Any, what: str) -> None:
+def _expect_position(entry: int | None, x: object, what: str) -> None:
     if kind_of(entry, x) is not None:
         raise ArgumentError(
             f"vmap: chunk divides axes of arrays, and {what} has {entry!r} for a "
@@ -62,7 +63,7 @@ def _expect_position(entry: Any, x: Any, what: str) -> None:
         )
 
 
-def _whole(blocks: Any, rest: Any, axis: int | None) -> Any:
+def _whole(blocks: Value, rest: Value | None, axis: int | None) -> Any:
     """Join the stacked results of full chunks with that of the remainder."""
     if axis is None:  # the result does not vary, so all chunks computed the same one
         return sh.materialise_at_ground(getitem(blocks, 0))

@@ -8,19 +8,25 @@ Invariant: in a lifted rule either all components of a result are stacks, or non
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.ext.errors import MissingRule
 from plait.ext.ir import Program, evaluate
 from plait.ext.ops.shape import broadcast_in_dim
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
+from plait.ext.types import Aval
 
 from .interpreter import with_axis_at
+
+if TYPE_CHECKING:
+    from .overrides import Stacked
 
 Flags = tuple[bool, ...]
 
 
-def on_components(rule: Any, carrier: Any, given: Sequence[Any], wanted: Sequence[Any]) -> Any:
+def on_components(
+    rule: "Stacked", carrier: Any, given: Sequence[Any], wanted: Sequence[Any]
+) -> Any:
     """Return the mapping rule for components.
 
     Args:
@@ -31,12 +37,12 @@ def on_components(rule: Any, carrier: Any, given: Sequence[Any], wanted: Sequenc
     parts = [carrier.parts_of(a, f) for a, f in zip(rule.in_avals, given, strict=True)]
     ambient = [v.aval for v in carrier.ambient]
 
-    def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
+    def at(size: int, flags: Flags) -> tuple[Program, Flags]:
         own = _by_slot(flags[len(ambient) :], parts)
         program, out_flags = rule.at(size, tuple(map(any, own)))
         ins = _stacked_forms(carrier, program.in_avals, given, map(any, own))
         outs = _stacked_forms(carrier, program.out_avals, wanted, out_flags)
-        lifted = carrier.lift_program(program, ins, outs)[0]
+        lifted = carrier.lift_program(program, ins, outs, of_rule=True)[0]
         places = [
             _places(carrier, a, f) if any(fs) else (None,) * len(fs)
             for a, f, fs in zip(program.in_avals, ins, own, strict=True)
@@ -64,7 +70,7 @@ def on_components(rule: Any, carrier: Any, given: Sequence[Any], wanted: Sequenc
         ]
         return staged(stacks, types, program.name), tuple([p is not None for e in ends for p in e])
 
-    return type(rule)(at, [*ambient, *[p.aval for ps in parts for p in ps]])
+    return type(rule)(at, [*ambient, *[p.aval for ps in parts for p in ps]], rule.user)
 
 
 def _by_slot(flags: Flags, parts: Sequence[tuple[Any, ...]]) -> list[Flags]:
@@ -73,7 +79,9 @@ def _by_slot(flags: Flags, parts: Sequence[tuple[Any, ...]]) -> list[Flags]:
     return [tuple([next(rest) for _ in ps]) for ps in parts]
 
 
-def _stacked_forms(carrier: Any, avals: Any, forms: Any, flags: Any) -> tuple[Any, ...]:
+def _stacked_forms(
+    carrier: Any, avals: list[Aval], forms: Sequence[str], flags: Any
+) -> tuple[Any, ...]:
     return tuple(
         [
             carrier.grow(f, 0, a) if flag and f is not None else f
@@ -82,12 +90,12 @@ def _stacked_forms(carrier: Any, avals: Any, forms: Any, flags: Any) -> tuple[An
     )
 
 
-def _places(carrier: Any, aval: Any, form: Any) -> tuple[int | None, ...]:
+def _places(carrier: Any, aval: Aval, form: str) -> tuple[int | None, ...]:
     """Return the position of the mapped axis, the first of the value, in each component."""
     return tuple([p.at[0] for p in carrier.parts_of(aval, form)])
 
 
-def _placed(carrier: Any, x: Any, place: int | None, is_stack: bool, size: Any) -> Any:
+def _placed(carrier: Any, x: Value, place: int | None, is_stack: bool, size: int) -> Any:
     """Return a component of a stack, with the mapped axis at `place`."""
     if place is None:
         if not is_stack:

@@ -7,11 +7,12 @@ not compute the values that the function does.
 Invariant: only the rule tables of plait_autodiff load this module.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ir import Program, derived, evaluate
-from plait.ext.ops.shape import broadcast_in_dim
+from plait.ext.ir import Program, dce, derived, evaluate
+from plait.ext.ops.shape import broadcast_in_dim, reshape, slice_
 from plait.ext.trace import Deferred, staged, use
 from plait.ext.types import Aval
 from plait.ext.values import Literal
@@ -30,7 +31,7 @@ from plait_autodiff.ext import (
     transpose_rules,
 )
 
-from .interpreter import batching_rules
+from .interpreter import Batch, batching_rules
 from .overrides import Flags, Stacked, custom_vmap_call
 
 
@@ -55,7 +56,7 @@ def _of(program: Program, key: Any, make: Callable[[], Program], rule: Any, at: 
     made = derived(program, ("mapped", *key), make)
     new = rule.lifted.get(("mapped", *key))
     if new is None:
-        new = rule.lifted["mapped", *key] = Stacked(at, made.in_avals)
+        new = rule.lifted["mapped", *key] = Stacked(at, made.in_avals, rule.user)
     return {"program": made, "rule": new}
 
 
@@ -73,23 +74,101 @@ def _(jvp, args, params):
     program, rule = params["program"], params["rule"]
     xs, ts = jvp.halves(args)
     active = tuple([t is not ZERO for t in ts])
-    avals, varies = program.in_avals, [o.varies for o in program.out_avals]
+    varies = tuple([o.varies for o in program.out_avals])
 
-    def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
-        moved = iter(flags[len(active) :])
-        both = tuple([bool(f or (a and next(moved))) for f, a in zip(flags, active)])
-        made, out_flags = rule.at(size, both)
-        wanted = (*both, *part(both, active))
-        types = _types([*avals, *part(avals, active)], flags, size)
-        whole = along(made, active)
-        p = staged(lambda *vs: evaluate(whole, _stacks(vs, flags, wanted, size)), types)
-        return p, (*out_flags, *part(out_flags, varies))
+    def at(size: int, flags: Flags) -> tuple[Program, Flags]:
+        return _along(rule, size, flags, active, varies)
 
     new = _of(program, ("along", active), lambda: along(program, active), rule, at)
     operands = [*xs, *part(ts, active)]
     outs = custom_vmap_call.bind(*operands, **new, consts=params["consts"])
     dots = iter(outs[len(varies) :])
     return jvp.duals(outs[: len(varies)], [next(dots) if v else ZERO for v in varies])
+
+
+def _along(
+    rule: Any, size: Any, flags: Flags, active: Flags, varies: Flags
+) -> tuple[Program, Flags]:
+    """Return the derivative of a mapping rule, and which of its results are stacks.
+
+    Args:
+      rule: the mapping rule, a `Stacked`.
+      size: the size of the mapped axis.
+      flags: for each argument, then for each tangent, whether it is a stack.
+      active: for each argument whether it has a tangent.
+      varies: for each result whether it has a tangent.
+    """
+    n = len(active)
+    values, moved = flags[:n], iter(flags[n:])
+    types = _types([*rule.in_avals, *part(rule.in_avals, active)], flags, size)
+    if not any(values) and rule.user not in _at_one_point():
+        found = _along_directions(rule, size, flags, active)
+        if found is not None:
+            return found
+    both = tuple([bool(f or (a and next(moved))) for f, a in zip(values, active)])
+    made, out_flags = rule.at(size, both)
+    wanted = (*both, *part(both, active))
+    whole = along(made, active)
+    many = out_flags + tuple(part(out_flags, varies))
+    rows = [f and not _is_level(whole, i, flags) for i, f in enumerate(many)]
+
+    def stacks(*vs: Any) -> list:
+        outs = evaluate(whole, _stacks(vs, flags, wanted, size))
+        return [
+            _first(o) if f and not row else o for o, f, row in zip(outs, many, rows, strict=True)
+        ]
+
+    return staged(stacks, types), tuple(rows)
+
+
+def _along_directions(
+    rule: Any, size: Any, flags: Flags, active: Flags
+) -> tuple[Program, Flags] | None:
+    """Return the same where the function is at one point, and only directions are mapped.
+
+    The rule gets that point without a mapped argument, and its results are mapped along the
+    directions.  None if the rule returns stacks all the same.
+    """
+    # A rule that calls its own function would get this point again, for ever.  Inside of it,
+    # therefore, values are stacked wherever their directions are.
+    _at_one_point().append(rule.user)
+    try:
+        made, out_flags = rule.at(size, flags[: len(active)])
+        if any(out_flags):
+            return None
+        forms = tuple([0 if f else None for f in flags])
+        whole, batch = along(made, active), Batch(None, size, None)
+        ends = [None if f is None else 0 for f in batch.lift_program(whole, forms)[1]]
+        p = batch.lift_program(whole, forms, tuple(ends))[0]
+        return p, tuple([f is not None for f in ends])
+    finally:
+        _at_one_point().pop()
+
+
+_local = threading.local()
+
+
+def _at_one_point() -> list[Callable[..., Any]]:
+    """Return the rules that run in this thread without a mapped argument."""
+    if not hasattr(_local, "rules"):
+        _local.rules = []
+    return _local.rules
+
+
+def _is_level(program: Program, i: int, flags: Flags) -> bool:
+    """Return whether all rows of result `i` are equal, since no input that differs between rows
+    reaches it."""
+    keep = [k == i for k in range(len(program.outputs))]
+    used = dce(program, keep)[1]
+    return not any(u and f for u, f in zip(used, flags, strict=True))
+
+
+def _first(x: Any) -> Any:
+    """Return the first row of a stack."""
+    shape = x.aval.shape
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    row = slice_.bind(x, starts=zeros, limits=(1, *shape[1:]), strides=ones)
+    return reshape(row, shape[1:])
 
 
 def _is_mapped(by: Any) -> bool:
@@ -122,12 +201,12 @@ def _(split, args, params):
     h = split_program(program, unknown)
     known, now = [not u for u in unknown], tuple([not u for u in h.out_unknown])
 
-    def first(size: Any, flags: Flags) -> tuple[Program, Flags]:
+    def first(size: int, flags: Flags) -> tuple[Program, Flags]:
         given = iter(flags)
         made, out_flags = rule.at(size, tuple([bool(k and next(given)) for k in known]))
         return _only(made, known, now), tuple(part(out_flags, now))
 
-    def later(size: Any, flags: Flags) -> tuple[Program, Flags]:
+    def later(size: int, flags: Flags) -> tuple[Program, Flags]:
         made, out_flags = rule.at(size, flags)
         return choose(made, h.out_unknown), tuple(part(out_flags, h.out_unknown))
 
@@ -150,7 +229,7 @@ def _(cts, *args, program, rule, consts):
     n = linear.count(False)
     avals = [*part(program.in_avals, linear, False), *part(program.out_avals, given)]
 
-    def at(size: Any, flags: Flags) -> tuple[Program, Flags]:
+    def at(size: int, flags: Flags) -> tuple[Program, Flags]:
         """Transpose the mapped program.  Every linear input is a stack; a result that is not a
         stack does not depend on linear inputs."""
         it = iter(flags[:n])

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import AxisError
-from plait.ext.ops.control_flow import map_axes, row
+from plait.ext.ir import Primitive, Program
+from plait.ext.ops.control_flow import cond, map_axes, row
 from plait.ext.ops.elementwise import eq, select
 from plait.ext.ops.reduction import reduce_sum
-from plait.ext.ops.shape import broadcast_in_dim, iota_, transpose_
+from plait.ext.ops.shape import broadcast_in_dim, convert, iota_, transpose_
 from plait.ext.rules import RuleTable
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import Carrier, Interpreter, as_list, staged, with_axis, without_axis
-from plait.ext.types import Aval
+from plait.ext.trace import Carrier, Interpreter, Value, as_list, staged, with_axis, without_axis
+from plait.ext.types import BOOL, INT32, Aval
 from plait.ext.values import Literal
+from plait.typing import Array
 
 __all__ = ["Batch", "batching_rules", "insert", "skip", "with_axis_at"]
 
@@ -63,6 +65,8 @@ class Batch(Carrier):
     size: Any
     axis_name: Any
     spmd_axis_name: tuple[str, ...] | None
+    present: Any = None
+    """bool[size]: which elements exist; None if all do."""
     indices: dict[Any, Any] | None = None
     """Cached indices of the elements, by the function that makes them; see `vmappable`."""
 
@@ -70,7 +74,7 @@ class Batch(Carrier):
         self,
         parent: Interpreter | None,
         size: Any,
-        axis_name: Any,
+        axis_name: object,
         spmd_axis_name: tuple[str, ...] | None = None,
         ambient: Sequence[Any] = (),
         of: Callable | None = None,
@@ -138,18 +142,36 @@ class Batch(Carrier):
             return broadcast_in_dim.bind(x, shape=shape, dims=dims)
         return with_axis_at(x, f, g)
 
-    def front(self, x: Any, dim: int | None) -> Any:
+    def front(self, x: Value, dim: int | None) -> Any:
         """Move the mapped axis to the front."""
         return self.move(x, dim, 0)
 
-    def each(self, prim: Any, xs: Sequence[Any], dims: Sequence[Any], params: dict) -> tuple:
+    def of_elements(self, x: Value, dim: int | None, fill: float) -> tuple[Any, int | None]:
+        """Return a value and the position of its mapped axis, with `fill` for missing elements.
+
+        An operation that reads across the mapped axis, or acts for each element, calls it first.
+        """
+        return x, dim
+
+    def each(
+        self,
+        prim: Primitive,
+        xs: Sequence[Any],
+        dims: Sequence[Any],
+        params: dict,
+        where: Value | None = None,
+    ) -> tuple:
         """Apply the operation to one element after the other.
 
-        This serves operations that must not run for all elements at once."""
+        This serves operations that must not run for all elements at once.  With `where`,
+        bool[size], it is applied to these elements only, and the results of others are zeros."""
         avals = [row(x.aval, d) for x, d in zip(xs, dims)]
         name = prim.name.rpartition(".")[2]
         program = staged(lambda *vs: as_list(prim.bind(*vs, **params)), avals, name)
         n = len(program.outputs)
+        where = self.present if where is None else where
+        if where is not None:
+            program, xs, dims = _selected(program, name), [where, *xs], [0, *dims]
         outs = map_axes.bind(
             *xs,
             program=program,
@@ -160,7 +182,7 @@ class Batch(Carrier):
         )
         return (outs, [0] * n) if prim.many else (outs[0], 0)
 
-    def wrap(self, out: Any, dim: int | None) -> Any:
+    def wrap(self, out: Array, dim: int | None) -> Any:
         """Return the lifted value of a stack whose mapped axis is at `dim`."""
         if dim is None:
             return out
@@ -179,7 +201,7 @@ class Batch(Carrier):
                 _inner[key] = aval
         return self.lift(aval, dim, (out,))
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
         xs = []
         dims = []
         for a in args:
@@ -190,6 +212,16 @@ class Batch(Carrier):
         if prim.many:
             return [self.wrap(o, d) for o, d in zip(out, dim, strict=True)]
         return self.wrap(out, dim)
+
+
+def _selected(act: Program, name: str) -> Any:
+    """Return a program that runs `act` if its first operand is true, and else returns zeros."""
+    skip = staged(lambda *vs: [Literal(0, o) for o in act.out_avals], act.in_avals, "skip")
+
+    def one(selected: Value, *vs: Value) -> list:
+        return cond.bind(convert(selected, INT32), *vs, branches=(skip, act))
+
+    return staged(one, [Aval((), BOOL), *act.in_avals], name)
 
 
 # ---- axes around the mapped one ------------------------------------------------------------

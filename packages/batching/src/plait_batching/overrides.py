@@ -32,6 +32,7 @@ from plait.ext.trace import (
     Ends,
     Function,
     Slots,
+    Value,
     Wiring,
     enclosed,
     rule_thunk,
@@ -44,7 +45,7 @@ from plait.ext.types import Aval
 from plait.ext.values import as_value
 
 from .components import on_components
-from .interpreter import batching_rules
+from .interpreter import Batch, batching_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,14 +62,18 @@ class Stacked:
       make: makes what `at` returns.
       in_avals: the types of the function that the rule maps.  The rule refers to no program of
         that function, which may hold results that are cached by the rule.
+      user: the user's rule, from which this one is made or derived.
     """
 
-    __slots__ = ("make", "made", "in_avals", "lifted", "__weakref__")
+    __slots__ = ("make", "made", "in_avals", "user", "lifted", "__weakref__")
 
     def __init__(
-        self, make: Callable[[Any, Flags], tuple[Program, Flags]], in_avals: Sequence[Aval]
+        self,
+        make: Callable[[Any, Flags], tuple[Program, Flags]],
+        in_avals: Sequence[Aval],
+        user: Callable[..., Any],
     ):
-        self.make, self.in_avals = make, tuple(in_avals)
+        self.make, self.in_avals, self.user = make, tuple(in_avals), user
         self.made: dict[Any, tuple[Program, Flags]] = {}
         # Weak, since a lifted rule refers to this one.
         self.lifted: WeakValueDictionary[Any, Stacked] = WeakValueDictionary()
@@ -76,14 +81,14 @@ class Stacked:
     def __repr__(self) -> str:
         return "<rule>"
 
-    def at(self, size: Any, flags: Flags) -> tuple[Program, Flags]:
+    def at(self, size: int, flags: Flags) -> tuple[Program, Flags]:
         """Return (the program, which of its results are stacks)."""
         key = size, flags
         if key not in self.made:
             self.made[key] = self.make(size, flags)
         return self.made[key]
 
-    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: Any) -> "Stacked":
+    def lift(self, carrier: Any, ends: Ends, forms: list[Any], before: object) -> "Stacked":
         """Return the rule on components, of a transformation that commutes with mapping."""
         given = tuple([forms[s] for s in ends.inputs])  # type: ignore[index]
         wanted = tuple([forms[s] for s in ends.outputs])  # type: ignore[index]
@@ -112,10 +117,10 @@ class _Custom(Wiring):
         program, captured = settled(params["program"], [rule], args)
         k, avals, want = len(captured), [a.aval for a in args], program.out_avals
 
-        def make(size: Any, flags: Flags) -> tuple[Program, Flags]:
+        def make(size: int, flags: Flags) -> tuple[Program, Flags]:
             found: list[Flags] = []
 
-            def stacks(*xs: Any) -> list:
+            def stacks(*xs: Value) -> list:
                 outs, out_flags = rule.f(size, flags[k:], *xs)
                 found.append(out_flags)
                 return outs
@@ -126,7 +131,7 @@ class _Custom(Wiring):
             _as_said(rule.name, want, got, size, found[0])
             return made.get(), found[0]
 
-        new = {"program": program, "rule": Stacked(make, program.in_avals), "consts": k}
+        new = {"program": program, "rule": Stacked(make, program.in_avals, rule.user), "consts": k}
         return [*captured, *args], new
 
     def slots(self, params: dict) -> Slots:
@@ -136,15 +141,15 @@ class _Custom(Wiring):
         ends = Ends(params["rule"], tuple(ins), tuple(outs))
         return Slots(ins, outs, [(p, ins, outs)], n + m, rules=[ends])
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(self, params: dict, programs, parts, operands, extra):
         consts = width(parts[: params["consts"]]) + len(extra)
         return [*extra, *operands], {"program": programs[0], "rule": programs[1], "consts": consts}
 
-    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+    def erase(self, prim: object, params: dict) -> tuple[Any, dict]:
         return call, {"program": params["program"]}
 
 
-def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: Any, flags: Flags) -> None:
+def _as_said(name: str, want: Sequence[Aval], got: Sequence[Aval], size: int, flags: Flags) -> None:
     """Raise ShapeError unless the rule's results are stacks of the function's results."""
     types = [w.with_shape((size, *w.shape)) if f else w for w, f in zip(want, flags)]
     if len(got) != len(want) or not all(t.same_type(g) for t, g in zip(types, got)):
@@ -165,12 +170,12 @@ custom_vmap_call = Primitive("batching.custom_vmap_call", _rule, many=True, high
 
 
 @lower_rules.rule(custom_vmap_call)
-def _(e, xs, ins, outs, program, rule, consts):
+def _(e, xs, ins: object, outs: object, program, rule: object, consts: object):
     return e.call(program, xs)
 
 
 @eager_rules.rule(custom_vmap_call)
-def _(args, params):
+def _(args: tuple[Value, ...], params: dict[str, Any]):
     program = params["program"]
     if not isinstance(program, Deferred):
         return None
@@ -178,7 +183,7 @@ def _(args, params):
 
 
 @batching_rules.rule(custom_vmap_call)
-def _(batch, args, params):
+def _(batch: Batch, args: Sequence[Value], params: dict[str, Any]):
     if config.checks and isinstance(params["program"], Deferred):
         args, params = custom_vmap_call.higher.settle(params, args)  # type: ignore[union-attr]
     program, rule, consts = params["program"], params["rule"], params["consts"]
@@ -248,10 +253,10 @@ class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
             )
         user: Callable = self.rule
 
-        def flat(*xs: Any) -> list:
+        def flat(*xs: Value) -> list:
             return c.results(self.fun(*c.arguments(xs)))
 
-        def rule(size: Any, flags: Flags, *xs: Any) -> tuple[list, Flags]:
+        def rule(size: int, flags: Flags, *xs: Value) -> tuple[list, Flags]:
             args, said = c.arguments(xs), list(c.tree.unflatten(flags))
             return self._checked(c, user(size, said, *args))
 
@@ -260,7 +265,7 @@ class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
         )
         return c.out.unflatten(outs)
 
-    def _checked(self, c: Call, got: Any) -> tuple[list, Flags]:
+    def _checked(self, c: Call, got: tuple[Any, ...]) -> tuple[list, Flags]:
         if not isinstance(got, tuple) or len(got) != 2:
             raise ArgumentError(
                 f"the mapping rule of {self.name()} must return a pair (out, out_batched), and "
@@ -308,7 +313,7 @@ def sequential_vmap(fun: Callable) -> custom_vmap:
     sequential = custom_vmap(fun)
 
     @sequential.def_vmap
-    def each(axis_size: int, in_batched: list, *args: Any) -> tuple[Any, bool]:
+    def each(axis_size: int, in_batched: list, *args: Value | dict[str, Any]) -> tuple[Any, bool]:
         xs, tree = flatten(args)
         flags = flatten(tuple(in_batched))[0]
         rows = [x for x, f in zip(xs, flags, strict=True) if f]

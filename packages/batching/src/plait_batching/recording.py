@@ -11,6 +11,7 @@ from plait.ext.trace import (
     GROUND,
     Handle,
     Recording,
+    Value,
     is_unplaced,
     opened,
     result,
@@ -21,6 +22,7 @@ from plait.ext.tree import TreeDef, flatten, key_paths, spread
 
 from .axes import ENTRY, is_axis, lifted, taken, unmoved
 from .interpreter import Batch
+from .vmappable import data_leaf, returns_data
 
 __all__ = ["can_be_recorded", "recorded_map"]
 
@@ -37,12 +39,14 @@ def recorded_map(
     axes: Sequence[Any],
     tree: TreeDef,
     size: int,
-    out_axes: Any,
+    out_axes: int | tuple[None | int, ...],
     mapping: Callable[..., Any],
 ) -> Any:
     """Return the results of `vmap`, computed by one compiled program if there is one.
 
     `xs` are the leaves of the arguments and `tree` is their structure; `mapping` is `vmap`.
+    Returns NotImplemented for a function that returns values of registered classes, which it has
+    not done before; it runs again, then.
     """
     batch: Batch | None = None
     moving = [i for i, a in enumerate(axes) if a is not None]
@@ -60,7 +64,9 @@ def recorded_map(
                 given[i] = recording.input(without_axis(xs[i].aval, axes[i]))
             args, kwargs = tree.unflatten(given)
             out = f(*args, **kwargs)
-            outs, out_tree = flatten(out)
+            outs, out_tree = flatten(out, data_leaf())
+            if returns_data(outs, f):
+                return NotImplemented
             made = {i: o for i, o in enumerate(outs) if isinstance(o, Handle) and o.by is recording}
             outs = [made[i].ended() if i in made else o for i, o in enumerate(outs)]
             outs = [result(o, i, out, f) for i, o in enumerate(outs)]
@@ -97,5 +103,5 @@ def recorded_map(
             batch.closed = True
 
 
-def _path(tree: Any, i: int) -> str:
+def _path(tree: Value | tuple[Any, ...], i: int) -> str:
     return key_paths(tree)[i]

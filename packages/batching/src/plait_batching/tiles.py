@@ -8,11 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.errors import ArgumentError, AxisError, border, names_in_call
 from plait.ext.ops.shape import materialise_at_ground, moveaxis, reshape
-from plait.ext.trace import result, wraps
+from plait.ext.trace import Value, leaf_name, result, wraps
 from plait.ext.tree import flatten, key_paths, spread
 from plait.ext.values import as_value
+from plait.typing import Array
 
 from .api import vmap
 from .axes import ENTRY, counted, entries, inside
@@ -23,10 +24,10 @@ __all__ = ["vtile"]
 @border
 def vtile(
     fun: Callable[..., Any] | None = None,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     tile_size: int | None = None,
-    axis_name: Any = None,
+    axis_name: object = None,
 ) -> Callable[..., Any]:
     """Map `fun` over the tiles of its arguments, computing all tiles at once.
 
@@ -63,11 +64,11 @@ def vtile(
 
     @border
     @wraps(f)
-    def tiled(*args: Any, **kwargs: Any) -> Any:
+    def tiled(*args: object, **kwargs: object) -> Any:
         leaves, tree = flatten((args, kwargs))
-        axes = entries("vtile", in_axes, args, args, len(leaves), _is_position)
+        axes = entries("vtile", in_axes, args, args, len(leaves), _is_position, f=f)
         xs = [x if a is None else as_value(x) for x, a in zip(leaves, axes)]
-        told = lambda i: key_paths((list(args), kwargs))[i][3:]  # noqa: E731
+        told = lambda i: leaf_name((args, kwargs), i, names_in_call(f))  # noqa: E731
         at = [
             a if a is None else inside("vtile", a, x, partial(told, i))
             for i, (x, a) in enumerate(zip(xs, axes))
@@ -85,7 +86,7 @@ def vtile(
         out_tree: Any = None
         wanted: list = []
 
-        def tile(*parts: Any) -> tuple[list, list]:
+        def tile(*parts: Value) -> tuple[list, list]:
             nonlocal out_tree, wanted
             a, kw = tree.unflatten(parts)
             out = f(*a, **kw)
@@ -106,11 +107,11 @@ def vtile(
     return tiled
 
 
-def _is_position(x: Any) -> bool:
+def _is_position(x: object) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
-def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> Any:
+def _divided(x: Value, axis: int, k: int, told: Callable[[int], str], i: int) -> Any:
     """Reshape the axis into two: the number of the tile, and the position in it."""
     s = x.aval.shape
     if s[axis] % k != 0:
@@ -122,7 +123,7 @@ def _divided(x: Any, axis: int, k: int, told: Callable[[int], str], i: int) -> A
     return reshape(x, (*s[:axis], k, s[axis] // k, *s[axis + 1 :]))
 
 
-def _together(x: Any, axis: int) -> Any:
+def _together(x: Array, axis: int) -> Any:
     """Merge the leading axis, that of tiles, into `axis` of the rest."""
     x = moveaxis(x, 0, axis)
     s = x.aval.shape

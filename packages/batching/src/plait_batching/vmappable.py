@@ -4,21 +4,26 @@ Invariant: a class is registered once; only vmap uses the registration, and tree
 values as leaves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from types import CodeType
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from plait.errors import RegistrationError
 from plait.ext.errors import ArgumentError
 from plait.ext.ops.shape import iota_
-from plait.ext.trace import Value, enter, leave
+from plait.ext.trace import Value, code_of, enter, leave
 from plait.ext.types import INT32
 from plait.ext.values import as_value
 
 from .axes import added_kind, lifted, removed_kind, taken
 from .interpreter import Batch
 
-__all__ = ["data_leaf", "is_vmappable", "register_vmappable", "unregister_vmappable"]
+__all__ = [
+    "data_leaf", "has_data", "is_vmappable", "register_vmappable", "returns_data",
+    "unregister_vmappable",
+]  # fmt: skip
 
 
 class Vmappable(NamedTuple):
@@ -39,7 +44,29 @@ def data_leaf() -> Callable[[Any], bool] | None:
     return is_vmappable if _known else None
 
 
-def is_vmappable(x: Any) -> bool:
+_returning: WeakSet[CodeType] = WeakSet()
+"""The code of functions that returned values of registered classes."""
+
+
+def has_data(leaves: Sequence[Any], f: Callable[..., Any]) -> bool:
+    """Return whether a call has values of registered classes among its leaves, or returned some
+    when it was called before."""
+    if not _known:
+        return False
+    return code_of(f) in _returning or any(map(is_vmappable, leaves))
+
+
+def returns_data(outs: Sequence[Any], f: Callable[..., Any]) -> bool:
+    """Return whether there are values of registered classes among results, and keep it for
+    `has_data`."""
+    if not _known or not any(map(is_vmappable, outs)):
+        return False
+    if (code := code_of(f)) is not None:
+        _returning.add(code)
+    return True
+
+
+def is_vmappable(x: object) -> bool:
     """Return whether the class of `x` is registered by `register_vmappable`.
 
     >>> import plait
@@ -173,7 +200,7 @@ def _index(batch: Batch, make: Callable[[Any], Any] | None) -> Any:
 class _Registered:
     """The kind of entries that map values of registered classes."""
 
-    def of(self, x: Any, spec: Any, told: str) -> Vmappable:
+    def of(self, x: object, spec: int, told: str) -> Vmappable:
         found = _known.get(type(x))
         if found is None or found.spec_type is not type(spec):
             fit = [c.__qualname__ for c, v in _known.items() if v.spec_type is type(spec)]
@@ -186,12 +213,12 @@ class _Registered:
             )
         return found
 
-    def size(self, x: Any, spec: Any) -> Any:
+    def size(self, x: object, spec: int) -> Any:
         self.of(x, spec, "an argument")
         ask = getattr(x, "axis_size", None)
         return ask(spec) if callable(ask) else None
 
-    def lift(self, batch: Batch, x: Any, spec: Any) -> Any:
+    def lift(self, batch: Batch, x: object, spec: int) -> Any:
         found = self.of(x, spec, "a value")
         if found.axis_size_type is not int and not isinstance(batch.size, found.axis_size_type):
             raise ArgumentError(
@@ -203,13 +230,13 @@ class _Registered:
             partial(lifted, batch), partial(_index, batch, found.make_iota), x, spec
         )
 
-    def take(self, batch: Batch, x: Any, spec: Any, told: Callable[[], str]) -> Any:
+    def take(self, batch: Batch, x: object, spec: int, told: Callable[[], str]) -> Any:
         found = self.of(x, spec, f"result{told()}")
         cont = lambda axis_size, elt, axis: taken(batch, elt, axis, told)  # noqa: E731
         return found.from_elt(cont, batch.size, x, spec)
 
 
-def _named(x: Any) -> str:
+def _named(x: object) -> str:
     return repr(x.aval) if isinstance(x, Value) else f"a {type(x).__qualname__}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from plait.dtypes import iinfo
 from plait.ext import Indexing, Structural
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
 from plait.ext.ops.elementwise import div, select, stop
 from plait.ext.ops.shape import convert_, size_value
@@ -26,7 +27,12 @@ _MOVES = {select, convert_, stop}
 
 
 def look_at(
-    findings: Findings, prim: Any, args: Sequence[Any], outs: Sequence[Any], params: Any, where: Any
+    findings: Findings,
+    prim: Primitive,
+    args: Sequence[Any],
+    outs: Sequence[Any],
+    params: object,
+    where: object,
 ) -> None:
     """Report errors in the operands and results of an operation."""
     if OutOfBoundsError in findings.kinds and prim in _WINDOWS:
@@ -43,7 +49,7 @@ def _said(text: str) -> Callable[[Any], str]:
     return lambda payload: text
 
 
-def _nans(findings: Findings, prim: Any, outs: Sequence[Any], where: Any) -> None:
+def _nans(findings: Findings, prim: Primitive, outs: Sequence[Any], where: object) -> None:
     """Report an operation that returned a nan."""
     found = [isnan(o).any() for o in outs if o.aval.inexact]
     if not found:
@@ -64,7 +70,7 @@ def _of_box(args: Sequence[Any], sizes: Sequence[Any], first: int) -> tuple[Any,
     return stack(list(starts)), tuple(range(len(starts))), sizes
 
 
-def _of_gather(args: Sequence[Any], params: Any) -> tuple[Any, Any, Any]:
+def _of_gather(args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any, Any]:
     return args[1], params["dimension_numbers"].start_index_map, params["slice_sizes"]
 
 
@@ -88,7 +94,11 @@ The last axis of the positions has a component for each of the axes; the sizes a
 
 
 def _indices(
-    findings: Findings, prim: Any, args: Sequence[Any], windows: tuple[Any, Any, Any], where: Any
+    findings: Findings,
+    prim: Primitive,
+    args: Sequence[Any],
+    windows: tuple[Any, Any, Any],
+    where: object,
 ) -> None:
     """Report a window that is not inside its array."""
     indices, axes, sizes = windows
@@ -111,7 +121,7 @@ def _indices(
     findings.report(ok.all(), place, [reshape(flat, (-1,))[at], at % k])
 
 
-def _room(shape: Sequence[Any], axes: Sequence[int], sizes: Sequence[Any], dtype: Any) -> Any:
+def _room(shape: Sequence[Any], axes: Sequence[int], sizes: Sequence[Any], dtype: np.dtype) -> Any:
     """Return the greatest positions along these axes, in the dtype of indices."""
     room = [shape[a] - sizes[a] for a in axes]
     if is_symbolic(room):

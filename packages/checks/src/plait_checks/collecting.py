@@ -18,7 +18,7 @@ from plait.ext.ir import Eqn, Thunk, Var, derived
 from plait.ext.observers import Loop, Passage, Watched, pass_through
 from plait.ext.ops.checks import CHECK, check_p
 from plait.ext.ops.elementwise import stop
-from plait.ext.trace import as_list, with_lines
+from plait.ext.trace import Value, as_list, with_lines
 from plait.numpy import argmax
 
 from .automatic import look_at
@@ -125,15 +125,22 @@ class Collector(Findings, Passage):
         return self.once(program)
 
     def taken_examples(
-        self, watched: Watched, outs: Sequence[Any], words: Callable[[int], str] | None = None
+        self,
+        watched: Watched,
+        outs: Sequence[Any],
+        words: Callable[[int], str] | None = None,
+        there: Any = None,
     ) -> list[Any]:
-        """Add the findings of the first run with any; `words(number)` names it in messages."""
+        """Add the findings of the first run with any; `words(number)` names it in messages.
+
+        Runs that are not `there` have none."""
         w, places = watched.width, watched.note.places
         if w and outs[0].aval.shape == (0,):
             self.meet(NOTHING, places, none_of(watched.note.state[1:]))
         elif w:
-            at = argmax(outs[0] >= 0)
-            code, *payload = [x[at] for x in outs[:w]]
+            codes = outs[0] if there is None else there * (outs[0] + 1) - 1
+            at = argmax(codes >= 0)
+            code, *payload = [x[at] for x in (codes, *outs[1:w])]
             if words is None:
                 self.meet(code, places, payload)
             else:
@@ -196,7 +203,7 @@ def _made(program: Program, kinds: ErrorCategory) -> Checked | None:
     """Return the program that returns its findings; None if it has no check of these kinds."""
     found = Collector(kinds)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Any]:
         outs = _walked(program, args, found)
         return [*found.values, *outs]
 

@@ -61,7 +61,7 @@ class Place:
         kind: type[CheckError],
         text: Callable[[Sequence[Any]], str],
         count: int,
-        where: Any,
+        where: object,
         enforced: bool = False,
     ):
         self.kind, self.text, self.count, self.where = kind, text, count, where

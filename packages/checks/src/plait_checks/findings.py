@@ -11,6 +11,7 @@ import numpy as np
 from plait.ext import Aval, Literal
 from plait.ext.types import INT32
 from plait.numpy import argmax, argmin, asarray, reshape, take, where
+from plait.typing import Array, ArrayLike
 
 from .errors import CheckError, Error, ErrorCategory, Place, example
 
@@ -26,7 +27,7 @@ class Rethrown(NamedTuple):
     places: tuple[Place, ...]
     enforced = False
 
-    def error(self, ok: Any, payload: Sequence[Any]) -> CheckError:
+    def error(self, ok: ArrayLike, payload: Sequence[Any]) -> CheckError:
         """Return the first error."""
         found = Error(payload[0], payload[1:], self.places).get_exception()
         assert found is not None  # the condition was false, so there is an error
@@ -56,7 +57,7 @@ class Findings:
         """The code and the payloads; empty without places."""
         return [self.code, *self.payload] if self.places else []
 
-    def report(self, ok: Any, place: Place, payload: Sequence[Any] = ()) -> None:
+    def report(self, ok: Array, place: Place, payload: Sequence[Any] = ()) -> None:
         """Add a place, which reports unless `ok` is True everywhere.
 
         The axes of `ok` are the first axes of every array in `payload`; the payload of the first
@@ -76,7 +77,7 @@ class Findings:
             return
         self.meet(where(ok, -1, 0), [place], payload)
 
-    def meet(self, code: Any, places: Sequence[Place], payload: Sequence[Any]) -> None:
+    def meet(self, code: Array, places: Sequence[Place], payload: Sequence[Any]) -> None:
         """Add the findings of a later part of the program with these places."""
         if not places:
             return
@@ -87,10 +88,10 @@ class Findings:
 
     def meet_at(
         self,
-        code: Any,
+        code: Array,
         places: Sequence[Place],
         payload: Sequence[Any],
-        at: Any,
+        at: Array,
         words: Callable[[int], str],
     ) -> None:
         """Add the findings of run number `at` among several runs of a part of the program.
@@ -101,7 +102,7 @@ class Findings:
         each = [[*(next(rest) for _ in range(p.count)), at] for p in places]
         self.meet(code, [p.at(words) for p in places], [x for xs in each for x in xs])
 
-    def meet_again(self, code: Any, payload: Sequence[Any], first: int) -> None:
+    def meet_again(self, code: Array, payload: Sequence[Any], first: int) -> None:
         """Add the findings of a further turn, for places that are here from `first` on."""
         before = sum(p.count for p in self.places[:first])
         found = where(code >= 0, code + first, -1).astype(INT32)

@@ -3,7 +3,7 @@
 Invariant: a checked function returns its usual results, and an Error.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy as np
 from plait.errors import ArgumentError, ConcretizationError
 from plait.ext import as_value, evaluate, materialise_at_ground
 from plait.ext.errors import border, here
-from plait.ext.ir import freeze_params
+from plait.ext.ir import Program, freeze_params
 from plait.ext.ops.checks import CHECK, check_p
 from plait.ext.ops.control_flow import call
-from plait.ext.trace import trace, wraps
+from plait.ext.trace import Value, trace, wraps
 from plait.ext.types import BOOL, OPAQUE
 from plait.tree import flatten
 
@@ -53,7 +53,9 @@ init_error = Error(np.int32(-1), (), ())
 
 
 @border
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(
+    pred: object, msg: str, *fmt_args: object, debug: bool = False, **fmt_kwargs: object
+) -> None:
     """Require that `pred` is True; if not, the error is `msg.format(*fmt_args, **fmt_kwargs)`.
 
     Outside of transformations, and under `vmap` and `grad` of known values, the error is raised
@@ -96,14 +98,14 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         )
     _formatted(msg, tree, [np.zeros(v.aval.shape, v.aval.dtype) for v in values])
 
-    def text(payload: Any) -> str:
+    def text(payload: Sequence[Any]) -> str:
         return _formatted(msg, tree, payload)
 
     place = Place(FailedCheckError, text, len(values), here())
     check_p.bind(ok, *values, said=place, optional=bool(debug))
 
 
-def _formatted(msg: str, tree: Any, values: Any) -> str:
+def _formatted(msg: str, tree: Any, values: Sequence[Any]) -> str:
     """Return the message with these values.  Raises ArgumentError if it has no place for them."""
     args, kwargs = tree.unflatten([v[()] for v in values])
     try:
@@ -116,7 +118,7 @@ def _formatted(msg: str, tree: Any, values: Any) -> str:
 
 
 @border
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: object, msg: str, *fmt_args: object, **fmt_kwargs: object) -> None:
     """Do `check(..., debug=True)`: compiled functions leave it out unless `checkify` checks them.
 
     >>> import plait
@@ -173,7 +175,7 @@ def checkify(
 
     @border
     @wraps(f)
-    def checked_function(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+    def checked_function(*args: object, **kwargs: object) -> tuple[Error, Any]:
         traced = traced_with(args, kwargs)
         made = checked(traced.program, kinds)
         values = [*traced.captured, *traced.values]
@@ -201,7 +203,7 @@ class _Traces:
         self.fixed: tuple[type, ...] = _FIXED
         self.tables: dict[Any, dict[tuple[Any, ...], Any]] = {}
 
-    def __call__(self, args: Any, kwargs: Any) -> Any:
+    def __call__(self, args: Any, kwargs: dict[str, Any]) -> Any:
         try:
             return self._traced(args, kwargs)
         except ConcretizationError:
@@ -211,7 +213,7 @@ class _Traces:
         self.fixed = _NUMBERS
         return self._traced(args, kwargs)
 
-    def _traced(self, args: Any, kwargs: Any) -> Any:
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, tree = flatten((args, kwargs))
         kept = {i: x for i, x in enumerate(leaves) if x.__class__ in self.fixed}
         if not kept:
@@ -228,7 +230,7 @@ class _Traces:
         return trace(wraps(self.f)(rest), moving, {}, "checkify", self.tables.setdefault(key, {}))
 
 
-def _called(program: Any, values: Any) -> list[Any]:
+def _called(program: Program, values: list[Value]) -> list[Any]:
     return call.bind(*values, program=program)
 
 

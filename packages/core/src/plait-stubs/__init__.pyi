@@ -23,10 +23,12 @@ from plait import lax as lax
 from plait import nn as nn
 from plait import numpy as numpy
 from plait import ops as ops
+from plait import profiler as profiler
 from plait import random as random
 from plait import ref as ref
 from plait import scipy as scipy
 from plait import sharding as sharding
+from plait import sparse as sparse
 from plait import stages as stages
 from plait import test_util as test_util
 from plait import testing as testing
@@ -89,6 +91,10 @@ from plait._ops.callbacks import pure_callback as pure_callback
 from plait._jit.jittable import register_jittable as register_jittable
 from plait._api.program_passes import reroll as reroll
 from plait._types.dims import symbolic_dims as symbolic_dims
+from plait._api.blocks import transfer_guard as transfer_guard
+from plait._api.blocks import transfer_guard_device_to_device as transfer_guard_device_to_device
+from plait._api.blocks import transfer_guard_device_to_host as transfer_guard_device_to_host
+from plait._api.blocks import transfer_guard_host_to_device as transfer_guard_host_to_device
 from plait._jit.shapes import typeof as typeof
 from plait._jit.jittable import unregister_jittable as unregister_jittable
 from plait_batching.piles import Capacities as Capacities
@@ -150,6 +156,7 @@ from plait_autodiff import saved_residuals as saved_residuals
 from plait_batching import sequential_vmap as sequential_vmap
 from plait_sharding import set_mesh as set_mesh
 from plait_sharding import shard_map as shard_map
+from plait_inspect.showing import show as show
 from plait_autodiff import unregister_adable as unregister_adable
 from plait_batching import unregister_vmappable as unregister_vmappable
 from plait_autodiff import value_and_grad as value_and_grad

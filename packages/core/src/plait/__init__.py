@@ -97,6 +97,10 @@ _LATER = {
         "log_compiles",
         "numpy_dtype_promotion",
         "numpy_rank_promotion",
+        "transfer_guard",
+        "transfer_guard_device_to_device",
+        "transfer_guard_device_to_host",
+        "transfer_guard_host_to_device",
     ),
 }
 """Modules, with those of their names that belong here; each is imported at the first use of one."""

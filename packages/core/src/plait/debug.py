@@ -9,6 +9,7 @@ import re as _re
 import string as _string
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial as _partial
 from typing import Any
 
 import numpy as _np
@@ -16,23 +17,28 @@ import numpy as _np
 from ._base.errors import ArgumentError, ConcretizationError, NanError
 from ._core.array import Array, Literal
 from ._core.carrier import Lifted, expand_rules
-from ._core.interpreter import Interpreter, as_list, current, open_under, opened, use
+from ._core.interpreter import Interpreter, Value, as_list, current, open_under, opened, use
 from ._core.ir import Program, effects_of, evaluate, programs_in
+from ._core.primitive import Primitive
 from ._jit.leaks import checking_leaks
+from ._jit.purity import checking_purity
 from ._ops.callbacks import callback as _callback
 from ._ops.callbacks import debug_print as _print
 from ._ops.control_flow import cond, scan, while_
+from ._ops.shape import stack as _stack
 from ._plugins.metadata import additions as _additions
 
-__all__ = ["callback", "checking_leaks", "infs", "log", "nans", "print"]
+__all__ = [
+    "callback", "checking_leaks", "checking_purity", "infs", "log", "nans", "print",
+]  # fmt: skip
 
 
 def callback(
     callback: Callable[..., Any],
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Call `callback(*args, **kwargs)` in Python when the arguments are computed.
 
@@ -55,11 +61,11 @@ def callback(
 
 def log(
     fmt: str,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Write `fmt.format(*args, **kwargs)` to the log `plait` (level INFO) when the arguments are
     computed; see `print`."""
@@ -75,18 +81,18 @@ def log(
 
 
 def print(
-    fmt: str,
-    *args: Any,
+    fmt: str | None = None,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    file: Any = None,
-    **kwargs: Any,
-) -> None:
+    file: object = None,
+    **kwargs: object,
+) -> Callable[..., None] | None:
     """Print `fmt.format(*args, **kwargs)` when the arguments are computed.
 
     Args:
-      fmt: a format string.
+      fmt: a format string; without it, a function is returned that prints with these options.
       args, kwargs: trees of arrays.
       ordered: True if lines come in the order of the program.
       partitioned: see `callback`.
@@ -99,7 +105,15 @@ def print(
     >>> _ = plait.jit(lambda x: plait.debug.print("x = {}", x))(1.0)
     x = 1.0
     """
-    del partitioned
+    if fmt is None:
+        with_options: Any = _partial(
+            print,
+            ordered=ordered,
+            partitioned=partitioned,
+            skip_format_check=skip_format_check,
+            file=file,
+        )
+        return with_options
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
     _print(fmt, *args, ordered=ordered, file=file, **kwargs)
@@ -208,7 +222,7 @@ class _Watch(Interpreter):
     def recorders(self) -> tuple[Any, ...]:
         return (self, *super().recorders)
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Any, args: Sequence[Value], params: dict[str, Any]) -> Any:
         assert self.parent is not None
         out = self.parent.apply(prim, args, params)
         if any(map(self.has, as_list(out))) and not any(map(self.has, args)):
@@ -236,7 +250,7 @@ def _shown(x: Any) -> str:
     return f"{x.aval!r} = {x.value}" if x.__class__ is Literal else repr(x.aval)
 
 
-def _replaced(out: Any, found: list[Any]) -> Any:
+def _replaced(out: list[Value], found: list[Any]) -> Any:
     """Return the results of a second run in place of `out`, if it kept all of them."""
     outs = as_list(out)
     if len(found) != len(outs) or not all(map(_same_type, found, outs)):
@@ -244,13 +258,13 @@ def _replaced(out: Any, found: list[Any]) -> Any:
     return found if out.__class__ in (list, tuple) else found[0]
 
 
-def _same_type(a: Any, b: Any) -> bool:
+def _same_type(a: Value, b: Value) -> bool:
     return a.aval.same_type(b.aval)
 
 
-def _again(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+def _again(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
     """Run the programs of an operation equation by equation, as often as the operation runs them;
-    return its results, for a loop all that its steps return.
+    return its results.
 
     Returns None if its examples run differently, or its program is not of its operands."""
     try:
@@ -295,14 +309,17 @@ def _again_scan(
     length: int,
     reverse: bool,
     unroll: int,
-) -> list[Any]:
-    k, results = consts + carry, []
-    state, rows = list(args[consts:k]), args[k:]
+) -> list[Any] | None:
+    k = consts + carry
+    state, rows, given = list(args[consts:k]), args[k:], [[] for _ in body.outputs[carry:]]
     for i in range(length)[:: -1 if reverse else 1]:
         out = evaluate(body, [*args[:consts], *state, *(r[i] for r in rows)])
         state = out[:carry]
-        results += out
-    return results
+        for ys, y in zip(given, out[carry:], strict=True):
+            ys.append(y)
+    if not length and given:
+        return None
+    return [*state, *[_stack(ys[:: -1 if reverse else 1]) for ys in given]]
 
 
 __getattr__, __dir__ = _additions(globals(), "plait.debug")

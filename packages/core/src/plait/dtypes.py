@@ -59,13 +59,13 @@ class ScalarType(type):
         names = {"dtype": dtype, "__module__": __name__, "__qualname__": place}
         return super().__new__(cls, dtype.name, (), names)
 
-    def __init__(cls, *args: Any):
+    def __init__(cls, *args: object):
         super().__init__(cls.__name__, (), {})
 
     def __call__(cls, x: Any = 0) -> Any:
         return make_array(x, canonical(cls.dtype))
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, cls.dtype.type)
 
     def __eq__(cls, other: object) -> bool:
@@ -113,7 +113,7 @@ class _Dtype(type):
             return dtype_of("float64" if x is None else x)
         return x.dtype if hasattr(x, "dtype") else as_value(x).aval.dtype
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, np.dtype)
 
 
@@ -196,7 +196,7 @@ _KIND_NAMES = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: object, kind: object) -> bool:
     """Return whether a dtype is of a kind in the array API's sense, or of one of several.
 
     Args:
@@ -245,11 +245,11 @@ def _aval(x: Any) -> Aval:
 
 
 @overload
-def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype: ...
+def result_type(*args: object, return_weak_type_flag: Literal[False] = ...) -> np.dtype: ...
 @overload
-def result_type(*args: Any, return_weak_type_flag: bool) -> np.dtype | tuple[np.dtype, bool]: ...
+def result_type(*args: object, return_weak_type_flag: bool) -> np.dtype | tuple[np.dtype, bool]: ...
 def result_type(
-    *args: Any, return_weak_type_flag: bool = False
+    *args: object, return_weak_type_flag: bool = False
 ) -> np.dtype | tuple[np.dtype, bool]:
     """Return the dtype that arrays, Python scalars and dtypes are promoted to.
 
@@ -269,7 +269,7 @@ def result_type(
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def promote_types(a: Any, b: Any) -> np.dtype:
+def promote_types(a: object, b: object) -> np.dtype:
     """Return the dtype that two dtypes are promoted to; bool, int, float and complex are weak.
 
     Raises OperandTypeError if `a` or `b` is not a dtype.
@@ -287,7 +287,7 @@ _TABLE = (
 )
 
 
-def promotion_table(*names: Any) -> str:
+def promotion_table(*names: object) -> str:
     """Return the promotions of each pair of dtypes, as a Markdown table.
 
     Args:
@@ -312,7 +312,7 @@ def promotion_table(*names: Any) -> str:
     return "\n".join(lines)
 
 
-def _table_name(dtype: Any, weak: bool) -> str:
+def _table_name(dtype: np.dtype, weak: bool) -> str:
     return (
         {INTEGER: "i*", FLOATING: "f*", COMPLEX: "c*"}[category(dtype)]
         if weak
@@ -327,7 +327,7 @@ def _table_cell(a: Aval, b: Aval) -> str:
         return "-"
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> np.dtype:
     """Return the dtype that arrays of `dtype` have: another one only if the setting `x64` is off.
 
     None is the default float.  Raises TypeRule for dtypes of keys unless `allow_extended_dtype`.
@@ -347,7 +347,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
     return found.dtype if found.category == OPAQUE else canonical(found.dtype)
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: object) -> type:
     """Return the Python class of numbers like the elements of `x`: bool, int, float or complex."""
     kinds = {BOOLEAN: bool, INTEGER: int, FLOATING: float, COMPLEX: complex}
     return kinds[_aval(x).category]
@@ -356,7 +356,7 @@ def scalar_type_of(x: Any) -> type:
 # ---- limits --------------------------------------------------------------------------------
 
 
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: object) -> int:
     """Return the number of bits of one element.
 
     >>> import plait
@@ -413,7 +413,7 @@ class finfo:  # noqa: N801
         return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype.name})"
 
 
-def iinfo(int_type: Any) -> np.iinfo:
+def iinfo(int_type: object) -> np.iinfo:
     """Return the limits of an integer dtype, as numpy's: max, min, bits.
 
     Raises OperandTypeError if `int_type` is not an integer dtype.

@@ -12,15 +12,13 @@ Derivatives and other rules are given to it as to any function: by `custom_jvp`,
 Invariant: a name is registered once for a platform, in the whole process.
 """
 
-from typing import Any
-
 from ._base import jaxlib_api
 from ._ops.foreign_calls import ffi_call
 
 __all__ = ["ffi_call", "include_dir", "pycapsule", "register_ffi_target"]
 
 
-def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1) -> None:
+def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1) -> None:
     """Register a compiled function with the runtime.
 
     Args:
@@ -33,7 +31,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     jaxlib_api.register_target(name, fn, platform, api_version)
 
 
-def pycapsule(symbol: Any) -> object:
+def pycapsule(symbol: object) -> object:
     """Return the address of a function of a `ctypes` library, for `register_ffi_target`."""
     return jaxlib_api.capsule(symbol)
 

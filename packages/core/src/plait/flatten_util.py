@@ -18,7 +18,7 @@ __all__ = ["ravel_pytree"]
 
 
 @border
-def ravel_pytree(pytree: Any) -> "tuple[Any, Unravel]":
+def ravel_pytree(pytree: object) -> "tuple[Any, Unravel]":
     """Return (vector, unravel): the arrays of a tree, end to end, and the inverse function.
 
     The vector has the dtype that all arrays are promoted to.  `unravel` takes a vector of that

@@ -9,7 +9,9 @@ Every message about a tree names the place in it by a key path like `['w'][0].bi
 
 import builtins
 import dataclasses
+import re
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -25,6 +27,7 @@ from ._base.errors import (
 from ._base.freezing import PLAIN, bare, exact, freeze
 from ._base.guarded import guarded_map, guarded_nodes
 from ._base.jaxlib_api import new_registry, pytree
+from ._base.lazy import later
 from ._base.tracebacks import border
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ LEAF: "TreeDef" = _flatten(0)[1]
 
 
 def flatten(
-    tree: Any, is_leaf: "Callable[[Any], bool] | None" = None
+    tree: object, is_leaf: "Callable[[Any], bool] | None" = None
 ) -> "tuple[list[Any], TreeDef]":
     """Return (leaves in order, structure).
 
@@ -151,23 +154,32 @@ def unflatten(treedef: "TreeDef", leaves: "Iterable[Any]") -> Any:
     return treedef.unflatten(leaves)
 
 
-def leaves(tree: Any, is_leaf: "Callable[..., bool] | None" = None) -> list[Any]:
+def leaves(tree: object, is_leaf: "Callable[..., bool] | None" = None) -> list[Any]:
     """Return the leaves in order."""
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: "Callable[..., bool] | None" = None) -> "TreeDef":
+def structure(tree: object, is_leaf: "Callable[..., bool] | None" = None) -> "TreeDef":
     """Return the tree without its leaves: comparable and hashable."""
     return flatten(tree, is_leaf)[1]
 
 
 def map_tree(
-    f: "Callable[..., Any]", tree: Any, *rest: Any, is_leaf: "Callable[..., bool] | None" = None
+    f: "Callable[..., Any]",
+    tree: object,
+    *rest: object,
+    is_leaf: "Callable[..., bool] | None" = None,
 ) -> Any:
     """Apply `f` to corresponding leaves of trees, with no exception; see `map`."""
     xs, kind = flatten(tree, is_leaf)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
     return kind.unflatten([f(*vs) for vs in zip(xs, *others, strict=True)])
+
+
+def in_words(kind: "TreeDef") -> str:
+    """Return a structure as a user would write such a tree, with `array` for each leaf."""
+    text = str(kind).removeprefix("PyTreeDef(").removesuffix(")")
+    return "a single array" if text == "*" else re.sub(r"(?<![\w'\"])\*(?![\w'\"])", "array", text)
 
 
 def flatten_up_to(kind: "TreeDef", tree: Any, like: Any, what: str) -> list[Any]:
@@ -177,7 +189,7 @@ def flatten_up_to(kind: "TreeDef", tree: Any, like: Any, what: str) -> list[Any]
     except (ValueError, TypeError):
         raise TreeMismatch(
             f"{what} has another structure than expected: {difference(like, tree)}",
-            fix=f"give it the structure {kind}",
+            fix=f"give it the structure {in_words(kind)}",
         ) from None
 
 
@@ -199,7 +211,7 @@ def register(
     Raises TypeRule if the class is registered already.
     """
 
-    def with_keys(x):
+    def with_keys(x: object):
         kids, static = to_children(x)
         return tuple(zip(builtins.map(_entry, keys(x)), kids, strict=True)), static  # type: ignore[misc]
 
@@ -214,22 +226,24 @@ def is_named_tuple(cls: type) -> bool:
     return issubclass(cls, tuple) and hasattr(cls, "_fields") and cls not in _registered
 
 
-def register_with_keys(cls: type, to_children, from_children, with_keys) -> None:
+def register_with_keys(
+    cls: type, to_children: Callable[..., Any], from_children: Callable[..., Any] | type, with_keys
+) -> None:
     """Make a class a tree, like `register`; `with_keys(x)` returns ((entry, child) pairs, static),
     or is None."""
     if not isinstance(cls, type):
         raise ArgumentError(f"only classes can be registered as trees, not {cls!r}")
 
     # jaxlib compares the static parts of structures by ==, for which 1, True and 1.0 are equal.
-    def exactly(x):
+    def exactly(x: object):
         kids, static = to_children(x)
         return kids, static if static.__class__ in PLAIN else exact(static)
 
-    def exactly_with_keys(x):
+    def exactly_with_keys(x: object):
         kids, static = with_keys(x)
         return kids, exact(static)
 
-    def made(static, kids):
+    def made(static: object, kids: tuple[Any, ...]):
         return from_children(bare(static), kids)
 
     try:
@@ -241,14 +255,14 @@ def register_with_keys(cls: type, to_children, from_children, with_keys) -> None
         ) from None
 
 
-def _entry(key):
+def _entry(key: object):
     """Return an attribute's path entry for `.name`; other keys as they are."""
     return GetAttrKey(key[1:]) if isinstance(key, str) and key.startswith(".") else key
 
 
 def static(**options: Any) -> Any:
     """Return a field of a dataclass that is static: part of the structure, not a child."""
-    metadata = {**(options.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(options.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **options)
 
 
@@ -317,10 +331,10 @@ def _register_fields(cls: type, data: tuple[str, ...], meta: tuple[str, ...]) ->
 
     children, static = _getter(data), _getter(meta)
 
-    def to_children(x):
+    def to_children(x: object):
         return children(x), static(x)
 
-    def from_children(static, children):
+    def from_children(static: tuple[Any, ...], children: tuple[Any, ...]):
         return cls(**dict(zip(data, children)), **dict(zip(meta, static)))
 
     register(cls, to_children, from_children, lambda x: [f".{n}" for n in data])
@@ -374,12 +388,12 @@ def _key_text(key) -> str:
     return f"[{key.key}]" if isinstance(key, FlattenedIndexKey) else str(key)
 
 
-def key_paths(tree: Any) -> list[str]:
+def key_paths(tree: object) -> list[str]:
     """Return the path of every leaf, in the order of `leaves`."""
     return list(_paths(tree, ""))
 
 
-def _paths(node: Any, path: str) -> "Iterator[str]":
+def _paths(node: object, path: str) -> "Iterator[str]":
     kids = children(node)
     if kids is None:
         yield path
@@ -388,20 +402,25 @@ def _paths(node: Any, path: str) -> "Iterator[str]":
             yield from _paths(kid, path + key)
 
 
-def each_leaf(made: "Iterable[Any]", tree: Any, name: str) -> list[Any]:
-    """Return the results that `made` yields for each leaf of a tree, in order; an error names the
-    leaf by `name` and its path."""
+def each_leaf(
+    made: "Iterable[Any]", tree: object, named: "str | Callable[[str], str]"
+) -> list[Any]:
+    """Return the results that `made` yields for each leaf of a tree, in order.
+
+    An error names the leaf: by `named` and its path, or by `named(path)`.
+    """
     out: list[Any] = []
     try:
         for x in made:
             out.append(x)
     except (AxisError, DeletedArrayError, PlacementError, TypeRule) as e:
-        e.of(name + key_paths(tree)[len(out)])
+        path = key_paths(tree)[len(out)]
+        e.of(named + path if isinstance(named, str) else named(path))
         raise
     return out
 
 
-def difference(want, got, path: str = "") -> str:
+def difference(want, got: dict[str, Any] | tuple[Any, ...], path: str = "") -> str:
     """Return where two trees first differ in structure, in words."""
     a, b = children(want), children(got)
     at = path or "the top"
@@ -412,6 +431,8 @@ def difference(want, got, path: str = "") -> str:
     if type(want) is not type(got):
         return f"at {at}: {type(want).__name__} against {type(got).__name__}"
     if [k for k, _ in a] != [k for k, _ in b]:
+        if isinstance(want, tuple | list):
+            return f"at {at}: {_shape_of(want)} against {_shape_of(got)}"
         extra = {k for k, _ in a} ^ {k for k, _ in b}
         return f"at {at}: the keys {', '.join(sorted(extra)) or 'differ'} are in one only"
     for (key, x), (_, y) in zip(a, b):
@@ -423,7 +444,7 @@ def difference(want, got, path: str = "") -> str:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
 ) -> "tuple[list[tuple[KeyPath, Any]], TreeDef]":
     """Return ([(path, leaf) in order], structure).
 
@@ -441,7 +462,7 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: "Callable[..., bool] | None" = None, is_leaf_takes_path: bool = False
 ) -> "list[tuple[KeyPath, Any]]":
     """Return (path, leaf) of every leaf, in order."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
@@ -450,8 +471,8 @@ def leaves_with_path(
 @border
 def map_with_path(
     f: "Callable[..., Any]",
-    tree: Any,
-    *rest: Any,
+    tree: object,
+    *rest: object,
     is_leaf: "Callable[..., bool] | None" = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
@@ -467,14 +488,19 @@ def map_with_path(
 
 
 def spread(
-    prefix: Any, value: Any, what: str, is_entry: "Callable[[Any], bool]", entry: str
+    prefix: object,
+    value: object,
+    what: str,
+    is_entry: "Callable[[Any], bool]",
+    entry: str,
+    named: "Callable[[str], str] | None" = None,
 ) -> "list[Any]":
     """Return one entry of the tree prefix `prefix` for each leaf of the tree `value`.
 
     `is_entry(x)` returns whether x is an entry (which may be None or a tuple); `entry` is the word
-    for one in messages.
+    for one in messages, and `named(path)` is the name of a part of the value.
     """
-    return list(_Spread(value, what, is_entry, entry).entries(prefix, value, ""))
+    return list(_Spread(value, what, is_entry, entry, named).entries(prefix, value, ""))
 
 
 class _Spread(NamedTuple):
@@ -484,8 +510,9 @@ class _Spread(NamedTuple):
     what: str
     is_entry: "Callable[[Any], bool]"
     entry: str
+    named: "Callable[[str], str] | None"
 
-    def entries(self, p: Any, t: Any, path: str) -> "Iterator[Any]":
+    def entries(self, p: object, t: object, path: str) -> "Iterator[Any]":
         """Yield the entries of a part of the prefix, for the leaves of the value's part there."""
         if self.is_entry(p):
             yield from [p] * _flatten(t)[1].num_leaves
@@ -499,13 +526,19 @@ class _Spread(NamedTuple):
         same = type(p) is type(t) or (isinstance(p, tuple | list) and isinstance(t, tuple | list))
         if b is None or not same or [k for k, _ in a] != [k for k, _ in b]:
             raise TreeMismatch(
-                f"{self.what}{path} does not fit the value there: {_shape_of(p)} for "
+                f"{self.what}{path} does not fit {self._part(path)}: {_shape_of(p)} for "
                 f"{_shape_of(t)}",
-                fix=f"{self.what} must be {self.entry}, or a tree prefix of the value: "
-                f"{_shape_of(self.value)}",
+                fix=f"{self.what}{path} must be {self.entry}, or a tree prefix of "
+                f"{self._part(path)}: {_shape_of(t)}",
             )
         for (key, x), (_, y) in zip(a, b):
             yield from self.entries(x, y, path + key)
+
+    def _part(self, path: str) -> str:
+        """Return the name of the part of the value with a path."""
+        if not path:
+            return "the value" if self.named is None else "the arguments"
+        return f"the value at {path}" if self.named is None else self.named(path)
 
 
 def _shape_of(tree) -> str:
@@ -519,7 +552,7 @@ def _shape_of(tree) -> str:
 
 @border
 def broadcast(
-    prefix_tree: Any, full_tree: Any, is_leaf: "Callable[..., bool] | None" = None
+    prefix_tree: object, full_tree: object, is_leaf: "Callable[..., bool] | None" = None
 ) -> Any:
     """Return `full_tree` with every leaf replaced by the leaf of `prefix_tree` there or above.
 
@@ -542,7 +575,7 @@ T = TypeVar("T")
 @border
 def reduce(
     function: "Callable[[T, Any], T]",
-    tree: Any,
+    tree: object,
     initializer: T = _NOTHING,
     is_leaf: "Callable[..., bool] | None" = None,
 ) -> T:
@@ -565,7 +598,7 @@ def reduce(
 
 def reduce_associative(
     operation: "Callable[[T, T], T]",
-    tree: Any,
+    tree: object,
     *,
     identity: T = _NOTHING,
     is_leaf: "Callable[..., bool] | None" = None,
@@ -580,14 +613,14 @@ def reduce_associative(
     return xs[0] if xs else identity
 
 
-def all(tree: Any, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
+def all(tree: object, *, is_leaf: "Callable[..., bool] | None" = None) -> bool:
     """Return whether every leaf is true, as Python's `all`."""
     return builtins.all(leaves(tree, is_leaf))
 
 
 @border
 def transpose(
-    outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose: Any
+    outer_treedef: "TreeDef", inner_treedef: "TreeDef | None", pytree_to_transpose: object
 ) -> Any:
     """Turn a tree of trees inside out: `inner` on the outside, `outer` within.
 
@@ -612,7 +645,10 @@ def transpose(
 
 
 def _map(
-    f: "Callable[..., Any]", tree: Any, *rest: Any, is_leaf: "Callable[..., bool] | None" = None
+    f: "Callable[..., Any]",
+    tree: object,
+    *rest: object,
+    is_leaf: "Callable[..., bool] | None" = None,
 ) -> Any:
     """Apply `f` to corresponding leaves of trees; `rest` may be deeper where `tree` has leaves.
 
@@ -624,12 +660,19 @@ def _map(
     {'a': 11, 'b': (22,)}
     """
     xs, kind = flatten(tree, is_leaf)
+    nodes = guarded_nodes(kind)
+    if nodes and rest and is_leaf is None:
+        same = later("_core.fitting").aligned((tree, *rest))
+        if same is not None:
+            tree, *rest = same  # type: ignore[assignment]
+            xs, kind = flatten(tree)
+            nodes = guarded_nodes(kind)
     others = [flatten_up_to(kind, r, tree, f"argument {i + 2}") for i, r in enumerate(rest)]
     rows = list(zip(xs, *others, strict=True))
-    nodes = guarded_nodes(kind)
     if not nodes:
         return kind.unflatten([f(*vs) for vs in rows])
     return kind.unflatten(guarded_map(lambda i: f(*rows[i]), rows, nodes))
 
 
 map = border(_map)  # last, since `map` is Python's in the code above
+map.__qualname__ = "map"  # by which it is pickled

@@ -145,7 +145,7 @@ def treedef_tuple(treedefs: Iterable[TreeDef]) -> TreeDef:
     return pytree.treedef_tuple(registry, list(treedefs))
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+def flatten_one_level(tree: object) -> tuple[Iterable[Any], Hashable]:
     """Return (children, static part) of the outermost node.
 
     Raises TypeRule for a leaf.
@@ -158,7 +158,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     return [child for _, child in pairs], static
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Hashable]:
+def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[Any, Any]], Hashable]:
     """Return ([(entry of a path, child), ...], static part) of the outermost node; see
     `flatten_one_level`."""
     if tree is None:
@@ -207,7 +207,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     return separator.join([_name(k) if simple else str(k) for k in keys])
 
 
-def _name(key: Any) -> str:
+def _name(key: object) -> str:
     for field in ("key", "idx", "name"):
         if hasattr(key, field):
             return str(getattr(key, field))
@@ -223,7 +223,7 @@ class Partial(functools.partial):
     1.5
     """
 
-    def __new__(cls, func, *args, **kw):
+    def __new__(cls, func, *args, **kw: Any):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
             func = func.__call__  # otherwise its arguments would become children too
         return super().__new__(cls, func, *args, **kw)

@@ -16,7 +16,7 @@ from plait.ext.lower import STABLE as LAPACK
 from plait.ext.rules import core_version
 from plait.ext.sizes import Dim, Scope
 from plait.ext.trace import GROUND, current
-from plait.ext.tree import TreeDef, difference, flatten, key_paths
+from plait.ext.tree import TreeDef, difference, fitted, flatten, in_words, key_paths
 from plait.ext.types import COMPLEX, Aval, ShapeDtypeStruct
 from plait.ext.values import Array, Literal, as_argument, as_value, is_tracer
 
@@ -28,6 +28,7 @@ from .division import Division
 from .errors import NotExportable, NotReadable, expecting
 from .machine_code import CompiledArtifact, compiled
 from .parameters import flag_of
+from .parts import as_tuples, laid_out
 from .reader import functions_of, names_in
 from .weights import Weight, described, replacing
 
@@ -82,11 +83,12 @@ class Exported(FlatFunction):
         custom_rules: Iterable[str] | None = None,
         held: Iterable[Weight] = (),
         division: Division | None = None,
+        parameters: Iterable[str] = (),
     ):
         paths = paths_of(in_tree)
         super().__init__(
             fun_name, in_avals, out_avals, platforms, mlir_module_serialized, paths, by_argument,
-            held, division,
+            held, division, parameters,
         )  # fmt: skip
         self.in_tree, self.out_tree = in_tree, out_tree
         self.scope, self.custom_calls = scope, tuple(custom_calls)
@@ -113,7 +115,7 @@ class Exported(FlatFunction):
     # -- calling ---------------------------------------------------------------------------
 
     @border
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: object, **kwargs: object) -> Any:
         """Apply the function to arrays, or to traced values as one operation.
 
         Every dtype and shape must equal the exported one.  Python numbers are converted to the
@@ -125,7 +127,13 @@ class Exported(FlatFunction):
         """
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
-            raise self._other_tree(args, kwargs, tree)
+            fits = fitted((args, kwargs), self.in_tree)
+            if fits is not None:
+                leaves = flatten(fits)[0]
+            elif tree == as_tuples(self.in_tree):
+                leaves = laid_out(leaves, self.in_tree, self.in_avals)
+            else:
+                raise self._other_tree(args, kwargs, tree)
         if current() is not GROUND or any(map(is_tracer, leaves)):
             values = [self._fitted(i, as_value(x)) for i, x in enumerate(leaves)]
             outs = self.bind(values)
@@ -142,7 +150,7 @@ class Exported(FlatFunction):
             return Literal(v.value, Aval((), want.dtype, want.weak_type))
         return v
 
-    def as_array(self, i: int, x: Any) -> Array:
+    def as_array(self, i: int, x: object) -> Array:
         """Convert argument `i` to an array; weakly typed values take the expected dtype."""
         v = as_argument(x)
         a, want = v.aval, self.in_avals[i]
@@ -150,15 +158,22 @@ class Exported(FlatFunction):
             return as_argument(v.numpy().astype(want.dtype))
         return v
 
-    def _other_tree(self, args: Any, kwargs: Any, tree: TreeDef) -> PlaitError:
+    def _other_tree(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], tree: TreeDef
+    ) -> PlaitError:
+        want: Any = None
         try:
             want = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
             found = difference(want, (args, kwargs))
         except Exception:  # a user's class may refuse zeros as children
             found = f"they have the structure {tree}"
-        return TreeMismatch(
+        match want:
+            case (tuple() as places, dict() as names):
+                told, given = (places, names), (args, kwargs)
+                return signature.other_arguments(self.fun_name, told, given, found, self.parameters)
+        return TreeMismatch(  # such a file was changed, or a class refused zeros
             f"{self.fun_name} was exported for other arguments: {found}",
-            fix=f"call it with (args, kwargs) of the structure {self.in_tree}",
+            fix=f"call it with (args, kwargs) like {in_words(self.in_tree)}",
         )
 
     # -- derivatives -----------------------------------------------------------------------
@@ -324,7 +339,7 @@ class Exported(FlatFunction):
         made = Exported(
             self.fun_name, ins, self.in_tree, outs, self.out_tree, platforms, None, artifact,
             calls, asks, derive, self.linear_from, rules, self.held,
-            self.division,
+            self.division, self.parameters,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
@@ -335,7 +350,7 @@ class Exported(FlatFunction):
                       for a in (self.mlir_module_serialized, artifact))  # fmt: skip
         return sorted(kept - left)
 
-    def sizes_of(self, sizes: Any) -> signature.Sizes:
+    def sizes_of(self, sizes: object) -> signature.Sizes:
         """Return the sizes given for the symbolic names; raise ArgumentError or DimMismatch."""
         given = {} if sizes is None else sizes
         dims = [d for a in self.in_avals for d in a.shape if d.__class__ is Dim]
@@ -353,7 +368,7 @@ class Exported(FlatFunction):
             )
         return signature.given_sizes(dims, given, self.fun_name)
 
-    def _platforms_of(self, platform: Any) -> tuple[str, ...]:
+    def _platforms_of(self, platform: object) -> tuple[str, ...]:
         if platform is None:
             return self.platforms
         if not isinstance(platform, str) or platform not in self.platforms:
@@ -406,7 +421,7 @@ class Exported(FlatFunction):
             self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
             self.platforms, self.scope, self.mlir_module_serialized, self.custom_calls,
             self.by_argument, derive, self.linear_from, self.custom_rules,
-            [new.get(w.name, w) for w in self.held], self.division,
+            [new.get(w.name, w) for w in self.held], self.division, self.parameters,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         made.made = self.made
@@ -438,7 +453,7 @@ class Exported(FlatFunction):
         made = Exported(
             self.fun_name, self.in_avals, self.in_tree, self.out_avals, self.out_tree,
             self.platforms, self.scope, artifact, self.custom_calls, self.by_argument, derive,
-            self.linear_from, self.custom_rules, (), self.division,
+            self.linear_from, self.custom_rules, (), self.division, self.parameters,
         )  # fmt: skip
         made.rules_may_go = self.rules_may_go
         return made
@@ -451,7 +466,7 @@ class Exported(FlatFunction):
         return 1 if self.division is None else self.division.devices
 
     @border
-    def in_shardings_jax(self, mesh: Any) -> tuple:
+    def in_shardings_jax(self, mesh: object) -> tuple:
         """Return the NamedSharding of each flat argument on the devices of a mesh, in their order.
 
         Arguments without a recorded sharding have None.
@@ -467,7 +482,7 @@ class Exported(FlatFunction):
         return division.over(mesh, division.ins, self.fun_name)
 
     @border
-    def out_shardings_jax(self, mesh: Any) -> tuple:
+    def out_shardings_jax(self, mesh: object) -> tuple:
         """Return the NamedSharding of each flat result; see `in_shardings_jax`."""
         division = self.division
         if division is None:
@@ -562,6 +577,7 @@ class Exported(FlatFunction):
             "name": self.fun_name,
             "platforms": list(self.platforms),
             "custom_calls": list(self.custom_calls),
+            **({"parameters": list(self.parameters)} if self.parameters else {}),
             **_more_said(self),
             "sizes": None
             if scope is None
@@ -592,7 +608,7 @@ def _more_said(exported: Exported) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _order(vjp_order: Any) -> int:
+def _order(vjp_order: int) -> int:
     try:
         order = index(vjp_order)
     except TypeError:

@@ -5,14 +5,16 @@ that; executables live as long as the artifact.  A call in a traced function is 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import plait
 from plait.ext.devices import Placed, expect_runtime, handler, move, platform
-from plait.ext.errors import PlaitError, border
+from plait.ext.errors import PlaitError, border, names_in_call
 from plait.ext.ir import Primitive, Program, evaluate
 from plait.ext.lower import (
+    Emitter,
+    IrValue,
     Module,
     RuntimeFailure,
     Unit,
@@ -36,6 +38,9 @@ from .reader import Reading
 from .signature import check_types, solved, with_sizes
 from .weights import Weight
 
+if TYPE_CHECKING:
+    from .artifact import Exported
+
 
 class MachineCode(NamedTuple):
     """Compiled code for several devices, and the functions outside StableHLO that it calls."""
@@ -58,7 +63,8 @@ class FlatFunction:
       held: the weights, which the module takes before the arguments.
       division: how it is divided over several devices; None if it is not.
       symbolic: whether some sizes are symbolic.
-      paths: the paths of the arguments, for messages.
+      paths: the paths of the arguments, by which commands and files name them.
+      parameters: the names of the function's positional parameters, for messages; () if unknown.
       compiled: types of arguments -> (run, handlers, types of results).  For several devices:
         (types, devices) -> (run, handlers, keys of results, keys of arguments, weights there).
       made: types of arguments -> machine code for them, on any devices of the right number.
@@ -66,8 +72,8 @@ class FlatFunction:
 
     __slots__ = (
         "fun_name", "in_avals", "out_avals", "platforms", "symbolic", "by_argument", "paths",
-        "held", "division", "compiled", "made", "_portable", "_code", "_laid_out", "_reading",
-        "_read", "_divided", "__weakref__",
+        "parameters", "held", "division", "compiled", "made", "_portable", "_code", "_laid_out",
+        "_reading", "_read", "_divided", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -81,11 +87,12 @@ class FlatFunction:
         by_argument: bool,
         held: Iterable[Weight] = (),
         division: Division | None = None,
+        parameters: Iterable[str] = (),
     ):
         self.fun_name, self.platforms = fun_name, tuple(platforms)
         self.in_avals, self.out_avals = tuple(in_avals), tuple(out_avals)
         self._portable: bytes | Callable[[FlatFunction], bytes] = mlir_module_serialized
-        self.paths = paths
+        self.paths, self.parameters = paths, tuple(parameters)
         self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
         self.compiled: dict[tuple[Any, ...], tuple] = {}
@@ -152,9 +159,17 @@ class FlatFunction:
 
         Raises TypeRule, DimMismatch or UndecidedDim if it cannot be called with them.
         """
-        check_types(self.in_avals, given, self.paths, self.fun_name)
-        sizes = solved(self.in_avals, given, self.paths, self.fun_name)
+        check_types(self.in_avals, given, self.argument, self.fun_name)
+        sizes = solved(self.in_avals, given, self.argument, self.fun_name)
         return [with_sizes(a, sizes) for a in self.out_avals]
+
+    def argument(self, i: int) -> str:
+        """Return the name of argument `i` for messages, as the function's signature has it."""
+        path = self.paths[i]
+        if not path.startswith(("args[", "[")):
+            return path
+        whole = f"[0]{path[4:]}" if path.startswith("args") else f"[1]{path}"
+        return names_in_call(self.parameters)(whole)
 
     def laid_out(self) -> "FlatFunction":
         """Return the same function on the physical types of opaque arguments and results."""
@@ -163,7 +178,7 @@ class FlatFunction:
             code, paths = self.mlir_module_serialized, self.paths
             self._laid_out = FlatFunction(
                 self.fun_name, ins, outs, self.platforms, code, paths, self.by_argument, self.held,
-                self.division,
+                self.division, self.parameters,
             )  # fmt: skip
         return self._laid_out
 
@@ -369,7 +384,7 @@ being memoised: an artifact may be large, and must be freed with its last refere
 
 
 @physical_rules.rule(call_exported)
-def _(tail, xs, artifact):
+def _(tail: object, xs, artifact):
     return call_exported.bind(*xs, artifact=artifact.laid_out())
 
 
@@ -380,7 +395,7 @@ def _(args: Sequence[Any], params: dict[str, Any]) -> list[Array]:
 
 
 @lower_rules.rule(call_exported)
-def _(e, xs, ins, outs, artifact):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], artifact: "Exported"):
     here = e.unit.platforms
     artifact.check_platforms(here)
     one = artifact.by_argument and len(here) == 1

@@ -7,7 +7,8 @@ the exit code is 0 if the command succeeded.
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from plait.ext.errors import ArgumentError, PlaitError
 from plait.ext.sizes import Dim
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
 
-    def word(name: str, act, about: str) -> argparse.ArgumentParser:
+    def word(name: str, act: Callable[..., Any], about: str) -> argparse.ArgumentParser:
         made = words.add_parser(name, help=about, description=about)
         made.set_defaults(act=act)
         made.add_argument("file", metavar="FILE", help="what Exported.serialize() returned")

@@ -69,7 +69,7 @@ class Constants:
             code = mlir.bytecode(module) if lacking else b""
         return artifact_of(code, False) if lacking else artifact
 
-    def _hold(self, module: Any) -> None:
+    def _hold(self, module: object) -> None:
         self._modules.append(module)
         for op, value in _large(module):
             if value not in self._numbers:
@@ -89,7 +89,7 @@ class Constants:
         raise ArtifactError("the artifact is damaged: a constant of a derivative is missing")
 
 
-def _large(module: Any) -> list[tuple[Any, Any]]:
+def _large(module: object) -> list[tuple[Any, Any]]:
     """Return the constants that can be shared, each with a key that equal constants share."""
     constants = operations(module, lambda op: op.name == "stablehlo.constant")
     shape = mlir.bindings().ir.RankedTensorType

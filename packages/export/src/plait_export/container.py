@@ -326,7 +326,7 @@ def field(of: Any, name: str, kind: type | tuple[type, ...]) -> Any:
     return value
 
 
-def texts(of: Any, name: str) -> list[str]:
+def texts(of: object, name: str) -> list[str]:
     """Return a field of the manifest that is a list of strings, or raise ArtifactError."""
     found = field(of, name, list)
     if not all(isinstance(t, str) for t in found):
@@ -336,7 +336,9 @@ def texts(of: Any, name: str) -> list[str]:
     return found
 
 
-def _check_member(name: str, data: bytes | memoryview, described: Any, newest: Newest) -> None:
+def _check_member(
+    name: str, data: bytes | memoryview, described: dict[str, Any], newest: Newest
+) -> None:
     same = len(data) == field(described, "bytes", int)
     if not same or sha256(data).hexdigest() != field(described, "sha256", str):
         raise ArtifactError(

@@ -13,7 +13,7 @@ import numpy as np
 
 import plait
 from plait.ext.errors import MissingRule
-from plait.ext.types import ShapeDtypeStruct, float0
+from plait.ext.types import Aval, ShapeDtypeStruct, float0
 from plait_autodiff.ext import ZERO, instantiate, is_linear, jvp_rules, transpose_rules
 
 from .artifact import Exported
@@ -23,7 +23,7 @@ from .pullbacks import by_reading, with_pullback
 
 
 @jvp_rules.rule(call_exported)
-def _(xs, ts, *, artifact):
+def _(xs: Sequence[Any], ts, *, artifact):
     front = len(artifact.held)  # weights, which are constants
     xs, ts = xs[front:], ts[front:]
     if all(t is ZERO for t in ts) or not any(a.varies for a in artifact.out_avals):
@@ -99,7 +99,7 @@ def _read_transposed(artifact: Exported, args: Sequence[Any], cts: Sequence[Any]
     return [next(found) if is_linear(a) else None for a in args]
 
 
-def _zeros(aval: Any) -> Any:
+def _zeros(aval: Aval) -> Any:
     if aval.dtype == float0:
         return np.zeros(aval.shape, float0)
     return plait.numpy.zeros(aval.shape, aval.dtype)

@@ -17,7 +17,8 @@ import numpy as np
 import plait
 from plait.ext.devices import devices as devices_here
 from plait.ext.errors import ArgumentError, PlaitError
-from plait.ext.lower import attr, mlir
+from plait.ext.lower import Emitter, attr, mlir
+from plait.ext.types import Aval
 from plait.ext.values import Array
 
 from .container import field, texts
@@ -229,7 +230,7 @@ def _side(said: list, avals: Sequence[Any], meshes: Sequence[Axes]) -> tuple[Lie
     return tuple([None if s is None else _read(s, a, meshes) for s, a in zip(said, avals)])
 
 
-def _read(said: Any, aval: Any, meshes: Sequence[Axes]) -> Lies:
+def _read(said: object, aval: Aval, meshes: Sequence[Axes]) -> Lies:
     """Read the layout of an array of a type from a manifest, or raise ArtifactError."""
     mesh, spec = field(said, "mesh", int), field(said, "spec", list)
     if not 0 <= mesh < len(meshes):
@@ -263,7 +264,7 @@ def meshes_in(module: Any) -> list[Axes]:
     return list(found)
 
 
-def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
+def enter(e: Emitter, division: Division, name: str) -> tuple[int, ...]:
     """Place a module under construction on the devices of a divided function; return their ids.
 
     Raises PlacementError for another number of devices, and PlaitError inside shard_map.
@@ -288,7 +289,7 @@ def enter(e: Any, division: Division, name: str) -> tuple[int, ...]:
 
 
 def constrained(
-    e: Any, division: Division, ids: Sequence[int], xs: Sequence[Any], avals: Sequence[Any],
+    e: Emitter, division: Division, ids: Sequence[int], xs: Sequence[Any], avals: Sequence[Any],
     side: Sequence[Lies | None], told: bool,
 ) -> list:  # fmt: skip
     """Constrain values to the layouts of `side`; if `told`, also record their placements."""

@@ -23,8 +23,9 @@ import numpy as np
 
 import plait
 from plait.ext import ops
-from plait.ext.ir import Primitive
-from plait.ext.sizes import is_symbolic
+from plait.ext.ir import Eqn, Primitive
+from plait.ext.sizes import Dim, is_symbolic
+from plait.ext.trace import Value
 
 from .errors import NotExportable
 
@@ -46,39 +47,39 @@ suffice for most matrices."""
 # ---- parts of matrices ---------------------------------------------------------------------
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Value) -> Any:
     """Return the row index of every element of a column."""
     return plait.lax.iota(np.int32, x.shape[-2])
 
 
-def _columns(x: Any) -> Any:
+def _columns(x: Value) -> Any:
     return plait.lax.iota(np.int32, x.shape[-1])
 
 
-def _column(x: Any, k: Any) -> Any:
+def _column(x: Value, k: Value) -> Any:
     """Return column k, selected by a mask, so that nan or inf in other columns cannot spread."""
     return pnp.where(_columns(x) == k, x, 0).sum(-1)
 
 
-def _row(x: Any, k: Any) -> Any:
+def _row(x: Value, k: Value) -> Any:
     return pnp.where((_rows(x) == k)[:, None], x, 0).sum(-2)
 
 
-def _element(v: Any, k: Any) -> Any:
+def _element(v: Value, k: Value) -> Any:
     """Return element k of vectors; the axis stays, with size 1."""
     at = plait.lax.iota(np.int32, v.shape[-1]) == k
     return pnp.where(at, v, 0).sum(-1, keepdims=True)
 
 
-def _outer(u: Any, v: Any) -> Any:
+def _outer(u: Value, v: Value) -> Any:
     return u[..., :, None] * v[..., None, :]
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: Value) -> Any:
     return pnp.conj(pnp.swapaxes(x, -1, -2))
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: Value, y: Value) -> Any:
     return pnp.matmul(x, y, precision="highest")
 
 
@@ -88,7 +89,7 @@ def _identity(x: Any, rows: int, columns: int) -> Any:
     return pnp.broadcast_to(eye, (*x.shape[:-2], rows, columns))
 
 
-def _largest(x: Any) -> Any:
+def _largest(x: Value) -> Any:
     """Return the largest magnitude of a real or imaginary part in each matrix, with axes of size 1.
 
     Returns 1 for matrices of zeros, since the callers divide by the result.
@@ -98,11 +99,11 @@ def _largest(x: Any) -> Any:
     return pnp.where(top == 0, 1, top)
 
 
-def _lesser(m: Any, n: Any) -> Any:
+def _lesser(m: Dim | int, n: Dim | int) -> Any:
     return m if m == n else min(m, n)
 
 
-def _turns(count: int, step: Callable, *carry: Any, reverse: bool = False) -> tuple:
+def _turns(count: int, step: Callable, *carry: Value, reverse: bool = False) -> tuple:
     """Apply `step(k, *carry) -> carry` for k from 0 to `count - 1`, or in reverse."""
     body = lambda i, c: step(count - 1 - i if reverse else i, *c)  # noqa: E731
     return plait.lax.fori_loop(0, count, body, carry)
@@ -111,10 +112,10 @@ def _turns(count: int, step: Callable, *carry: Any, reverse: bool = False) -> tu
 # ---- factorisations in finitely many steps -------------------------------------------------
 
 
-def cholesky(x: Any) -> Any:
+def cholesky(x: Value) -> Any:
     """Return the lower factor; nan for matrices that are not positive definite."""
 
-    def step(k, rest, low, good):
+    def step(k: Value, rest: Value, low: Value, good: Value):
         column = pnp.where(_rows(x) >= k, _column(rest, k), 0)
         pivot = pnp.real(_element(column, k))
         column = pnp.where(_rows(x) == k, pivot, column) / pnp.sqrt(pivot).astype(x.dtype)
@@ -126,12 +127,12 @@ def cholesky(x: Any) -> Any:
     return pnp.where(good, low, pnp.nan)
 
 
-def lu(x: Any) -> list:
+def lu(x: Value) -> list:
     """Return (L and U in one matrix, the row that each row was exchanged with)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
 
-    def step(k, x, pivots):
+    def step(k: Value, x: Value, pivots: Value):
         column = _column(x, k)
         size = pnp.abs(pnp.real(column)) + pnp.abs(pnp.imag(column))
         size = pnp.where(rows >= k, size, -1)
@@ -151,7 +152,7 @@ def lu(x: Any) -> list:
     return list(_turns(_lesser(m, n), step, x, pivots))
 
 
-def _reflector(x: Any, k: Any, rows: Any) -> tuple[Any, Any, Any]:
+def _reflector(x: Value, k: Value, rows: Value) -> tuple[Any, Any, Any]:
     """Return (v with 1 in row k and 0 above, tau, beta).
 
     From row k on, (I - tau v v^H)^H x equals beta e_k.
@@ -173,12 +174,12 @@ def _reflector(x: Any, k: Any, rows: Any) -> tuple[Any, Any, Any]:
     return v, tau, beta
 
 
-def reflectors(x: Any) -> list:
+def reflectors(x: Value) -> list:
     """Return (R, with the reflectors below its diagonal, and their coefficients)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
 
-    def step(k, x, taus):
+    def step(k: Value, x: Value, taus: Value):
         v, tau, beta = _reflector(_column(x, k), k, rows)
         along = (pnp.conj(v)[..., None] * x).sum(-2)
         moved = x - _outer(pnp.conj(tau) * v, along)
@@ -191,11 +192,11 @@ def reflectors(x: Any) -> list:
     return list(_turns(_lesser(m, n), step, x, taus))
 
 
-def _reflected(x: Any, taus: Any, c: Any, adjoint: bool) -> Any:
+def _reflected(x: Value, taus: Value, c: Value, adjoint: bool) -> Any:
     """Return Q @ c, or Q^H @ c, for the product Q of the reflectors in the columns of x."""
     rows = _rows(x)
 
-    def step(k, c):
+    def step(k: Value, c: Value):
         column = _column(x, k)
         v = pnp.where(rows == k, 1, pnp.where(rows > k, column, 0))
         tau = _element(taus, k)
@@ -205,12 +206,12 @@ def _reflected(x: Any, taus: Any, c: Any, adjoint: bool) -> Any:
     return _turns(taus.shape[-1], step, c, reverse=not adjoint)[0]
 
 
-def householder_product(x: Any, taus: Any) -> Any:
+def householder_product(x: Value, taus: Value) -> Any:
     """Return the first columns of the product of the reflectors."""
     return _reflected(x, taus, _identity(x, *x.shape[-2:]), False)
 
 
-def ormqr(x: Any, taus: Any, c: Any, *, left: bool, adjoint: bool) -> Any:
+def ormqr(x: Value, taus: Value, c: Value, *, left: bool, adjoint: bool) -> Any:
     """Return Q @ c, or c @ Q unless `left`; with Q^H instead of Q if `adjoint`."""
     if left:
         return _reflected(x, taus, c, adjoint)
@@ -218,8 +219,8 @@ def ormqr(x: Any, taus: Any, c: Any, *, left: bool, adjoint: bool) -> Any:
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: Value,
+    b: Value,
     *,
     left_side: bool,
     lower: bool,
@@ -235,7 +236,7 @@ def triangular_solve(
         a, b, lower = pnp.swapaxes(a, -1, -2), pnp.swapaxes(b, -1, -2), not lower
     rows = _rows(a)
 
-    def step(k, x):
+    def step(k: Value, x: Value):
         row, column = _row(x, k), _column(a, k)
         row = row if unit_diagonal else row / _element(column, k)
         column = pnp.where(rows > k if lower else rows < k, column, 0)
@@ -253,7 +254,7 @@ def _rounds(n: int) -> int:
     return n - 1 + n % 2
 
 
-def _partners(n: int, round: Any) -> Any:
+def _partners(n: int, round: Value) -> Any:
     """Return the partner of each of n players in a round; a player without one gets itself."""
     m = _rounds(n)
     each = plait.lax.iota(np.int32, n)
@@ -265,7 +266,7 @@ def _partners(n: int, round: Any) -> Any:
     return pnp.where(each == n - 1, left_over, pnp.where(met == each, n - 1, met))
 
 
-def _rotation(on: Any, beside: Any, partners: Any) -> tuple[Any, Any]:
+def _rotation(on: Value, beside: Value, partners: Value) -> tuple[Any, Any]:
     """Return (c, g), the rotations that make x[i, j] zero for each pair i, j of partners.
 
     Column i of the rotated matrix is c[i] x[:, i] + g[i] x[:, j].
@@ -286,12 +287,12 @@ def _rotation(on: Any, beside: Any, partners: Any) -> tuple[Any, Any]:
     return c.astype(beside.dtype), -(t * c).astype(beside.dtype) * pnp.conj(beside) / safe
 
 
-def _turned(x: Any, c: Any, g: Any, partners: Any) -> Any:
+def _turned(x: Value, c: Value, g: Value, partners: Value) -> Any:
     """Return x with its columns rotated."""
     return c[..., None, :] * x + g[..., None, :] * pnp.take(x, partners, -1)
 
 
-def _at_partners(x: Any, partners: Any) -> Any:
+def _at_partners(x: Value, partners: Value) -> Any:
     """Return x[i, partners[i]]."""
     return pnp.where(_columns(x) == partners[:, None], x, 0).sum(-1)
 
@@ -307,7 +308,7 @@ def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
     eps = np.finfo(x.dtype).eps
     off = lambda x: pnp.abs(x - x * _identity(x, n, n)).max((-2, -1))  # noqa: E731
 
-    def round(r, x, v):
+    def round(r: Value, x: Value, v: Value):
         partners = _partners(n, r)
         # Averaging makes the two values of a pair conjugates, bit for bit, as `_rotation` needs.
         beside = _at_partners(x, partners)
@@ -338,7 +339,7 @@ def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
     ]
 
 
-def svd(x: Any, *, full_matrices: bool, compute_uv: bool) -> list:
+def svd(x: Value, *, full_matrices: bool, compute_uv: bool) -> list:
     """Return (singular values, U, V^H); singular values alone unless `compute_uv`."""
     m, n = x.shape[-2:]
     if m < n:
@@ -379,7 +380,7 @@ def _orthogonal_columns(x: Any) -> tuple[Any, Any, Any]:
     n = x.shape[-1]
     tolerance = np.finfo(x.dtype).eps * n
 
-    def round(r, w, v, worst):
+    def round(r: Value, w: Value, v: Value, worst: Value):
         partners = _partners(n, r)
         on = (pnp.real(w) ** 2 + pnp.imag(w) ** 2).sum(-2)
         beside = (pnp.conj(w) * pnp.take(w, partners, -1)).sum(-2)
@@ -429,7 +430,7 @@ _EVERYWHERE = ("linalg.cholesky", "linalg.triangular_solve")
 """Primitives with a StableHLO operation, which serves several platforms at once."""
 
 
-def without_libraries(e: Any, platforms: tuple[str, ...]) -> Callable | None:
+def without_libraries(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
     """Return the library-free function to lower in place of an equation; None to lower that.
 
     Raises NotExportable for eigenvalues or singular values of matrices of symbolic sizes.
@@ -445,7 +446,7 @@ def without_libraries(e: Any, platforms: tuple[str, ...]) -> Callable | None:
     return _FORMS[e.prim.name]
 
 
-def where_libraries_lack(e: Any, platforms: tuple[str, ...]) -> Callable | None:
+def where_libraries_lack(e: Eqn, platforms: tuple[str, ...]) -> Callable | None:
     """Return the function to lower in place of an equation; None to lower the equation itself.
 
     Primitives that a library lacks, or has without a promise of stability, take their library-free
@@ -476,7 +477,7 @@ _OTHERS = (
 def _chosen_by_platform(prim: Primitive, platforms: tuple[str, ...]) -> Callable:
     """Return a function with one branch per platform, so that each lowers the primitive itself."""
 
-    def chosen(*xs: Any, **params: Any) -> Any:
+    def chosen(*xs: Value, **params: bool) -> Any:
         do = lambda *vs: prim.bind(*vs, **params)  # noqa: E731
         return plait.lax.platform_dependent(*xs, **dict.fromkeys(platforms, do))
 

@@ -41,7 +41,7 @@ class expecting:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, e: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, e: BaseException | None, trace: object) -> None:
         if isinstance(e, Exception) and not isinstance(e, PlaitError):
             said = str(e).strip().splitlines()
             said = f"{type(e).__name__}: {said[0]}" if said else type(e).__name__

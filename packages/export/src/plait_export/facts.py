@@ -6,7 +6,7 @@ text.
 
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plait.ext.errors import border
 
@@ -98,7 +98,7 @@ def check(
     return facts_of(archive, len(blob), key is not None)
 
 
-def bytes_of(source: Any) -> bytes | memoryview:
+def bytes_of(source: object) -> bytes | memoryview:
     """Return the bytes of a file, which is mapped into memory, or the bytes that are given.
 
     Raises ArtifactError if the file cannot be read.
@@ -161,7 +161,7 @@ def facts_of(archive: bytes | memoryview, size: int, sealed: bool) -> Facts:
         )
 
 
-def _names(tree: Any, found: set[str]) -> None:
+def _names(tree: object, found: set[str]) -> None:
     """Add the names of classes in a tree to `found`; the depth of the tree was checked before."""
     if isinstance(tree, dict):
         if isinstance(tree.get("node"), str):

@@ -8,14 +8,14 @@ import io
 import mmap
 import os
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
 from plait.ext.errors import ArgumentError, PlaitError
 
 from .errors import ArtifactError, NotWritable
 
 
-def mapped(path: Any, what: str = "an artifact") -> memoryview:
+def mapped(path: object, what: str = "an artifact") -> memoryview:
     """Map a file into memory and return its bytes, which the system reads on access.
 
     Raises ArtifactError if it cannot be read.
@@ -53,7 +53,7 @@ def contents(path: str, what: str) -> bytes:
         ) from None
 
 
-def write(path: Any, fill: Callable[[IO[bytes]], object]) -> None:
+def write(path: object, fill: Callable[[IO[bytes]], object]) -> None:
     """Write a file by `fill(file)`, which may seek; it replaces `path` only once it is complete.
 
     Raises ArgumentError if `path` is not a path, and NotWritable if the file cannot be written.

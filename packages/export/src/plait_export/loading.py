@@ -121,7 +121,11 @@ def load(
 
 
 def _deserialized(
-    blob: bytes | memoryview, custom_calls: Iterable[str], key: Any, isolated: Any, may_go: bool
+    blob: bytes | memoryview,
+    custom_calls: Iterable[str],
+    key: bytes | None,
+    isolated: Any,
+    may_go: bool,
 ) -> Exported:
     allowed, limits = {*STABLE_CALLS, *names_of(custom_calls, "custom_calls")}, limits_of(isolated)
     may_go = flag_of(may_go, "lose_custom_rules")
@@ -133,6 +137,7 @@ def _deserialized(
         manifest, _ = container.unpack(archive, portable.newest_version)
         trees = [_tree(manifest, side, avals) for side, avals in
                  (("inputs", exported.in_avals), ("outputs", exported.out_avals))]  # fmt: skip
+    exported.parameters = _parameters(manifest)
     return with_rules(with_trees(exported, *trees), may_go)
 
 
@@ -219,8 +224,13 @@ def _function(manifest: dict[str, Any], members: dict[str, Any], weights: Read) 
         _tree(manifest, "outputs", outs), texts(manifest, "platforms"), scope, members[MAIN],
         texts(manifest, "custom_calls"), "platform-argument" in manifest["requires"],
         custom_rules=_rules_of(manifest), held=weights.of(manifest),
-        division=division.read(manifest, ins, outs),
+        division=division.read(manifest, ins, outs), parameters=_parameters(manifest),
     )  # fmt: skip
+
+
+def _parameters(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the parameters; files of earlier releases lack them."""
+    return tuple(texts(manifest, "parameters")) if "parameters" in manifest else ()
 
 
 def _derivatives(

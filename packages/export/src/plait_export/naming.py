@@ -86,7 +86,7 @@ def _is_plain(e: Eqn) -> bool:
     return prim in (_OF_COMPLEX if turned else PLAIN) or prim.name in _PLAIN_BY_NAME
 
 
-def _has_names(x: Any) -> bool:
+def _has_names(x: object) -> bool:
     """Return whether a parameter contains a symbolic size."""
     return x.__class__ is Dim or isinstance(x, tuple | list) and any(map(_has_names, x))
 

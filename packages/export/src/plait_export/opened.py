@@ -14,6 +14,7 @@ import numpy as np
 
 from plait.ext.errors import ArgumentError
 from plait.ext.types import Aval
+from plait.typing import ArrayLike
 
 from . import container, portable, sealing
 from .artifact import STABLE_CALLS, Exported
@@ -83,7 +84,7 @@ def open_artifact(
     return Opened(flat, facts, manifest, arguments, results)
 
 
-def _arguments(tree: Any) -> Iterator[str]:
+def _arguments(tree: dict[str, Any]) -> Iterator[str]:
     """Yield the names of the leaves of (args, kwargs)."""
     args, kwargs = tree["tuple"]
     yield from _leaves(args, "args")
@@ -112,7 +113,7 @@ def _listed(names: Sequence[str]) -> str:
 # ---- arrays in files -----------------------------------------------------------------------
 
 
-def _as_wanted(x: Any, aval: Aval) -> Any:
+def _as_wanted(x: ArrayLike, aval: Aval) -> Any:
     """Convert a value from a file to an array.
 
     Elements of a dtype that numpy's files cannot name are viewed as the argument's dtype; lists

@@ -26,7 +26,7 @@ def names_of(given: Any, what: str) -> list[str]:
     )
 
 
-def flag_of(given: Any, what: str) -> bool:
+def flag_of(given: bool, what: str) -> bool:
     """Return a flag as a bool.  Raises ArgumentError for anything but True and False."""
     if isinstance(given, bool | np.bool_):
         return bool(given)

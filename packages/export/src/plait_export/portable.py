@@ -16,7 +16,18 @@ from typing import Any
 
 from plait.ext import lower as jaxlib_api
 from plait.ext.errors import PlaitError
-from plait.ext.lower import ASKED, I32, Emitter, Unit, index_of, measured, mlir, read, type_of
+from plait.ext.lower import (
+    ASKED,
+    I32,
+    Emitter,
+    IrValue,
+    Unit,
+    index_of,
+    measured,
+    mlir,
+    read,
+    type_of,
+)
 from plait.ext.ops.platforms import platform_index
 from plait.ext.ops.random import DYNAMIC_GENERATOR
 from plait.ext.rules import lower_rules
@@ -93,7 +104,7 @@ def artifact_with(
     )
 
 
-def _written(module: Any, version: str, divided: bool) -> bytes | None:
+def _written(module: object, version: str, divided: bool) -> bytes | None:
     """Return the artifact, or None if the version cannot express it."""
     try:
         return jaxlib_api.portable_artifact(module, version, divided)
@@ -105,7 +116,7 @@ def _written(module: Any, version: str, divided: bool) -> bytes | None:
 
 
 def give_entry(
-    module: Any,
+    module: object,
     name: str,
     ins: Sequence[Aval],
     scope: Scope | None,
@@ -190,7 +201,7 @@ def operations(f: Any, wanted: Callable[[Any], bool]) -> list[Any]:
     found: list[Any] = []
     walk_on = mlir.bindings().ir.WalkResult.ADVANCE
 
-    def look(op: Any) -> Any:
+    def look(op: object) -> Any:
         if wanted(op):
             found.append(op)
         return walk_on
@@ -237,7 +248,7 @@ def _answer(groups: Sequence[Sequence[str]], platform: str) -> int:
         return 0
 
 
-def _chosen(e: Emitter, number: Any, answers: Sequence[int]) -> Any:
+def _chosen(e: Emitter, number: IrValue, answers: Sequence[int]) -> Any:
     """Return `answers[number]`, for a traced number."""
     found = e.constant(answers[-1], I32)
     if len(set(answers)) == 1:
@@ -289,7 +300,7 @@ def _where(constraint: str, ins: Sequence[Aval]) -> str:
     return ", where " + ", ".join(dict.fromkeys(found.values())) if found else ""
 
 
-def _assert(e: Emitter, left: Any, relation: str, right: Any, what: str) -> None:
+def _assert(e: Emitter, left: IrValue, relation: str, right: IrValue, what: str) -> None:
     holds = e.compare(left, right, relation, Aval((), BOOL))
     e.op(
         "stablehlo.custom_call", [holds, left, right], call_target_name=mlir.string(ASSERTION),
@@ -342,7 +353,7 @@ def _unreadable(artifact: bytes, why: str) -> ArtifactError:
     )
 
 
-def custom_calls(module: Any) -> list[str]:
+def custom_calls(module: object) -> list[str]:
     """Return the names of the custom calls of a module, sorted."""
     return targets(outside_calls(module))
 
@@ -352,7 +363,7 @@ def targets(calls: Sequence[Any]) -> list[str]:
     return sorted({op.attributes["call_target_name"].value for op in calls})
 
 
-def outside_calls(module: Any) -> list[Any]:
+def outside_calls(module: object) -> list[Any]:
     """Return the custom calls of a module."""
     return operations(module, lambda op: op.name == "stablehlo.custom_call")
 
@@ -415,7 +426,7 @@ def types_of(f: Any) -> tuple[list[Any], list[Any]]:
     return list(kind.inputs), list(kind.results)
 
 
-def is_for(module: Any, ins: Sequence[Aval], outs: Sequence[Aval], by_argument: bool) -> bool:
+def is_for(module: object, ins: Sequence[Aval], outs: Sequence[Aval], by_argument: bool) -> bool:
     """Return whether `main` takes and returns the physical types of `ins` and `outs`.
 
     With `by_argument`, `main` must take the platform index first.
@@ -453,7 +464,7 @@ def rewritten(artifact: bytes, divided: bool) -> tuple[bytes, list[str]]:
 _OF_DIVISIONS = ("sdy.", "mhlo.sharding")
 
 
-def _undivided(module: Any) -> None:
+def _undivided(module: object) -> None:
     """Remove sharding constraints, the meshes that they name, and sharding attributes."""
     for op in operations(module, lambda op: op.name == "sdy.sharding_constraint"):
         replace(op, [op.operands[0]])
@@ -480,7 +491,7 @@ def _without_divisions(f: Any) -> None:
 # ---- for a platform that is known ----------------------------------------------------------
 
 
-def answered(module: Any, platforms: Sequence[str]) -> Any:
+def answered(module: object, platforms: Sequence[str]) -> Any:
     """Replace platform queries by constants if there is only one platform, and return the module.
 
     Modules of format 1 contain such queries.
@@ -631,14 +642,14 @@ def with_constants(
     return artifact_of(code, symbolic, divided)
 
 
-def _mark_platform(main: Any) -> None:
+def _mark_platform(main: object) -> None:
     """Mark the first argument as the platform index, for other StableHLO runtimes."""
     taken, _ = types_of(main)
     kind = {"jax.global_constant": mlir.string(PLATFORM)}
     mlir.annotate(main, [kind, *[{} for _ in taken[1:]]])
 
 
-def _enter_with(module: Any, ins: list, number: int | None) -> None:
+def _enter_with(module: object, ins: list, number: int | None) -> None:
     """Give the module a `main` of known types that calls the former one.
 
     If a platform index is given, it is passed as a constant.
@@ -668,7 +679,9 @@ def _renamed_main(module: Any, name: str) -> str:
     return name
 
 
-def _called(m: Any, ip: Any, where: Any, name: str, taken, returned, args) -> list:
+def _called(
+    m: Any, ip: Any, where: Any, name: str, taken: list[Any], returned: list[Any], args
+) -> list:
     """Call a function and return its results; operands are converted to its argument types.
 
     The types may differ in which sizes are static.
@@ -690,7 +703,7 @@ def _as(m: Any, ip: Any, where: Any, x: Any, kind: Any) -> Any:
 
 def call_inside(
     e: Emitter,
-    key: Any,
+    key: tuple[Any, ...],
     name: str,
     code: bytes,
     xs: Sequence[Any],

@@ -39,7 +39,7 @@ def without_rules(artifact: Exported, apply: Callable[..., list]) -> Any:
     function = plait.custom_jvp(apply)
 
     @function.defjvp
-    def _(xs: Any, ts: Any) -> Any:
+    def _(xs: Sequence[Any], ts: Any) -> Any:
         artifact.expect_rules("differentiated")
         return plait.jvp(apply, xs, ts)
 

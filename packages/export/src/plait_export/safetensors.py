@@ -44,7 +44,7 @@ _DTYPES = {
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
-def holds(dtype: Any) -> bool:
+def holds(dtype: np.dtype) -> bool:
     """Return whether the format has a name for this dtype."""
     return dtype in _CODES
 
@@ -94,7 +94,7 @@ def read(data: memoryview) -> dict[str, np.ndarray]:
     return {name: _array(name, header[name], held[begin:end]) for begin, end, name in placed}
 
 
-def _range(name: str, said: Any) -> tuple[int, int]:
+def _range(name: str, said: dict[str, Any]) -> tuple[int, int]:
     """Return the offsets at which an array begins and ends."""
     offsets = said.get("data_offsets") if isinstance(said, dict) else None
     if not (isinstance(offsets, list) and len(offsets) == 2 and all(map(_is_size, offsets))):
@@ -105,7 +105,7 @@ def _range(name: str, said: Any) -> tuple[int, int]:
     return begin, end
 
 
-def _is_size(n: Any) -> bool:
+def _is_size(n: int) -> bool:
     return n.__class__ is int and n >= 0
 
 

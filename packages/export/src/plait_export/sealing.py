@@ -30,7 +30,7 @@ BEFORE = len(LINE) + _LENGTH
 """The number of bytes before the archive."""
 
 
-def seal(data: bytes, key: Any) -> bytes:
+def seal(data: bytes, key: object) -> bytes:
     """Return the bytes of an artifact with a seal.  Raises ArgumentError for an invalid key."""
     return LINE + _seal_of(data, _checked(key)) + data
 
@@ -53,7 +53,7 @@ def write_sealed(file: IO[bytes], fill: Callable[[IO[bytes]], None], key: Any) -
 
 
 def write_file(
-    path: Any, manifest: dict[str, Any], members: dict[str, container.Member], key: Any
+    path: object, manifest: dict[str, Any], members: dict[str, container.Member], key: bytes | None
 ) -> None:
     """Write an artifact file atomically, sealed if a key is given."""
     before = 0 if key is None else BEFORE
@@ -78,7 +78,7 @@ def is_sealed(blob: bytes | memoryview) -> bool:
     return bytes(blob[: len(LINE)]) == LINE
 
 
-def unsealed(blob: bytes | memoryview, key: Any) -> bytes | memoryview:
+def unsealed(blob: bytes | memoryview, key: bytes | None) -> bytes | memoryview:
     """Verify the seal and return the artifact; without a key, return an unsealed artifact.
 
     Raises ArtifactError if the seal is by another key, or is missing although a key is given.  Also
@@ -106,7 +106,7 @@ def unsealed(blob: bytes | memoryview, key: Any) -> bytes | memoryview:
     return data
 
 
-def _checked(key: Any) -> bytes:
+def _checked(key: object) -> bytes:
     there = isinstance(key, bytes | bytearray | memoryview)
     if not there or len(bytes(key)) < _SHORTEST:
         raise ArgumentError(

@@ -10,7 +10,6 @@ a browser to reach it.
 
 import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 from plait.ext.errors import ArgumentError, PlaitError
 
@@ -98,5 +97,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Suppress the default log line of each request."""

@@ -5,7 +5,7 @@ sizes of an accepted call satisfy every constraint.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -17,10 +17,13 @@ from plait.ext.errors import (
     OperandTypeError,
     PlaitError,
     ShapeError,
+    TreeMismatch,
     UndecidedDim,
+    argument_path,
 )
 from plait.ext.ops import random as _keys  # noqa: F401  (it defines the dtypes of keys)
 from plait.ext.sizes import Dim, Scope, solve_dims, symbolic_dims
+from plait.ext.tree import flatten, in_words
 from plait.ext.types import EXTRA_DTYPES, Aval, Opaque, float0, short_name
 
 from .errors import ArtifactError, NotExportable
@@ -46,7 +49,7 @@ def shown(aval: Aval) -> str:
     return repr(aval)
 
 
-def read(text: Any, scope: Scope) -> Aval:
+def read(text: str, scope: Scope) -> Aval:
     """Parse the text of a type.  Raises ArtifactError for any other text."""
     found = _TEXT.fullmatch(text) if isinstance(text, str) else None
     dtype = None if found is None else _DTYPES.get(found[1]) or Opaque.named(found[1])
@@ -82,16 +85,16 @@ def scope_of(avals: Sequence[Any]) -> Scope | None:
 
 
 def check_types(
-    want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str
+    want: Sequence[Aval], given: Sequence[Aval], argument: Callable[[int], str], name: str
 ) -> None:
     """Refuse arguments whose dtypes, ranks, or static sizes differ.
 
-    Raises OperandTypeError or ShapeError with the path of the argument.
+    Raises OperandTypeError or ShapeError with the name of the argument, `argument(i)`.
     """
     for i, (w, g) in enumerate(zip(want, given, strict=True)):
         if w.dtype != g.dtype:
             raise OperandTypeError(
-                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
+                f"{argument(i)} of {name} was exported as {w!r} and is {g!r}",
                 fix=f"convert it with .astype({w.dtype.name!r}), or export for that dtype too",
             )
         fits = w.ndim == g.ndim and all(
@@ -99,13 +102,41 @@ def check_types(
         )
         if not fits:
             raise ShapeError(
-                f"{paths[i]} of {name} was exported as {w!r} and is {g!r}",
+                f"{argument(i)} of {name} was exported as {w!r} and is {g!r}",
                 fix="give an array of that shape, or export with symbolic sizes: "
                 "plait.export.symbolic_args_specs",
             )
 
 
-def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], name: str) -> Sizes:
+def other_arguments(
+    name: str, want: tuple, given: tuple, found: str, parameters: Sequence[str]
+) -> TreeMismatch:
+    """Return the error for a call with another structure of arguments.
+
+    Args:
+      name: the function's name.
+      want, given: trees of the structures (args, kwargs).
+      found: in what their parts differ, if as many are given.
+      parameters: the names of the function's positional parameters, or none.
+    """
+    positional, named = len(want[0]), set(want[1])
+    if len(given[0]) != positional or set(given[1]) != named:
+        found = (
+            f"it takes {positional} by position and {len(named)} by name, not {len(given[0])} and "
+            f"{len(given[1])}"
+        )
+    call = [argument_path(f"[0][{i}]", tuple(parameters)) for i in range(positional)]
+    call += [f"{key}={key}" for key in want[1]]
+    return TreeMismatch(
+        f"{name} was exported for other arguments: {found}",
+        fix=f"write exported.call({', '.join(call)}), with (args, kwargs) like "
+        f"{in_words(flatten(want)[1])}",
+    )
+
+
+def solved(
+    want: Sequence[Aval], given: Sequence[Aval], argument: Callable[[int], str], name: str
+) -> Sizes:
     """Return the size of every name, from types that `check_types` accepted.
 
     Raises DimMismatch or UndecidedDim, with the sizes of the arguments.
@@ -122,7 +153,7 @@ def solved(want: Sequence[Aval], given: Sequence[Aval], paths: Sequence[str], na
         return solve_dims(pairs)
     except (DimMismatch, UndecidedDim) as e:
         lines = [
-            f"{paths[i]} is {g!r}, exported as {w!r}"
+            f"{argument(i)} is {g!r}, exported as {w!r}"
             for i, (w, g) in enumerate(zip(want, given))
             if any(d.__class__ is Dim for d in w.shape)
         ]

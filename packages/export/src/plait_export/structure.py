@@ -13,13 +13,16 @@ import base64
 import reprlib
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import plait
 from plait.ext.errors import ArgumentError, DuplicateRule
+from plait.ext.plugins import names
 from plait.ext.tree import LEAF, TreeDef, node_data, registry
 
 from .errors import ArtifactError, NotExportable
+from .parts import SHAPES, Parts, parts_from
 
 _DEEPEST = 200
 _LEAF = "*"
@@ -48,6 +51,9 @@ not be registered."""
 def _named(cls: type) -> Registered | None:
     """Return the registration of a class; None if it has none."""
     held = _by_class.get(cls)
+    saved = cls.__dict__.get("__plait_saved__")
+    if held is None and saved is not None:
+        return Registered(cls, saved.name, saved.write, saved.read)
     if held is None and cls.__name__ in _RESULTS and cls.__module__.startswith(_MADE_IN):
         held = Registered(cls, _HOME + cls.__name__, None, None)
     return held
@@ -56,11 +62,28 @@ def _named(cls: type) -> Registered | None:
 def _called(name: str) -> Registered | None:
     """Return the registration under a name; None if there is none."""
     held, (home, _, last) = _by_name.get(name), name.rpartition(".")
+    in_surface = home == "plait" or (home.startswith("plait.") and home[6:] in names("plait.api"))
+    if held is None and in_surface and last.isidentifier():
+        return _of_plugin(name)
     if held is None and home + "." == _HOME and last in _RESULTS:
         held = Registered(getattr(plait.numpy.linalg, last), name, None, None)
     if held is None and _stands_for_all:
         held = Registered(_stands_for_all[0], name, None, bytes)
     return held
+
+
+def _of_plugin(name: str) -> Registered | None:
+    """Return the registration of a public class that describes itself.
+
+    Where its plugin is not installed, its parts stand for it."""
+    try:
+        cls = plait
+        for part in name.split(".")[1:]:
+            cls = getattr(cls, part)
+    except AttributeError:
+        return Registered(Parts, name, None, partial(parts_from, name)) if name in SHAPES else None
+    saved = getattr(cls, "__dict__", {}).get("__plait_saved__")
+    return None if saved is None else Registered(cls, name, saved.write, saved.read)
 
 
 class _Stranger:
@@ -202,7 +225,13 @@ def written(tree: TreeDef, what: str, names: set[str]) -> Any:
     names.add(held.name)
     node: dict[str, Any] = {"node": held.name, "children": children}
     if held.write is not None:
-        node["bytes"] = base64.b64encode(held.write(static)).decode("ascii")
+        try:
+            node["bytes"] = base64.b64encode(held.write(static)).decode("ascii")
+        except ValueError as e:
+            raise NotExportable(
+                f"a {cls.__name__} in {what} cannot be saved: {e}",
+                fix="pass it as tuples, lists or dictionaries of arrays",
+            ) from None
     elif static is not None:
         node["static"] = _plain(static, f"the static part of {cls.__name__} in {what}")
     return node
@@ -230,7 +259,7 @@ def _plain(x: Any, what: str) -> Any:
 # ---- reading -------------------------------------------------------------------------------
 
 
-def read(node: Any) -> TreeDef:
+def read(node: object) -> TreeDef:
     """Return the structure that JSON describes.
 
     Raises ArtifactError for any other JSON, and for a class that is not registered here.
@@ -241,7 +270,7 @@ def read(node: Any) -> TreeDef:
         raise _unreadable(node) from None
 
 
-def _read(node: Any, depth: int) -> TreeDef:
+def _read(node: object, depth: int) -> TreeDef:
     if node == _LEAF:
         return LEAF
     if node is None:
@@ -316,7 +345,7 @@ def _made(data: tuple[type, Any], children: list[TreeDef]) -> TreeDef:
         ) from None
 
 
-def _unplain(x: Any) -> Any:
+def _unplain(x: object) -> Any:
     if x is None or x.__class__ in (bool, int, str):
         return x
     if isinstance(x, dict) and len(x) == 1:
@@ -332,7 +361,7 @@ def _unplain(x: Any) -> Any:
     raise _unreadable(x)
 
 
-def _unreadable(x: Any) -> ArtifactError:
+def _unreadable(x: object) -> ArtifactError:
     return ArtifactError(
         f"the artifact is damaged: {reprlib.repr(x)} describes no tree",
         fix="save it again with Exported.serialize()",

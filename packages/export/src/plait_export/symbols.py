@@ -13,7 +13,7 @@ from plait.ext.types import ShapeDtypeStruct
 from plait.ext.values import as_value
 
 
-def is_symbolic_dim(size: Any) -> bool:
+def is_symbolic_dim(size: object) -> bool:
     """Return whether a size of a shape is symbolic."""
     return isinstance(size, Dim)
 
@@ -62,7 +62,7 @@ def symbolic_shape(
     return symbolic_dims(", ".join(filled(shape_spec, like)), scope)
 
 
-def _scope(scope: Any) -> Scope:
+def _scope(scope: object) -> Scope:
     """Return a scope.  Raises ArgumentError for anything else."""
     if not isinstance(scope, Scope):
         raise ArgumentError(
@@ -141,8 +141,8 @@ def _outer(text: str) -> bool:
 
 
 def symbolic_args_specs(
-    args: Any,
-    shapes_specs: Any,
+    args: object,
+    shapes_specs: object,
     constraints: Sequence[str] = (),
     scope: Scope | None = None,
 ) -> Any:

@@ -9,7 +9,7 @@ a function and its derivatives share weights; only their elements may be replace
 
 import functools
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class Weight:
         """True if the weight has elements, not only a type."""
         return self._host is not None or self._array is not None
 
-    def replaced(self, x: Any) -> "Weight":
+    def replaced(self, x: object) -> "Weight":
         """Return the weight with other elements.
 
         Raises OperandTypeError or ShapeError if they are of another type.
@@ -94,7 +94,7 @@ def _at_home(x: Array) -> Array:
     return x if x.key.placement is None else wrap(move(x.buffer(), x.aval), x.aval)
 
 
-def replacing(held: Sequence[Weight], given: Any, name: str) -> dict[str, Weight]:
+def replacing(held: Sequence[Weight], given: object, name: str) -> dict[str, Weight]:
     """Return the replaced weights of a function, by name.
 
     Raises ArgumentError for names that it does not have, and what `Weight.replaced` raises.
@@ -127,7 +127,7 @@ class Weighing:
 
     __slots__ = ("least", "_sources", "_found", "_named")
 
-    def __init__(self, least: int, fun: Any):
+    def __init__(self, least: int, fun: Callable[..., Any]):
         self.least = least
         self._sources = list(_arrays_in(fun, "", 0, set()))
         self._found: dict[int, tuple[Array, Weight]] = {}
@@ -185,7 +185,7 @@ def _bytes(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
 
 
-def _arrays_in(x: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _arrays_in(x: object, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield (path, array) for the arrays reachable from a function or a value."""
     if isinstance(x, Array | np.ndarray):
         yield name, x
@@ -199,7 +199,7 @@ def _arrays_in(x: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[
         yield from _arrays_in(inner, inner_name, depth + 1, seen)
 
 
-def _inside(x: Any, name: str) -> Iterable[tuple[str, Any]]:
+def _inside(x: object, name: str) -> Iterable[tuple[str, Any]]:
     """Return (name, value) for the values that a function or an object holds."""
     if isinstance(x, functools.partial):
         given = [(f"arguments[{i}]", a) for i, a in enumerate(x.args)]

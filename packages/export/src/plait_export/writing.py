@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import plait
 from plait import jit
 from plait.ext.devices import Placed, platform
-from plait.ext.errors import ArgumentError, border, user_line
+from plait.ext.errors import ArgumentError, border, parameter_names, user_line
 from plait.ext.ir import Eqn, Program, effects_of, evaluate, live_equations, programs_in
 from plait.ext.lower import known_platforms, module_of
 from plait.ext.ops.callbacks import host
 from plait.ext.ops.checks import check_p
-from plait.ext.trace import Handle
+from plait.ext.rules import expand_rules, lower_rules
+from plait.ext.trace import Handle, Value, as_list, staged
 from plait.ext.tree import flatten
 from plait.ext.types import ShapeDtypeStruct, float0
 from plait.ext.values import is_tracer
@@ -95,19 +96,21 @@ def export(
     traceable = fun_jit if hasattr(fun_jit, "clear_cache") else jit(fun_jit)
 
     @border
-    def exported(*args: Any, **kwargs: Any) -> Exported:
+    def exported(*args: object, **kwargs: object) -> Exported:
         # Scopes are checked before tracing, whose errors would show two sizes that look alike.
         scope_of([x for x in flatten((args, kwargs))[0] if hasattr(x, "shape")])
         staged = traceable.trace(*args, **kwargs)  # type: ignore[attr-defined]
         _check_closed(staged)
         weighing = None if least is None else Weighing(least, fun_jit)
         here = wanted or (default_export_platform(),)
-        return _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
+        made = _made(staged, _How(here, allowed, libraries, weighing), staged.keys())
+        made.parameters = parameter_names(fun_jit)
+        return made
 
     return exported
 
 
-def _least(weights: Any) -> int | None:
+def _least(weights: int | str) -> int | None:
     """Return the number of bytes from which on a constant is a weight; None if none is."""
     if isinstance(weights, str) and weights in ("inside", "separate"):
         return MEBIBYTE if weights == "separate" else None
@@ -216,7 +219,7 @@ def _pullback(
     return _made(staged, how, given, linear_from=count)
 
 
-def _lying(ct: Any, placement: Any) -> Any:
+def _lying(ct: Value, placement: Any) -> Any:
     """Return a cotangent with the sharding of its argument, if that is on a mesh."""
     if placement is None or not hasattr(placement.place, "mesh") or ct.dtype == float0:
         return ct
@@ -280,7 +283,7 @@ def _without_checks(instead: Callable) -> Callable:
     return given
 
 
-def _nothing(*_: Any, **params: Any) -> list:
+def _nothing(*_: object, **params: object) -> list:
     return []
 
 
@@ -292,7 +295,7 @@ def _check_pure(program: Program, name: str) -> None:
             found.append(f"a call of Python at {user_line(e.where)}")
         elif e.prim is check_p and e.params["optional"]:
             continue
-        elif e.prim.effect is not None and effects_of(e.prim, e.params):
+        elif e.prim.effect is not None and effects_of(e.prim, e.params) and not _is_mark(e):
             found.append(f"{e.prim.name} at {user_line(e.where)}")
     if found:
         listed = "\n  ".join(dict.fromkeys(found))
@@ -300,6 +303,16 @@ def _check_pure(program: Program, name: str) -> None:
             f"{name} calls Python or acts on the world, which an artifact cannot:\n  {listed}",
             fix="leave out debug.print and callbacks, or do that around the exported function",
         )
+
+
+def _is_mark(e: Eqn) -> bool:
+    """Return whether an operation has an effect for interpreters alone: it is lowered by an
+    expansion that has none."""
+    rule = expand_rules.find(e.prim)
+    if rule is None or lower_rules.find(e.prim) is not None:
+        return False
+    expansion = lambda *xs: as_list(rule(*xs, **e.params))  # noqa: E731
+    return not staged(expansion, tuple([a.aval for a in e.inputs]), e.prim.name).effects
 
 
 def _equations(program: Program) -> Iterator[Eqn]:

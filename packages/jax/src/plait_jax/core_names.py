@@ -36,7 +36,7 @@ class JaxprTypeError(TypeRule):
 class _Dropped(type):
     """The metaclass of a class that has no instances."""
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return False
 
 
@@ -44,7 +44,7 @@ class DropVar(metaclass=_Dropped):
     """The class of results that no equation reads; here these are ordinary variables."""
 
 
-def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
+def concrete_or_error(force: Callable[[Any], Any] | None, val: object, context: str = "") -> Any:
     """Return `force(val)`.  Raises ConcretizationError if `val` is traced and its value unknown.
 
     Args:
@@ -72,7 +72,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
         bound |= set(eqn.outvars)
 
 
-def gensym(*args: Any, **options: Any) -> Callable[[Any], Any]:
+def gensym(*args: object, **options: object) -> Callable[[Any], Any]:
     """Return a function that makes a new variable of a type."""
     return Var
 
@@ -86,7 +86,7 @@ def call(f: Any, *args: Any) -> Any:
     return f.call_wrapped(*args)
 
 
-def is_constant_dim(size: Any) -> bool:
+def is_constant_dim(size: object) -> bool:
     """Return whether the size of an axis is a number."""
     return isinstance(size, int) or hasattr(size, "__array__")
 

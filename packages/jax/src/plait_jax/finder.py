@@ -46,6 +46,9 @@ class Module(ModuleType):
         self.__dict__[name] = found
         return found
 
+    def __reduce__(self) -> tuple:
+        return _imported, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         own = [name for name in self.__dict__ if not name.startswith("_")]
         return sorted({*own, *part("names").public(self.__name__)})
@@ -72,9 +75,15 @@ class JaxFinder(MetaPathFinder, Loader):
         if module.__name__ == "jax":
             part("names").begin()
 
-    def find_distributions(self, context: Any = None) -> Iterable[Distribution]:  # pyright: ignore
+    def find_distributions(self, context: object = None) -> Iterable[Distribution]:  # pyright: ignore
         name = getattr(context or DistributionFinder.Context(), "name", None)
         return [JaxDistribution()] if name in (None, "jax") else []
+
+
+def _imported(name: str) -> ModuleType:
+    """Return a module of JAX that was pickled by its name, perhaps in another process."""
+    install()
+    return import_module(name)
 
 
 def installed() -> bool:

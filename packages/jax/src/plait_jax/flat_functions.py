@@ -21,7 +21,7 @@ class WrappedFun:
         self.f, self.params = f, params or {}
         self.__name__ = getattr(f, "__name__", "f")
 
-    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+    def call_wrapped(self, *args: int, **kwargs: object) -> Any:
         """Call the function."""
         return self.f(*args, **{**self.params, **kwargs})
 
@@ -29,7 +29,9 @@ class WrappedFun:
         return f"<wrapped {self.__name__}>"
 
 
-def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
+def wrap_init(
+    f: Callable[..., Any], params: Any = None, *, debug_info: object = None
+) -> WrappedFun:
     """Wrap a function."""
     return WrappedFun(f, params)
 
@@ -75,8 +77,8 @@ def transformation(gen: Callable[..., Any]) -> Callable[..., WrappedFun]:
     -3
     """
 
-    def wrap(fun: WrappedFun, *first: Any) -> WrappedFun:
-        def run(*args: Any, **kwargs: Any) -> Any:
+    def wrap(fun: WrappedFun, *first: int) -> WrappedFun:
+        def run(*args: int, **kwargs: object) -> Any:
             return _sent(gen(*first, *args, **kwargs), fun)
 
         run.__name__ = fun.__name__
@@ -94,7 +96,7 @@ def transformation_with_aux(gen: Callable[..., Any]) -> Callable[..., Any]:
     def wrap(fun: WrappedFun, *first: Any) -> tuple[WrappedFun, Callable[[], Any]]:
         kept: list[Any] = []
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: int, **kwargs: object) -> Any:
             out, aux = _sent(gen(*first, *args, **kwargs), fun)
             kept[:] = [aux]
             return out
@@ -114,7 +116,7 @@ def transformation2(outer: Callable[..., Any]) -> Callable[..., WrappedFun]:
     """Return a function that wraps a WrappedFun by a function, which is passed the inner one."""
 
     def wrap(fun: WrappedFun, *first: Any) -> WrappedFun:
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: int, **kwargs: object) -> Any:
             return outer(fun.call_wrapped, *first, *args, **kwargs)
 
         run.__name__ = fun.__name__

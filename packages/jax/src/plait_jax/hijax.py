@@ -22,7 +22,7 @@ __all__ = [
 class HiType(Aval):
     """The base of types that libraries define; it has no instances."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         raise missing(f"jax.experimental.hijax.{HiType.__name__}")
 
 
@@ -46,7 +46,7 @@ class HiPrimitive:
     def __init__(self, name: str):
         self.name = name
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: Any, **params: object) -> Any:
         """Raise MissingName."""
         raise missing("jax.experimental.hijax.HiPrimitive", f"{self.name} cannot be applied")
 
@@ -61,7 +61,7 @@ class EffectTypes:
         """Add a class."""
         self.types.add(effect)
 
-    def contains(self, effect: Any) -> bool:
+    def contains(self, effect: object) -> bool:
         """Return whether an effect is of one of the classes."""
         return isinstance(effect, tuple(self.types))
 

@@ -1,15 +1,13 @@
 """Names of JAX that need no implementation: doing nothing loses nothing.
 
-Recordings for monitoring have no listeners, annotations of profiles mark nothing, and frames that
-libraries exclude from tracebacks stay visible.
+Recordings for monitoring have no listeners, and frames that libraries exclude from tracebacks stay
+visible.
 
 Invariant: nothing here changes the result of a program.
 """
 
 import functools
 from collections.abc import Callable
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,8 @@ from plait import lax
 from .finder import VERSION
 
 __all__ = [
-    "EXCLUDED", "VERSION_INFO", "TypedNdArray", "TYPES_OF_VALUES", "annotation", "debug_info",
-    "global_state", "include_frame", "nothing", "register_exclusion", "scan", "unchanged",
+    "EXCLUDED", "VERSION_INFO", "TypedNdArray", "TYPES_OF_VALUES", "debug_info", "include_frame",
+    "nothing", "register_exclusion", "scan", "unchanged",
 ]  # fmt: skip
 
 VERSION_INFO = tuple(map(int, VERSION.split(".")))
@@ -32,21 +30,16 @@ EXCLUDED: list[str] = []
 TYPES_OF_VALUES: dict[type, Any] = {np.ndarray: np.ndarray}
 """The dict in which libraries register value classes; here any class with `__array__` is one."""
 
-global_state = SimpleNamespace(
-    client=None, service=None, process_id=0, num_processes=1, preemption_sync_manager=None
-)
-"""JAX's own connection of processes: none, even if processes are connected in another way."""
-
 
 class TypedNdArray:
     """A placeholder for `isinstance`: numpy arrays inside programs are `plait.Array` here."""
 
 
-def nothing(*args: Any, **kwargs: Any) -> None:
+def nothing(*args: object, **kwargs: object) -> None:
     """Do nothing."""
 
 
-def debug_info(*args: Any, **kwargs: Any) -> None:
+def debug_info(*args: object, **kwargs: object) -> None:
     """Return nothing in place of the information that JAX keeps about functions for messages."""
 
 
@@ -55,20 +48,14 @@ def register_exclusion(path: str) -> None:
     EXCLUDED.append(path)
 
 
-def include_frame(frame: Any) -> bool:
+def include_frame(frame: object) -> bool:
     """Return whether tracebacks show a frame."""
     return True
 
 
-def unchanged(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
+def unchanged(fun: Callable[..., Any] | None = None, **options: object) -> Any:
     """Return the function unchanged; works as a decorator with or without options."""
     return fun if fun is not None else lambda f: f
-
-
-@contextmanager
-def annotation(*args: Any, **kwargs: Any):
-    """Enter a block that a profile would mark; do nothing."""
-    yield
 
 
 @functools.wraps(lax.scan)

@@ -23,7 +23,7 @@ from plait.ext.ops.control_flow import map_axes
 from plait.ext.trace import shapes_only, trace
 from plait.ext.values import solid
 
-from .primitives import free, view_of
+from .primitives import Named, Primitive, free, view_of
 from .source_info import SourceInfo
 from .tracing import valid_jaxtype
 from .vocabulary import spelling
@@ -43,16 +43,16 @@ class _Variables(type):
     Var also equals their class, because JAX code compares `type(v)` with it.
     """
 
-    def __eq__(cls, other: Any) -> bool:
+    def __eq__(cls, other: object) -> bool:
         return other is cls or other is Variable
 
     def __hash__(cls) -> int:
         return hash(Variable)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Variable)
 
-    def __call__(cls, aval: Any, *rest: Any, **options: Any) -> Any:
+    def __call__(cls, aval: Aval, *rest: object, **options: object) -> Any:
         made = Variable()
         made.by, made.aval, made.where = current(), aval, None
         return made
@@ -72,7 +72,7 @@ class Literal:
 
     __slots__ = ("val", "aval")
 
-    def __init__(self, val: Any, aval: Aval | None = None):
+    def __init__(self, val: object, aval: Aval | None = None):
         self.val = val
         self.aval = as_value(val).aval if aval is None else aval
 
@@ -117,10 +117,10 @@ class JaxprEqn:
         self,
         invars: Sequence[Any],
         outvars: Sequence[Any],
-        primitive: Any,
+        primitive: Named | Primitive,
         params: dict[str, Any],
-        effects: Any = frozenset(),
-        source_info: Any = None,
+        effects: frozenset[Any] = frozenset(),
+        source_info: SourceInfo | None = None,
         ctx: Any = None,
     ):
         self.invars, self.outvars = list(invars), list(outvars)
@@ -128,7 +128,7 @@ class JaxprEqn:
         self.effects, self.ctx = effects, ctx
         self.source_info = SourceInfo() if source_info is None else source_info
 
-    def replace(self, **changes: Any) -> "JaxprEqn":
+    def replace(self, **changes: object) -> "JaxprEqn":
         """Return an equation with some attributes changed."""
         old = {name: getattr(self, name) for name in self.__slots__}
         return JaxprEqn(**{**old, **changes})
@@ -221,7 +221,7 @@ class _Readable:
         """Types of the inputs, under another of JAX's names."""
         return self.in_avals
 
-    def pretty_print(self, **options: Any) -> str:
+    def pretty_print(self, **options: object) -> str:
         """Return it as text."""
         return str(self)
 
@@ -246,8 +246,8 @@ class Jaxpr(_Readable):
         invars: Sequence[Any],
         outvars: Sequence[Any],
         eqns: Sequence[JaxprEqn],
-        effects: Any = frozenset(),
-        debug_info: Any = None,
+        effects: frozenset[Any] = frozenset(),
+        debug_info: "DebugInfo | None" = None,
         is_high: bool = False,
     ):
         self.constvars, self.invars = list(constvars), list(invars)
@@ -281,7 +281,7 @@ class Jaxpr(_Readable):
         """The jaxpr itself."""
         return self
 
-    def replace(self, **changes: Any) -> "Jaxpr":
+    def replace(self, **changes: object) -> "Jaxpr":
         """Return a jaxpr with some of constvars, invars, outvars, eqns, effects changed."""
         names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
         return Jaxpr(**{**{name: getattr(self, name) for name in names}, **changes})
@@ -349,7 +349,7 @@ class ClosedJaxpr(_Readable):
         """The effects beside the computation."""
         return self.jaxpr.effects
 
-    def replace(self, **changes: Any) -> "ClosedJaxpr":
+    def replace(self, **changes: object) -> "ClosedJaxpr":
         """Return one with another jaxpr or other constants."""
         return ClosedJaxpr(**{"jaxpr": self.jaxpr, "consts": self.consts, **changes})
 
@@ -430,7 +430,7 @@ def _of_rows(e: Eqn) -> Program:
     return _spelled_out(traced.program)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, **options: object) -> list[Any]:
     """Apply a jaxpr to values of its constants and inputs; return its results.
 
     The constants may differ from those with which it was made.
@@ -448,7 +448,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, **options: Any) 
         return list(map(solid, evaluate(whole, values)))
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], values, strict=True))
 
-    def read(a: Any) -> Any:
+    def read(a: "Literal") -> Any:
         return _back(a) if a.__class__ is Literal else env[a]
 
     for eqn in jaxpr.eqns:
@@ -483,7 +483,7 @@ def make_jaxpr(
     static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
-    **options: Any,
+    **options: object,
 ) -> Callable[..., Any]:
     """Return a function that returns the ClosedJaxpr of `fun` for its arguments.
 
@@ -501,7 +501,7 @@ def make_jaxpr(
     """
     make = plait.make_program(fun, static_argnums, axis_env, True)
 
-    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_of(*args: object, **kwargs: object) -> Any:
         program, shape = make(*args, **kwargs)
         made = closed_jaxpr(program)
         made.jaxpr.debug_info = _debug_info(fun, args, kwargs, shape)
@@ -510,7 +510,9 @@ def make_jaxpr(
     return jaxpr_of
 
 
-def _debug_info(fun: Any, args: Any, kwargs: Any, shape: Any) -> DebugInfo:
+def _debug_info(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shape: object
+) -> DebugInfo:
     """Return the names of a function's arguments and results."""
     try:
         given = inspect.signature(fun).bind(*args, **kwargs).arguments

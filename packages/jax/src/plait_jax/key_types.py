@@ -17,7 +17,7 @@ _outside = False
 """The choice outside of blocks, for all threads."""
 
 
-def make_opaque_keys(on: Any) -> None:
+def make_opaque_keys(on: bool) -> None:
     """Make `PRNGKey` return opaque keys outside of blocks, or numbers again."""
     global _outside
     _outside = bool(on)
@@ -45,6 +45,6 @@ def enable_custom_prng(new_val: bool = True) -> Iterator[None]:
         _opaque.reset(token)
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: int, *, impl: Any = None) -> Any:
     """Return the key of a seed: its numbers, or an opaque key under `enable_custom_prng`."""
     return (random.key if opaque_keys() else random.PRNGKey)(seed, impl=impl)

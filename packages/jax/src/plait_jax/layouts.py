@@ -30,13 +30,13 @@ class Format:
     'here'
     """
 
-    def __new__(cls, layout: Any = None, sharding: Any = None) -> Any:
+    def __new__(cls, layout: object = None, sharding: Any = None) -> Any:
         if layout is not None:
             remember("jax.experimental.layout.Format", True)
         return sharding
 
 
-def with_layout_constraint(x: T, layout: Any) -> T:
+def with_layout_constraint(x: T, layout: object) -> T:
     """Return `x`, whose layout the compiler chooses."""
     remember("jax.experimental.layout.with_layout_constraint", True)
     return x

@@ -5,6 +5,7 @@ returned unchanged.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 import plait
 import plait.numpy as pnp
 from plait import dtypes, random
+from plait.typing import ArrayLike
 
 from .requests import missing
 
@@ -30,7 +32,7 @@ def ndim(a: Any) -> int:
 
 
 @functools.wraps(pnp.size)
-def size(a: Any, axis: Any = None) -> Any:
+def size(a: list[Any] | None, axis: int | None = None) -> Any:
     return 1 if a is None and axis is None else pnp.size(a, axis)  # type: ignore[arg-type]
 
 
@@ -54,7 +56,7 @@ class finfo:
 
 
 @functools.wraps(dtypes.canonicalize_dtype)
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: str | type, allow_extended_dtype: bool = False) -> Any:
     # A dtype that no array can have is returned unchanged: libraries compare with it.
     if dtype is object or (isinstance(dtype, np.dtype) and dtype.kind == "O"):
         return np.dtype(object)
@@ -66,11 +68,11 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 # ---- arguments that say what happens anyway --------------------------------------------------
 
 
-def _accepting(fun: Any, name: str, same: tuple[Any, ...]) -> Any:
+def _accepting(fun: Callable[..., Any], name: str, same: tuple[Any, ...]) -> Any:
     """Return `fun` with one more keyword argument, which must have a value that changes nothing."""
 
     @functools.wraps(fun)
-    def accepting(*args: Any, **kwargs: Any) -> Any:
+    def accepting(*args: Callable[..., Any], **kwargs: object) -> Any:
         value = kwargs.pop(name, same[0])
         if value not in same:
             raise missing(f"{name}={value!r} of jax.{fun.__name__}")
@@ -101,9 +103,13 @@ def __getattr__(name: str) -> Any:
 
 @functools.wraps(random.uniform)
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
-    **options: Any,
-) -> Any:  # fmt: skip
+    key: Any,
+    shape: tuple[Any, ...] = (),
+    dtype: type | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    **options: object,
+) -> Any:
     # JAX accepts bounds of one element with axes where the shape has none: the result has them.
     own = np.broadcast_shapes(pnp.shape(minval), pnp.shape(maxval))
     if own and shape == () and set(own) == {1}:

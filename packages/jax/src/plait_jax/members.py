@@ -8,7 +8,7 @@ from typing import Any
 
 from plait.ext import Aval, Program, Tracer
 from plait.ext.ir import Eqn, Var
-from plait.ext.trace import Lifted
+from plait.ext.trace import GROUND, Lifted
 from plait.ext.values import Array, add_members
 from plait.stages import Staged
 
@@ -88,6 +88,29 @@ def update_weak_type(aval: Aval, weak_type: bool) -> Aval:
     return aval.update(weak_type=weak_type)
 
 
+# ---- variables -------------------------------------------------------------------------------
+
+_equal, _unequal = Var.__eq__, Var.__ne__
+
+
+def _same(x: Var, other: float) -> Any:
+    """Compare variables of programs by identity, and values that are being traced by elements."""
+    return x is other if _of_programs(x, other) else _equal(x, other)
+
+
+def _differ(x: Var, other: Any) -> Any:
+    """Return the opposite of `_same`."""
+    return x is not other if _of_programs(x, other) else _unequal(x, other)
+
+
+def _of_programs(*variables: Any) -> bool:
+    """Return True for variables of programs that are complete, or that no stage made.
+
+    A stage without a parent is one, too: rules are staged so, and compare values by elements.
+    """
+    return all(v.__class__ is Var and (v.by.closed or v.by is GROUND) for v in variables)
+
+
 # ---- arrays ----------------------------------------------------------------------------------
 
 
@@ -143,3 +166,5 @@ def add_jaxs_members() -> None:
     """Give Plait's classes the attributes that code written for JAX reads."""
     for cls, members in _MEMBERS.items():
         add_members(cls, members)
+    setattr(Var, "__eq__", _same)  # noqa: B010 - the operators are those of all values
+    setattr(Var, "__ne__", _differ)  # noqa: B010

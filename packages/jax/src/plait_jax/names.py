@@ -91,6 +91,7 @@ _ELSEWHERE = {
         with_layout_constraint=:layouts.with_layout_constraint
     """,
     "jax.experimental.ode": "odeint=:ode.odeint",
+    "jax.experimental.pjit": "pjit=:jitted.pjit",
     "jax.experimental.multihost_utils": "reached_preemption_sync_point=:inert.nothing",
     "jax.experimental.checkify": "JaxRuntimeError=plait.checks.CheckError",
     "jax.experimental.hijax": """
@@ -158,10 +159,6 @@ _ELSEWHERE = {
         register_scalar_listener=:inert.nothing unregister_event_duration_listener=:inert.nothing
         unregister_event_listener=:inert.nothing unregister_scalar_listener=:inert.nothing
     """,
-    "jax.profiler": """
-        StepTraceAnnotation=:inert.annotation TraceAnnotation=:inert.annotation
-        annotate_function=:inert.unchanged
-    """,
     "jax.random": "PRNGKey=:key_types.PRNGKey uniform=:lenient.uniform",
     "jax.ref": "AbstractRef=:references.AbstractRef",
     "jax.sharding": "make_single_device_sharding=plait.SingleDeviceSharding",
@@ -171,7 +168,7 @@ _ELSEWHERE = {
     "jax._src.api": "_dtype=:signatures.dtype_of",
     "jax._src.dtypes": "finfo=:lenient.finfo to_complex_dtype=:signatures.to_complex_dtype",
     "jax._src.dispatch": "wait_for_tokens=plait.effects_barrier",
-    "jax._src.distributed": "global_state=:inert.global_state",
+    "jax._src.distributed": "global_state=:connections.global_state",
     "jax._src.lib.xla_client": "XlaRuntimeError=plait.errors.RuntimeFailure",
     "jax._src.literals": "TypedNdArray=:inert.TypedNdArray",
     "jax._src.numpy.util": """
@@ -199,7 +196,21 @@ _WHOLE = {
 }
 """Modules whose names are all in one module of this package."""
 
+_HOMES = {
+    "jax.experimental.sparse": "plait.sparse",
+    "jax.experimental.sparse.linalg": "plait.sparse.linalg",
+}
+"""Modules whose names are all in one module of Plait, at another path."""
+
 _SAME = {
+    "jax.experimental.sparse.ad": "jax.experimental.sparse",
+    "jax.experimental.sparse.api": "jax.experimental.sparse",
+    "jax.experimental.sparse.bcoo": "jax.experimental.sparse",
+    "jax.experimental.sparse.bcsr": "jax.experimental.sparse",
+    "jax.experimental.sparse.coo": "jax.experimental.sparse",
+    "jax.experimental.sparse.csr": "jax.experimental.sparse",
+    "jax.experimental.sparse.random": "jax.experimental.sparse",
+    "jax.experimental.sparse.transform": "jax.experimental.sparse",
     "jax.experimental.checkify": "jax.checks",
     "jax._src.checkify": "jax.experimental.checkify",
     "jax.extend.core": "jax.core",
@@ -298,6 +309,8 @@ def _look(module: str, name: str) -> tuple[Any, str | None]:
     if name.endswith("_p"):
         primitive = primitive_named(name[:-2])
         return primitive, None if primitive is not None else ""
+    if module in _HOMES:
+        return _at(f"{_HOMES[module]}.{name}")
     if module in _SAME:
         return _look(_SAME[module], name)
     if module.startswith("jax._src."):

@@ -63,10 +63,10 @@ def optimizer(maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @wraps(maker)
-    def make(*args: Any, **kwargs: Any) -> Optimizer:
+    def make(*args: Any, **kwargs: object) -> Optimizer:
         init, update, params = maker(*args, **kwargs)
 
-        def pack(states: list[Any], tree: Any) -> OptimizerState:
+        def pack(states: list[Any], tree: object) -> OptimizerState:
             flat = [tree_util.tree_flatten(s) for s in states]
             return OptimizerState(
                 tuple([tuple(f[0]) for f in flat]), tree, tuple([f[1] for f in flat])
@@ -157,7 +157,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 # ---- norms of gradients ----------------------------------------------------------------------
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: object) -> Any:
     """Return the Euclidean norm of all leaves together."""
     return pnp.sqrt(sum(pnp.vdot(x, x) for x in tree_util.tree_leaves(tree)))
 

@@ -70,7 +70,7 @@ class Held:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any):
+    def __init__(self, value: list[float]):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -175,7 +175,7 @@ class Primitive:
         """Return (functions, parameters) to `bind` it with."""
         return [], params
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: object, **params: object) -> Any:
         """Apply it under the current interpreter; return its result or results."""
         values = [a if isinstance(a, Value) else as_value(a) for a in args]
         return current().apply(self.operation, values, _hold(params))
@@ -199,7 +199,7 @@ class Primitive:
             act()
 
     def _make(self) -> Operation:
-        def rule(*avals: Aval, **params: Any) -> Any:
+        def rule(*avals: Aval, **params: object) -> Any:
             if self.abstract_eval is None:
                 raise missing(f"{self.name}.def_abstract_eval", "nobody called it")
             out, _ = self.abstract_eval(*avals, **free(params))
@@ -218,18 +218,18 @@ class Primitive:
             eager_rules.rule(p)(self._eager)
         return p
 
-    def _eager(self, args: Any, params: dict[str, Any]) -> Any:
+    def _eager(self, args: list[Value], params: dict[str, Any]) -> Any:
         assert self.impl is not None
         out = self.impl(*map(solid, args), **free(params))
         return list(map(as_value, out)) if self.multiple_results else as_value(out)
 
 
-def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+def apply_primitive(prim: Any, *args: Any, **params: object) -> Any:
     """Compile a primitive and run it; as an implementation, this means it has no other."""
     return prim.bind(*args, **params)
 
 
-def _aval(x: Any) -> Aval:
+def _aval(x: Aval) -> Aval:
     """Return a type as Plait's."""
     return x if isinstance(x, Aval) else Aval(x.shape, x.dtype, getattr(x, "weak_type", False))
 
@@ -237,7 +237,7 @@ def _aval(x: Any) -> Aval:
 def expand_with(prim: Primitive, say: Rule) -> None:
     """Expand a primitive into others by a function of its operands."""
 
-    def said(*xs: Any, **params: Any) -> Any:
+    def said(*xs: object, **params: object) -> Any:
         out = say(*xs, **free(params))
         return as_list(out) if prim.multiple_results else out
 
@@ -278,7 +278,7 @@ class Named:
         """Return (functions, parameters) to `bind` it with."""
         return [], params
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: object, **params: object) -> Any:
         """Apply it under the current interpreter; parameters have JAX's names."""
         row = spelling(self.operation.name)
         ours = {theirs: mine for mine, theirs in row.params.items()}
@@ -320,7 +320,7 @@ class Said(Named):
         """True if it has a list of results."""
         return self._many
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: object, **params: object) -> Any:
         """Apply the function under the current interpreter."""
         out = self._say(*args, **params)
         return list(out) if self._many else out
@@ -372,7 +372,7 @@ def view_of(operation: Operation) -> Any:
 class Zero:
     """The tangent or cotangent of a value that does not vary."""
 
-    def __init__(self, aval: Any):
+    def __init__(self, aval: Aval):
         self.aval = aval
 
     @staticmethod
@@ -387,7 +387,7 @@ class Zero:
 class UndefinedPrimal:
     """A linear operand of a transposition: only its type is known."""
 
-    def __init__(self, aval: Any):
+    def __init__(self, aval: Aval):
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -409,7 +409,7 @@ def instantiate_zeros(t: Any) -> Any:
     return plait.numpy.zeros(t.aval.shape, t.aval.dtype) if t.__class__ is Zero else t
 
 
-def zero_from_primal(tree: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(tree: object, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangents of a tree of values: arrays, or symbolic zeros for custom rules."""
 
     def zero(x: Any) -> Any:
@@ -424,7 +424,7 @@ def zero_from_primal(tree: Any, symbolic_zeros: bool = False) -> Any:
 def defjvp(prim: Any, *rules: Rule | None) -> None:
     """Register one derivative rule per operand: `rule(t, *xs, **params)`."""
 
-    def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
+    def jvp(xs: Any, ts: Any, **params: object) -> tuple[Any, Any]:
         dots = [
             rule(t, *xs, **params)
             for rule, t in zip(rules, ts, strict=True)
@@ -451,7 +451,7 @@ def deflinear(prim: Any, transpose: Rule) -> None:
 def deflinear2(prim: Any, transpose: Rule) -> None:
     """Declare a primitive linear in all operands together, and register its transpose rule."""
 
-    def jvp(xs: Any, ts: Any, **params: Any) -> tuple[Any, Any]:
+    def jvp(xs: Any, ts: Any, **params: object) -> tuple[Any, Any]:
         return prim.bind(*xs, **params), prim.bind(*map(instantiate_zeros, ts), **params)
 
     primitive_jvps[prim], primitive_transposes[prim] = jvp, transpose

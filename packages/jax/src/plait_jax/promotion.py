@@ -12,12 +12,12 @@ from plait.ext import as_value
 __all__ = ["check_arraylike", "promote_dtypes", "promote_dtypes_complex", "promote_dtypes_inexact"]
 
 
-def promote_dtypes(*arrays: Any) -> list[Any]:
+def promote_dtypes(*arrays: object) -> list[Any]:
     """Return the arrays in their common dtype."""
     return _converted(arrays, pnp.result_type(*arrays)) if arrays else []
 
 
-def promote_dtypes_inexact(*arrays: Any) -> list[Any]:
+def promote_dtypes_inexact(*arrays: object) -> list[Any]:
     """Return the arrays in their common dtype, floating or complex."""
     common = pnp.result_type(*arrays)
     if not pnp.issubdtype(common, pnp.inexact):
@@ -25,17 +25,17 @@ def promote_dtypes_inexact(*arrays: Any) -> list[Any]:
     return _converted(arrays, common)
 
 
-def promote_dtypes_complex(*arrays: Any) -> list[Any]:
+def promote_dtypes_complex(*arrays: object) -> list[Any]:
     """Return the arrays in their common complex dtype."""
     common = promote_dtypes_inexact(*arrays)[0].dtype
     return _converted(arrays, pnp.result_type(common, pnp.complex64))
 
 
-def _converted(arrays: Any, dtype: Any) -> list[Any]:
+def _converted(arrays: tuple[Any, ...], dtype: object) -> list[Any]:
     return [pnp.asarray(x, dtype) for x in arrays]
 
 
-def check_arraylike(name: str, *args: Any, **options: Any) -> None:
+def check_arraylike(name: str, *args: float | list[Any], **options: object) -> None:
     """Raise NotAnArrayError for an argument that is neither an array nor a number."""
     for i, x in enumerate(args):
         if isinstance(x, list | tuple):

@@ -7,6 +7,7 @@ raises MissingName, and each request is recorded with its source line.
 import functools
 import sys
 from abc import ABCMeta
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -103,7 +104,7 @@ class Placeholder(ABCMeta):
     _missing: str
     _why: str
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: Any, **kwargs: object) -> Any:
         if "_missing" not in cls.__dict__:  # a class of the library that inherits a placeholder
             return super().__call__(*args, **kwargs)
         name, why = cls._missing, cls._why
@@ -121,10 +122,10 @@ class Placeholder(ABCMeta):
             raise AttributeError(name)
         return placeholder(f"{cls._missing}.{name}", cls._why)
 
-    def __getitem__(cls, item: Any) -> Any:
+    def __getitem__(cls, item: object) -> Any:
         return cls  # in annotations
 
-    def __setitem__(cls, item: Any, value: Any) -> None:
+    def __setitem__(cls, item: object, value: Any) -> None:
         """Accept an entry of a registry, which nothing reads."""
 
     def __or__(cls, other: Any) -> Any:
@@ -136,7 +137,7 @@ class Placeholder(ABCMeta):
         return f"<missing {cls._missing}>"
 
 
-def _refuse(cls: Placeholder, *args: Any) -> Any:
+def _refuse(cls: Placeholder, *args: object) -> Any:
     """Raise the error for the use of a placeholder as a value."""
     raise missing(cls._missing, cls._why)
 
@@ -153,14 +154,14 @@ for _operation in _OPERATIONS.split():
 class Decorated:
     """A function to which a missing decorator was applied; calling it raises MissingName."""
 
-    def __init__(self, fun: Any, name: str, why: str):
+    def __init__(self, fun: Callable[..., Any], name: str, why: str):
         functools.update_wrapper(self, fun, updated=())
         self._name, self._why = name, why
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         raise missing(self._name, self._why)
 
-    def __get__(self, owner: Any, cls: type | None = None) -> "Decorated":
+    def __get__(self, owner: object, cls: type | None = None) -> "Decorated":
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -169,12 +170,14 @@ class Decorated:
         raise AttributeError(name)
 
 
-def _unchanged(fun: Any = None, *rest: Any, **options: Any) -> Any:
+def _unchanged(
+    fun: Callable[..., Any] | None = None, *rest: Callable[..., Any] | str, **options: object
+) -> Any:
     """Return a function unchanged, or a decorator that does."""
     return fun if callable(fun) and not rest and not options else _unchanged
 
 
-def _computed(x: Any) -> bool:
+def _computed(x: object) -> bool:
     """Return whether an argument is an array, so that something is to be computed with it."""
     return isinstance(x, Value | np.ndarray | np.generic | complex | float)
 

@@ -73,7 +73,7 @@ class _Open:
         self.values = {name: off for name, (_, off) in _BLOCKS.items()}
         self._stack, self._current = ExitStack(), GROUND
 
-    def write(self, name: str, value: Any) -> None:
+    def write(self, name: str, value: object) -> None:
         """Open the block of a setting, or close it; the others stay open."""
         if current() is not self._current:  # blocks can only be closed in the opposite order
             raise ArgumentError(
@@ -106,7 +106,7 @@ _open = _Open()
 # ---- settings that Plait spells differently --------------------------------------------------
 
 
-def _precision(value: Any) -> None:
+def _precision(value: str | None) -> None:
     with plait.default_matmul_precision(value):  # it takes JAX's names of precisions
         name = plait.config.default_matmul_precision
     plait.config.update("default_matmul_precision", name)
@@ -118,12 +118,12 @@ def _platforms(value: Any) -> None:
     plait.config.update("platform", first or None)
 
 
-def _disk_cache(value: Any) -> None:
+def _disk_cache(value: bool) -> None:
     if not _typed("jax_enable_compilation_cache", value):
         plait.config.update("cache_dir", None)
 
 
-def _devices(value: Any) -> None:
+def _devices(value: int) -> None:
     if value != SETTINGS["jax_num_cpu_devices"].default:  # -1 leaves the choice to XLA_FLAGS
         plait.config.update("jax_num_cpu_devices", value)
 
@@ -161,7 +161,7 @@ _kept: dict[str, Any] = {}
 _warned: set[str] = set()
 
 
-def _typed(name: str, value: Any) -> Any:
+def _typed(name: str, value: object) -> Any:
     """Return a value that JAX accepts for a setting; raise UnknownSetting's kin otherwise."""
     kind = SETTINGS[name].kind
     if value is None:
@@ -181,7 +181,7 @@ def _typed(name: str, value: Any) -> Any:
     )
 
 
-def _keep(name: str, value: Any) -> None:
+def _keep(name: str, value: object) -> None:
     """Keep the value of a setting that means nothing here; warn at the first change."""
     value = _typed(name, value)
     _kept[name] = value
@@ -233,7 +233,7 @@ class _Config:
         """Return the setting with this JAX name."""
         return getattr(self, name)
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Write the setting with this JAX name.
 
         Raises UnknownSetting for an unknown name, PlaitError for an invalid value.
@@ -260,10 +260,10 @@ class _Config:
             return _kept.get(name, SETTINGS[name].default)
         return getattr(plait.config, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self.update(name, value)
 
-    def __call__(self, **settings: Any) -> Any:
+    def __call__(self, **settings: object) -> Any:
         return plait.config(**settings)
 
     def __dir__(self) -> list[str]:
@@ -314,7 +314,7 @@ def block_of(name: str) -> Callable[[Any], Any]:
     """Return the function `jax.<name>`: it writes a setting for a block."""
 
     @contextmanager
-    def block(new_val: Any = True) -> Iterator[None]:
+    def block(new_val: bool = True) -> Iterator[None]:
         before = CONFIG.read(name)
         CONFIG.update(name, new_val)
         try:

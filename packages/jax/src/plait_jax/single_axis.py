@@ -69,6 +69,6 @@ def _spec(axis: int | None, name: Any, rank: int) -> Any:
     return plait.P(*[None] * (axis % rank), name)
 
 
-def _is_none(x: Any) -> bool:
+def _is_none(x: object) -> bool:
     """Return whether an entry is None, which is a leaf here."""
     return x is None

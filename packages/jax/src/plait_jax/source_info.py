@@ -56,12 +56,12 @@ class SourceInfo(NamedTuple):
             return SourceInfo(where.at, NameStack(tuple(name.split("/"))))
         return SourceInfo(where)
 
-    def replace(self, **changes: Any) -> "SourceInfo":
+    def replace(self, **changes: object) -> "SourceInfo":
         """Return a location with some attributes changed."""
         return self._replace(**changes)
 
 
-def user_frame(traceback: Any) -> Any:
+def user_frame(traceback: object) -> Any:
     """Return the innermost frame of the user's code, with `file` and `line`; None without one."""
     frames = user_frames(getattr(traceback, "traceback", traceback), 1)
     return frames[0] if frames else None
@@ -97,6 +97,6 @@ def extend_name_stack(name: str) -> Any:
 
 
 @contextmanager
-def user_context(*args: Any, **options: Any) -> Iterator[None]:
+def user_context(*args: object, **options: object) -> Iterator[None]:
     """Enter a block that has no effect: Plait records the user's line itself."""
     yield

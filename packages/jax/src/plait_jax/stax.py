@@ -33,14 +33,14 @@ def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
         shape = (*input_shape[:-1], out_dim)
         return shape, (first(k1, (input_shape[-1], out_dim)), second(k2, (out_dim,)))
 
-    def apply(params: Any, inputs: Any, **options: Any) -> Any:
+    def apply(params: Any, inputs: Any, **options: object) -> Any:
         weights, bias = params
         return pnp.dot(inputs, weights) + bias
 
     return init, apply
 
 
-def elementwise(fun: Callable[..., Any], **options: Any) -> Layer:
+def elementwise(fun: Callable[..., Any], **options: object) -> Layer:
     """Return a layer that applies a function to each element."""
     return (lambda rng, input_shape: (input_shape, ())), (
         lambda params, inputs, **_: fun(inputs, **options)
@@ -90,7 +90,7 @@ FanInSum = (
 def FanInConcat(axis: int = -1) -> Layer:
     """Return a layer that concatenates its inputs along an axis."""
 
-    def init(rng: Any, input_shape: Any) -> Any:
+    def init(rng: object, input_shape: Any) -> Any:
         at = axis % len(input_shape[0])
         whole = sum(shape[at] for shape in input_shape)
         return (*input_shape[0][:at], whole, *input_shape[0][at + 1 :]), ()
@@ -104,7 +104,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     The key is `rng=`.
     """
 
-    def apply(params: Any, inputs: Any, **options: Any) -> Any:
+    def apply(params: object, inputs: Any, **options: Any) -> Any:
         if mode != "train":
             return inputs
         if options.get("rng") is None:
@@ -126,7 +126,7 @@ def serial(*layers: Layer) -> Layer:
             params.append(param)
         return input_shape, params
 
-    def apply(params: Any, inputs: Any, **options: Any) -> Any:
+    def apply(params: Any, inputs: Any, **options: object) -> Any:
         keys = _keys(options, len(layers))
         for (_, one), param, key in zip(layers, params, keys, strict=True):
             inputs = one(param, inputs, **{**options, "rng": key})
@@ -144,7 +144,7 @@ def parallel(*layers: Layer) -> Layer:
         shapes, params = zip(*[one(key, shape) for (one, _), key, shape in rows], strict=True)
         return shapes, params
 
-    def apply(params: Any, inputs: Any, **options: Any) -> Any:
+    def apply(params: Any, inputs: Any, **options: object) -> Any:
         keys = _keys(options, len(layers))
         rows = zip(layers, params, inputs, keys, strict=True)
         return [one(param, x, **{**options, "rng": key}) for (_, one), param, x, key in rows]

@@ -11,7 +11,7 @@ from plait import lax
 __all__ = ["after_all", "create_token"]
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: object = None) -> Any:
     """Return a new token."""
     return pnp.zeros((0,), bool)
 

@@ -51,7 +51,7 @@ def find_top_trace(values: Any) -> SimpleNamespace:
     return SimpleNamespace(main=by)
 
 
-def get_opaque_trace_state(convention: Any = None) -> Interpreter:
+def get_opaque_trace_state(convention: object = None) -> Interpreter:
     """Return an object that compares equal as long as no tracing begins or ends."""
     return current()
 
@@ -61,12 +61,12 @@ def trace_state_clean() -> bool:
     return current() is GROUND
 
 
-def is_concrete(x: Any) -> bool:
+def is_concrete(x: object) -> bool:
     """Return whether a value is known."""
     return not isinstance(x, Tracer)
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: object) -> bool:
     """Return whether an object is an array or can be converted to one."""
     try:
         as_value(x)
@@ -75,14 +75,16 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
-def mapped_aval(size: Any, axis: int | None, aval: Aval) -> Aval:
+def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
     """Return the type of a row along an axis."""
     if axis is None:
         return aval
     return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
 
 
-def unmapped_aval(size: Any, axis: int | None, aval: Aval, *rest: Any, **options: Any) -> Aval:
+def unmapped_aval(
+    size: int, axis: int | None, aval: Aval, *rest: object, **options: object
+) -> Aval:
     """Return the type of a stack of rows along an axis."""
     if axis is None:
         return aval

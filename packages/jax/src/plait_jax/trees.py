@@ -3,7 +3,7 @@
 Invariant: the answers come from Plait's registry; nothing is registered here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plait import tree_util
@@ -16,7 +16,7 @@ class Entry:
     """Functions that take the instances of one class apart and build them again."""
 
     @staticmethod
-    def to_iter(tree: Any) -> tuple[list[Any], Any]:
+    def to_iter(tree: Sequence[Any] | dict[str, Any]) -> tuple[list[Any], Any]:
         """Return (children, structure around them)."""
         return tree_util.tree_flatten(tree, is_leaf=lambda x: x is not tree)
 

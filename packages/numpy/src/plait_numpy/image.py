@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.errors import ArgumentError, AxisError, ShapeError
+from plait.ext.surface import advise
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, default_dtype
 from plait.lax import Precision
 from plait.typing import Array, ArrayLike
@@ -31,6 +33,7 @@ from .numpy import (
     where,
     zeros,
 )
+from .refusals import explain
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -73,7 +76,7 @@ _NAMES = {
 }
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: Value) -> Any:
     return maximum(0.0, 1.0 - x)
 
 
@@ -84,7 +87,7 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
 def _keys(a: float) -> Callable[[Any], Any]:
     """Return R. Keys's kernel of slope `a` at 1: Cubic convolution interpolation, 1981."""
 
-    def kernel(x: Any) -> Any:
+    def kernel(x: Value) -> Any:
         near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
         far = ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
         return where(x < 1, near, where(x < 2, far, 0.0))
@@ -106,7 +109,13 @@ def _method(method: "str | ResizeMethod") -> ResizeMethod:
 
 
 def _weights(
-    n: int, m: int, scale: Any, translation: Any, kernel: Callable, antialias: bool, dtype: Any
+    n: int,
+    m: int,
+    scale: ArrayLike,
+    translation: ArrayLike,
+    kernel: Callable,
+    antialias: bool,
+    dtype: object,
 ) -> Any:
     """Return the weights [n, m] of each of `n` samples in each of `m` results.
 
@@ -124,26 +133,26 @@ def _weights(
     return where(inside[None, :], weights, 0.0)
 
 
-def _ratio(m: Any, n: Any, dtype: Any) -> Any:
+def _ratio(m: int, n: int, dtype: object) -> Any:
     """Return m / n; symbolic sizes are divided in the precision of the weights."""
     if m.__class__ is int and n.__class__ is int:
         return m / n
     return asarray(m, dtype) / asarray(n, dtype)
 
 
-def _real(image: Any) -> Array:
+def _real(image: object) -> Array:
     x = asarray(image)
     return x if x.dtype.kind in "fc" or x.aval.inexact else x.astype(default_dtype(FLOATING))
 
 
-def _exact(x: Any) -> Any:
+def _exact(x: Array) -> Any:
     """Return the dtype of weights for `x`: half precision could not separate positions of
     samples."""
     dtype = x.real.dtype
     return "float32" if dtype.itemsize < 4 else dtype
 
 
-def _resampled(x: Any, axis: int, weights: Any, precision: Any) -> Any:
+def _resampled(x: Array, axis: int, weights: Value, precision: Any) -> Any:
     out = tensordot(x, weights.astype(x.dtype), ((axis,), (0,)), precision=precision)
     return moveaxis(out, -1, axis)
 
@@ -151,7 +160,7 @@ def _resampled(x: Any, axis: int, weights: Any, precision: Any) -> Any:
 def scale_and_translate(
     image: ArrayLike, shape: Sequence[int], spatial_dims: Sequence[int], scale: ArrayLike,
     translation: ArrayLike, method: "str | ResizeMethod", antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    precision: object = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
     """Return an image of another shape, scaled and moved along some axes.
 
@@ -200,7 +209,7 @@ def scale_and_translate(
 
 def resize(
     image: ArrayLike, shape: Sequence[int], method: "str | ResizeMethod", antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    precision: object = Precision.HIGHEST,
 ) -> Array:  # fmt: skip
     """Return an image of another size.
 
@@ -236,8 +245,14 @@ def resize(
     return x
 
 
-def _axis(d: Any, n: int) -> int:
+def _axis(d: int, n: int) -> int:
     d = d.__index__()
     if not -n <= d < n:
         raise AxisError(f"axis {d} is out of range for an image of {n} axes")
     return d % n
+
+
+advise("plait.image", globals())
+
+
+explain(globals())

@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from plait.ext.devices import Placed, assemble
+from plait.ext.devices import Device, Placed, assemble
 from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
+from plait.ext.ops.opaque import unwrap
+from plait.ext.ops.opaque import wrap as wrap_elements
 from plait.ext.tree import flatten, map_tree, spread
-from plait.ext.types import Aval
+from plait.ext.types import Aval, Opaque
 from plait.ext.values import Array, as_value, asarray, canonical, wrap
 from plait.lax import convert_element_type
+from plait.typing import ArrayLike
 
-from .placement import Sharding, from_host
+from .mesh import PartitionSpec
+from .placement import Sharding, SingleDeviceSharding, from_host
 
 __all__ = [
     "make_array_from_callback", "make_array_from_process_local_data",
@@ -28,7 +32,7 @@ def make_array_from_callback(
     shape: Sequence[int],
     sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], Any],
-    dtype: Any = None,
+    dtype: object = None,
 ) -> Array:
     """Return an array whose pieces are the results of `data_callback(index)`.
 
@@ -36,7 +40,8 @@ def make_array_from_callback(
 
     Args:
       shape: the shape of the whole.
-      sharding: the sharding of the array.
+      sharding: the sharding of the array; also a device, or a PartitionSpec over the mesh in
+        context.
       data_callback: returns a numpy array of the shape of that slice; called once per slice.
       dtype: the dtype of the array; by default that of the first piece.
 
@@ -47,33 +52,47 @@ def make_array_from_callback(
     >>> plait.make_array_from_callback((2,), where, lambda index: np.ones(2, np.float32)[index])
     Array([1., 1.], dtype=float32)
     """
-    _expect(sharding)
+    sharding = _placed(sharding)
     pieces = _Pieces(shape, data_callback, dtype)
     if dtype is None:  # the first piece decides
-        sharding.check(Aval(pieces.shape, np.float32))
-        here = list(sharding.addressable_devices_indices_map(pieces.shape).values())
-        pieces.dtype = pieces[here[0]].dtype if here else None
+        sharding.check(Aval(pieces.whole, np.float32))
+        here = list(sharding.addressable_devices_indices_map(pieces.whole).values())
+        pieces.element = pieces.piece(here[0]).dtype if here else None
+    if isinstance(pieces.element, Opaque):
+        return from_host(pieces, sharding, Aval(pieces.whole, pieces.element))
     return from_host(pieces, sharding)
 
 
 class _Pieces:
-    """A stand-in for an array, whose slices are a callback's results, each computed once."""
+    """A stand-in for an array, whose slices are a callback's results, each computed once.
+
+    Like memory, it has the numbers that stand for elements that are not numbers, such as keys.
+    """
 
     def __init__(self, shape: Sequence[int], give: Callable[[tuple[slice, ...]], Any], dtype: Any):
-        self.shape = tuple([int(n) for n in shape])
-        self.dtype = None if dtype is None else np.dtype(dtype)
-        self._give, self._given = give, dict[tuple, np.ndarray]()
+        self.whole = tuple([int(n) for n in shape])
+        self.element = None if dtype is None else _element(dtype)
+        self._give, self._given = give, dict[tuple, Array]()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.whole + (self.element.shape if isinstance(self.element, Opaque) else ())
+
+    @property
+    def dtype(self) -> Any:
+        return self.element.words if isinstance(self.element, Opaque) else self.element
 
     def astype(self, dtype: np.dtype, copy: bool = False) -> "_Pieces":
         """Convert later slices to this dtype; return the object itself."""
-        self.dtype = dtype
+        self.element = dtype
         return self
 
-    def __getitem__(self, index: tuple[slice, ...]) -> np.ndarray:
+    def piece(self, index: tuple[slice, ...]) -> Array:
+        """Return the callback's result for this slice, as an array of the shape of the slice."""
         key = _key(index)
         piece = self._given.get(key)
         if piece is None:
-            piece = asarray(self._give(index)).numpy()
+            piece = asarray(self._give(index))
             want = tuple([s.stop - s.start for s in index])
             if piece.shape != want:
                 raise AxisError(
@@ -82,7 +101,28 @@ class _Pieces:
                     fix="return the slice of the whole that the index names",
                 )
             self._given[key] = piece
-        return piece if self.dtype is None else piece.astype(self.dtype, copy=False)
+        return piece
+
+    def __getitem__(self, index: tuple[slice, ...]) -> np.ndarray:
+        piece = self.piece(index[: len(self.whole)])
+        if isinstance(self.element, Opaque):
+            if piece.dtype != self.element:
+                raise OperandTypeError(
+                    f"make_array_from_callback: the piece at {index} has elements {piece.dtype}, "
+                    f"and {self.element} are needed",
+                    fix="return pieces of that dtype, such as slices of an array of keys",
+                )
+            return unwrap(piece).numpy()
+        numbers = piece.numpy()
+        return numbers if self.element is None else numbers.astype(self.dtype, copy=False)
+
+
+def _element(dtype: Any) -> Any:
+    return dtype if isinstance(dtype, Opaque) else np.dtype(dtype)
+
+
+def _stored(dtype: Any) -> Any:
+    return dtype if isinstance(dtype, Opaque) else canonical(dtype)
 
 
 def make_array_from_single_device_arrays(
@@ -108,7 +148,7 @@ def make_array_from_single_device_arrays(
     >>> plait.make_array_from_single_device_arrays((2,), plait.SingleDeviceSharding(d), [x])
     Array([1., 1.], dtype=float32)
     """
-    _expect(sharding)
+    sharding = _placed(sharding)
     for x in arrays:
         if not isinstance(x, Array):
             raise OperandTypeError(
@@ -139,8 +179,8 @@ def make_array_from_single_device_arrays(
             f"devices of {sharding!r} that this process drives; {missing or 'others'} have none",
             fix="give one array for each device: plait.device_put(piece, device)",
         )
-    kind = np.dtype(arrays[0].dtype if dtype is None else dtype)
-    key = Placed(Aval(tuple(shape), canonical(kind)), sharding.closed())
+    kind = _element(arrays[0].dtype if dtype is None else dtype)
+    key = Placed(Aval(tuple(shape), _stored(kind)), sharding.closed())
     pieces = []
     for device, index in boxes.items():
         x, want = held[(device,)], tuple([s.stop - s.start for s in index])
@@ -150,19 +190,21 @@ def make_array_from_single_device_arrays(
                 f"{x.shape}, and {want} is needed",
                 fix="give each device the slice that sharding.devices_indices_map(shape) names",
             )
-        pieces.append(as_value(convert_element_type(x, kind)).buffer())
+        pieces.append(as_value(x if x.dtype == kind else convert_element_type(x, kind)).buffer())
     if not key.aval.size:  # the runtime takes all empty pieces for one and the same
-        return from_host(np.empty(key.aval.shape, kind), sharding)
+        laid = key.aval.physical
+        return from_host(np.empty(laid.shape, laid.dtype), sharding, key.aval)
     return wrap(assemble(pieces, key), key)
 
 
 def make_array_from_process_local_data(
-    sharding: Sharding, local_data: Any, global_shape: Any = None
+    sharding: Sharding, local_data: object, global_shape: Any = None
 ) -> Any:
     """Return arrays from the part of each process; a single process provides all.
 
     Args:
-      sharding: the sharding of the arrays.
+      sharding: the sharding of the arrays; also a device, or a PartitionSpec over the mesh in
+        context.
       local_data: a numpy array, or a tree of them.  Along each axis it holds the parts of the whole
         on the devices of this process, in order and without copies; or all of the axis.
       global_shape: the shape of the whole, with None for sizes to infer, or a tree of shapes.  By
@@ -177,7 +219,7 @@ def make_array_from_process_local_data(
     >>> plait.make_array_from_process_local_data(where, np.ones(2, np.float32))
     Array([1., 1.], dtype=float32)
     """
-    _expect(sharding)
+    sharding = _placed(sharding)
     if global_shape is None or _is_shape(global_shape):
         return map_tree(lambda x: _of_part(x, sharding, global_shape), local_data)
     leaves, tree = flatten(local_data)
@@ -189,26 +231,28 @@ def _is_shape(x: Any) -> bool:
     return isinstance(x, tuple | list) and all(n is None or isinstance(n, int) for n in x)
 
 
-def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
+def _of_part(x: ArrayLike, sharding: Sharding, global_shape: tuple[int, ...] | None) -> Array:
     """Return the array from this process's part `x`."""
-    host = asarray(x).numpy()
-    want = (None,) * host.ndim if global_shape is None else tuple(global_shape)
-    if len(want) != host.ndim:
+    whole = asarray(x)
+    element = whole.dtype
+    host = (unwrap(whole) if isinstance(element, Opaque) else whole).numpy()
+    want = (None,) * whole.ndim if global_shape is None else tuple(global_shape)
+    if len(want) != whole.ndim:
         raise AxisError(
-            f"make_array_from_process_local_data: data of shape {host.shape} for an array of shape "
-            f"{want}",
+            f"make_array_from_process_local_data: data of shape {whole.shape} for an array of "
+            f"shape {want}",
             fix="give as many sizes as the data has axes",
         )
     # Every division over these devices divides an axis of this size evenly.
-    unit = (sharding.num_devices,) * host.ndim
+    unit = (sharding.num_devices,) * whole.ndim
     parts = _parts_here(sharding, unit)
     shape = tuple([
         n if n is not None else m * unit[k] // sum(stop - start for start, stop in parts[k])
-        for k, (n, m) in enumerate(zip(want, host.shape))
+        for k, (n, m) in enumerate(zip(want, whole.shape))
     ])  # fmt: skip
-    sharding.check(Aval(shape, canonical(host.dtype)))
+    sharding.check(Aval(shape, _stored(element)))
     where: list[dict[int, int]] = []
-    for k, (n, m, of) in enumerate(zip(shape, host.shape, _parts_here(sharding, shape))):
+    for k, (n, m, of) in enumerate(zip(shape, whole.shape, _parts_here(sharding, shape))):
         size = sum(stop - start for start, stop in of)
         if m not in (n, size):
             raise AxisError(
@@ -221,11 +265,12 @@ def _of_part(x: Any, sharding: Sharding, global_shape: Any) -> Array:
         lengths = [0, *itertools.accumulate(stop - start for start, stop in of)]
         where.append(dict(zip(starts, starts if m == n else lengths)))
 
-    def part(index: tuple[slice, ...]) -> np.ndarray:
+    def part(index: tuple[slice, ...]) -> Any:
         at = [w[s.start] for w, s in zip(where, index)]
-        return host[tuple([slice(a, a + s.stop - s.start) for a, s in zip(at, index)])]
+        found = host[tuple([slice(a, a + s.stop - s.start) for a, s in zip(at, index)])]
+        return wrap_elements(found, element) if isinstance(element, Opaque) else found
 
-    return make_array_from_callback(shape, sharding, part, dtype=host.dtype)
+    return make_array_from_callback(shape, sharding, part, dtype=element)
 
 
 def _parts_here(sharding: Sharding, shape: tuple[int, ...]) -> list[list[tuple[int, int]]]:
@@ -243,9 +288,15 @@ def _key(index: tuple[slice, ...]) -> tuple:
     return tuple([(s.start, s.stop, s.step) for s in index])
 
 
-def _expect(sharding: Any) -> None:
-    if not isinstance(sharding, Sharding):
+def _placed(where: object) -> Sharding:
+    """Return the sharding that a device stands for, or a PartitionSpec over the mesh in context."""
+    if isinstance(where, PartitionSpec):
+        return where.here()
+    if isinstance(where, Device):
+        return SingleDeviceSharding(where)
+    if not isinstance(where, Sharding):
         raise ArgumentError(
-            f"a sharding is needed, not {sharding!r}",
+            f"a sharding is needed, not {where!r}",
             fix="write NamedSharding(mesh, P(...)) or SingleDeviceSharding(device)",
         )
+    return where

@@ -10,12 +10,12 @@ piece per device, along a new leading axis that is divided over the mesh.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plait.ext.ir import Program, Var, derived, evaluate
 from plait.ext.ops.elementwise import mul
 from plait.ext.ops.shape import reshape
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 from plait_autodiff.ext import (
@@ -42,6 +42,9 @@ from .manual import divided, shard_map_p
 from .mesh import AbstractMesh, Mesh
 from .placement import constraint, release
 
+if TYPE_CHECKING:
+    from .named_shardings import NamedSharding
+
 # ---- division ------------------------------------------------------------------------------
 
 
@@ -59,7 +62,7 @@ class Division(NamedTuple):
 
 
 @split_rules.rule(shard_map_p)
-def _(split, args, params):
+def _(split, args: list[Value], params: dict[str, Any]):
     ins, outs = params["in_specs"], params["out_specs"]
     unknown = divide(split, args)
     h = split_program(params["program"], unknown)
@@ -109,11 +112,11 @@ def _divided(h: Halves, own: tuple[str, ...], typed: bool) -> Division:
     at = [place.get(a) if a.__class__ is Var else None for a in h.known.outputs[n:]]
     first = choose(h.known, (*(True,) * n, *(i is None for i in at)))
 
-    def known(*xs: Any) -> list:
+    def known(*xs: Value) -> list:
         outs = evaluate(first, xs)
         return [*outs[:n], *(reshape(r, (1, *r.aval.shape)) for r in outs[n:])]
 
-    def unknown(*xs: Any) -> list:
+    def unknown(*xs: Value) -> list:
         own = [reshape(x, x.aval.shape[1:]) if i is None else x for x, i in zip(xs, at)]
         return evaluate(h.unknown, [*own, *xs[len(at) :]])
 
@@ -151,11 +154,11 @@ def _in_pieces(k: Kept) -> tuple[Program, Program]:
     """Return both programs, in which kept values have a leading axis of size 1."""
     n, m = len(k.redone), k.kept
 
-    def first(*xs: Any) -> list:
+    def first(*xs: Value) -> list:
         outs = evaluate(k.first, xs)
         return [*outs[:n], *(reshape(v, (1, *v.aval.shape)) for v in outs[n:])]
 
-    def again(*xs: Any) -> list:
+    def again(*xs: Value) -> list:
         own = [reshape(x, x.aval.shape[1:]) for x in xs[:m]]
         return evaluate(k.again, [*own, *xs[m:]])
 
@@ -171,7 +174,16 @@ def _in_pieces(k: Kept) -> tuple[Program, Program]:
 
 
 @transpose_rules.rule(shard_map_p)
-def _(cts, *args, program, mesh, axes, typed, in_specs, out_specs):
+def _(
+    cts: list[Value],
+    *args: Value | Linear,
+    program: Program,
+    mesh: Mesh,
+    axes: tuple[str, ...],
+    typed: bool,
+    in_specs: tuple[tuple[Any, ...], ...],
+    out_specs: tuple[tuple[Any, ...], ...],
+):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
     ins, outs = tuple(part(in_specs, linear)), tuple(part(out_specs, given))
     types = tuple(part(program.out_avals, given))
@@ -224,12 +236,12 @@ class Copies(NamedTuple):
     sums: tuple[tuple[str, ...], ...]
     shares: tuple[tuple[str, ...], ...]
 
-    def share(self, ct: Any, i: int) -> Any:
+    def share(self, ct: Value, i: int) -> Any:
         """Return one copy's share of the cotangent of the mean of the copies."""
         n = self.mesh.product(self.shares[i])
         return ct if n == 1 else mul.bind(ct, Literal(1 / n, ct.aval))
 
-    def total(self, ct: Any, i: int) -> Any:
+    def total(self, ct: Value, i: int) -> Any:
         """Return the sum of the cotangents of copies."""
         return sum_over_devices(ct, self.sums[i])
 
@@ -244,7 +256,7 @@ def _reversed(
     present: tuple[bool, ...] = ()
     k = linear.count(False)
 
-    def body(*xs: Any) -> list:
+    def body(*xs: Value) -> list:
         nonlocal present
         known = iter(xs[:k])
         args = [
@@ -262,15 +274,15 @@ def _reversed(
 
 
 @jvp_rules.rule(inspect_p)
-def _(xs, ts, *, callback):
+def _(xs, ts: object, *, callback):
     return inspect_p.bind(*xs, callback=callback), []
 
 
 @transpose_rules.rule(constraint)
-def _(ct, x, *, sharding):
+def _(ct: Value, x: object, *, sharding: "NamedSharding"):
     return (constraint.bind(ct, sharding=sharding),)
 
 
 @transpose_rules.rule(release)
-def _(ct, x):
+def _(ct: Value, x: object):
     return (ct,)

@@ -10,7 +10,7 @@ Invariant: only the table of plait_batching loads this.
 from typing import Any
 
 from plait.ext.errors import AxisError
-from plait.ext.trace import rebuilt, solve, varying_inputs
+from plait.ext.trace import Value, rebuilt, solve, varying_inputs
 from plait_batching.ext import Batch, batching_rules, insert
 
 from .inspection import inspect_p
@@ -29,7 +29,7 @@ def _names(batch: Batch) -> tuple[str, ...] | None:
 
 
 @batching_rules.rule(constraint)
-def _(batch, xs, dims, *, sharding):
+def _(batch, xs: list[Value], dims: list[int], *, sharding: NamedSharding):
     (x,), (d,), names = xs, dims, _names(batch)
     if d is None:
         return constraint.bind(x, sharding=sharding), None
@@ -40,18 +40,18 @@ def _(batch, xs, dims, *, sharding):
 
 
 @batching_rules.rule(release)
-def _(batch, xs, dims):
+def _(batch: Batch, xs: list[Value], dims: list[int]):
     return release.bind(*xs), dims[0]
 
 
 @batching_rules.rule(inspect_p)
-def _(batch, xs, dims, *, callback):
+def _(batch: Batch, xs, dims: object, *, callback):
     """Inspect the sharding of the array of all elements."""
     return inspect_p.bind(*xs, callback=callback), []
 
 
 @batching_rules.rule(shard_map_p)
-def _(batch, args, params):
+def _(batch, args, params: dict[str, Any]):
     names, mesh, axes = _names(batch), params["mesh"], params["axes"]
     mapped = any(batch.form_of(a) is not None for a in args)
     if mapped and names and not batch.ambient:

@@ -5,13 +5,16 @@ those of one mesh, and groups of devices are given by their positions in its ord
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from plait.ext.lower import Emitter, attr, i64, matrix
+from plait.ext.errors import PlaitError
+from plait.ext.ir import Primitive
+from plait.ext.lower import Emitter, IrValue, attr, i64, matrix
 from plait.ext.ops import collective
 from plait.ext.rules import RuleTable
-from plait.ext.types import UINT32, Aval
+from plait.ext.types import INT32, UINT32, Aval
 
 from .mesh import Mesh
 from .named_shardings import Grid
@@ -32,10 +35,31 @@ class Binder(NamedTuple):
 
     mesh: Mesh
 
-    def lowering(self, prim: Any) -> Any:
+    def lowering(self, prim: Primitive) -> Any:
         """Return the lowering rule of a primitive on this mesh."""
         rule = manual_rules[prim]
         return lambda e, xs, ins, outs, **params: rule(e, self.mesh, xs, ins, outs, **params)
+
+    def once(
+        self, e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], act: Callable
+    ) -> Any:
+        """Emit an operation with effects, which happens once for each position along the axes that
+        are bound.
+
+        The compiler refuses effects where it may divide values, so the first position along the
+        other axes does it.
+        """
+        left = tuple([n for n in self.mesh.axis_names if n not in e.bound])
+        if not left:
+            return act(e, xs)
+        if outs:
+            raise PlaitError(
+                "shard_map: a callback with effects returns results to devices along "
+                f"{' and '.join(map(repr, left))}, which axis_names leaves to the compiler",
+                fix="leave axis_names out; or use pure_callback, or a callback without results",
+            )
+        at_first = lambda b, vs: _at_first(b, self.mesh, left, vs, act)  # noqa: E731
+        return _by_hand(e, self.mesh, left, xs, ins, (), at_first)
 
 
 @cache
@@ -78,9 +102,18 @@ def _combining(name: str, aval: Aval) -> list:
     return [((cell, cell), lambda b, pair: [b.op("stablehlo." + name, pair, cell)])]
 
 
-def _reduction(prim: Any, name: str) -> None:
+def _reduction(prim: Primitive, name: str) -> None:
     @manual_rules.rule(prim)
-    def _(e: Emitter, mesh, xs, ins, outs, *, axes, groups=()):
+    def _(
+        e: Emitter,
+        mesh: Mesh,
+        xs: list[IrValue],
+        ins: list[Aval],
+        outs: list[Aval],
+        *,
+        axes: tuple[str, ...],
+        groups: tuple[tuple[Any, ...], ...] = (),
+    ):
         if _alone(mesh, axes, groups):
             return xs[0] if len(xs) == 1 else list(xs)
         along = {**_along(mesh, axes, groups), "regions": _combining(name, ins[0])}
@@ -107,21 +140,54 @@ def _device(e: Emitter, mesh: Mesh) -> Any:
     left = [n for n in mesh.axis_names if n not in e.bound]
     if not left:
         return e.op("stablehlo.partition_id", [], u32)
+    number = lambda b, _: [b.op("stablehlo.partition_id", [], u32)]  # noqa: E731
+    return _by_hand(e, mesh, left, [], [], [u32], number)
+
+
+def _by_hand(
+    e: Emitter,
+    mesh: Mesh,
+    axes: Sequence[str],
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: Sequence[Aval],
+    body: Callable,
+) -> Any:
+    """Emit `body(emitter, xs)` where these axes are divided by hand as well, on whole values."""
     symbol = Grid(mesh).symbol(e.unit)
+    whole = lambda avals: ", ".join([spec_text(symbol, ((),) * a.ndim) for a in avals])  # noqa: E731
     return e.op(
         "sdy.manual_computation",
-        [],
-        u32,
+        xs,
+        *outs,
         end="sdy.return",
-        regions=[((), lambda b, _: [b.op("stablehlo.partition_id", [], u32)])],
-        in_shardings=attr("#sdy.sharding_per_value<[]>"),
-        out_shardings=attr(f"#sdy.sharding_per_value<[{spec_text(symbol, ())}]>"),
-        manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, left))}}}>"),
+        bound={**e.bound, **dict.fromkeys(axes, Binder(mesh))},
+        regions=[(ins, body)],
+        in_shardings=attr(f"#sdy.sharding_per_value<[{whole(ins)}]>"),
+        out_shardings=attr(f"#sdy.sharding_per_value<[{whole(outs)}]>"),
+        manual_axes=attr(f"#sdy<manual_axes{{{', '.join(map(quoted, axes))}}}>"),
     )
 
 
+def _at_first(
+    e: Emitter, mesh: Mesh, axes: Sequence[str], xs: list[IrValue], act: Callable
+) -> list:
+    """Emit `act(emitter, xs)`, without results, for the first position along these axes."""
+    i32 = Aval((), INT32)
+    place: Any = e.constant(0, i32)
+    for n in axes:
+        place = e.op("stablehlo.add", [place, _index(e, mesh, n, i32)], i32)
+    acts = lambda b, _: act(b, xs)  # noqa: E731
+    e.op("stablehlo.case", [place], regions=[((), acts), ((), lambda b, _: [])])
+    return []
+
+
 @manual_rules.rule(collective.axis_index_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name):
+def _(e: Emitter, mesh: Mesh, xs: list[Any], ins: list[Any], outs: list[Aval], *, name: str):
+    return _index(e, mesh, name, *outs)
+
+
+def _index(e: Emitter, mesh: Mesh, name: str, out: Aval) -> Any:
     """Compute the index along one axis from the device number, whose last axis varies fastest."""
     at = mesh.axis_names.index(name)
     size, faster = mesh.axis_sizes[at], math.prod(mesh.axis_sizes[at + 1 :])
@@ -131,17 +197,39 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name):
         place = e.op("stablehlo.divide", [place, e.constant(faster, u32)], u32)
     if faster * size < mesh.size:
         place = e.op("stablehlo.remainder", [place, e.constant(size, u32)], u32)
-    return e.op("stablehlo.convert", [place], *outs)
+    return e.op("stablehlo.convert", [place], out)
 
 
 @manual_rules.rule(collective.all_gather_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+def _(
+    e: Emitter,
+    mesh: Mesh,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    *,
+    name: str | tuple[str, ...],
+    axis: int,
+    size: int,
+    groups: tuple[tuple[Any, ...], ...] = (),
+):
     along = _along(mesh, _tuple(name), groups)
     return e.op("stablehlo.all_gather", xs, *outs, all_gather_dim=i64(axis), **along)
 
 
 @manual_rules.rule(collective.psum_scatter_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
+def _(
+    e: Emitter,
+    mesh: Mesh,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    *,
+    name: str | tuple[str, ...],
+    axis: int,
+    size: int,
+    groups: tuple[tuple[Any, ...], ...] = (),
+):
     regions, along = _combining("add", ins[0]), _along(mesh, _tuple(name), groups)
     at = i64(axis)
     return e.op(
@@ -150,7 +238,17 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, axis, size, groups=()):
 
 
 @manual_rules.rule(collective.ppermute_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
+def _(
+    e: Emitter,
+    mesh: Mesh,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    *,
+    name: str | tuple[str, ...],
+    perm: tuple[tuple[Any, ...], ...],
+    size: int,
+):
     pairs = tuple([(g[i], g[j]) for g in mesh.groups(_tuple(name)) for i, j in perm])
     if not pairs:  # no device sends, and every device receives zeros
         return e.constant(0, outs[0])
@@ -159,7 +257,19 @@ def _(e: Emitter, mesh, xs, ins, outs, *, name, perm, size):
 
 
 @manual_rules.rule(collective.all_to_all_)
-def _(e: Emitter, mesh, xs, ins, outs, *, name, split, concat, size, groups=()):
+def _(
+    e: Emitter,
+    mesh: Mesh,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    *,
+    name: str,
+    split: int,
+    concat: int,
+    size: int,
+    groups: tuple[tuple[Any, ...], ...] = (),
+):
     how = {"split_dimension": i64(split), "concat_dimension": i64(concat), "split_count": i64(size)}
     among, channel = _groups(mesh, _tuple(name), groups), _channel()
     return e.op(

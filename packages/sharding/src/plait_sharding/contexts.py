@@ -88,7 +88,7 @@ def divide_by_hand(mesh: Mesh | AbstractMesh | None, names: frozenset[str]) -> N
     surround("manual", None if mesh is None else (mesh, names))
 
 
-def push(owner: Any, mesh: Mesh | None) -> None:
+def push(owner: object, mesh: Mesh | None) -> None:
     """Put a mesh on top, for the block of `owner`.
 
     Raises MeshChange inside `xmap`, whose logical axes are laid out on the surrounding mesh.
@@ -103,7 +103,7 @@ def push(owner: Any, mesh: Mesh | None) -> None:
     _adopt((*_blocks.get(), _Block(owner, mesh)))
 
 
-def remove(owner: Any) -> None:
+def remove(owner: object) -> None:
     """End the last block of `owner`, wherever it is in the stack."""
     blocks = _blocks.get()
     mine = [i for i, block in enumerate(blocks) if block.owner is owner]

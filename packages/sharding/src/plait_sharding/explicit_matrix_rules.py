@@ -5,17 +5,17 @@ The matrices must be whole; the axes that count them are batch axes.
 Invariant: only the table `explicit` loads this, when it meets a primitive of `linalg`.
 """
 
-from typing import Any
-
+from plait.ext.ir import Primitive
+from plait.ext.types import Aval
 from plait_numpy.ext import linalg as la
 
 from .explicit_rules import of_last
 from .explicit_types import explicit_rules
 
 
-def _matrices(prim: Any, *counts: int) -> None:
+def _matrices(prim: Primitive, *counts: int) -> None:
     @explicit_rules.rule(prim)
-    def _(avals, outs, **params):
+    def _(avals: tuple[Aval, ...], outs: Aval | list[Aval], **params: object):
         return of_last(prim, avals, outs, counts)
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import collective
 from plait.ext.ops import indexing as ix
 from plait.ext.ops import random as keys
@@ -44,7 +45,7 @@ from .placement import constraint, release
 
 
 @explicit_rules.rule(Elementwise)
-def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: Any) -> Any:
+def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: object) -> Any:
     """Join the operands with as many axes as the result; scalars beside arrays do not count."""
     first = outs[0] if prim.many else outs
     found = joined(prim, [a for a in avals if a.ndim == first.ndim])
@@ -52,21 +53,23 @@ def _(prim: Any, avals: Sequence[Aval], outs: Any, **params: Any) -> Any:
 
 
 @explicit_rules.rule(Reduction)
-def _(prim: Any, avals: Sequence[Aval], outs: Aval, *, axes: Any, **params: Any) -> Entries:
+def _(
+    prim: Primitive, avals: Sequence[Aval], outs: Aval, *, axes: tuple[int, ...], **params: object
+) -> Entries:
     return _without(entries_of(avals[0]), axes)
 
 
 @explicit_rules.rule(Cumulative)
-def _(prim: Any, avals: Sequence[Aval], outs: Aval, *, axis: int, **params: Any) -> Entries:
+def _(prim: Primitive, avals: Sequence[Aval], outs: Aval, *, axis: int, **params: bool) -> Entries:
     return whole_along(prim, avals, [axis])
 
 
 @explicit_rules.rule(recurrence)
-def _(avals, outs, *, axis, reverse):
+def _(avals: tuple[Aval, ...], outs: Aval, *, axis: int, reverse: bool):
     return whole_along(recurrence, avals, [axis])
 
 
-def _without(entries: Entries, axes: Any) -> Entries:
+def _without(entries: Entries, axes: tuple[int, ...]) -> Entries:
     return tuple([names for i, names in enumerate(entries) if i not in axes])
 
 
@@ -74,33 +77,33 @@ def _without(entries: Entries, axes: Any) -> Entries:
 
 
 @explicit_rules.rule(sh.convert_)
-def _(avals, outs, *, dtype, weak):
+def _(avals: tuple[Aval, ...], outs: Aval, *, dtype: object, weak: bool):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(sh.barrier)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: list[Aval]):
     return [entries_of(a) for a in avals]
 
 
 @explicit_rules.rule(sh.rev)
-def _(avals, outs, *, axes):
+def _(avals: tuple[Aval, ...], outs: Aval, *, axes: tuple[int, ...]):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(sh.transpose_)
-def _(avals, outs, *, perm):
+def _(avals: tuple[Aval, ...], outs: Aval, *, perm: tuple[int, ...]):
     entries = entries_of(avals[0])
     return tuple([entries[i] for i in perm])
 
 
 @explicit_rules.rule(sh.squeeze_)
-def _(avals, outs, *, axes):
+def _(avals: tuple[Aval, ...], outs: Aval, *, axes: tuple[Any, ...]):
     return _without(entries_of(avals[0]), axes)
 
 
 @explicit_rules.rule(sh.broadcast_in_dim)
-def _(avals, outs, *, shape, dims):
+def _(avals: tuple[Aval, ...], outs: Aval, *, shape: tuple[int, ...], dims: tuple[int, ...]):
     out: list[Names] = [()] * len(shape)
     for i, names, n in zip(dims, entries_of(avals[0]), avals[0].shape):
         out[i] = names if n == shape[i] else ()
@@ -108,7 +111,7 @@ def _(avals, outs, *, shape, dims):
 
 
 @explicit_rules.rule(bitcast_)
-def _(avals, outs, *, dtype):
+def _(avals: tuple[Aval, ...], outs: Aval, *, dtype: object):
     """Keep the division; elements split or merge along the last axis, which must be whole then."""
     entries = entries_of(avals[0])
     if outs.ndim < avals[0].ndim:
@@ -117,32 +120,46 @@ def _(avals, outs, *, dtype):
 
 
 @explicit_rules.rule(sh.concatenate_)
-def _(avals, outs, *, axis):
+def _(avals: tuple[Aval, ...], outs: Aval, *, axis: int):
     return joined(sh.concatenate_, avals)
 
 
 @explicit_rules.rule(sh.pad_)
-def _(avals, outs, *, low, high, interior):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    interior: tuple[int, ...],
+):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(sh.slice_)
-def _(avals, outs, *, starts, limits, strides):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    starts: tuple[int, ...],
+    limits: tuple[int, ...],
+    strides: tuple[int, ...],
+):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(ix.dynamic_slice_)
-def _(avals, outs, *, sizes):
+def _(avals: tuple[Aval, ...], outs: Aval, *, sizes: tuple[int, ...]):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(ix.dynamic_update_slice_)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: Aval):
     return joined(ix.dynamic_update_slice_, avals[:2])
 
 
 @explicit_rules.rule(sh.reshape_)
-def _(avals, outs, *, shape):
+def _(avals: tuple[Aval, ...], outs: Aval, *, shape: tuple[int, ...]):
     """Follow the names through groups of axes that are split or merged; size-1 axes do not count.
 
     If one axis becomes several, its names go to the first of them that they divide.  If several
@@ -213,22 +230,30 @@ def _within(x: Aval, out: Aval, olds: list, news: list) -> list[Names] | None:
 
 
 @explicit_rules.rule(argmax_, argmin_)
-def _(avals, outs, *, axis, index_dtype):
+def _(avals: tuple[Aval, ...], outs: Aval, *, axis: int, index_dtype: object):
     return _without(entries_of(avals[0]), (axis,))
 
 
 @explicit_rules.rule(sort_)
-def _(avals, outs, *, axis, num_keys, stable):
+def _(avals: tuple[Aval, ...], outs: list[Aval], *, axis: int, num_keys: int, stable: bool):
     return [whole_along(sort_, avals, [axis])] * len(outs)
 
 
 @explicit_rules.rule(argsort_)
-def _(avals, outs, *, axis, stable, descending, index_dtype):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    axis: int,
+    stable: bool,
+    descending: bool,
+    index_dtype: object,
+):
     return whole_along(argsort_, avals, [axis])
 
 
 @explicit_rules.rule(top_k_)
-def _(avals, outs, *, k):
+def _(avals: tuple[Aval, ...], outs: list[Aval], *, k: int):
     return [whole_along(top_k_, avals, [avals[0].ndim - 1])] * len(outs)
 
 
@@ -236,7 +261,7 @@ def _(avals, outs, *, k):
 
 
 @explicit_rules.rule(ix.gather_)
-def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
+def _(avals: Sequence[Aval], outs, *, dimension_numbers, slice_sizes: Sequence[int], **params):
     """Divide batch axes of the result as those of the indices, and window axes as the operand's."""
     x, indices = avals
     d, entries, batch = dimension_numbers, entries_of(x), list(entries_of(indices)[:-1])
@@ -257,7 +282,7 @@ def _(avals, outs, *, dimension_numbers, slice_sizes, **params):
 @explicit_rules.rule(
     ix.scatter_, ix.scatter_add_, ix.scatter_max_, ix.scatter_min_, ix.scatter_mul_
 )
-def _(avals, outs, **params):
+def _(avals: tuple[Aval, ...], outs: Aval, **params: object):
     """Keep the division of the array; updates are moved to it."""
     return entries_of(avals[0])
 
@@ -266,7 +291,15 @@ def _(avals, outs, **params):
 
 
 @explicit_rules.rule(dot_general)
-def _(avals, outs, *, contract, shared, precision, out_dtype):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    precision: str,
+    out_dtype: object,
+):
     x, y = (entries_of(a) for a in avals)
     for i, k in zip(*contract):
         _contracted("dot_general", avals, x[i], y[k])
@@ -292,7 +325,15 @@ def _contracted(what: str, avals: Sequence[Aval], a: Names, b: Names) -> None:
 
 
 @explicit_rules.rule(conv_general)
-def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    dims,
+    feature_group_count: int,
+    batch_group_count: int,
+    **params: object,
+):
     """Allow a division of examples, of output features and of the input's spatial axes."""
     x, y = (entries_of(a) for a in avals)
     (batch, feature, *space), (to, summed, *kernel) = dims.lhs_spec, dims.rhs_spec
@@ -317,7 +358,15 @@ def _(avals, outs, *, dims, feature_group_count, batch_group_count, **params):
 
 
 @explicit_rules.rule(select_and_scatter_add_)
-def _(avals, outs, *, select, window, strides, padding):
+def _(
+    avals: tuple[Aval, ...],
+    outs: Aval,
+    *,
+    select: str,
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[Any, ...], ...],
+):
     x = avals[1]
     return whole_along(select_and_scatter_add_, [x], [i for i, n in enumerate(window) if n != 1])
 
@@ -341,7 +390,7 @@ def of_last(prim: Any, avals: Sequence[Aval], outs: Any, counts: Sequence[int]) 
 
 
 @explicit_rules.rule(fft_)
-def _(avals, outs, *, kind, lengths):
+def _(avals: tuple[Aval, ...], outs: Aval, *, kind: str, lengths: tuple[int, ...]):
     return of_last(fft_, avals, outs, [len(lengths)])
 
 
@@ -349,43 +398,50 @@ def _(avals, outs, *, kind, lengths):
 
 
 @explicit_rules.rule(keys.random_bits)
-def _(avals, outs, *, shape, dtype):
+def _(avals: tuple[Aval, ...], outs: Aval, *, shape: tuple[int, ...], dtype: object):
     return (*entries_of(avals[0]), *[()] * len(shape))
 
 
 @explicit_rules.rule(keys.random_split)
-def _(avals, outs, *, shape):
+def _(avals: tuple[Aval, ...], outs: Aval, *, shape: tuple[int, ...]):
     return (*entries_of(avals[0]), *[()] * len(shape))
 
 
 @explicit_rules.rule(keys.random_seed)
-def _(avals, outs, *, dtype):
+def _(avals: tuple[Aval, ...], outs: Aval, *, dtype: object):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(keys.random_clone)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: Aval):
     return entries_of(avals[0])
 
 
 @explicit_rules.rule(keys.random_fold_in)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: Aval):
     return joined(keys.random_fold_in, [a for a in avals if a.ndim == outs.ndim])
 
 
 @explicit_rules.rule(keys.rng_bit_generator)
-def _(avals, outs, *, shape, dtype, algorithm):
+def _(
+    avals: tuple[Aval, ...],
+    outs: list[Aval],
+    *,
+    shape: tuple[int, ...],
+    dtype: object,
+    algorithm: str,
+):
     whole_along(keys.rng_bit_generator, avals, range(avals[0].ndim))
     return [((),) * o.ndim for o in outs]
 
 
 @explicit_rules.rule(wrap_)
-def _(avals, outs, *, dtype):
+def _(avals: tuple[Aval, ...], outs: Aval, *, dtype: object):
     return whole_along(wrap_, avals, range(outs.ndim, avals[0].ndim))[: outs.ndim]
 
 
 @explicit_rules.rule(unwrap_)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: Aval):
     return (*entries_of(avals[0]), *[()] * (outs.ndim - avals[0].ndim))
 
 
@@ -401,7 +457,7 @@ def _(avals, outs):
     collective.all_to_all_,
     collective.psum_scatter_,
 )
-def _(avals, outs, **params):
+def _(avals: tuple[Aval, ...], outs: Aval, **params: object):
     """Keep the entries, except along axes whose size the collective changes.
 
     They run along mesh axes that `shard_map` divides by hand, which types do not show.  An operand
@@ -416,7 +472,7 @@ def _(avals, outs, **params):
 
 
 @explicit_rules.rule(constraint)
-def _(avals, outs, *, sharding):
+def _(avals: tuple[Aval, ...], outs: Aval, *, sharding):
     """Keep the sharding's own type, and for axes left to the compiler the operand's entries."""
     if sharding.explicit is None or None not in sharding.spec.parts:
         return None
@@ -427,5 +483,5 @@ def _(avals, outs, *, sharding):
 
 
 @explicit_rules.rule(release)
-def _(avals, outs):
+def _(avals: tuple[Aval, ...], outs: Aval):
     return None

@@ -11,14 +11,18 @@ guessed.
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.ext.errors import AxisError, TypeRule
+from plait.ext.ir import Primitive
 from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import as_list, staged
 from plait.ext.types import Aval
 
 from .mesh import Mesh, Names, PartitionSpec
+
+if TYPE_CHECKING:
+    from .named_shardings import NamedSharding
 
 __all__ = [
     "Entries", "ShardingTypeError", "divided_results", "entries_of", "explicit_rules", "joined",
@@ -64,7 +68,9 @@ def unclear(what: str, avals: Sequence[Aval], why: str) -> ShardingTypeError:
     )
 
 
-def joined(prim: Any, avals: Sequence[Aval], given: Sequence[Entries] | None = None) -> Entries:
+def joined(
+    prim: Primitive | str, avals: Sequence[Aval], given: Sequence[Entries] | None = None
+) -> Entries:
     """Return the merged entries of operands of one shape; a division wins over none.
 
     Raises ShardingTypeError if an axis is divided in different ways.
@@ -116,7 +122,9 @@ the operation's own result; its division is then unknown, and the type is used w
 # ---- for one operation ---------------------------------------------------------------------
 
 
-def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], outs: Any) -> Any:
+def divided_results(
+    prim: Any, avals: Sequence[Aval], params: dict[str, Any], outs: Aval | list[Aval]
+) -> Any:
     """Return the types `outs` of results with their divisions over explicit axes."""
     types = as_list(outs)
     call = prim, tuple(avals)
@@ -138,7 +146,7 @@ def divided_results(prim: Any, avals: Sequence[Aval], params: dict[str, Any], ou
     return typed if prim.many else typed[0]
 
 
-def _one_mesh(prim: Any, avals: Sequence[Aval]) -> Any:
+def _one_mesh(prim: Primitive, avals: Sequence[Aval]) -> Any:
     """Return the sharding whose mesh the results get; all operands must be on one mesh."""
     found: Any = None
     for a in avals:
@@ -158,7 +166,7 @@ def _one_mesh(prim: Any, avals: Sequence[Aval]) -> Any:
 
 
 def _said_otherwise(
-    prim: Any, avals: Sequence[Aval], params: dict[str, Any], types: Sequence[Aval]
+    prim: Primitive, avals: Sequence[Aval], params: dict[str, Any], types: Sequence[Aval]
 ) -> list[Entries]:
     """Return the entries of results, from the expansion of an operation."""
     if not any(any(entries_of(a)) for a in avals):
@@ -180,7 +188,9 @@ def _said_otherwise(
     return [entries_of(a) for a in program.out_avals]
 
 
-def _checked(prim: Any, avals: Sequence[Aval], sharding: Any, out: Aval, entries: Entries) -> Aval:
+def _checked(
+    prim: Primitive, avals: Sequence[Aval], sharding: "NamedSharding", out: Aval, entries: Entries
+) -> Aval:
     """Return the type of a result with its entries, after checking them."""
     mesh: Mesh = sharding.mesh
     said = mesh.explicit_axes

@@ -10,7 +10,7 @@ from typing import Any
 from plait.ext.devices import first
 from plait.ext.errors import ArgumentError, PlaitError
 from plait.ext.ir import Effect, Primitive
-from plait.ext.lower import ask
+from plait.ext.lower import Emitter, IrValue, ask
 from plait.ext.rules import eager_rules, lower_rules, physical_rules
 from plait.ext.trace import arguments
 from plait.ext.types import Aval
@@ -33,7 +33,13 @@ inspect_p = Primitive("sharding.inspect", _inspect, many=True, effect=lambda p: 
 
 
 @lower_rules.rule(inspect_p)
-def _(e: Any, xs: Any, ins: Any, outs: Any, callback: Callable[[Sharding], Any]) -> list:
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Any],
+    callback: Callable[[Sharding], Any],
+) -> list:
     if e.bound:
         raise PlaitError(
             "inspect_array_sharding is called inside shard_map, where each device has a piece of "
@@ -55,7 +61,7 @@ def _(args: Any, params: dict[str, Any]) -> list:
     return []
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
+def inspect_array_sharding(value: object, *, callback: Callable[[Sharding], None]) -> None:
     """Call `callback(sharding)` with the sharding of an array.
 
     In a traced function the call happens when the compiler has chosen the sharding, once for each

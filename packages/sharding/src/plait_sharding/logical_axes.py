@@ -147,7 +147,7 @@ def _twice(xs: Sequence[Any]) -> Any:
     return next((x for i, x in enumerate(xs) if x in xs[:i]), None)
 
 
-def _is_naming(x: Any) -> bool:
+def _is_naming(x: object) -> bool:
     """Return whether `x` describes a single array, and is not a tree of descriptions."""
     if isinstance(x, dict):
         return all(not isinstance(v, dict | list | tuple) for v in x.values())
@@ -156,7 +156,7 @@ def _is_naming(x: Any) -> bool:
     return all(v is None or v is ... or isinstance(v, str) for v in x)
 
 
-def naming_tree(said: Any, what: str) -> Any:
+def naming_tree(said: object, what: str) -> Any:
     """Return the tree with a Naming in place of each list of names and each dict of axes.
 
     Raises ArgumentError for other leaves; `what` names the argument in messages.
@@ -175,7 +175,7 @@ def _naming(said: Any, what: str) -> Naming:
     return Naming(said, what)
 
 
-def _no_naming(said: Any, what: str) -> ArgumentError:
+def _no_naming(said: object, what: str) -> ArgumentError:
     return ArgumentError(
         f"xmap: {what} is {said!r}, which is neither a list of names nor a dict from axes to names",
         fix='write ["rows", ...] or {0: "rows", -1: "columns"}, {} for an array without named '
@@ -183,7 +183,7 @@ def _no_naming(said: Any, what: str) -> ArgumentError:
     )
 
 
-def named_in(tree: Any) -> Iterator[str]:
+def named_in(tree: "Naming | tuple[dict[str, Any] | Naming, ...]") -> Iterator[str]:
     """Yield the names in a tree of Namings, in order."""
     for naming in flatten(tree)[0]:
         yield from naming.names

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.ext.errors import ArgumentError, AxisError, MissingRule, PlaitError, border
-from plait.ext.ir import Primitive, Program, derived, ordered
+from plait.ext.ir import Primitive, Program, ordered
 from plait.ext.lower import Emitter, attr
 from plait.ext.ops.control_flow import expect
 from plait.ext.rules import lower_rules
@@ -24,20 +24,23 @@ from plait.ext.trace import (
     Interpreter,
     Lending,
     Slots,
+    SplitCall,
     Stage,
+    Value,
     Wiring,
     arguments,
     current,
     trace,
     wraps,
 )
-from plait.ext.tree import flatten, key_paths, spread
+from plait.ext.tree import TreeDef, exact_key, flatten
 from plait.ext.types import INT32, Aval
 
 from .collectives import Binder
 from .contexts import MissingMesh, concrete, divide_by_hand, known_here, mesh_here
 from .mesh import AbstractMesh, AxisType, Mesh, PartitionSpec
 from .named_shardings import Grid, NamedSharding, piece_shape
+from .specs import check_level, entries, given_apart, said, spread_specs
 from .tilings import quoted, spec_text
 from .variance import varying
 
@@ -55,6 +58,8 @@ class _FromTypes:
 
 
 FROM_TYPES = _FromTypes()
+_KEPT = 128
+"""The number of programs kept for each function, of meshes and static parts of arguments."""
 
 # ---- the operation -------------------------------------------------------------------------
 
@@ -62,7 +67,7 @@ FROM_TYPES = _FromTypes()
 class Manual(Wiring):
     """The wiring of one program on the pieces of all operands; it binds axes of the mesh."""
 
-    def slots(self, params):
+    def slots(self, params: dict[str, Any]):
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
@@ -75,7 +80,14 @@ class Manual(Wiring):
             cut[s] = tuple([i for i, names in enumerate(spec) if names])
         return Slots(ins, outs, [(p, ins, outs)], n + m, within=within, cut=cut)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         n = len(params["in_specs"])
         specs = zip((*params["in_specs"], *params["out_specs"]), parts, strict=True)
         moved = [tuple([p.spread(spec, ()) for p in ps]) for spec, ps in specs]
@@ -90,7 +102,7 @@ class Manual(Wiring):
             "out_specs": sum(moved[n:], ()),
         }
 
-    def binds(self, params):
+    def binds(self, params: dict[str, Any]):
         return frozenset(params["axes"])
 
 
@@ -248,7 +260,7 @@ class Piece(Stage):
         self.sizes = {n: mesh.shape[n] for n in axes}  # type: ignore[misc]
         self.typed_axes = frozenset(axes if typed else ())
 
-    def joins(self, name: Any) -> Mesh | AbstractMesh:
+    def joins(self, name: str) -> Mesh | AbstractMesh:
         return self.mesh
 
 
@@ -257,8 +269,8 @@ def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     mesh: Any = None,
-    in_specs: Any = FROM_TYPES,
-    out_specs: Any = None,
+    in_specs: object = FROM_TYPES,
+    out_specs: object = None,
     *,
     axis_names: Any = None,
     check_vma: bool = True,
@@ -277,10 +289,12 @@ def shard_map(
         the devices of the computation's arguments, or for the first ones.  The latter must
         exist to compile, but not to lower.
       in_specs: a PartitionSpec for each argument, a tree prefix of the tuple of arguments; every
-        device has the whole of an axis that is not divided.  None is `P()`.  It may be omitted if
-        all axes divided by hand are explicit; then the types of the arguments give the division.
+        device has the whole of an axis that is not divided.  None is `P()`, and the argument need
+        not be an array (a function, a shape).  It may be omitted if all axes divided by hand are
+        explicit; then the types of the arguments give the division.
       out_specs: the way in which pieces form the results, a tree prefix of the results.
-      axis_names: the axes of the mesh that are divided by hand, a set of names; all by default.
+      axis_names: the axes of the mesh that are divided by hand, a set of names; by default all,
+        of a mesh in context those that no surrounding shard_map has divided.
         Over the others the compiler divides arrays inside, as it does outside.
       check_vma: if true, types contain the mesh axes along which values vary; a result that may
         vary along an axis which its PartitionSpec lacks is refused.  If false, such a result is one
@@ -324,10 +338,10 @@ def shard_map(
 
 def over_pieces(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
-    axis_names: Any = None,
+    mesh: AbstractMesh | Mesh | str | None,
+    in_specs: object,
+    out_specs: object,
+    axis_names: set[Any] | None = None,
     check: bool = True,
     typed: bool = False,
 ) -> Callable[..., Any]:
@@ -340,19 +354,50 @@ def over_pieces(
 
     @border
     @wraps(f)
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: object) -> Any:
         over = _a_mesh(mesh_here() if mesh is None else mesh)
         leaves, tree = flatten(args)
         which = [i for i, x in enumerate(leaves) if isinstance(x, Handle)]
+        names = _left(over) if mesh is None and not axis_names else axis_names
         if which:
-            return with_parts(over, Lending(leaves, tree, which), which)
-        return on_pieces(over, _chosen(over, axis_names), args)
+            return with_parts(over, names, Lending(leaves, tree, which), which)
+        apart = None if in_specs is FROM_TYPES else given_apart(in_specs, args, leaves)
+        if apart is not None:
+            return with_static(over, names, tree, *apart)
+        return on_pieces(over, _chosen(over, names), args)
 
-    def with_parts(mesh: Mesh | AbstractMesh, lending: Lending, which: Sequence[int]) -> Any:
+    def with_static(
+        mesh: Mesh | AbstractMesh, axes: Any, tree: TreeDef, specs: list, call: SplitCall
+    ) -> Any:
+        """Call `f` with some parts of its arguments as they are, since they are not arrays."""
+        n = tree.num_leaves
+
+        @wraps(f)
+        def flat(*leaves: object) -> Any:
+            return f(*tree.unflatten(leaves))
+
+        def of_arrays() -> Callable[..., Any]:
+            rest = call.bind(flat, n)
+            return over_pieces(rest, mesh, tuple(specs), out_specs, axes, check, typed)
+
+        try:
+            fixed = call.key(n)
+        except TypeError:  # objects without a hash: nothing is kept for the next call
+            return of_arrays()(*call.args)
+        key = exact_key(tree), mesh, tuple(axes or ()), fixed
+        if key not in kept:
+            if len(kept) >= _KEPT:  # the oldest is made again if it is used again
+                del kept[next(iter(kept))]
+            kept[key] = of_arrays()
+        return kept[key](*call.args)
+
+    def with_parts(
+        mesh: Mesh | AbstractMesh, axes: Any, lending: Lending, which: Sequence[int]
+    ) -> Any:
         """Call `f` with handles for the pieces of handles' contents, and write the ends back."""
         plain = lending.plain
-        specs = _from_types(mesh, axis_names, plain) if in_specs is FROM_TYPES else in_specs
-        specs = _spread(specs, plain, "in_specs")
+        specs = _from_types(mesh, axes, plain) if in_specs is FROM_TYPES else in_specs
+        specs = spread_specs(specs, plain, "in_specs")
         outer = tuple(out_specs) if isinstance(out_specs, list) else out_specs
         back = (outer, [specs[i] for i in which])
 
@@ -363,7 +408,7 @@ def over_pieces(
             return out, lending.returned(parts, out)
 
         with lending:
-            over = over_pieces(run, mesh, in_specs, back, axis_names, check, typed)
+            over = over_pieces(run, mesh, in_specs, back, axes, check, typed)
             out, ends = over(*plain)
         lending.restore(ends)
         return out
@@ -371,16 +416,16 @@ def over_pieces(
     def on_pieces(mesh: Mesh | AbstractMesh, axes: tuple[str, ...], args: tuple) -> Any:
         keep = kept.setdefault((mesh, axes), {})
         _not_inside(mesh, axes)
-        values, tree = arguments(args, {}, "shard_map")
+        values, tree = arguments(args, {}, "shard_map", f)
         specs = _from_types(mesh, axes, args) if in_specs is FROM_TYPES else in_specs
-        ins = _entries(mesh, axes, specs, args, values, "in_specs")
+        ins = entries(mesh, axes, specs, args, values, "in_specs", f)
         shapes = [
-            piece_shape(mesh, v.aval, spec, lambda i=i: _said("in_specs", args, i, values[i]))
+            piece_shape(mesh, v.aval, spec, lambda i=i: said("in_specs", args, i, values[i], f))
             for i, (v, spec) in enumerate(zip(values, ins))
         ]
         pieces = tuple(
             [
-                _piece(mesh, axes, v.aval, s, lambda i=i: _said("in_specs", args, i, values[i]))
+                _piece(mesh, axes, v.aval, s, lambda i=i: said("in_specs", args, i, values[i], f))
                 for i, (v, s) in enumerate(zip(values, shapes))
             ]
         )
@@ -395,10 +440,10 @@ def over_pieces(
             divide_by_hand(_mesh_around(), manual_here())
         outputs = traced.program.outputs
         like = traced.tree.unflatten(traced.program.out_avals)
-        outs = _entries(mesh, axes, out_specs, like, outputs, "out_specs")
+        outs = entries(mesh, axes, out_specs, like, outputs, "out_specs")
         ins = (*[((),) * v.aval.ndim for v in traced.captured], *ins)
         if check:
-            _check_level(axes, traced.program, ins, outs, like)
+            check_level(axes, traced.program, ins, outs, like)
         results = shard_map_p.bind(
             *traced.captured,
             *values,
@@ -487,6 +532,12 @@ def _chosen(mesh: Mesh | AbstractMesh, axis_names: Any) -> tuple[str, ...]:
     return tuple([n for n in mesh.axis_names if n in names])
 
 
+def _left(mesh: Mesh | AbstractMesh) -> frozenset[str]:
+    """Return the axes of a mesh from the context that no surrounding `shard_map` has divided; all
+    of them if that leaves none."""
+    return frozenset(mesh.axis_names) - manual_here() or frozenset(mesh.axis_names)
+
+
 def manual_here() -> frozenset[str]:
     """Return the axes of the mesh that a surrounding `shard_map` has divided."""
     found: frozenset[str] = frozenset()
@@ -518,71 +569,3 @@ def _not_inside(mesh: Mesh | AbstractMesh, axes: tuple[str, ...]) -> None:
         if isinstance(by, Piece) and (by.mesh != mesh or by.sizes.keys() & set(axes)):
             raise _nested(mesh, axes)
         by = by.parent
-
-
-def _said(what: str, tree: Any, i: int, x: Any) -> str:
-    """Return the name and type of leaf `i` of the arguments or results, for messages."""
-    name = "args" if what == "in_specs" else "the result"
-    return f"{name}{key_paths(tree)[i]} of type {x.aval!r}"
-
-
-def _spread(specs: Any, tree: Any, what: str) -> list[PartitionSpec]:
-    """Return the PartitionSpec of each leaf of the tree."""
-    whole = what == "in_specs"  # only for arguments, None means that all is not divided
-    found = spread(
-        tuple(specs) if isinstance(specs, list) else specs,
-        tree,
-        what,
-        lambda s: isinstance(s, PartitionSpec) or (whole and s is None),
-        "a PartitionSpec" + (" or None" if whole else ""),
-    )
-    return [PartitionSpec() if s is None else s for s in found]
-
-
-def _entries(
-    mesh: Mesh | AbstractMesh,
-    axes: tuple[str, ...],
-    specs: Any,
-    tree: Any,
-    xs: Sequence[Any],
-    what: str,
-) -> tuple:
-    """Return, for each leaf of the tree, the names that each of its axes is divided over."""
-    found = _spread(specs, tree, what)
-    for spec in dict.fromkeys(found):
-        mesh.check(spec)
-        if None in spec.parts:
-            raise AxisError(
-                f"{what} leaves an axis to the compiler: {spec!r}",
-                fix="inside shard_map sizes must be known: write a name or None",
-            )
-        if not set(spec.names) <= set(axes):
-            raise AxisError(
-                f"{what} divides by an axis that is not in axis_names: {spec!r}",
-                fix=f"divide over {', '.join(map(repr, axes))} only; the compiler divides the rest",
-            )
-    return tuple(
-        [
-            spec.full(x.aval.ndim, lambda i=i: _said(what, tree, i, xs[i]))
-            for i, (spec, x) in enumerate(zip(found, xs, strict=True))
-        ]
-    )
-
-
-def _check_level(
-    manual: tuple[str, ...], program: Program, ins: tuple, outs: tuple, like: Any
-) -> None:
-    """Raise AxisError if a result may differ along an axis that it is not divided over."""
-    divided = tuple([frozenset([n for names in spec for n in names]) for spec in ins])
-    found = derived(program, ("varying", divided), lambda: varying(program, divided))
-    for i, (axes, spec) in enumerate(zip(found, outs)):
-        left = axes & frozenset(manual) - {n for names in spec for n in names}
-        if left:
-            names = " and ".join([repr(n) for n in manual if n in left])
-            said = _said("out_specs", like, i, program.outputs[i])
-            raise AxisError(
-                f"shard_map: out_specs do not divide {said} over {names}, along which it may "
-                "differ from device to device",
-                fix=f"reduce it (lax.psum, lax.pmean, ...) over {names}, or name that in its "
-                "PartitionSpec; check_vma=False if you know that it is the same everywhere",
-            )

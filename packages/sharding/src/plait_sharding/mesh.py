@@ -12,8 +12,8 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from functools import cache
-from typing import Any, ClassVar
+from functools import cache, wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from plait.ext.errors import AxisError, PlaitError
 
 __all__ = ["AbstractMesh", "AxisType", "Mesh", "P", "PartitionSpec"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 Names = tuple[str, ...]
 Parts = tuple[Names | None, ...]
 """For each axis of an array, the names it is divided over; None leaves that to the compiler."""
@@ -58,7 +59,7 @@ class PartitionSpec:
     UNCONSTRAINED = Unconstrained()
     _placed: ClassVar[Callable[["PartitionSpec"], Any]]
 
-    def __init__(self, *entries: Any, unreduced: Any = (), reduced: Any = ()):
+    def __init__(self, *entries: object, unreduced: object = (), reduced: object = ()):
         self.parts = tuple([_names_of(e) for e in entries])
         if unreduced or reduced:
             raise PlaitError(
@@ -83,20 +84,39 @@ class PartitionSpec:
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
 
-    def __add__(self, other: Any) -> "PartitionSpec":
+    def __add__(self, other: object) -> "PartitionSpec":
         """Return the spec with further entries: those of another spec, or of a tuple."""
         if not isinstance(other, PartitionSpec | tuple):
             return NotImplemented
         return PartitionSpec(*self, *other)
 
-    def __radd__(self, other: Any) -> "PartitionSpec":
+    def __radd__(self, other: object) -> "PartitionSpec":
         return PartitionSpec(*other, *self) if isinstance(other, tuple) else NotImplemented
 
-    def index(self, entry: Any) -> int:
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries."""
+        return tuple(self)
+
+    @property
+    def unreduced(self) -> frozenset[str]:
+        """The axes of pending sums: none."""
+        return frozenset()
+
+    reduced = unreduced
+
+    def update(
+        self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+    ) -> "PartitionSpec":
+        """Return the spec with other entries."""
+        entries = self if partitions is None else partitions
+        return PartitionSpec(*entries, unreduced=unreduced or (), reduced=reduced or ())
+
+    def index(self, entry: object) -> int:
         """Return the first axis with this entry; ValueError if there is none."""
         return tuple(self).index(entry)
 
-    def count(self, entry: Any) -> int:
+    def count(self, entry: object) -> int:
         """Return the number of axes with this entry."""
         return tuple(self).count(entry)
 
@@ -123,11 +143,11 @@ class PartitionSpec:
         """Return the sharding over the mesh in context (`with mesh:`); MissingMesh without one."""
         return PartitionSpec._placed(self)
 
-    def accept(self, x: Any) -> Any:
+    def accept(self, x: object) -> Any:
         """Return `x` with this sharding over the mesh in context."""
         return self.here().accept(x)
 
-    def constrain(self, x: Any) -> Any:
+    def constrain(self, x: object) -> Any:
         """Return `x`, a traced value, constrained to this sharding over the mesh in context."""
         return self.here().constrain(x)
 
@@ -144,7 +164,7 @@ class PartitionSpec:
         if len(self.parts) > ndim:
             raise AxisError(
                 f"{self!r} has {len(self.parts)} entries, and {said()} has {ndim} axes",
-                fix="give at most one entry per axis",
+                fix=f"give at most one entry per axis: {PartitionSpec(*self.parts[:ndim])!r}",
             )
         return (*self.parts, *[()] * (ndim - len(self.parts)))
 
@@ -152,7 +172,7 @@ class PartitionSpec:
 P = PartitionSpec
 
 
-def _names_of(entry: Any) -> Names | None:
+def _names_of(entry: object) -> Names | None:
     if entry is None:
         return ()
     if isinstance(entry, str):
@@ -292,7 +312,7 @@ class _Axes:
             if n not in self.axis_names:
                 raise AxisError(
                     f"{spec!r} names the axis {n!r}, which {self!r} does not have",
-                    fix=f"its axes are {', '.join(map(repr, self.axis_names)) or 'none'}",
+                    fix=f"name axes of the mesh: {', '.join(map(repr, self.axis_names)) or 'none'}",
                 )
 
 
@@ -331,7 +351,7 @@ class Mesh(_Axes):
     _untyped: "Mesh | None"
     """The mesh `untyped`; None if that is this one: a mesh that held itself would be a cycle."""
 
-    def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: Any = None):
+    def __init__(self, devices: Any, axis_names: str | Sequence[str], axis_types: object = None):
         grid = np.array(devices, dtype=object)  # a copy, since a mesh must not change
         grid.flags.writeable = False
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -439,7 +459,9 @@ class Mesh(_Axes):
         """
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
-    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> "Mesh":
+    def update(
+        self, devices: object = None, axis_names: Any = None, axis_types: object = None
+    ) -> "Mesh":
         """Return a mesh with the given arguments replaced.
 
         >>> import plait
@@ -486,8 +508,18 @@ class Mesh(_Axes):
         Mesh._push(self, self)
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         Mesh._remove(self)
+
+    def __call__(self, f: F) -> F:
+        """Return `f` with the mesh in context whenever it is called (a decorator)."""
+
+        @wraps(f)
+        def inside(*args: Any, **kwargs: object) -> Any:
+            with self:
+                return f(*args, **kwargs)
+
+        return cast(F, inside)
 
     @classmethod
     def draw_by(cls, html: Callable[["Mesh"], str | None]) -> None:
@@ -530,7 +562,7 @@ class AbstractMesh(_Axes):
 
     __slots__ = ("axis_names", "axis_sizes", "axis_types")
 
-    def __init__(self, axis_sizes: Any, axis_names: str | Sequence[str], axis_types: Any = None):
+    def __init__(self, axis_sizes: Any, axis_names: str | Sequence[str], axis_types: object = None):
         sizes = tuple([int(n) for n in axis_sizes])
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(names) != len(sizes) or len(set(names)) < len(names):
@@ -599,7 +631,7 @@ def in_words(numbers: Sequence[int]) -> str:
     return f"[{first}, {numbers[1]}, ..., {last}]"
 
 
-def _numbers(given: Any, grid: np.ndarray) -> tuple[int, ...]:
+def _numbers(given: np.ndarray | list[Any], grid: np.ndarray) -> tuple[int, ...]:
     """Return the numbers of devices; an array of integers is taken without a call per device."""
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size:
         if given.min() >= 0:
@@ -607,7 +639,7 @@ def _numbers(given: Any, grid: np.ndarray) -> tuple[int, ...]:
     return tuple([_number(d) for d in grid.flat])
 
 
-def _number(device: Any) -> int:
+def _number(device: object) -> int:
     number = getattr(device, "id", device)
     if isinstance(number, int | np.integer) and not isinstance(number, bool) and number >= 0:
         return int(number)

@@ -3,6 +3,7 @@
 Invariant: moving never changes values.  `device_put` returns new memory unless it may alias.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,7 +12,8 @@ import numpy as np
 from plait import config
 from plait.ext.devices import Device, Placed, boxes, devices, first, layout_of, local, move
 from plait.ext.errors import ArgumentError, AxisError, OperandTypeError
-from plait.ext.trace import GROUND, arguments, current
+from plait.ext.trace import GROUND, Value, arguments, current
+from plait.ext.transfers import explicit
 from plait.ext.tree import each_leaf, flatten, spread
 from plait.ext.values import Array, as_argument, as_value, wrap
 
@@ -28,7 +30,7 @@ __all__ = [
 
 
 def make_mesh(
-    axis_shapes: Any, axis_names: Any, axis_types: Any = None, *, devices: Any = None
+    axis_shapes: Any, axis_names: Any, axis_types: object = None, *, devices: Any = None
 ) -> Mesh:
     """Return a mesh of the first devices.
 
@@ -87,7 +89,7 @@ class use_mesh:
         push(self, self._mesh)
         return self._mesh
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         remove(self)
 
 
@@ -185,12 +187,17 @@ _devices = devices  # `make_mesh` has a parameter of that name
 # ---- to devices ----------------------------------------------------------------------------
 
 
-def _is_target(x: Any) -> bool:
+def _is_target(x: object) -> bool:
     return x is None or isinstance(x, Sharding | PartitionSpec | Device)
 
 
 def device_put(
-    x: T, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+    x: T,
+    device: object = None,
+    *,
+    src: object = None,
+    donate: object = False,
+    may_alias: object = None,
 ) -> T:
     """Return a copy of every array of a tree, on a device or in pieces on several.
 
@@ -219,8 +226,14 @@ def device_put(
     SingleDeviceSharding(device=0)
     """
     if device is None and x.__class__ is np.ndarray and donate is False and may_alias is None:
-        if current() is GROUND:
+        if current() is GROUND and not config.guarded:
             return as_value(x)  # the fast path: most calls have no options
+    with explicit() if config.guarded else nullcontext():
+        return _put_tree(x, device, donate, may_alias)
+
+
+def _put_tree(x: T, device: object, donate: Any, may_alias: Any) -> T:
+    """Do what `device_put` does; transfers here are the user's own."""
     entry = "a device, a sharding (NamedSharding(mesh, P(...))) or None"
     targets = spread(device, x, "device", _is_target, entry)
     gone = spread(donate, x, "donate", _is_flag, "a bool")
@@ -233,13 +246,15 @@ def device_put(
     wheres = [_place(t) for t in targets]
     leaves, tree = flatten(x)
     if current() is not GROUND or not all(isinstance(v, Array | np.ndarray) for v in leaves):
-        values = arguments((x,), {}, "device_put")[0]  # raises with the path of a bad leaf
+        values = arguments((x,), {}, "device_put", device_put)[
+            0
+        ]  # raises with the path of a bad leaf
         if current() is not GROUND:
             pairs = zip(values, wheres, strict=True)
             made = (v if w is None else w.constrain(v) for v, w in pairs)
-            return tree.unflatten(each_leaf(made, x, "device_put: args[0]"))
+            return tree.unflatten(each_leaf(made, x, lambda path: f"device_put: `x{path}`"))
     made = (_put(v, w, g, s) for v, w, g, s in zip(leaves, wheres, gone, same, strict=True))
-    return tree.unflatten(each_leaf(made, x, "device_put: args[0]"))
+    return tree.unflatten(each_leaf(made, x, lambda path: f"device_put: `x{path}`"))
 
 
 def _place(target: Any) -> Sharding | None:
@@ -248,15 +263,17 @@ def _place(target: Any) -> Sharding | None:
     return SingleDeviceSharding(target) if isinstance(target, Device) else target
 
 
-def _is_flag(x: Any) -> bool:
+def _is_flag(x: bool | None) -> bool:
     return x is None or isinstance(x, bool)
 
 
-def _constrained(x: Any, where: Sharding | None) -> Any:
+def _constrained(x: Value, where: Sharding | None) -> Any:
     return x if where is None else constraint.bind(x, sharding=where)
 
 
-def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None) -> Any:
+def _put(
+    x: np.ndarray | Value, where: Sharding | None, donate: bool | None, alias: bool | None
+) -> Any:
     if isinstance(x, np.ndarray):
         return as_value(x) if where is None else from_host(x, where)
     given = as_argument(x)
@@ -271,7 +288,7 @@ def _put(x: Any, where: Sharding | None, donate: bool | None, alias: bool | None
     return y
 
 
-def with_sharding_constraint(x: T, shardings: Any) -> T:
+def with_sharding_constraint(x: T, shardings: object) -> T:
     """Return the tree `x` with its arrays laid out by the compiler in these shardings.
 
     Args:
@@ -301,9 +318,11 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
         entry,
     )
     wanted = [s.here() if isinstance(s, PartitionSpec) else s for s in wanted]
-    values = arguments((x,), {}, "with_sharding_constraint")[0]
+    values = arguments((x,), {}, "with_sharding_constraint", with_sharding_constraint)[0]
     made = (_constrained(v, s) for v, s in zip(values, wanted, strict=True))
-    return flatten(x)[1].unflatten(each_leaf(made, x, "with_sharding_constraint: args[0]"))
+    return flatten(x)[1].unflatten(
+        each_leaf(made, x, lambda path: f"with_sharding_constraint: `x{path}`")
+    )
 
 
 # ---- queries -------------------------------------------------------------------------------

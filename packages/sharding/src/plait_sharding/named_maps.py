@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plait import jit, lax
-from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.errors import ArgumentError, AxisError, border, names_of_arguments
 from plait.ext.ir import Program, evaluate
 from plait.ext.rules import resolve
 from plait.ext.trace import (
     Interpreter,
     Stage,
+    Value,
     arguments,
     current,
     opened,
@@ -28,6 +29,7 @@ from plait.ext.trace import (
     wraps,
 )
 from plait.ext.tree import key_paths, spread
+from plait.ext.types import Aval
 
 from .contexts import mesh_here
 from .logical_axes import (
@@ -66,8 +68,8 @@ class Elements(Stage):
 @border
 def xmap(
     fun: Callable[..., Any],
-    in_axes: Any,
-    out_axes: Any,
+    in_axes: object,
+    out_axes: object,
     *,
     axis_sizes: Mapping[str, int] = {},  # noqa: B006
     axis_resources: Mapping[str, Any] = {},  # noqa: B006
@@ -127,20 +129,21 @@ def xmap(
 
     @border
     @wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         if kwargs:
             raise ArgumentError(
                 f"xmap: arguments are positional, and {min(kwargs)!r} was given by name",
                 fix="give all arguments in order; in_axes speaks of positions",
             )
-        values, tree = arguments(args, {}, "xmap")
-        said = key_paths((args, {}))
+        values, tree = arguments(args, {}, "xmap", fun)
+        told = [f"{names_of_arguments(fun)(p)} of type {x.aval!r}"
+                for p, x in zip(key_paths(args), values)]  # fmt: skip
         names = spread(ins, args, "in_axes", _is_naming, "a list or dict of names")
         at = [
-            spec.positions(x.aval.ndim, lambda i=i: _words("args", said[i][3:], values[i]))
+            spec.positions(x.aval.ndim, lambda i=i: told[i])
             for i, (spec, x) in enumerate(zip(names, values, strict=True))
         ]
-        where = [(_words("args", p[3:], x), x.shape, pos) for p, x, pos in zip(said, values, at)]
+        where = [(p, x.shape, pos) for p, x, pos in zip(told, values, at)]
         sizes = {
             n: size_of(n, [(s, shape, pos[n]) for s, shape, pos in where if n in pos], given.get(n))
             for n in order
@@ -187,12 +190,8 @@ def _expect_known(order: tuple[str, ...], names: Any, what: str) -> None:
         )
 
 
-def _is_naming(x: Any) -> bool:
+def _is_naming(x: Naming | tuple[Naming, ...]) -> bool:
     return isinstance(x, Naming)
-
-
-def _words(what: str, path: str, x: Any) -> str:
-    return f"{what}{path} of type {getattr(x, 'aval', x)!r}"
 
 
 def _without(shape: tuple, pos: At) -> tuple:
@@ -202,7 +201,9 @@ def _without(shape: tuple, pos: At) -> tuple:
 # ---- checks of the staged program ------------------------------------------------------------
 
 
-def _result_axes(outs: Any, like: Any, program: Program) -> list[At]:
+def _result_axes(
+    outs: Naming | tuple[Naming, ...], like: Aval | tuple[Aval, ...], program: Program
+) -> list[At]:
     """Return the positions of the named axes of each result."""
     names = spread(outs, like, "out_axes", _is_naming, "a list or dict of names")
     paths = key_paths(like)
@@ -240,7 +241,11 @@ def _expect_other_names(program: Program, layouts: dict[str, Layout], used: dict
 
 
 def _expect_apart(
-    program: Program, ins: list[At], outs: list[At], layouts: dict[str, Layout], like: Any
+    program: Program,
+    ins: list[At],
+    outs: list[At],
+    layouts: dict[str, Layout],
+    like: Aval | tuple[Aval, ...],
 ) -> None:
     """Raise AxisError for a result that varies along an axis it lacks, and for two axes on one mesh
     axis that meet in a value."""
@@ -250,7 +255,7 @@ def _expect_apart(
             users.setdefault(r, []).append(n)
     shared = {r: frozenset(names) for r, names in users.items() if len(names) > 1}
 
-    def check(axes: Any, said: str, where: Any = None) -> None:
+    def check(axes: Any, said: str, where: object = None) -> None:
         for r, names in shared.items():
             both = sorted(names & frozenset(axes))
             if len(both) > 1:
@@ -288,7 +293,7 @@ def _run(program: Program, captured: list, layouts: dict[str, Layout], fun: Call
     parts = tuple([(n, layout.parts) for n, layout in layouts.items() if layout.turns == 1])
 
     @wraps(fun)
-    def run(*elements: Any) -> list:
+    def run(*elements: Value) -> list:
         with opened(Named(current(), parts, of=fun)):
             return evaluate(program, [*captured, *elements])
 
@@ -304,14 +309,14 @@ def _along(f: Callable, layout: Layout, at: list[At], results: list[At]) -> Call
         in_lanes = resolve("vmap")(f, ins, outs, axis_name=layout.lane, axis_size=lanes)
     else:  # one element; no collective names the axis, so it need not be bound
 
-        def in_lanes(*xs: Any) -> list:
+        def in_lanes(*xs: Value) -> list:
             got = f(*[x if a is None else x.reshape(x.shape[1:]) for x, a in zip(xs, ins)])
             return [y if a is None else y.reshape(1, *y.shape) for y, a in zip(got, outs)]
 
     if turns == 1:
         return in_lanes
 
-    def in_turns(*xs: Any) -> list:
+    def in_turns(*xs: Value) -> list:
         cut = [x.reshape(turns, lanes, *x.shape[1:]) for x, a in zip(xs, ins) if a == 0]
 
         def turn(some: list) -> list:
@@ -345,12 +350,12 @@ def _over_mesh(
 # ---- named axes in front, and back -------------------------------------------------------------
 
 
-def _to_front(x: Any, pos: At, order: tuple[str, ...]) -> Any:
+def _to_front(x: Value, pos: At, order: tuple[str, ...]) -> Any:
     rest = [i for i in range(x.ndim) if i not in pos.values()]
     return lax.transpose(x, (*[pos[n] for n in order if n in pos], *rest))
 
 
-def _put(y: Any, pos: At, order: tuple[str, ...]) -> Any:
+def _put(y: Value, pos: At, order: tuple[str, ...]) -> Any:
     front = {pos[n]: k for k, n in enumerate([n for n in order if n in pos])}
     rest = iter(range(len(pos), y.ndim))
     return lax.transpose(y, tuple([front[i] if i in front else next(rest) for i in range(y.ndim)]))

@@ -13,7 +13,7 @@ import numpy as np
 
 from plait.ext.devices import devices, local, same_devices
 from plait.ext.errors import AxisError, PlaitError
-from plait.ext.lower import attr
+from plait.ext.lower import Emitter, IrValue, attr
 from plait.ext.types import Aval
 
 from .contexts import MissingMesh, concrete, mesh_here
@@ -56,15 +56,17 @@ class Grid(NamedTuple):
         """Return the sharding with a whole copy on each device."""
         return NamedSharding(self.mesh, PartitionSpec())
 
-    def placement(self, tiles: Any, ndim: int) -> "NamedSharding | None":
+    def placement(
+        self, tiles: tuple[tuple[Any, ...], ...] | None, ndim: int
+    ) -> "NamedSharding | None":
         """Return the sharding of a result with this tiling; None if no spec expresses it."""
         return _decoded(self.mesh, tiles, ndim)
 
-    def tiled(self, tiles: Any, ndim: int) -> GSPMDSharding:
+    def tiled(self, tiles: tuple[tuple[Any, ...], ...], ndim: int) -> GSPMDSharding:
         """Return the sharding of such a result, without names of axes."""
         return DeviceOrder(self.devices, self.topology).tiled(tiles, ndim)
 
-    def once(self, unit: Any, operation: Any) -> None:
+    def once(self, unit: object, operation: object) -> None:
         """Let the first device run an operation, and send the results to the others."""
         told_by_one(unit, operation, self.symbol(unit))
 
@@ -72,7 +74,7 @@ class Grid(NamedTuple):
         """Return whether `shard_map` has left an axis of the mesh, of size above 1, unbound."""
         return any(k > 1 and n not in bound for n, k in self.mesh.shape.items())
 
-    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+    def whole_along(self, e: Emitter, x: IrValue, aval: Aval, axes: Collection[int]) -> Any:
         """Constrain a value to be whole along these axes; leave the others open."""
         return whole_along(e, self.symbol(e.unit), x, aval, axes)
 
@@ -84,7 +86,9 @@ class Grid(NamedTuple):
 
 
 @cache
-def _decoded(mesh: Mesh, tiles: Any, ndim: int) -> "NamedSharding | None":
+def _decoded(
+    mesh: Mesh, tiles: tuple[tuple[Any, ...], ...] | None, ndim: int
+) -> "NamedSharding | None":
     if tiles is None:
         return NamedSharding(mesh, PartitionSpec())
     counts, order = tiles
@@ -201,7 +205,7 @@ class NamedSharding(Sharding):
             self.mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         )
 
-    def update(self, *, mesh: Any = None, spec: Any = None) -> "NamedSharding":
+    def update(self, *, mesh: Any = None, spec: object = None) -> "NamedSharding":
         """Return the sharding with the given arguments replaced.
 
         >>> import plait
@@ -268,7 +272,7 @@ class NamedSharding(Sharding):
         last = " last_tile_dim_replicate" if copies > 1 else ""
         return f"{{devices=[{dims}]{grid}{turned}{last}}}"
 
-    def attributes(self, unit: Any, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict:
         return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
 
     # -- as part of a type (`plait.typeof(x).sharding`) ---------------------------------------
@@ -279,10 +283,10 @@ class NamedSharding(Sharding):
     def with_entries(self, entries: Any) -> "NamedSharding":
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
-    def results(self, prim: Any, avals: Any, params: Any, outs: Any) -> Any:
+    def results(self, prim: object, avals: Any, params: Any, outs: Any) -> Any:
         return divided_results(prim, avals, params, outs)
 
-    def release(self, x: Any) -> Any:
+    def release(self, x: object) -> Any:
         return release.bind(x)
 
     def obeyed(self, e: Any, x: Any, aval: Aval) -> Any:
@@ -302,7 +306,7 @@ class NamedSharding(Sharding):
             e.unit.placements[y] = self
         return y
 
-    def _text(self, unit: Any, ndim: int) -> str:
+    def _text(self, unit: object, ndim: int) -> str:
         return spec_text(self.place.symbol(unit), self.spec.full(ndim))
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:

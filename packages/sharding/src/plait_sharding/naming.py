@@ -7,14 +7,16 @@ shard_map and vmap bind.  Core takes it through operations with programs, like e
 Invariant: the first part of an axis varies slowest; rules never pass a logical name to the parent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait import lax
 from plait.ext.errors import AxisError
+from plait.ext.ir import Primitive
 from plait.ext.ops import collective
 from plait.ext.rules import RuleTable
-from plait.ext.trace import Carrier, Interpreter, current, open_under, use
+from plait.ext.trace import Carrier, Interpreter, Value, current, open_under, use
+from plait.ext.types import Aval
 
 from .logical_axes import Lane
 
@@ -47,37 +49,37 @@ class Named(Carrier):
         self,
         parent: Interpreter | None,
         axes: tuple[tuple[str, Parts], ...],
-        ambient: Any = (),
+        ambient: tuple[Any, ...] = (),
         of: Callable[..., Any] | None = None,
     ):
         super().__init__(parent, axes, ambient=ambient, of=of)
         self.parts = dict(axes)
 
-    def concerns(self, axes):
+    def concerns(self, axes: frozenset[Any]):
         return not axes.isdisjoint(self.parts)
 
-    def hidden_by(self, axes):
+    def hidden_by(self, axes: frozenset[Any]):
         rest = tuple([(n, parts) for n, parts in self.axes if n not in axes])
         return self if len(rest) == len(self.axes) else Named(self.parent, rest, of=self.of)
 
-    def whole(self, aval):
+    def whole(self, aval: Aval):
         return None
 
-    def part_avals(self, aval, form):
+    def part_avals(self, aval: Aval, form: object):
         return (aval,)
 
-    def coerce(self, aval, parts, f, g):
+    def coerce(self, aval: Aval, parts, f: object, g: object):
         return parts
 
     def run(self, prim, rule, args, params):
         with use(_Bound(self, current())):
             return rule(self, *args, **params)
 
-    def names(self, name: Any) -> tuple[Any, ...]:
+    def names(self, name: str) -> tuple[Any, ...]:
         """Return the names of the parts of a logical axis; other names are returned unchanged."""
         return tuple([part for part, _ in self.parts[name]]) if name in self.parts else (name,)
 
-    def one(self, name: Any, groups: tuple) -> Any:
+    def one(self, name: str, groups: tuple) -> Any:
         """Return the only part of an axis, which `groups` needs; AxisError if it has several."""
         only, *more = self.names(name)
         if more:
@@ -101,10 +103,10 @@ class _Bound(Interpreter):
         open_under(self, parent)
         self.sizes = {n: k for parts in named.parts.values() for n, k in parts}  # type: ignore[misc]
 
-    def joins(self, name: Any) -> str | None:
+    def joins(self, name: str) -> str | None:
         return None if isinstance(name, Lane) else "mesh"
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Any, args: Sequence[Value], params: dict[str, Any]) -> Any:
         assert self.parent is not None
         return self.parent.apply(prim, args, params)
 
@@ -112,9 +114,9 @@ class _Bound(Interpreter):
 # ---- collectives ---------------------------------------------------------------------------------
 
 
-def _reduction(prim: Any) -> None:
+def _reduction(prim: Primitive) -> None:
     @naming_rules.rule(prim)
-    def _(named: Named, x: Any, *, axes: Any, groups: tuple = ()) -> Any:
+    def _(named: Named, x: Value, *, axes: tuple[str, ...], groups: tuple = ()) -> Any:
         if groups:
             return prim.bind(x, axes=(named.one(axes[0], groups),), groups=groups)
         return prim.bind(x, axes=tuple([part for n in axes for part in named.names(n)]))
@@ -148,7 +150,7 @@ def _(named, x, *, name, axis, size, groups=()):
 
 
 @naming_rules.rule(collective.all_to_all_)
-def _(named, x, *, name, split, concat, size, groups=()):
+def _(named, x, *, name, split, concat, size: int, groups=()):
     if groups:
         one = named.one(name, groups)
         return collective.all_to_all_.bind(
@@ -158,5 +160,5 @@ def _(named, x, *, name, split, concat, size, groups=()):
 
 
 @naming_rules.rule(collective.ppermute_)
-def _(named, x, *, name, perm, size):
+def _(named, x, *, name, perm, size: object):
     return lax.ppermute(x, named.names(name), perm)

@@ -13,10 +13,10 @@ from typing import Any
 from plait import jit
 from plait.ext.devices import devices as all_devices
 from plait.ext.devices import local
-from plait.ext.errors import ArgumentError, AxisError, border
+from plait.ext.errors import ArgumentError, AxisError, border, names_in_call
 from plait.ext.ops.shape import moveaxis, normal_axis, reshape
 from plait.ext.rules import resolve
-from plait.ext.trace import Interpreter, current, result, wraps
+from plait.ext.trace import Interpreter, Value, current, leaf_name, result, wraps
 from plait.ext.tree import advice_for_elements, flatten, key_paths, spread
 from plait.ext.values import as_value
 
@@ -33,10 +33,10 @@ _NAME = "pmap"
 @border
 def pmap(
     fun: Callable | None = None,
-    axis_name: Any = None,
+    axis_name: object = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     static_broadcasted_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
     devices: Sequence[Any] | None = None,
@@ -84,6 +84,8 @@ def pmap(
     mine = local()
     every = [d for d in all_devices(backend) if d.id in mine] if devices is None else devices
     chosen = list(every)
+    if not chosen:
+        raise ArgumentError("pmap got no devices", fix="leave devices out, or name at least one")
     static = (
         (static_broadcasted_argnums,)
         if isinstance(static_broadcasted_argnums, int)
@@ -92,7 +94,7 @@ def pmap(
 
     @border
     @wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         fixed = {i: args[i] for i in static if i < len(args)}
         dynamic = tuple([a for i, a in enumerate(args) if i not in fixed])
         f = _with_static(fun, fixed, len(args))
@@ -104,8 +106,8 @@ def pmap(
             return lanes(*dynamic, **kwargs)
         leaves, tree = flatten((dynamic, kwargs))
         xs = [as_value(x) for x in leaves]
-        at = _axes(axes, dynamic, kwargs, xs)
-        mesh = _mesh(chosen, name, _size(at, xs, axis_size, (list(dynamic), kwargs)))
+        at = _axes(axes, dynamic, kwargs, xs, f)
+        mesh = _mesh(chosen, name, _size(at, xs, axis_size, (dynamic, kwargs), f))
         return _run(f, tree, xs, at, out_axes, mesh)
 
     return jit(mapped, static_argnums=static or None, donate_argnums=donate_argnums)
@@ -118,10 +120,11 @@ def _with_static(fun: Callable, fixed: dict[int, Any], n: int) -> Callable:
 
     @border
     @wraps(fun)
-    def rest(*dynamic: Any, **kwargs: Any) -> Any:
+    def rest(*dynamic: object, **kwargs: object) -> Any:
         values = iter(dynamic)
         return fun(*[fixed[i] if i in fixed else next(values) for i in range(n)], **kwargs)
 
+    rest.__plait_static__ = fixed, {}  # type: ignore[attr-defined]
     return rest
 
 
@@ -143,7 +146,7 @@ def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) 
 
     @border
     @wraps(f)
-    def element(*pieces: Any) -> tuple[list, list]:
+    def element(*pieces: object) -> tuple[list, list]:
         nonlocal out_tree, wanted
         args, kwargs = tree.unflatten([_first(p, a) for p, a in zip(pieces, at)])
         out = f(*args, **kwargs)
@@ -165,18 +168,20 @@ def _first(piece: Any, axis: int | None) -> Any:
     return piece if axis is None else reshape(piece, piece.shape[1:])
 
 
-def _placed(x: Any, axis: int) -> Any:
+def _placed(x: Value, axis: int) -> Any:
     return moveaxis(x, 0, normal_axis(axis, x.ndim, "out_axes"))
 
 
 # ---- axes and devices ----------------------------------------------------------------------
 
 
-def _is_axis(x: Any) -> bool:
+def _is_axis(x: object) -> bool:
     return x is None or (isinstance(x, int) and not isinstance(x, bool))
 
 
-def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: list) -> list[int | None]:
+def _axes(
+    in_axes: Any, args: tuple, kwargs: dict, xs: list, f: Callable[..., Any]
+) -> list[int | None]:
     """Return the mapped axis of each leaf."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise AxisError(
@@ -187,15 +192,17 @@ def _axes(in_axes: Any, args: tuple, kwargs: dict, xs: list) -> list[int | None]
     found += [0] * (len(xs) - len(found))
     for i, (a, x) in enumerate(zip(found, xs)):
         if a is not None and not -x.ndim <= a < x.ndim:
-            path = key_paths((list(args), kwargs))[i][3:]
+            told = leaf_name((args, kwargs), i, names_in_call(f))
             raise AxisError(
-                f"pmap: axis {a} of argument {path} of type {x.aval!r} is out of range",
+                f"pmap: axis {a} of {told} of type {x.aval!r} is out of range",
                 fix="map an axis it has, or None if every device gets it whole",
             )
     return [a if a is None else normal_axis(a, x.ndim) for a, x in zip(found, xs)]
 
 
-def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
+def _size(
+    at: list, xs: list, axis_size: int | None, call: tuple[tuple, dict], f: Callable[..., Any]
+) -> int:
     """Return the number of elements; AxisError if nothing gives it, or if sizes differ."""
     sizes = [x.shape[a] for a, x in zip(at, xs) if a is not None]
     sizes += [] if axis_size is None else [axis_size]
@@ -206,14 +213,14 @@ def _size(at: list, xs: list, axis_size: int | None, args: Any) -> int:
         )
     if any(s != sizes[0] for s in sizes):
         told = ", ".join(
-            f"{p[3:]} has {x.shape[a]} at axis {a}"
-            for p, a, x in zip(key_paths(args), at, xs)
+            f"{names_in_call(f)(p)} has {x.shape[a]} at axis {a}"
+            for p, a, x in zip(key_paths(call), at, xs)
             if a is not None
         )
         extra = "" if axis_size is None else f"; axis_size={axis_size}"
         raise AxisError(
             f"pmap: the mapped axes differ in size: {told}{extra}",
-            fix=advice_for_elements(args)
+            fix=advice_for_elements(call)
             or "mapped axes must have one size; use None for what every device gets whole",
         )
     return sizes[0]

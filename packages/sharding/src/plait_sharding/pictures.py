@@ -22,7 +22,7 @@ from .placement import Sharding
 __all__ = ["picture", "visualize_array_sharding", "visualize_sharding"]
 
 
-def picture(x: Any, shape: Sequence[int] | None = None) -> Picture:
+def picture(x: object, shape: Sequence[int] | None = None) -> Picture:
     """Return a picture of the placement of an array, of a sharding, or of a mesh.
 
     Each cell is a slice.  It shows the devices that hold the slice, the slice, the number of copies
@@ -291,7 +291,7 @@ def _notebook() -> Callable[[Any], Any] | None:
     return ipython.display.display
 
 
-def _html(x: Any) -> str | None:
+def _html(x: object) -> str | None:
     """Return the HTML of a mesh or sharding for notebooks; None if it cannot be drawn."""
     try:
         return picture(x).svg()

@@ -7,11 +7,11 @@ of its arrays.  A Program does not fix where its operands are.  It may fix where
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from plait import events
+from plait import config, events
 from plait.errors import PlacementError
 from plait.ext.devices import (
     Device,
@@ -28,10 +28,15 @@ from plait.ext.devices import (
 )
 from plait.ext.errors import PlaitError
 from plait.ext.ir import primitive
+from plait.ext.lower import IrValue
 from plait.ext.rules import Linear, Structural, lower_rules, physical_rules
 from plait.ext.trace import GROUND, current
+from plait.ext.transfers import crossing
 from plait.ext.types import Aval
 from plait.ext.values import Array, as_value, canonical, wrap
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 __all__ = ["Sharding", "SingleDeviceSharding", "constraint", "release"]
 
@@ -60,7 +65,7 @@ class Sharding:
         """Return the HloSharding of arrays of `ndim` axes, as text."""
         return "{replicated}"
 
-    def attributes(self, unit: Any, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict:
         """Return the attributes of an argument or result of `main` with this sharding."""
         return {}
 
@@ -85,13 +90,13 @@ class Sharding:
     def check_axes(self, aval: Aval) -> None:
         """Raise AxisError if it has entries for axes that arrays of this type lack."""
 
-    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+    def lowered(self, e: object, x: object, aval: Aval) -> Any:
         """Return `x`, in a module, with this sharding."""
         raise PlaitError(f"{type(self).__name__} has no method `lowered`", fix="define it")
 
     # -- for jit ---------------------------------------------------------------------------
 
-    def accept(self, x: Any) -> Any:
+    def accept(self, x: object) -> Any:
         """Return `x` with this sharding; the same array if it has it already.
 
         Raises PlacementError for an array that the caller placed elsewhere explicitly.
@@ -114,7 +119,7 @@ class Sharding:
         """Return whether an array of `ndim` axes with the sharding `other` has this one, too."""
         return self == other or self.is_equivalent_to(other, ndim)
 
-    def constrain(self, x: Any) -> Any:
+    def constrain(self, x: object) -> Any:
         """Return `x`, a traced value, constrained to this sharding."""
         value = as_value(x)
         self.check(value.aval)
@@ -261,7 +266,7 @@ class SingleDeviceSharding(Sharding):
         there = self.devices[0] if self.topology is None else self._devices()[0]
         return f"SingleDeviceSharding(device={there})"
 
-    def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
+    def lowered(self, e: Any, x: object, aval: Aval) -> Any:
         if e.bound:
             raise inside_shard_map(self)
         e.unit.run_at(self)
@@ -273,7 +278,7 @@ class SingleDeviceSharding(Sharding):
         """Return False: one device has every value whole."""
         return False
 
-    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+    def whole_along(self, e: object, x: object, aval: Aval, axes: Collection[int]) -> Any:
         """Return the value itself, which is whole."""
         return x
 
@@ -281,15 +286,15 @@ class SingleDeviceSharding(Sharding):
         """Return the sharding that arrays of the default place are moved to."""
         return self
 
-    def placement(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
+    def placement(self, tiles: object, ndim: int) -> "SingleDeviceSharding":
         """Return the sharding of results."""
         return self
 
-    def tiled(self, tiles: Any, ndim: int) -> "SingleDeviceSharding":
+    def tiled(self, tiles: object, ndim: int) -> "SingleDeviceSharding":
         """Return the sharding of results."""
         return self
 
-    def once(self, unit: Any, operation: Any) -> None:
+    def once(self, unit: object, operation: object) -> None:
         """Do nothing: a single device runs every operation once."""
 
 
@@ -312,7 +317,9 @@ def constraint(x: Aval, *, sharding: Sharding) -> Aval:
 
 
 @lower_rules.rule(constraint)
-def _(e: Any, xs: Any, ins: Any, outs: Any, sharding: Sharding) -> Any:
+def _(
+    e: "Emitter", xs: list[IrValue], ins: list[Aval], outs: list[Aval], sharding: Sharding
+) -> Any:
     return sharding.lowered(e, xs[0], outs[0])
 
 
@@ -329,7 +336,7 @@ def release(x: Aval) -> Aval:
 
 
 @lower_rules.rule(release)
-def _(e: Any, xs: Any, ins: Any, outs: Any) -> Any:
+def _(e: "Emitter", xs: list[IrValue], ins: list[Aval], outs: list[Aval]) -> Any:
     """Return a new value of the module with the untyped sharding.
 
     A module records one sharding per value, types of axes included, so the old value cannot serve.
@@ -345,14 +352,17 @@ def _(tail: tuple, xs: Any) -> Any:
     return release.bind(*xs)
 
 
-def from_host(x: Any, sharding: Sharding) -> Array:
+def from_host(x: Any, sharding: Sharding, aval: Aval | None = None) -> Array:
     """Return an array with a copy of a numpy array, or of an object that gives slices.
 
-    It is copied piece by piece, and does not pass through the default device.
+    It is copied piece by piece, and does not pass through the default device.  `aval` is the type
+    of elements for which the numbers of `x` stand.
     """
     dtype = canonical(x.dtype)
-    key = _key(sharding, tuple(x.shape), dtype)
+    key = _key(sharding, *((tuple(x.shape), dtype) if aval is None else (aval.shape, aval.dtype)))
     events.happened("transfer", key)
+    if config.guarded:
+        crossing("host_to_device", key.aval)
     return wrap(put(x if x.dtype == dtype else x.astype(dtype), key), key)
 
 

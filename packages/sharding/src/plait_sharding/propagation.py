@@ -9,6 +9,7 @@ Invariant: no array has this sharding; it stands for the compiler's choice, know
 from typing import Any
 
 from plait.ext.errors import ArgumentError
+from plait.ext.trace import Value
 from plait.ext.values import as_value
 
 from .contexts import MissingMesh, mesh_here
@@ -83,15 +84,15 @@ class AutoSharding:
         assert mesh is not None
         return Grid(mesh)
 
-    def attributes(self, unit: Any, ndim: int) -> dict[str, Any]:
+    def attributes(self, unit: object, ndim: int) -> dict[str, Any]:
         """Return no attributes: such an argument of `main` has no fixed sharding."""
         return {}
 
-    def accept(self, x: Any) -> Any:
+    def accept(self, x: Value) -> Any:
         """Return a traced argument unchanged: the compiler divides it anyhow."""
         return x
 
-    def constrain(self, x: Any) -> Any:
+    def constrain(self, x: Value) -> Any:
         """Return `x`, a result of a traced function, with every axis left to the compiler."""
         value = as_value(x)
         open_ = [PartitionSpec.UNCONSTRAINED] * value.aval.ndim

@@ -24,6 +24,7 @@ from plait.ext.devices import (
     platform,
 )
 from plait.ext.rules import eager_rules
+from plait.ext.trace import Value
 from plait.ext.types import Aval
 from plait.ext.values import Array, solid, wrap
 
@@ -38,7 +39,7 @@ Box = tuple[slice, ...]
 
 
 @eager_rules.rule(constraint)
-def _(args: Any, params: dict[str, Any]) -> Array | None:
+def _(args: tuple[Value, ...], params: dict[str, Any]) -> Array | None:
     """Move an array between devices; return None if the compiler must make a program for it."""
     x, sharding = solid(args[0]), params["sharding"]
     have = x.key.placement
@@ -68,7 +69,7 @@ def _(args: Any, params: dict[str, Any]) -> Array | None:
     return _piece_by_piece(x, key)
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _alike(a: object, b: object) -> bool:
     """Return whether two shardings differ in the types of mesh axes only."""
     if not (isinstance(a, NamedSharding) and isinstance(b, NamedSharding) and a.spec == b.spec):
         return False
@@ -76,7 +77,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 @eager_rules.rule(release)
-def _(args: Any, params: dict[str, Any]) -> Array:
+def _(args: tuple[Value, ...], params: dict[str, Any]) -> Array:
     x = solid(args[0])
     have: Any = x.key.placement
     if getattr(have, "explicit", None) is None:
@@ -144,7 +145,7 @@ def _further(parts: Any, others: Any, used: Names) -> list[Names]:
 def _program(way: tuple[Sharding, ...]) -> Callable[[Array], Array]:
     """Return a compiled function that constrains an array to these shardings in turn."""
 
-    def reshard(x: Any) -> Any:
+    def reshard(x: Value) -> Any:
         for sharding in way:
             x = constraint.bind(x, sharding=sharding)
         return x
@@ -152,7 +153,7 @@ def _program(way: tuple[Sharding, ...]) -> Callable[[Array], Array]:
     return jit(reshard)
 
 
-def _boxes(key: Any) -> list[Box]:
+def _boxes(key: Aval | Placed) -> list[Box]:
     return boxes(layout_of(key), key.aval.shape)
 
 
@@ -200,7 +201,7 @@ def _nearest(copies: Sequence[tuple[int, Any]], device: int, turn: int) -> tuple
     return own[0] if own else copies[turn % len(copies)]
 
 
-def _cut(x: Array, owner: int, piece: Any, source: Box, common: Box) -> Any:
+def _cut(x: Array, owner: int, piece: object, source: Box, common: Box) -> Any:
     """Return a part of a device's piece, as an array on that device."""
     aval = x.aval.with_shape([s.stop - s.start for s in source])
     whole = wrap(piece, Placed(aval, SingleDeviceSharding(owner)))

@@ -9,7 +9,7 @@ Invariant: only the rule table `runs` loads this module.  What devices agree on 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from plait.ext.observers import Watched, runs_rules
 from plait.ext.ops.collective import axis_index_, pmin_, psum_, pvary_
 from plait.ext.ops.elementwise import minimum, select
 from plait.ext.ops.shape import convert, fill, reshape_, squeeze_
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 
 from .manual import shard_map_p
 from .variance import varying
+
+if TYPE_CHECKING:
+    from .mesh import Mesh
 
 __all__: list[str] = []
 
@@ -61,7 +64,7 @@ def _applied(
     return shard_map_p.bind(*inner.operands, *inner.rows, *args, **new)
 
 
-def _words(over: tuple[str, ...], mesh: Any) -> Callable[[int], str]:
+def _words(over: tuple[str, ...], mesh: "Mesh") -> Callable[[int], str]:
     """Return a function that names the device with a number."""
     sizes = [mesh.shape[n] for n in over]
 
@@ -83,7 +86,7 @@ def _stacking(inner: Watched) -> Program:
     """Return the program with an axis of devices in front of rows and of further results."""
     p, k, n, w = inner.program, len(inner.operands), len(inner.rows), inner.width
 
-    def run(*xs: Any) -> list[Any]:
+    def run(*xs: Value) -> list[Any]:
         rows = [squeeze_.bind(x, axes=(0,)) for x in xs[k : k + n]]
         outs = evaluate(p, [*xs[:k], *rows, *xs[k + n :]])
         return [*[reshape_.bind(x, shape=(1, *x.aval.shape)) for x in outs[:w]], *outs[w:]]
@@ -94,14 +97,14 @@ def _stacking(inner: Watched) -> Program:
 
 
 def _agreeing(
-    inner: Watched, finds: Callable[..., Any], over: tuple[str, ...], mesh: Any, typed: bool
+    inner: Watched, finds: Callable[..., Any], over: tuple[str, ...], mesh: "Mesh", typed: bool
 ) -> Program:
     """Return the program with the further results of the first device for which `finds` is true,
     after that device's number."""
     sizes, w = [mesh.shape[n] for n in over], inner.width
     last = math.prod(sizes) - 1
 
-    def run(*xs: Any) -> list[Any]:
+    def run(*xs: Value) -> list[Any]:
         outs = evaluate(inner.program, xs)
         here = _number(over, sizes, typed)
         mine = select(finds(outs[:w]), here, fill(last + 1, here.aval))
@@ -122,7 +125,7 @@ def _number(over: tuple[str, ...], sizes: Sequence[int], typed: bool) -> Any:
     return number
 
 
-def _of_first(x: Any, is_first: Any, over: tuple[str, ...]) -> Any:
+def _of_first(x: Value, is_first: Value, over: tuple[str, ...]) -> Any:
     """Return the value that the first device has."""
     dtype = x.aval.dtype
     narrow = dtype.itemsize < 4

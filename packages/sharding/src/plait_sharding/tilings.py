@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from plait.ext.devices import Device, parse_tiling, same_devices
 from plait.ext.errors import AxisError
-from plait.ext.lower import attr, bindings
+from plait.ext.lower import Emitter, IrValue, attr, bindings
 from plait.ext.types import Aval
 
 from .mesh import in_words
@@ -35,7 +35,7 @@ def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
     return f"<@{symbol}, [{', '.join(['{' + ', '.join(names) + '}' for names in each])}]>"
 
 
-def whole_along(e: Any, symbol: str, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+def whole_along(e: Emitter, symbol: str, x: IrValue, aval: Aval, axes: Collection[int]) -> Any:
     """Constrain a value in a module to be whole along these axes, with the others open.
 
     `symbol` is the mesh in the module that the constraint refers to.
@@ -79,16 +79,16 @@ class DeviceOrder(NamedTuple):
         """Return the sharding with a whole copy on each device."""
         return _rebuilt(self.devices, None, (), (), self.topology)
 
-    def placement(self, tiles: Any, ndim: int) -> None:
+    def placement(self, tiles: tuple[tuple[Any, ...], ...] | None, ndim: int) -> None:
         """Return None: devices in an order have no axis names to express a tiling by."""
 
-    def tiled(self, tiles: Any, ndim: int) -> "GSPMDSharding":
+    def tiled(self, tiles: tuple[tuple[Any, ...], ...] | None, ndim: int) -> "GSPMDSharding":
         """Return the sharding of a result with this tiling."""
         if tiles is None or math.prod(tiles[0][:ndim]) == 1:
             return self.everywhere()
         return _rebuilt(self.devices, tuple(tiles[0][:ndim]), tiles[1], (), self.topology)
 
-    def once(self, unit: Any, operation: Any) -> None:
+    def once(self, unit: object, operation: object) -> None:
         """Let the first device run an operation, and send the results to the others."""
         told_by_one(unit, operation, self.everywhere().symbol(unit))
 
@@ -96,7 +96,7 @@ class DeviceOrder(NamedTuple):
         """Return whether the module is outside of `shard_map`, where values are global."""
         return not bound
 
-    def whole_along(self, e: Any, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+    def whole_along(self, e: Emitter, x: IrValue, aval: Aval, axes: Collection[int]) -> Any:
         """Constrain a value to be whole along these axes; leave the others open."""
         return whole_along(e, self.everywhere().symbol(e.unit), x, aval, axes)
 
@@ -145,7 +145,14 @@ class GSPMDSharding(Sharding):
                 fix="give as many devices as there are tiles and copies together",
             )
 
-    def _set(self, devices: Any, dims: Any, order: Any, opened: Any, topology: Any) -> None:
+    def _set(
+        self,
+        devices: tuple[int, ...],
+        dims: tuple[int, ...] | None,
+        order: tuple[int, ...],
+        opened: tuple[Any, ...],
+        topology: Any,
+    ) -> None:
         self.devices, self.dims, self.order, self.opened = devices, dims, tuple(order), opened
         self.topology = topology
         self._hash = hash(self._key)
@@ -246,14 +253,14 @@ class GSPMDSharding(Sharding):
         ids = "" if order == tuple(range(n)) else f", device_ids={list(order)}"
         return unit.declare((axes, ids), "tiles", f"sdy.mesh @{{}} = <[{axes}]{ids}>")
 
-    def _text(self, unit: Any, ndim: int) -> str:
+    def _text(self, unit: object, ndim: int) -> str:
         dims = self.dims or ()
         parts = [
             None if i in self.opened else (f"a{i}",) if k > 1 else () for i, k in enumerate(dims)
         ]
         return spec_text(self.symbol(unit), (*parts, *((),) * (ndim - len(dims))))
 
-    def attributes(self, unit: Any, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict:
         return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
@@ -268,7 +275,11 @@ class GSPMDSharding(Sharding):
 
 
 def _rebuilt(
-    devices: Any, dims: Any, order: Any, opened: Any, topology: Any = None
+    devices: tuple[int, ...],
+    dims: tuple[int, ...] | None,
+    order: tuple[int, ...],
+    opened: tuple[Any, ...],
+    topology: Any = None,
 ) -> GSPMDSharding:
     made = object.__new__(GSPMDSharding)
     made._set(devices, dims, order, opened, topology)

@@ -65,7 +65,7 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 
 
 def get_topology_desc(
-    topology_name: str = "", platform: str | None = None, **kwargs: Any
+    topology_name: str = "", platform: str | None = None, **kwargs: object
 ) -> TopologyDescription:
     """Return a description of devices to compile for; none of them need be attached.
 

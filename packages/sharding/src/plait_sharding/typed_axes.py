@@ -29,7 +29,7 @@ __all__ = ["auto_axes", "explicit_axes", "reshard"]
 
 
 @border
-def reshard(xs: T, out_shardings: Any) -> T:
+def reshard(xs: T, out_shardings: object) -> T:
     """Return the tree `xs` with its arrays divided over explicit axes by `out_shardings`.
 
     Args:
@@ -57,20 +57,20 @@ def reshard(xs: T, out_shardings: Any) -> T:
     return tree.unflatten([_resharded(x, s) for x, s in zip(values, wanted, strict=True)])
 
 
-def _specs(given: Any, tree: Any, what: str) -> list[Any]:
+def _specs(given: Any, tree: object, what: str) -> list[Any]:
     """Return the entry of a tree prefix for each leaf of a tree."""
     entry = 'a PartitionSpec, P("x"), or a NamedSharding'
     return spread(given, tree, what, lambda s: isinstance(s, Sharding | PartitionSpec), entry)
 
 
-def _resharded(x: Any, wanted: Any) -> Any:
+def _resharded(x: Value, wanted: PartitionSpec) -> Any:
     sharding = _sharding_over(x, wanted)
     _expect_explicit(sharding)
     sharding.check(x.aval)
     return constraint.bind(x, sharding=sharding)
 
 
-def _sharding_over(x: Any, wanted: Any) -> NamedSharding:
+def _sharding_over(x: Value, wanted: PartitionSpec) -> NamedSharding:
     """Return a sharding for a PartitionSpec, over the mesh in context, else the value's mesh."""
     if not isinstance(wanted, PartitionSpec):
         return wanted
@@ -89,7 +89,7 @@ def _mesh_around(other: Mesh | None) -> Mesh | None:
     return None if mesh is None else mesh.typed(manual_here(), AxisType.Manual)
 
 
-def _expect_explicit(sharding: Any) -> None:
+def _expect_explicit(sharding: NamedSharding) -> None:
     mesh = getattr(sharding, "mesh", None)
     if mesh is None:
         raise ArgumentError(
@@ -128,7 +128,7 @@ class _Context:
         if self.mesh is not None:
             push(self, self.mesh)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.mesh is not None:
             remove(self)
 
@@ -145,7 +145,7 @@ def _mesh_of(values: list[Any], does: str) -> Mesh:
     return mesh
 
 
-def _chosen(mesh: Mesh, axes: Any, does: str) -> tuple[str, ...]:
+def _chosen(mesh: Mesh, axes: str | None, does: str) -> tuple[str, ...]:
     """Return the named axes of a mesh, all by default, without those that are Manual."""
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     unknown = [n for n in names if n not in mesh.axis_names]
@@ -172,7 +172,7 @@ def _on(mesh: Mesh, x: Any) -> Any:
 
 @border
 def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: object = None
 ) -> Callable[..., Any]:
     """Return `f` run with axes of the mesh as Auto, so that types inside do not mention them.
 
@@ -199,7 +199,7 @@ def auto_axes(
 
     @border
     @wraps(f)
-    def within(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def within(*args: object, out_sharding: object = None, **kwargs: object) -> Any:
         wanted = given if out_sharding is None else out_sharding
         if wanted is None:
             raise ArgumentError(
@@ -224,13 +224,13 @@ def auto_axes(
     return within
 
 
-def _over(mesh: Mesh, wanted: Any) -> Any:
+def _over(mesh: Mesh, wanted: PartitionSpec) -> Any:
     return NamedSharding(mesh, wanted) if isinstance(wanted, PartitionSpec) else wanted
 
 
 @border
 def explicit_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: object = None
 ) -> Callable[..., Any]:
     """Return `f` run with axes of the mesh as Explicit, so that types inside show the division.
 
@@ -257,7 +257,7 @@ def explicit_axes(
 
     @border
     @wraps(f)
-    def within(*args: Any, in_sharding: Any = None) -> Any:
+    def within(*args: object, in_sharding: object = None) -> Any:
         wanted = given if in_sharding is None else in_sharding
         if wanted is None:
             raise ArgumentError(

@@ -16,7 +16,7 @@ from typing import Any
 
 from plait.ext.ir import Program, Var, ambient_of, dims_of, programs_in
 from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_
-from plait.ext.trace import Slots
+from plait.ext.trace import Slots, Value
 
 __all__ = ["varying"]
 
@@ -43,7 +43,7 @@ def varying(
     """
     known: dict[Any, Axes] = dict(zip(program.inputs, inputs, strict=True))
 
-    def read(a: Any) -> Axes:
+    def read(a: Value) -> Axes:
         return known.get(a, NONE) if a.__class__ is Var else NONE
 
     for e in program.eqns:

@@ -6,6 +6,7 @@ Invariant: an index has the same meaning as for arrays.
 from typing import Any
 
 from plait.ext.errors import ArgumentError, border
+from plait.ext.trace import Tracer, Value
 from plait.lax import full
 from plait.typing import Array
 
@@ -15,7 +16,7 @@ __all__ = ["addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "se
 
 
 @border
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
+def new_ref(init_val: object, *, memory_space: object = None, kind: object = None) -> Ref:
     """Return a mutable reference that holds an array.
 
     Args:
@@ -107,7 +108,7 @@ def free_ref(ref: Ref) -> None:
 
 
 @border
-def get(ref: Ref, idx: Any = None) -> Any:
+def get(ref: Ref, idx: object = None) -> Any:
     """Return `ref[idx]`; without an index, or with an Ellipsis, return all contents.
 
     >>> import plait
@@ -118,7 +119,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
 
 
 @border
-def set(ref: Ref, idx: Any, value: Any) -> None:
+def set(ref: Ref, idx: object, value: object) -> None:
     """Write `ref[idx] = value`.
 
     Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
@@ -133,7 +134,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
 
 
 @border
-def swap(ref: Ref, idx: Any, value: Any) -> Any:
+def swap(ref: Ref, idx: object, value: object) -> Any:
     """Write `ref[idx] = value`, and return the previous value of that part.
 
     Raises ShapeError or OperandTypeError unless the value has the shape and dtype of the part.
@@ -147,7 +148,7 @@ def swap(ref: Ref, idx: Any, value: Any) -> Any:
 
 
 @border
-def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref, idx: object, x: object) -> None:
     """Add to a part; an element that an index names several times is added to as often.
 
     Raises ShapeError or OperandTypeError unless `x` has the shape and dtype of the part.
@@ -162,7 +163,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     write_part(_expected(ref, "addupdate"), idx, x, "add", "adding to")
 
 
-def _expected(ref: Any, does: str) -> Ref:
+def _expected(ref: Tracer | Value, does: str) -> Ref:
     if not isinstance(ref, Ref):
         raise ArgumentError(
             f"{does} needs a reference, not {type(ref).__name__} {ref!r}",

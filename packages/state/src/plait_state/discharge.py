@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, user_line
-from plait.ext.ir import Eqn, Program, Var, derived
+from plait.ext.ir import Eqn, Primitive, Program, Var, derived
 from plait.ext.rules import RuleTable
 from plait.ext.trace import Wiring, as_list, staged, with_lines
 
@@ -142,7 +142,7 @@ def expect_distinct(args: Sequence[Any], written: Sequence[int]) -> None:
             )
 
 
-def _read_only(prim: Any, args: Sequence[Any], param: Any) -> Any:
+def _read_only(prim: Primitive, args: Sequence[Any], param: Any) -> Any:
     """Return a parameter with programs that only read their references discharged."""
     if param.__class__ is tuple:
         return tuple([_read_only(prim, args, p) for p in param])
@@ -154,7 +154,7 @@ def _read_only(prim: Any, args: Sequence[Any], param: Any) -> Any:
     return d.program
 
 
-def _unknown(prim: Any, args: Sequence[Any], what: str) -> MissingRule:
+def _unknown(prim: Primitive, args: Sequence[Any], what: str) -> MissingRule:
     ref = next(a for a in args if is_ref(a.aval))
     return MissingRule(
         f"a function under {prim} {what}: {ref!r}, made at {user_line(ref.where)}",

@@ -183,7 +183,7 @@ class Ref(Handle):
         with use(stage):
             return get_.bind(self)
 
-    def write(self, value: Any, does: str = "writing") -> None:
+    def write(self, value: object, does: str = "writing") -> None:
         """Replace the contents by an array of their type; messages name the action by `does`."""
         stage = _recorder(self)
         _expect_once(self, stage, does)
@@ -194,7 +194,7 @@ class Ref(Handle):
         with use(stage):
             set_.bind(self, value)
 
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
+    def addupdate(self, x: object, idx: object = ()) -> None:
         """Add to a part, or to all contents without an index."""
         write_part(self, idx if idx != () else None, x, "add", "adding to")
 
@@ -210,7 +210,7 @@ class Ref(Handle):
     def __copy__(self) -> "Ref":
         return made(self.read())
 
-    def __deepcopy__(self, memo: Any) -> "Ref":
+    def __deepcopy__(self, memo: object) -> "Ref":
         return made(self.read())
 
     def __reduce__(self) -> Any:
@@ -242,16 +242,16 @@ class Ref(Handle):
             raise self.refused("the operand of an operation on arrays")
         return None
 
-    def through(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def through(self, prim: object, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         return applied(prim, args, params)
 
     def contents(self) -> Any:
         return self.read()
 
-    def replace(self, value: Any) -> None:
+    def replace(self, value: object) -> None:
         self.write(value)
 
-    def like(self, value: Any) -> "Ref":
+    def like(self, value: object) -> "Ref":
         ref = made(value)
         ref.where = self.where
         return ref
@@ -296,7 +296,7 @@ for _name in vars(Value):
 # ---- making ------------------------------------------------------------------------------------
 
 
-def made(value: Any) -> Ref:
+def made(value: object) -> Ref:
     """Return a new reference that holds a value; its home is the current interpreter."""
     if isinstance(value, Ref):
         raise OperandTypeError(
@@ -312,7 +312,7 @@ def made(value: Any) -> Ref:
     return ref
 
 
-def _bare(by: Interpreter, aval: Aval, where: Any = None) -> Ref:
+def _bare(by: Interpreter, aval: Aval, where: object = None) -> Ref:
     ref = cast(Ref, object.__new__(Ref))
     ref.by, ref.aval, ref.where = by, aval, where or here()
     ref._held = ref._variable = None
@@ -414,7 +414,7 @@ def _settled(ref: Ref, value: Any, home: Interpreter) -> Any:
         return materialise_at_ground(value)
 
 
-def _of_dtype(value: Any, want: Aval) -> Any:
+def _of_dtype(value: Value, want: Aval) -> Any:
     """Return a value in the dtype of the contents.
 
     Raises OperandTypeError unless it has that dtype, or is a Python number that gives way to it.
@@ -431,7 +431,7 @@ def _of_dtype(value: Any, want: Aval) -> Any:
     return _lying(convert(value, want.dtype, want.weak_type), want)
 
 
-def _lying(value: Any, want: Aval) -> Any:
+def _lying(value: Value, want: Aval) -> Any:
     """Return a value that varies along mesh axes, and is divided over them, as the contents are.
 
     Raises OperandTypeError if it varies along other axes.
@@ -447,13 +447,13 @@ def _lying(value: Any, want: Aval) -> Any:
     return value if value.aval.sharding == want.sharding else lie_as(value, want.sharding)
 
 
-def read_part(ref: Ref, index: Any = None) -> Any:
+def read_part(ref: Ref, index: object = None) -> Any:
     """Return the contents at an index; None or an Ellipsis selects all."""
     held = ref.read()
     return held if index is None or index is Ellipsis else held[_plain(index)]
 
 
-def write_part(ref: Ref, index: Any, value: Any, how: str = "set", does: str = "writing") -> Any:
+def write_part(ref: Ref, index: object, value: Any, how: str = "set", does: str = "writing") -> Any:
     """Write a value at an index, or add it there, and return the previous value of that part."""
     before = held = ref.read()
     value = as_value(value)

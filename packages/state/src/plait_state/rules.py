@@ -9,7 +9,7 @@ from typing import Any
 from plait.ext.errors import MissingRule, user_line
 from plait.ext.ir import Program, evaluate
 from plait.ext.ops.control_flow import cond, scan, while_
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 
 from .discharge import Discharged, discharge_rules, discharged, expect_distinct, finished, held
 
@@ -125,7 +125,9 @@ def _asked_in_turns(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     refs = {id(r): r for r in [*_at(ours, going.written), *_at(theirs, turn.written)]}
     n, fixed = len(refs), [x for x in (*ours, *theirs) if id(x) not in refs]
 
-    def run(d: Discharged, operands: Sequence[Any], own: Iterator, now: dict, state: Any) -> Any:
+    def run(
+        d: Discharged, operands: Sequence[Any], own: Iterator, now: dict, state: Sequence[Value]
+    ) -> Any:
         """Return (results, contents of references afterwards)."""
         ins = [now[id(x)] if id(x) in refs else next(own) for x in operands]
         outs = evaluate(d.program, [*ins, *state])

@@ -14,11 +14,14 @@ from plait.errors import UnexpectedTracerError
 from plait.ext import MissingRule, Primitive, Tracer, control
 from plait.ext.ops.elementwise import add, mul
 from plait.ext.ops.shape import fill
+from plait.ext.trace import Value
 from plait.ext.values import from_numpy
 from plait.tree import flatten
+from plait.typing import Array, ArrayLike
 
 from .custom_rules import check_custom_rules, plain
 from .pieces import by_halves
+from .piles import by_elements
 from .report import Checks, Inapplicable, Report, agree
 
 __all__ = ["transform_suite"]
@@ -60,8 +63,9 @@ def transform_suite(
     Returns:
       A Report.  Checks are named after the operation and the place of jit: "scan", "scan, jit
       inside", "scan, jit outside"; also "traced once", "leak" and "missing rule".  "pieces"
-      cuts axes, as shard_map does; "custom_jvp", "custom_vjp" and "custom_vmap" lose rules
-      only if the carrier names their kind in `loses`, and need plait-autodiff or plait-batching.
+      cuts axes, as shard_map does, and "pile" maps over the rows of a pile; "custom_jvp",
+      "custom_vjp" and "custom_vmap" lose rules only if the carrier names their kind in `loses`,
+      and need plait-autodiff or plait-batching.
 
     Raises:
       Nonconforming: an AssertionError that describes each failed check.
@@ -76,6 +80,8 @@ def transform_suite(
             for way, f in _ways(api, name, pair.staged).items():
                 checks.run(way, lambda f=f, want=want, way=way: agree(f(*args), want, tol, way))
         checks.run("pieces", lambda: _pieces(api, truth, args, tol))
+        for way, f in _ways(api, "pile", by_elements(plain)).items():
+            checks.run(way, lambda f=f, way=way: _pile(f, truth, args, tol, way))
         check_custom_rules(checks, api, oracle, args)
     checks.run("traced once", lambda: _traced_once(api, step, args))
     checks.run("leak", lambda: _leak(api, step, args))
@@ -106,12 +112,23 @@ def _pieces(api: Callable, truth: Callable, args: Sequence[Any], tol: float) -> 
     return made
 
 
-def _array(a: Any) -> Any:
+def _pile(f: Callable, truth: Callable, args: Sequence[Any], tol: float, way: str) -> int:
+    """Check that a function of numbers gives the same on the rows of a pile.
+
+    A carrier may lack rules for the operations that move rows."""
+    try:
+        got = f(*args)
+    except MissingRule as e:
+        raise Inapplicable(str(e)) from None
+    return agree(got, truth(plain)(*args), tol, way)
+
+
+def _array(a: ArrayLike) -> Any:
     leaves, tree = flatten(a)
     return tree.unflatten([from_numpy(x) if isinstance(x, np.ndarray) else x for x in leaves])
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Value) -> Any:
     """Return a plain zero value of the type of `x`."""
     return fill(0, x.aval.strong())
 
@@ -119,19 +136,19 @@ def _zeros(x: Any) -> Any:
 def _pairs(step: Step) -> dict[str, Pair]:
     """Return the functions; `x` may be lifted, values that they close over are plain."""
 
-    def times(n: int, x: Any) -> Any:
+    def times(n: int, x: Array) -> Any:
         for _ in range(n):
             x = step(x)
         return x
 
-    def iterates(x: Any) -> Any:
+    def iterates(x: Value) -> Any:
         """Return the sum of x, step(x), step(step(x)), from plain zeros."""
         total = _zeros(x)
         for _ in range(3):
             total, x = add(total, x), step(x)
         return total
 
-    def summed(x: Any) -> Any:
+    def summed(x: Value) -> Any:
         rows = control.scan(lambda c, _: (step(c), c), x, None, length=3)[1]
         return control.scan(lambda c, r: (add(c, r), None), _zeros(x), rows)[0]
 
@@ -142,7 +159,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
             step if yes else _zeros,
         )
 
-    def closing(x: Any) -> Any:
+    def closing(x: Value) -> Any:
         return jit(lambda c: add(step(x), c))(1.0)
 
     scan = lambda f, x: control.scan(lambda c, _: (f(c), None), x, None, length=3)[0]  # noqa: E731
@@ -191,7 +208,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
     }
 
 
-def _repeated(f: Step, x: Any) -> Any:
+def _repeated(f: Step, x: Value) -> Any:
     for _ in range(3):
         x = f(x)
     return x
@@ -210,7 +227,7 @@ def _leak(api: Callable, step: Step, args: Sequence[Any]) -> None:
     """Check that a lifted value cannot be used after the transformation has ended."""
     kept: list[Any] = []
 
-    def keeping(x: Any) -> Any:
+    def keeping(x: Value) -> Any:
         kept.append(x)
         return step(x)
 

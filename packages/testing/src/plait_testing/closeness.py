@@ -49,7 +49,7 @@ def _sizes(w: np.ndarray, least: float, whole: bool) -> np.ndarray:
     return np.maximum(sizes, least)
 
 
-def _apart(g: np.ndarray, w: np.ndarray, sizes: np.ndarray, info: Any) -> np.ndarray:
+def _apart(g: np.ndarray, w: np.ndarray, sizes: np.ndarray, info: finfo) -> np.ndarray:
     with np.errstate(all="ignore"):
         unit = np.maximum(sizes, float(info.tiny)) * float(info.eps)
         far = np.where(np.isfinite(g) & np.isfinite(w), np.abs(g - w) / unit, np.inf)
@@ -79,7 +79,7 @@ def _complex_places(
 # ---- subnormal numbers -----------------------------------------------------------------------
 
 
-def flushes(dtype: Any, platform: str) -> bool:
+def flushes(dtype: np.dtype, platform: str) -> bool:
     """Return whether a platform flushes subnormal numbers to zeros of their sign: CPUs do in
     float32, float64 and bfloat16.  (float16 is computed in float32, whose normal numbers hold
     its subnormal ones.)"""

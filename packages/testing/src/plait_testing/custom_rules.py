@@ -18,6 +18,7 @@ from plait import jit
 from plait.errors import RuleLost
 from plait.ext import Carrier, MissingRule
 from plait.ext.ops.elementwise import add, mul
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, category
 from plait.tree import flatten
 
@@ -35,7 +36,7 @@ class Kind(NamedTuple):
     used: Callable[[Callable[..., Any], Sequence[Any]], Any]
 
 
-def plain(x: Any) -> Any:
+def plain(x: Value) -> Any:
     """Return x * 0.5 + 1: the function that has the rules."""
     return add(mul(x, 0.5), 1.0)
 
@@ -92,7 +93,7 @@ def _stacked(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     return _public("vmap")(f)(*twice)
 
 
-def _is_inexact(x: Any) -> bool:
+def _is_inexact(x: Value) -> bool:
     dtype = getattr(x, "dtype", None)
     kind = category(np.dtype(dtype)) if dtype is not None else None
     return isinstance(x, float) or kind in (FLOATING, COMPLEX)
@@ -112,11 +113,13 @@ def check_custom_rules(checks: Checks, api: Api, oracle: Api | None, args: Seque
             checks.run(way, lambda kind=kind, around=around: _kept(kind, around, api, oracle, args))
 
 
-def _kept(kind: Kind, around: Any, api: Api, oracle: Api | None, args: Sequence[Any]) -> int:
+def _kept(
+    kind: Kind, around: Callable[..., Any], api: Api, oracle: Api | None, args: Sequence[Any]
+) -> int:
     seen: list[Any] = []
 
     def watched(f: Step) -> Step:
-        def g(x: Any) -> Any:
+        def g(x: Value) -> Any:
             seen.append(getattr(x, "by", None))
             return f(x)
 
@@ -166,7 +169,7 @@ def _declared(kind: Kind, seen: Sequence[Any]) -> None:
     )
 
 
-def _equal(got: Any, want: Any) -> bool:
+def _equal(got: Value | tuple[Value, ...], want: Value | tuple[Value, ...]) -> bool:
     try:
         agree(got, want, 1e-6)
     except AssertionError:

@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 
 from plait import jit
-from plait.errors import ArgumentError, ProgramError
+from plait.errors import ArgumentError, OperandTypeError, ProgramError
 from plait.ext import Aval, PlaitError, Primitive, Program, staged
 from plait.ext.lower import module_of
 from plait.ext.plugins import declared, load, names
 from plait.ext.sizes import symbolic_dims
 from plait.ext.trace import as_list
+from plait.ext.types import FLOATING, category, dtype_of
 from plait.ext.values import from_numpy
 from plait.text import parse, same_program, show
+from plait.typing import DTypeLike
 
 from .promises import PROMISES
 from .report import Checks, Inapplicable, Report, agree
@@ -46,6 +48,7 @@ def conformance(
     view: Callable[[list[np.ndarray]], list[np.ndarray]] | None = None,
     expected: Mapping[str, str] | None = None,
     at_least: int = 0,
+    dtype: DTypeLike | None = None,
 ) -> Report:
     """Check a primitive: types, values, traits, text, symbolic sizes, and the law of every table.
 
@@ -61,6 +64,8 @@ def conformance(
       view: results -> their determined part, if the reference may choose among several.
       expected: {check: reason} of checks that should fail.
       at_least: the least number of comparisons, so that checks cannot disappear unnoticed.
+      dtype: the floating dtype of all floats among the samples, which may then be Python's; of
+        complex numbers, that of their parts.  By default samples are taken as they are.
 
     Returns:
       A Report with the number of comparisons of each check: "type", "value", "jit", "text",
@@ -86,9 +91,25 @@ def conformance(
     each: list[Any] = list(params) if isinstance(params, list | tuple) else [params or {}] * count
     for sample, given in zip(samples, each, strict=True):
         operands = sample if isinstance(sample, tuple | list) else (sample,)
-        _one(checks, prim, [np.asarray(x) for x in operands], dict(given), reference, tol, symbolic,
-             view or (lambda ys: ys))  # fmt: skip
+        xs = [_sample(x, dtype) for x in operands]
+        _one(checks, prim, xs, dict(given), reference, tol, symbolic, view or (lambda ys: ys))
     return checks.report(at_least)
+
+
+def _sample(x: object, dtype: DTypeLike | None) -> np.ndarray:
+    """Return a sample as an array, floats in `dtype`."""
+    x = np.asarray(x)
+    if dtype is None or not np.issubdtype(x.dtype, np.inexact):
+        return x
+    asked = dtype_of(dtype)
+    if category(asked) != FLOATING:
+        raise OperandTypeError(
+            f"conformance: dtype is the floating dtype of samples, and {asked.name} is not one",
+            fix='write dtype="float32"',
+        )
+    if x.dtype.kind == "c":
+        asked = np.dtype(np.complex128 if asked.itemsize == 8 else np.complex64)
+    return x.astype(asked)
 
 
 def _one(
@@ -129,7 +150,9 @@ def _law(law: Callable, prim: Primitive, xs: list[np.ndarray], params: dict[str,
     return law(prim, [x.copy() for x in xs], dict(params))
 
 
-def _types(prim: Primitive, avals: Any, params: dict[str, Any], got: list[np.ndarray]) -> int:
+def _types(
+    prim: Primitive, avals: tuple[Aval, ...], params: dict[str, Any], got: list[np.ndarray]
+) -> int:
     want = as_list(prim.infer(avals, params))
     assert len(got) == len(want), f"{len(got)} results, and the type rule says {want}"
     for x, t in zip(got, want):

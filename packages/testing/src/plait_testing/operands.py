@@ -29,7 +29,7 @@ NARROW = tuple(map(dtype_of, _NARROW.split()))
 
 
 @cache
-def edges(dtype: Any) -> np.ndarray:
+def edges(dtype: np.dtype | str) -> np.ndarray:
     """Return every edge value of a dtype, and some ordinary ones: a vector.
 
     >>> edges("bool").tolist()

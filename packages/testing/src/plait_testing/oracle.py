@@ -11,6 +11,7 @@ import numpy as np
 
 from plait.ext import Array, Interpreter, Literal, MissingRule, Primitive, Program, evaluate, use
 from plait.ext.trace import as_list
+from plait.typing import ArrayLike
 
 from .references import all_references
 
@@ -32,7 +33,7 @@ def numpy_evaluate(program: Program, args: Sequence[Any]) -> list[np.ndarray]:
         return [_array(x) for x in evaluate(program, [np.asarray(a) for a in args])]
 
 
-def _array(x: Any) -> np.ndarray:
+def _array(x: object) -> np.ndarray:
     return x.numpy() if isinstance(x, Array | Literal) else np.asarray(x)
 
 
@@ -41,7 +42,7 @@ class ArrayOracle(Interpreter):
 
     does = "the oracle"
 
-    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         xs = [_array(a) for a in args]
         known = all_references().get(prim.name)
         if known is None or prim.ambient is not None:
@@ -52,7 +53,7 @@ class ArrayOracle(Interpreter):
 def in_numpy(prim: Primitive) -> Callable[..., list[np.ndarray]]:
     """Return a primitive of the kit as a function of numpy arrays and parameters."""
 
-    def value(*xs: Any, **params: Any) -> list[np.ndarray]:
+    def value(*xs: ArrayLike, **params: object) -> list[np.ndarray]:
         with use(ArrayOracle()), np.errstate(all="ignore"):
             outs = as_list(all_references()[prim.name].value(*[np.array(x) for x in xs], **params))
             return [_array(y) for y in outs]

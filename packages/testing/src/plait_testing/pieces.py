@@ -11,7 +11,7 @@ from typing import Any
 
 from plait.ext import Aval, Primitive, Program, Slots, Wiring, evaluate, expand_rules, staged
 from plait.ext.ops.shape import concatenate, slice_in_dim
-from plait.ext.trace import as_list
+from plait.ext.trace import Value, as_list
 from plait.ext.values import as_value
 
 from .report import Inapplicable
@@ -67,7 +67,7 @@ def _(*xs: Any, program: Program, axes: tuple, count: int) -> list[Any]:
     ]
 
 
-def _piece(x: Any, axis: int | None, k: int, count: int) -> Any:
+def _piece(x: Value, axis: int | None, k: int, count: int) -> Any:
     if axis is None:
         return x
     size = x.aval.shape[axis] // count
@@ -80,7 +80,7 @@ def by_halves(f: Callable[[Any], Any], axis: int = 0) -> Callable[[Any], Any]:
     Raises Inapplicable for an array without such an axis, or of an odd size.
     """
 
-    def halved(x: Any) -> Any:
+    def halved(x: Value) -> Any:
         x = as_value(x)
         shape = x.aval.shape
         if axis >= len(shape) or shape[axis] % 2 or not shape[axis]:

@@ -13,7 +13,7 @@ import numpy as np
 from plait.ext import Aval, Literal, Program, current, stage, staged
 from plait.ext.ops import control_flow, reduction, shape
 from plait.ext.ops import elementwise as el
-from plait.ext.trace import Stage
+from plait.ext.trace import Stage, Value
 from plait.ext.types import BOOL, INT32
 from plait.ext.values import asarray
 
@@ -95,7 +95,7 @@ class _Writer:
                     return self.kept(asarray(_array(self.rng, Aval(s, dtype))))
         return self.kept(asarray(np.float32(1)))
 
-    def kept(self, x: Any) -> Any:
+    def kept(self, x: Value) -> Any:
         by = current()
         return by.atom(x) if isinstance(by, Stage) else x
 
@@ -109,7 +109,7 @@ class _Writer:
             return Literal(bool(self.rng.integers(2)), aval)
         return Literal(int(self.rng.integers(-1, 3)), aval)
 
-    def like(self, x: Any) -> Any:
+    def like(self, x: Value) -> Any:
         """Return another value of the type of `x`, maybe a literal."""
         if self.rng.random() < 0.3:
             return self.literal(x.aval)
@@ -219,7 +219,7 @@ class _Writer:
         self.programs.append(p)
         return p
 
-    def cast(self, x: Any, aval: Aval) -> Any:
+    def cast(self, x: Value, aval: Aval) -> Any:
         """Return a value of that type computed from `x`."""
         if x.aval is aval:
             return x
@@ -255,12 +255,12 @@ class _Writer:
         xs = self.some()
         avals = [Aval((), INT32), *(x.aval for x in xs)]
 
-        def test(i: Any, *_: Any) -> list[Any]:
+        def test(i: Value, *_: object) -> list[Any]:
             return [el.lt.bind(i, Literal(3, i.aval))]
 
         inside = self.inner(avals, avals[1:])
 
-        def turn(i: Any, *vs: Any) -> list[Any]:
+        def turn(i: Value, *vs: Any) -> list[Any]:
             return [
                 el.add.bind(i, Literal(1, i.aval)),
                 *control_flow.call.bind(i, *vs, program=inside),

@@ -5,7 +5,7 @@ failure has a reason, and one that does not occur is a failure too.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def tolerance(dtype: np.dtype) -> float:
     return _RELATIVE[dtype.itemsize // (2 if category(dtype) == COMPLEX else 1)]
 
 
-def agree(got: Any, want: Any, tol: float | None = None, what: str = "") -> int:
+def agree(got: object, want: object, tol: float | None = None, what: str = "") -> int:
     """Check that two trees of arrays have equal shapes and close elements; return their number.
 
     Elements may be `tol` apart, relatively and absolutely; by default the tolerance of the narrower

@@ -49,7 +49,7 @@ class Reference(NamedTuple):
     through: Callable[..., Any] | None = None
 
 
-def ordinary(dtype: Any, shape: tuple[int, ...] = (2, 3), seed: int = 0) -> np.ndarray:
+def ordinary(dtype: np.dtype | str, shape: tuple[int, ...] = (2, 3), seed: int = 0) -> np.ndarray:
     """Return distinct small numbers: positive and negative ones, none near zero or a half."""
     dtype, n = np.dtype(dtype), int(np.prod(shape))
     rng = np.random.default_rng(seed)
@@ -67,10 +67,10 @@ def elementwise(
     count: int,
     *,
     lift: Callable | None = None,
-    complexes: Any = None,
+    complexes: list[complex | int] | None = None,
     without: str = "",
     shapes: Sequence[tuple[int, ...]] = ((0, 2), ()),
-    **params: Any,
+    **params: object,
 ) -> Callable[[Primitive], Iterator[Sample]]:
     """Return samples of an operation on elements of `count` operands: an ordinary one, every edge
     (every tuple of edges) of every dtype that the type rule accepts, and other shapes.

@@ -12,7 +12,7 @@ import numpy as np
 from plait import jit
 from plait.ext import Aval, Primitive, staged
 from plait.ext.devices import platform
-from plait.ext.trace import as_list
+from plait.ext.trace import Value, as_list
 
 from .closeness import differing, places
 from .differences import excused
@@ -124,7 +124,7 @@ def _text(jobs: list[Job], args: list[list[np.ndarray]]) -> None:
     counts = [len(xs) for _, xs in said]
     avals = [Aval(x.shape, x.dtype) for _, xs in said for x in xs]
 
-    def body(*vs: Any) -> list:
+    def body(*vs: Value) -> list:
         rest = iter(vs)
         return [y for (j, _), n in zip(said, counts) for y in j(*[next(rest) for _ in range(n)])]
 

@@ -12,9 +12,10 @@ from plait import jit
 from plait.ext.errors import ArgumentError, OperandTypeError, border
 from plait.ext.ir import evaluate
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import arguments, name_of, trace, wraps
+from plait.ext.trace import Value, arguments, name_of, trace, wraps
 from plait.ext.tree import Partial, flatten, flatten_up_to
 from plait.ext.values import as_value
+from plait.typing import ArrayLike
 
 from ..api import vjp
 from ..tangents import expect_function, no_tangent, numbers, of_chosen
@@ -54,7 +55,7 @@ class _Converted:
 
 
 @border
-def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
+def closure_convert(fun: Callable, *example_args: object) -> tuple[Callable, list]:
     """Return (converted, consts) such that `converted(*args, *consts)` is `fun(*args)`.
 
     `converted` closes over no value that could be differentiated.
@@ -105,17 +106,17 @@ def custom_gradient(fun: Callable) -> Callable:
 
     @border
     @wraps(fun)
-    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+    def with_gradient(*args: object, **kwargs: object) -> Any:
         @functools.partial(custom_vjp)
-        def value(*xs: Any) -> Any:
+        def value(*xs: Value) -> Any:
             return _value_and_pullback(fun, xs, kwargs)[0]
 
-        def fwd(*xs: Any) -> Any:
+        def fwd(*xs: Value) -> Any:
             out, pullback = _value_and_pullback(fun, xs, kwargs)
             f, consts = closure_convert(pullback, _like_cotangents(out))
             return out, Partial(_Last(f), *consts)
 
-        def bwd(pullback: Any, ct: Any) -> tuple:
+        def bwd(pullback: Partial, ct: object) -> tuple:
             cts = pullback(ct)
             alone = len(args) == 1 and not (isinstance(cts, tuple) and len(cts) == 1)
             return (cts,) if alone else tuple(cts)
@@ -126,7 +127,7 @@ def custom_gradient(fun: Callable) -> Callable:
     return with_gradient
 
 
-def _like_cotangents(out: Any) -> Any:
+def _like_cotangents(out: object) -> Any:
     """Return an example of the cotangents of results."""
     leaves, tree = flatten(out)
     avals = [as_value(x).aval for x in leaves]
@@ -182,11 +183,11 @@ def fwd_and_bwd(
     expect_function(fun, "fwd_and_bwd")
     nums, single = numbers(argnums, "fwd_and_bwd"), not isinstance(argnums, tuple | list | range)
 
-    def fwd(*args: Any, **kwargs: Any) -> tuple:
+    def fwd(*args: Any, **kwargs: object) -> tuple:
         of, chosen = of_chosen(fun, nums, args, kwargs)
         return vjp(of, *chosen, has_aux=has_aux)
 
-    def bwd(pullback: Callable, ct: Any) -> Any:
+    def bwd(pullback: Callable, ct: ArrayLike) -> Any:
         cts = pullback(ct)
         return cts[0] if single else cts
 

@@ -5,20 +5,24 @@ arguments.  The ends of rules are given by the slots of these.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait import config
 from plait.ext.errors import ArgumentError, ConcretizationError
-from plait.ext.ir import Eqn, Program, Var, dce, derived, evaluate
+from plait.ext.ir import Eqn, Program, Thunk, Var, dce, derived, evaluate
+from plait.ext.lower import IrValue
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.ops.shape import materialise_at_ground
-from plait.ext.trace import Deferred, Ends, Slots, Wiring, enclosed, stage, staged, width
+from plait.ext.trace import Deferred, Ends, Slots, Value, Wiring, enclosed, stage, staged, width
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
 from ..forward import DUAL, JVP, ZERO
 from ..split import part
 from ..transpose import is_linear, transpose_divided
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 DERIVATIVE = "derivative"
 """The kind of custom rule that transformations may commute with."""
@@ -45,7 +49,14 @@ class CustomWiring(Wiring):
         ends = self.ends(params, ins, outs)
         return Slots(ins, outs, [(p, ins, outs)], n + m, rules=ends, whole=self.whole)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program | Thunk],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         consts = width(parts[: params["consts"]]) + len(extra)
         new = dict(zip(("program", *self.names), programs))
         return [*extra, *operands], {**params, **new, "consts": consts}
@@ -54,7 +65,7 @@ class CustomWiring(Wiring):
         return call, {"program": params["program"]}
 
 
-def body(*xs: Aval, program: Program, consts: int, **rules: Any) -> list[Aval]:
+def body(*xs: Aval, program: Program, consts: int, **rules: object) -> list[Aval]:
     """Apply the function; derivatives use its rule."""
     expect(f"custom function {program.name}", program.in_avals, xs)
     return program.out_avals
@@ -65,7 +76,14 @@ def varying(avals: Sequence[Aval], slots: Sequence[int]) -> tuple[int, ...]:
     return tuple([s for s, a in zip(slots, avals, strict=True) if a.varies])
 
 
-def lowered(e, xs, ins, outs, program, **rules):
+def lowered(
+    e: "Emitter",
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    program: Program,
+    **rules: object,
+):
     """Lower any of these operations to a call of the function."""
     return e.call(program, xs)
 
@@ -124,7 +142,7 @@ def along_input(program: Program, k: int) -> Program:
     n = len(program.inputs)
     forms = tuple([DUAL if i == k else None for i in range(n)])
 
-    def tangents(*vs: Any) -> list:
+    def tangents(*vs: Value) -> list:
         both, got = JVP(None).lift_program(program, forms)
         outs = iter(evaluate(both, [*vs[: k + 1], vs[n], *vs[k + 1 : n]]))
         halves = [(next(outs), next(outs) if f else None) for f in got]
@@ -150,7 +168,7 @@ def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> lis
     return [next(got) if flag else None for flag in linear]
 
 
-def promised(program: Any, xs: Sequence[Any]) -> list[Aval] | None:
+def promised(program: Deferred | Program, xs: Sequence[Any]) -> list[Aval] | None:
     """Return the types of the function's own results, for comparison with its rule's.
 
     Return None if checks are off.  Return None for a staged function too: its rule was checked

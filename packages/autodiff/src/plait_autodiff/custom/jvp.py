@@ -11,16 +11,16 @@ inexact ones.
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.errors import ArgumentError, PlaitError, TreeMismatch, border
 from plait.ext.ir import Primitive, Program, Thunk
 from plait.ext.rules import eager_rules, lower_rules
-from plait.ext.trace import Call, Deferred, Ends, Function, rule_thunk, settled
+from plait.ext.trace import Call, Deferred, Ends, Function, Value, rule_thunk, settled
 from plait.ext.tree import children, difference, flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value, is_literal_zero
 
 from ..adable import kept_parts
-from ..forward import ZERO, instantiate, jvp_rules
+from ..forward import JVP, ZERO, instantiate, jvp_rules
 from ..transpose import transpose_rules
 from .functions import (
     CustomWiring,
@@ -81,7 +81,7 @@ eager_rules.rule(custom_jvp_call)(applied)
 
 
 @jvp_rules.rule(custom_jvp_call)
-def _(jvp, args, params):
+def _(jvp: JVP, args: Sequence[Value], params):
     program, rule, consts = params["program"], params["rule"], params["consts"]
     xs, ts = jvp.halves(args)
     given = [(t, x) for t, x in zip(ts[consts:], xs[consts:], strict=True) if x.aval.varies]
@@ -102,11 +102,11 @@ def _(jvp, args, params):
 
 
 @transpose_rules.rule(custom_jvp_call)
-def _(cts, *args, program, consts, rule):
+def _(cts, *args, program, consts: object, rule: object):
     return transposed(cts, args, program)
 
 
-def _count(program: Any, results: list) -> int:
+def _count(program: Deferred | Program, results: list) -> int:
     """Return how many of the results are values; the others are tangents of the inexact ones."""
     if isinstance(program, Program):
         return len(program.outputs)
@@ -200,10 +200,10 @@ class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
         c = self.call(args, kwargs)
         jvp, static, symbolic = self.jvp, list(c.static.values()), self.symbolic_zeros
 
-        def function(*xs: Any) -> list:
+        def function(*xs: Value) -> list:
             return c.results(self.fun(*c.arguments(xs)))
 
-        def told(present: Present | None, *flat: Any) -> list:
+        def told(present: Present | None, *flat: Value) -> list:
             n = len(c.leaves)
             avals = [x.aval for x in flat[:n]]
             primals = tuple(c.tree.unflatten(flat[:n]))
@@ -214,7 +214,7 @@ class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
             outs = c.results(out)
             return [*outs, *self._tangents(c, outs, dot)]
 
-        def rule(*flat: Any) -> list:
+        def rule(*flat: Value) -> list:
             return told(None, *flat)
 
         outs = custom_jvp_call.bind(
@@ -225,7 +225,7 @@ class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
         )
         return c.out.unflatten(outs)
 
-    def _checked(self, result: Any) -> tuple:
+    def _checked(self, result: Value | tuple[Any, ...]) -> tuple:
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise ArgumentError(
                 f"the derivative rule of {self.name()} must return a pair (out, tangent), and "
@@ -246,15 +246,19 @@ class custom_jvp(Function[P, R]):  # noqa: N801  (a decorator)
                 f"the derivative rule of {self.name()} returned a tangent of another structure "
                 f"than its result: {difference(like, dot)}",
                 fix="return a tangent for every part of the result",
-            )
+            ).defined(self.jvp)
         return dots
 
-    def _tangents(self, c: Call, outs: list, dot: Any) -> list:
+    def _tangents(self, c: Call, outs: list, dot: object) -> list:
         found = []
         for o, d in zip(outs, self._flat_tangent(c.out, dot), strict=True):
             if not o.aval.varies:
                 continue
             want = o.aval.tangent_type
             who = f"the derivative rule of {self.name()}"
-            found.append(differential(who, d, want, "tangent"))
+            try:
+                found.append(differential(who, d, want, "tangent"))
+            except PlaitError as e:
+                e.defined(self.jvp)
+                raise
         return found

@@ -7,23 +7,39 @@ in the tangents together.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.ext.errors import MissingRule, PlaitError
 from plait.ext.ir import Primitive, Program, Thunk, derived, evaluate
+from plait.ext.lower import IrValue
 from plait.ext.ops.control_flow import call
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import eager_rules, lower_rules
-from plait.ext.trace import Deferred, Ends, Slots, Wiring, current, rule_thunk, staged, use, width
+from plait.ext.trace import (
+    Deferred,
+    Ends,
+    Slots,
+    Value,
+    Wiring,
+    current,
+    rule_thunk,
+    staged,
+    use,
+    width,
+)
 from plait.ext.types import Aval
 from plait.ext.values import as_value, is_literal_zero
+from plait.typing import Array
 
-from ..forward import ZERO, instantiate, jvp_rules
+from ..forward import JVP, ZERO, instantiate, jvp_rules
 from ..linearity import is_linear_in
 from ..split import split_program
 from ..transpose import Linear, backward, is_linear, solid_ct, transpose_rules
 from .functions import DERIVATIVE
 from .variants import Present, Variants, run
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 
 class _Lin(Wiring):
@@ -60,7 +76,14 @@ class _Lin(Wiring):
         declared = {s: frozenset(axes) for s, axes in enumerate(along)}
         return Slots(range(n), outs, [], n + len(outs), rules=[ends], declared=declared)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Thunk],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         r, n = params["residuals"], params["operands"] + params["residuals"]
         outs = tuple([p.aval for ps in parts[n:] for p in ps])
         new = {
@@ -72,7 +95,7 @@ class _Lin(Wiring):
         operands = [*extra, *operands]
         return operands, {**new, **varying_along(operands)}
 
-    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+    def erase(self, prim: object, params: dict) -> tuple[Any, dict]:
         return call, {"program": pushforward(**params)}
 
 
@@ -84,7 +107,7 @@ def varying_along(operands: Sequence[Any]) -> dict[str, tuple]:
 
 
 def _lin(
-    *xs: Aval, bwd: Any, residuals: int, operands: int, outs: tuple, along: tuple = ()
+    *xs: Aval, bwd: object, residuals: int, operands: int, outs: tuple, along: tuple = ()
 ) -> list[Aval]:
     """Apply the derivative of a function that is given by its pullback `bwd`.
 
@@ -98,7 +121,7 @@ custom_lin = Primitive("autodiff.custom_lin", _lin, many=True, higher=_Lin())
 
 
 def linear_map(
-    residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any, outs: Sequence[Any]
+    residuals: Sequence[Any], tangents: Sequence[Any], bwd: object, outs: Sequence[Any]
 ) -> tuple[list, dict]:
     """Return (operands, parameters) of `custom_lin`: tangents of `outs` whose pullback is `bwd`."""
     operands = [*residuals, *tangents]
@@ -125,7 +148,7 @@ def pushforward(
     rule = bwd.on(((True,) * len(outs),)) if isinstance(bwd, Variants) else bwd
     program = rule.get() if isinstance(rule, Thunk) else rule
 
-    def forward(*vs: Any) -> list:
+    def forward(*vs: Value) -> list:
         unknown = (*(False,) * residuals, *(True,) * len(outs))
         h = split_program(program, unknown, (True,) * len(program.outputs))
         known = evaluate(h.known, vs[:residuals])
@@ -161,17 +184,17 @@ def _pushed(args: Sequence[Any], params: dict) -> list:
 
 
 @lower_rules.rule(custom_lin)
-def _(e, xs, ins, outs_, **params):
+def _(e: "Emitter", xs: list[IrValue], ins: list[Aval], outs_: list[Aval], **params):
     return e.call(pushforward(**params), xs)
 
 
 @eager_rules.rule(custom_lin)
-def _(args, params):
+def _(args: Sequence[Value], params: dict[str, Any]):
     return [materialise_at_ground(o) for o in _pushed(args, params)]
 
 
 @jvp_rules.rule(custom_lin)
-def _(jvp, args, params):
+def _(jvp: JVP, args: Sequence[Array], params):
     residuals = params["residuals"]
     xs, ts = jvp.halves(args)
     if any(t is not ZERO for t in ts[:residuals]):
@@ -186,7 +209,15 @@ def _(jvp, args, params):
 
 
 @transpose_rules.rule(custom_lin)
-def _(cts, *args, bwd, residuals, operands, outs, along=()):
+def _(
+    cts: list[Any],
+    *args: Value | Linear,
+    bwd,
+    residuals: int,
+    operands: int,
+    outs: tuple[Aval, ...],
+    along: tuple[Any, ...] = (),
+):
     if any(is_linear(a) for a in args[:residuals]):
         raise reverse_only("and what it keeps is itself to be transposed")
     if isinstance(bwd, Deferred):

@@ -12,12 +12,13 @@ from typing import Any
 
 from plait.ext.errors import ArgumentError, MissingRule, OperandTypeError, TreeMismatch, border
 from plait.ext.ir import Primitive, Program, evaluate
+from plait.ext.lower import IrValue
 from plait.ext.observers import runs_rules
 from plait.ext.ops.control_flow import expect
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import lower_rules
-from plait.ext.trace import Slots, Wiring, current, name_of, opened, trace, width
+from plait.ext.trace import Slots, Value, Wiring, current, name_of, opened, trace, width
 from plait.ext.tree import TreeDef, difference, flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -52,7 +53,14 @@ class _Equations(Wiring):
         outputs = (*left, *(s for more in extras for s in more))
         return Slots(range(total + n), outputs, bodies, count)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params,
+        programs,
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         made, new, at, start, out = iter(programs), {}, 0, 0, []
         counts = []
         for role, c in zip(_ROLES, params["consts"], strict=True):
@@ -92,7 +100,7 @@ def _mine(role: str, xs: Sequence[Any], consts: tuple) -> list:
 
 
 @lower_rules.rule(linear_solve)
-def _(e, xs, ins, outs, solve, consts, **others):
+def _(e, xs: list[IrValue], ins: list[Aval], outs: list[Aval], solve, consts, **others: object):
     return e.call(solve, [*_mine("solve", xs, consts), *xs[sum(consts) :]])
 
 
@@ -120,7 +128,7 @@ def _(passage, args, params):
 
 
 @jvp_rules.rule(linear_solve)
-def _(jvp, args, params):
+def _(jvp, args: Sequence[Value], params):
     matvec, counts = params["matvec"], params["consts"]
     xs, ts = jvp.halves(args)
     total, n = sum(counts), len(matvec.outputs)
@@ -176,7 +184,7 @@ def _(cts, *args, matvec, vecmat, solve, transpose_solve, consts):
 @border
 def custom_linear_solve(
     matvec: Callable,
-    b: Any,
+    b: object,
     solve: Callable,
     transpose_solve: Callable | None = None,
     symmetric: bool = False,
@@ -210,10 +218,10 @@ def custom_linear_solve(
     values = [as_value(x) for x in leaves]
     like = tree.unflatten(values)
 
-    def product(x: Any) -> Any:
+    def product(x: Value | dict[str, Any]) -> Any:
         return _like("matvec", matvec(x), tree, values)
 
-    def solved(find: Callable, by: Callable, y: Any) -> tuple:
+    def solved(find: Callable, by: Callable, y: Value | dict[str, Any]) -> tuple:
         out = find(by, y)
         x, aux = _two(out) if has_aux else (out, None)
         return _like(name_of(find, "solve"), x, tree, values), aux
@@ -230,7 +238,7 @@ def custom_linear_solve(
         back = (forward.program, forward.captured) if symmetric else _transposed(forward)
         program, captured = back
 
-        def vecmat(y: Any) -> Any:
+        def vecmat(y: Value) -> Any:
             return tree.unflatten(evaluate(program, [*captured, *flatten(y)[0]]))
 
         other = trace(lambda y: solved(transpose_solve, vecmat, y), (like,), {}, "transpose_solve")
@@ -253,7 +261,7 @@ def _transposed(forward: Any) -> tuple[Program, list]:
     return transpose_program(p, linear, (True,) * len(p.outputs), full=True)[0], forward.captured
 
 
-def _two(out: Any) -> tuple:
+def _two(out: tuple[dict[str, Any] | int, ...]) -> tuple:
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise ArgumentError(
             "custom_linear_solve with has_aux=True needs solvers that return a pair (x, aux)",
@@ -262,7 +270,7 @@ def _two(out: Any) -> tuple:
     return tuple(out)
 
 
-def _like(who: str, x: Any, tree: TreeDef, values: Sequence[Any]) -> Any:
+def _like(who: str, x: object, tree: TreeDef, values: Sequence[Any]) -> Any:
     """Return a result after checking that it has the structure, shapes and dtypes of `b`."""
     leaves, kind = flatten(x)
     if kind != tree:

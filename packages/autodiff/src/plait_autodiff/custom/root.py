@@ -13,8 +13,8 @@ from plait.ext.errors import ArgumentError, OperandTypeError, TreeMismatch, bord
 from plait.ext.ir import Program, evaluate
 from plait.ext.ops.elementwise import neg
 from plait.ext.ops.shape import concatenate, reshape
-from plait.ext.trace import trace, tracers_of, wraps
-from plait.ext.tree import difference, flatten
+from plait.ext.trace import Value, trace, tracers_of, wraps
+from plait.ext.tree import difference, flatten, in_words
 from plait.ext.values import as_value
 
 from ..api import jvp, linearize
@@ -25,10 +25,10 @@ from .jvp import custom_jvp
 
 @border
 def custom_root(
-    f: Callable,
-    initial_guess: Any,
-    solve: Callable,
-    tangent_solve: Callable,
+    f: Callable[..., Any],
+    initial_guess: object,
+    solve: Callable[..., Any],
+    tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> Any:
     """Find a root of `f` by `solve`, and differentiate it implicitly.
@@ -64,7 +64,7 @@ def custom_root(
     f_program, find, build = residual.program, solver.program, solver.tree
     expect_function(tangent_solve, "tangent_solve of custom_root")
 
-    def step(x: Any, y: Any, f_consts: list) -> Any:
+    def step(x: Value | dict[str, Any], y: Value | dict[str, Any], f_consts: list) -> Any:
         of_x = lambda v: tree.unflatten(evaluate(f_program, [*f_consts, *flatten(v)[0]]))  # noqa: E731
         return tangent_solve(linearize(of_x, x)[1], y)
 
@@ -135,7 +135,7 @@ def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence
         a, b = (t.unflatten([0] * t.num_leaves) for t in (tree, got))
         raise TreeMismatch(
             f"custom_root: {who} returns another structure than initial_guess: {difference(a, b)}",
-            fix=f"return a tree like {tree}",
+            fix=f"return a tree like {in_words(tree)}",
         )
     for a, want in zip(avals, values, strict=True):
         if not a.same_type(want.aval):
@@ -145,7 +145,7 @@ def _alike(who: str, got: Any, avals: Sequence[Any], tree: Any, values: Sequence
             )
 
 
-def dense_solve(g: Callable, y: Any) -> Any:
+def dense_solve(g: Callable, y: dict[str, Any]) -> Any:
     """Solve g(x) = y for a linear g on trees of arrays, by its matrix and an LU factorisation.
 
     Use it for few unknowns: the matrix has as many rows and columns as there are elements.
@@ -200,7 +200,7 @@ def implicit_diff(
 
         @border
         @wraps(solver)
-        def solved(initial_guess: Any, *args: Any) -> Any:
+        def solved(initial_guess: object, *args: object) -> Any:
             return custom_root(
                 lambda x: optimality(x, *args),
                 initial_guess,

@@ -69,7 +69,7 @@ class CustomPrimal:
 
     __slots__ = ("value", "perturbed")
 
-    def __init__(self, value: Any, perturbed: bool):
+    def __init__(self, value: object, perturbed: bool):
         self.value, self.perturbed = value, perturbed
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present |
     return out
 
 
-def differential(who: str, d: Any, aval: Aval, what: str) -> Any:
+def differential(who: str, d: object, aval: Aval, what: str) -> Any:
     """Return a tangent or cotangent that a rule returned, as a value of the type `aval`.
 
     None, symbolic zeros and arrays of float0 are zero; the latter two must have the value's shape.

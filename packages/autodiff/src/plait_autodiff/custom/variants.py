@@ -42,7 +42,7 @@ class Variants:
             hit = self.made[key] = self.make(key)
         return hit
 
-    def given(self, *first: Any) -> "Variants":
+    def given(self, *first: tuple[Any, ...]) -> "Variants":
         """Return the variants whose keys begin with these items."""
         hit = self.lifted.get(first)
         if hit is None:
@@ -75,7 +75,7 @@ def present_of(xs: Sequence[Any], present: Present) -> tuple[Any, ...]:
     return (*xs[:n], *(x for x, there in zip(xs[n:], present) if there))
 
 
-def run(f: Any, args: Sequence[Any], key: tuple | None = None) -> list:
+def run(f: "Deferred | Thunk | Variants", args: Sequence[Any], key: tuple | None = None) -> list:
     """Run a rule, in Python if it is not staged yet, else as a program.
 
     A symbolic rule needs `key`.

@@ -9,30 +9,35 @@ and the rule runs only where its residuals are needed.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.errors import ArgumentError, PlaitError, TreeMismatch, border, names_of_arguments
 from plait.ext.ir import Primitive, Program, Thunk, effects_of, evaluate
+from plait.ext.lower import IrValue
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.rules import eager_rules, lower_rules
 from plait.ext.trace import (
     Call,
+    Carrier,
     Deferred,
     Ends,
     Function,
+    Interpreter,
     Slots,
+    Value,
     Wiring,
     admitted,
     rule_thunk,
     settled,
     use,
 )
-from plait.ext.tree import difference, flatten
+from plait.ext.tree import difference, flatten, key_paths
 from plait.ext.types import Aval
 from plait.ext.values import as_value
+from plait.typing import Array
 
 from ..adable import kept_parts
-from ..forward import ZERO, instantiate, jvp_rules
+from ..forward import JVP, ZERO, instantiate, jvp_rules
 from ..split import split_rules
 from ..transpose import transpose_rules
 from .functions import (
@@ -50,6 +55,9 @@ from .functions import (
 from .linear import custom_lin, linear_map
 from .symbolic_zeros import CustomPrimal, differential, differentials
 from .variants import Present, Variants, as_function
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,7 +103,14 @@ class _Rules:
     The forward rule makes the backward rule, which takes its residuals.
     """
 
-    def __init__(self, fwd: Deferred, bwd: Deferred, avals: Any, want: Any, captured: Any):
+    def __init__(
+        self,
+        fwd: Deferred,
+        bwd: Deferred,
+        avals: list[Aval],
+        want: list[Aval],
+        captured: list[Value],
+    ):
         self.fwd, self.bwd, self.captured = fwd, bwd, captured
         self.avals: list[Aval] = avals
         self.want: list[Aval] = want
@@ -107,7 +122,7 @@ class _Rules:
             fwd, want = self.fwd, self.want
             found: dict[str, Any] = {}
 
-            def forward(*xs: Any) -> list:
+            def forward(*xs: Value) -> list:
                 key = () if perturbed is None else (perturbed,)
                 outs, residuals, found["bwd"] = fwd.f(*key, *xs)
                 as_function(f"the forward rule {fwd.name}", want, [o.aval for o in outs])
@@ -130,7 +145,7 @@ class _Rules:
                 cts = [a for a, there in zip(cts, present) if there]
             return [*outs[m:], *cts]
 
-        def backward(*vs: Any) -> list:
+        def backward(*vs: Value) -> list:
             first.get()
             key = () if present is None else (present,)
             return found["bwd"].f(*key, *vs)
@@ -145,7 +160,7 @@ eager_rules.rule(custom_vjp_call)(applied)
 
 
 @transpose_rules.rule(custom_vjp_call)
-def _(cts, *args, program, consts, fwd, bwd):
+def _(cts, *args, program, consts: object, fwd: object, bwd: object):
     return transposed(cts, args, program)
 
 
@@ -163,10 +178,17 @@ class _Forward(Wiring):
         ins, outs = range(n), range(n, n + m)
         return Slots(ins, outs, [(p, ins, outs[: len(p.outputs)]), (fwd, ins, outs)], n + m)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         return [*extra, *operands], {"program": programs[0], "fwd": programs[1]}
 
-    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+    def erase(self, prim: object, params: dict) -> tuple[Any, dict]:
         return call, {"program": params["fwd"]}
 
     def fewer(self, params: dict, used: Sequence[bool]) -> tuple[Any, dict, int] | None:
@@ -186,17 +208,24 @@ forward_call = Primitive("autodiff.forward_call", _forward, many=True, higher=_F
 
 
 @lower_rules.rule(forward_call)
-def _(e, xs, ins, outs, program, fwd):
+def _(
+    e: "Emitter",
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    program: Program,
+    fwd: Program,
+):
     return e.call(fwd, xs)
 
 
 @jvp_rules.rule(forward_call)
-def _(jvp, args, params):
+def _(jvp: Carrier, args: list[Value], params: dict[str, Any]):
     return _spelled_out(jvp, args, params)
 
 
 @split_rules.rule(forward_call)
-def _(split, args, params):
+def _(split: Interpreter, args, params: dict[str, Any]):
     return _spelled_out(split, args, params)
 
 
@@ -209,7 +238,7 @@ def _spelled_out(by: Any, args: Sequence[Any], params: dict) -> list:
 
 
 @jvp_rules.rule(custom_vjp_call)
-def _(jvp, args, params):
+def _(jvp: JVP, args: Sequence[Array], params):
     program, fwd, consts = params["program"], params["fwd"], params["consts"]
     xs, ts = jvp.halves(args)
     symbolic = getattr(fwd, "symbolic", False)
@@ -225,7 +254,7 @@ def _(jvp, args, params):
 
 
 def duals_by_pullback(
-    jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: Any
+    jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: object
 ) -> list:
     """Return duals of `outs`, whose pullback maps residuals and cotangents by `bwd`."""
     operands, params = linear_map(residuals, tangents, bwd, outs)
@@ -316,7 +345,7 @@ class custom_vjp(Function[P, R]):  # noqa: N801  (a decorator)
             raise self.missing("VJP", "custom_vjp", "defvjp")
         c = self.call(args, kwargs)
 
-        def function(*xs: Any) -> list:
+        def function(*xs: Value) -> list:
             return c.results(self.fun(*c.arguments(xs)))
 
         rules = _UserRules(self, c)
@@ -336,15 +365,15 @@ class _UserRules:
     """The rules of one call, as functions from flat values to flat values."""
 
     def __init__(self, function: custom_vjp, c: Call):
-        self.fwd, self.bwd = function.fwd, function.bwd
+        self.fwd, self.bwd, self.fun = function.fwd, function.bwd, function.fun
         self.call, self.name = c, function.name()
         self.static = list(c.static.values())
 
-    def forward(self, *xs: Any) -> tuple[list, list, Deferred]:
+    def forward(self, *xs: Value) -> tuple[list, list, Deferred]:
         """Run the forward rule; return (results, residuals, the backward rule)."""
         return self._split(xs, self.call.arguments(xs), False)
 
-    def told(self, perturbed: Present, *xs: Any) -> tuple[list, list, Deferred]:
+    def told(self, perturbed: Present, *xs: Value) -> tuple[list, list, Deferred]:
         """Do the same for a rule with symbolic zeros; `perturbed` marks the values that vary."""
         given = [CustomPrimal(x, p) for x, p in zip(xs, perturbed, strict=True)]
         return self._split(xs, self.call.arguments(given), True)
@@ -356,7 +385,7 @@ class _UserRules:
             raise ArgumentError(
                 f"fwd of {self.name} must return a pair (out, residuals), and returned {pair!r}",
                 fix="return (out, residuals)",
-            )
+            ).defined(self.fwd)
         outs = self.call.results(pair[0])
         leaves, tree = flatten(pair[1])
         # A Python number stays one: rules branch on numbers that they kept, and index with them.
@@ -368,7 +397,7 @@ class _UserRules:
         out_tree, n, bwd = self.call.out, len(residuals), self.bwd
         assert bwd is not None
 
-        def told(present: Present | None, *vs: Any) -> list:
+        def told(present: Present | None, *vs: Value) -> list:
             values = iter(vs)
             given = tree.unflatten([next(values) if k is None else k for k in kept])
             dots = differentials(vs[n:], out_avals, present)
@@ -380,13 +409,24 @@ class _UserRules:
         back = told if symbolic else lambda *vs: told(None, *vs)
         return outs, residuals, Deferred(back, bwd, symbolic, self.static)
 
-    def _cotangents(self, got: Any, avals: list[Aval]) -> list:
+    def _cotangents(self, got: Value | tuple[Any, ...], avals: list[Aval]) -> list:
         """Return flat cotangents of the inexact arguments; None is zero for a whole argument."""
-        return flat_cotangents(f"bwd of {self.name}", self.call.tree, got, avals)
+        try:
+            return flat_cotangents(f"bwd of {self.name}", self.call.tree, got, avals, self.fun)
+        except PlaitError as e:
+            e.defined(self.bwd)
+            raise
 
 
-def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
-    """Return the cotangents of the inexact arguments, given a rule's result for all arguments."""
+def flat_cotangents(
+    who: str,
+    tree: Any,
+    got: Value | tuple[Any, ...],
+    avals: list[Aval],
+    fun: Callable[..., Any] | None = None,
+) -> list:
+    """Return the cotangents of the inexact arguments of `fun`, given a rule's result for all
+    arguments."""
     like = tree.unflatten(list(range(len(avals))))
     if not isinstance(got, tuple | list) or len(got) != len(like):
         count = len(got) if isinstance(got, tuple | list) else 1
@@ -396,7 +436,7 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
             fix="return a tuple, with None for arguments without derivative",
         )
     flat: list = []
-    for a, t in zip(like, got):
+    for n, (a, t) in enumerate(zip(like, got)):
         positions, kind = flatten(a)
         if t is None:
             flat += [None] * len(positions)
@@ -405,12 +445,15 @@ def flat_cotangents(who: str, tree: Any, got: Any, avals: list[Aval]) -> list:
             flat += kind.flatten_up_to(t) if kind.num_leaves else []
         except (ValueError, TypeError):
             raise TreeMismatch(
-                f"{who} returned a cotangent of another structure than the argument: "
-                f"{difference(a, t)}",
+                f"{who} returned a cotangent of another structure than "
+                f"{names_of_arguments(fun)(f'[{n}]')}: {difference(a, t)}",
                 fix="return a cotangent for every part of the argument, or None for all",
             ) from None
     out = []
-    for ct, aval in zip(flat, avals, strict=True):
+    for i, (ct, aval) in enumerate(zip(flat, avals, strict=True)):
         if aval.varies:
-            out.append(differential(who, ct, aval.tangent_type, "cotangent"))
+            try:
+                out.append(differential(who, ct, aval.tangent_type, "cotangent"))
+            except PlaitError as e:
+                raise e.of(names_of_arguments(fun)(key_paths(like)[i])) from None
     return out

@@ -9,20 +9,23 @@ loses it; other transformations do not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.ext.control import InspectableStage
 from plait.ext.errors import ArgumentError, TreeMismatch, border, warn
 from plait.ext.ir import Primitive, Program, Thunk, dce, derived, evaluate
+from plait.ext.lower import IrValue
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.ops.shape import barrier
 from plait.ext.rules import eager_rules, lower_rules
 from plait.ext.trace import (
     Call,
+    Carrier,
     Deferred,
     Ends,
     Function,
     Slots,
+    Value,
     Wiring,
     admitted,
     rule_thunk,
@@ -36,6 +39,7 @@ from plait.ext.trace import (
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
 from plait.ext.values import Literal, as_value
+from plait.typing import Array
 
 from ..custom.functions import (
     DERIVATIVE,
@@ -53,6 +57,9 @@ from ..forward import DUAL, JVP, ZERO, instantiate, jvp_rules
 from ..split import Split, part, split_rules
 from ..tangents import expect_function
 from .recovery import Reverse, inverse_rules, reverse
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 # ---- operations ----------------------------------------------------------------------------
 
@@ -111,7 +118,14 @@ class _Along(Wiring):
             whole=rule is not None,
         )
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program | Thunk],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         k, active = params["consts"], params["active"]
         widths = [len(ps) for ps in parts[: len(active)]]
         lifted = [a for a, w in zip(active, widths) for _ in range(w)]
@@ -123,7 +137,7 @@ class _Along(Wiring):
         }
         return [*extra, *operands], new
 
-    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+    def erase(self, prim: object, params: dict) -> tuple[Any, dict]:
         return call, {"program": along(params["program"], params["active"])}
 
 
@@ -142,7 +156,16 @@ eager_rules.rule(invertible_call, custom_ivjp_call)(applied)
 
 
 @lower_rules.rule(invertible_jvp)
-def _(e, xs, ins, outs, program, rule, consts, active):
+def _(
+    e: "Emitter",
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    program: Program,
+    rule: Thunk | None,
+    consts: int,
+    active: tuple[bool, ...],
+):
     return e.call(along(program, active), xs)
 
 
@@ -155,7 +178,7 @@ def along(program: Program, active: tuple[bool, ...]) -> Program:
     def make() -> Program:
         both, _ = JVP(None).lift_program(program, forms, varies)
 
-        def ordered(*vs: Any) -> list:
+        def ordered(*vs: Value) -> list:
             ts = iter(vs[len(active) :])
             pairs = [(x, next(ts)) if a else (x,) for x, a in zip(vs, active)]
             got = iter(evaluate(both, [v for pair in pairs for v in pair]))
@@ -171,13 +194,13 @@ def along(program: Program, active: tuple[bool, ...]) -> Program:
 
 
 @inverse_rules.rule(invertible_call)
-def _(params) -> Reverse | None:
+def _(params: dict[str, Any]) -> Reverse | None:
     program = params["program"]
     return reverse(program, (True,) * len(program.inputs))
 
 
 @inverse_rules.rule(custom_ivjp_call)
-def _(params) -> Reverse:
+def _(params: dict[str, Any]) -> Reverse:
     return _by_rule(params["program"], params["rule"].get(), params["consts"])
 
 
@@ -190,7 +213,7 @@ def _by_rule(program: Program, rule: Program, consts: int) -> Reverse:
         recovered = tuple([i >= consts and not u for i, u in enumerate(used)])
         ins = program.in_avals
 
-        def back(*vs: Any) -> list:
+        def back(*vs: Value) -> list:
             it = iter(vs)
             xs = [next(it) if u else Literal(0, a) for a, u in zip(ins, used)]
             got = evaluate(rule, [*xs, *it])
@@ -216,7 +239,7 @@ def pullback_of(r: Reverse, outs: int, active: tuple[bool, ...]) -> Thunk:
         program = r.cotangents(active)
         n = r.saved.count(True) + outs
 
-        def apart(*vs: Any) -> list:
+        def apart(*vs: Value) -> list:
             return evaluate(program, [*(barrier.bind(*vs[:n]) if n else []), *vs[n:]])
 
         types = program.in_avals
@@ -229,7 +252,7 @@ def pullback_of(r: Reverse, outs: int, active: tuple[bool, ...]) -> Thunk:
 
 
 @jvp_rules.rule(invertible_call, custom_ivjp_call)
-def _(jvp, args, params):
+def _(jvp: JVP, args: Sequence[Array], params):
     prim = custom_ivjp_call if "rule" in params else invertible_call
     xs, ts = jvp.halves(args)
     if isinstance(params["program"], Deferred):
@@ -260,7 +283,7 @@ def _(jvp, args, params):
     return jvp.duals(outs[:m], [next(dots) if o.aval.varies else ZERO for o in outs[:m]])
 
 
-def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
+def _reversed_by_python(jvp: Carrier, xs: list, ts: list, params: dict) -> list:
     """Run the user's rule when the pullback runs, so that it may branch on values."""
     rule = params["rule"]
     outs = [as_value(y) for y in params["program"].f(*xs)]
@@ -270,7 +293,7 @@ def _reversed_by_python(jvp: Any, xs: list, ts: list, params: dict) -> list:
     return duals_by_pullback(jvp, outs, kept, tangents, back)
 
 
-def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
+def _reversed_at_once(jvp: Carrier, xs: list, ts: list, f: Deferred) -> list:
     """Stage, for these values, a function that may branch on them; reverse the program."""
     by = InspectableStage(jvp.parent, "invertible", f.user, tuple(xs), {})
     program, captured = stage(f.f, [x.aval for x in xs], f.name, on=by)
@@ -285,14 +308,14 @@ def _reversed_at_once(jvp: Any, xs: list, ts: list, f: Deferred) -> list:
 
 
 @jvp_rules.rule(invertible_jvp)
-def _(jvp, args, params):
+def _(jvp: Carrier, args: Sequence[Value], params):
     program = along(params["program"], params["active"])
     with use(jvp):
         return evaluate(program, args)
 
 
 @split_rules.rule(invertible_jvp)
-def _(split, args, params):
+def _(split: Split, args: Sequence[Value], params: dict[str, Any]):
     program, active, rule = params["program"], params["active"], params["rule"]
     n = len(active)
     xs, ts = list(args[:n]), list(args[n:])
@@ -331,10 +354,10 @@ def invertible(fun: Callable) -> Callable:
     expect_function(fun, "invertible")
     function = Function(fun)
 
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: object, **kwargs: object) -> Any:
         c = function.call(args, kwargs)
 
-        def flat(*xs: Any) -> list:
+        def flat(*xs: Value) -> list:
             return c.results(fun(*c.arguments(xs)))
 
         f = Deferred(flat, fun)
@@ -399,16 +422,16 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         return ivjp
 
     @border
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         if self.ivjp is None:
             raise self.missing("inverse with a VJP", "custom_ivjp", "defivjp")
         c = self.call(args, kwargs)
         ivjp, n = self.ivjp, len(c.leaves)
 
-        def flat(*xs: Any) -> list:
+        def flat(*xs: Value) -> list:
             return c.results(self.fun(*c.arguments(xs)))
 
-        def rule(*vs: Any) -> list:
+        def rule(*vs: Value) -> list:
             m = c.out.num_leaves
             ys, cts = vs[n : n + m], iter(vs[n + m :])
             dys = [next(cts) if y.aval.varies else Literal(0, y.aval.tangent_type) for y in ys]
@@ -420,7 +443,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
         )
         return c.out.unflatten(outs)
 
-    def _checked(self, c: Call, got: Any) -> list:
+    def _checked(self, c: Call, got: tuple[Any, ...]) -> list:
         who = f"the custom ivjp of {self.name()}"
         if not isinstance(got, tuple | list) or len(got) != 2:
             raise ArgumentError(

@@ -27,7 +27,7 @@ from plait.ext.ir import (
     live_equations,
 )
 from plait.ext.rules import RuleTable
-from plait.ext.trace import as_list, current, staged, with_lines
+from plait.ext.trace import Value, as_list, current, staged, with_lines
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
@@ -59,7 +59,7 @@ class Unknown:
         return f"<unknown {self.aval!r}>"
 
 
-def is_unknown(x: Any) -> bool:
+def is_unknown(x: "Value | Unknown") -> bool:
     """Return whether a rule's operand is to be recovered."""
     return x.__class__ is Unknown
 
@@ -100,7 +100,7 @@ def _reversed(program: Program, keep: tuple[bool, ...]) -> Reverse | None:
     outs = flat.out_avals
     n, m = saved.count(True), len(outs)
 
-    def back(*vs: Any) -> list:
+    def back(*vs: Value) -> list:
         known = dict(zip(part(flat.inputs, saved), vs[:n]))
         known.update((a, x) for a, x in zip(flat.outputs, vs[n : n + m]) if a.__class__ is Var)
         cts = iter(vs[n + m :])
@@ -301,7 +301,7 @@ class _Plan:
             best = max(left, key=lambda v: (self.gain(v), v in asked, -_weight(v.aval)))
             self.save(best)
 
-    def save(self, v: Any) -> None:
+    def save(self, v: Value) -> None:
         """Save an input, and recover the values that follow from it."""
         self.known.add(v)
         self.saved.add(v)
@@ -310,7 +310,7 @@ class _Plan:
                 self.gains.pop(a, None)
         self.spread(self.users.get(v, ()))
 
-    def gain(self, v: Any) -> int:
+    def gain(self, v: Var) -> int:
         """Return how many other values could be recovered if an input were saved."""
         if v not in self.gains:
             # The trial is undone, so gains that `spread` drops from the cache are still valid.
@@ -366,7 +366,9 @@ class _Recovery:
         inexact = [v for v in program.inputs if v.aval.varies]
         return [*back, *(solid_ct(total.get(v), v.aval.tangent_type) for v in inexact)]
 
-    def alone(self, e: Eqn, active: tuple[bool, ...], ct: Any, *_: Any, **__: Any) -> list:
+    def alone(
+        self, e: Eqn, active: tuple[bool, ...], ct: Value, *_: Value | Linear, **__: object
+    ) -> list:
         """Pull back through an equation, recovering what its derivative needs."""
         d = self.plan.derivative(e, active)
         made = iter(evaluate(d.known, [self.want(a) for a in part(e.inputs, d.needs)]))
@@ -375,7 +377,9 @@ class _Recovery:
         got = backward(d.linear, args, part(as_list(ct), d.varies))[len(residuals) :]
         return merge(active, got, repeat(None))
 
-    def whole(self, e: Eqn, active: tuple[bool, ...], ct: Any, *_: Any, **__: Any) -> list:
+    def whole(
+        self, e: Eqn, active: tuple[bool, ...], ct: list[Value], *_: Linear, **__: object
+    ) -> list:
         """Pull back through an equation that gives its operands with their cotangents."""
         pairs = zip(as_list(ct), e.outputs, strict=True)
         cts = [solid_ct(c, o.aval.tangent_type) for c, o in pairs if o.aval.varies]
@@ -402,11 +406,11 @@ class _Recovery:
             if v.__class__ is Var:
                 self.env.setdefault(v, x)
 
-    def read(self, a: Any) -> Any:
+    def read(self, a: Value) -> Any:
         """Return the value of a literal or of a known variable."""
         return self.env[a] if a.__class__ is Var else a
 
-    def want(self, a: Any) -> Any:
+    def want(self, a: Value) -> Any:
         """Return the value of a literal or variable; recover it if it is not known."""
         if a.__class__ is not Var or a in self.env:
             return self.read(a)

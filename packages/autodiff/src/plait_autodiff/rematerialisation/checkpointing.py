@@ -13,17 +13,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from plait.ext.control import InspectableStage
-from plait.ext.errors import ArgumentError, OperandTypeError, border
+from plait.ext.errors import ArgumentError, border
 from plait.ext.ir import Primitive, Program, dce
-from plait.ext.lower import Emitter
+from plait.ext.lower import Emitter, IrValue
 from plait.ext.ops.control_flow import call, expect
 from plait.ext.rules import lower_rules, reuse_rules
-from plait.ext.trace import Role, Wiring, current, kept, role, trace, without_static, wraps
+from plait.ext.trace import Role, Value, Wiring, current, kept, role, trace, without_static, wraps
+from plait.ext.tree import flatten
 from plait.ext.types import INT32, Aval
 
 from ..partial_evaluation import partial_eval
-from ..split import divide, merge, part, split_rules
-from ..transpose import is_linear, transpose_divided, transpose_rules
+from ..split import Split, divide, merge, part, split_rules
+from ..transpose import Linear, is_linear, transpose_divided, transpose_rules
 from .policies import Either, Saveable, nothing_saveable
 from .residuals import divide_call, recompute_rules
 
@@ -60,7 +61,16 @@ def _(walk, e, xs):
 
 
 @lower_rules.rule(checkpoint_p)
-def _(e, xs, ins, outs, program, policy, prevent_cse, again):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    program: Program,
+    policy: Saveable | Callable[..., Any] | None,
+    prevent_cse: bool,
+    again: bool,
+):
     if not (again and prevent_cse and xs and outs):
         return e.call(program, xs)
     place = e.unit.place
@@ -123,7 +133,7 @@ def checkpoint(
         on values wherever it could without checkpoint.
       prevent_cse: stop the compiler from merging the recomputation with the first computation,
         which would keep the values after all.  Inside a loop it cannot merge them, so False is
-        safe there and saves a little.  A sequence, with one entry per argument, counts as True if
+        safe there and saves a little.  A tree of booleans, as of the arguments, counts as True if
         any entry is.
       policy: which values to keep: one of `plait.checkpoint_policies`, or a function that is
         called for every operation, `policy(prim, *avals, **params) -> bool`.  Without it only the
@@ -152,7 +162,7 @@ def checkpoint(
 
     @border
     @wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: object, **kwargs: object) -> Any:
         f, rest, named, traces = _without_static(fun, args, kwargs, static)
         stage = InspectableStage(current(), "checkpoint", fun, rest, named)
         traced = trace(f, rest, named, "checkpoint", traces, on=stage)
@@ -165,9 +175,9 @@ def checkpoint(
     return checkpointed
 
 
-def _apart_at_all(prevent_cse: Any) -> bool:
+def _apart_at_all(prevent_cse: object) -> bool:
     """Return whether to keep the recomputation apart; raise TypeRule unless given as booleans."""
-    flags = prevent_cse if isinstance(prevent_cse, tuple | list) else (prevent_cse,)
+    flags = flatten(prevent_cse)[0] or [prevent_cse]
     if not all(isinstance(f, bool) for f in flags):
         raise ArgumentError(
             f"prevent_cse of checkpoint is {prevent_cse!r}", fix="write True or False"
@@ -175,7 +185,7 @@ def _apart_at_all(prevent_cse: Any) -> bool:
     return any(flags)
 
 
-def _is_trace(found: Any, program: Program) -> bool:
+def _is_trace(found: tuple[Any, ...], program: Program) -> bool:
     return isinstance(found, tuple) and found[0] is program
 
 
@@ -192,8 +202,8 @@ def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: 
         )
     call = without_static(args, kwargs, static)
     try:
-        key = "static", call.key(n, "checkpoint")
-    except OperandTypeError:  # not hashable, so a stored trace could not be found again
+        key = "static", call.key(n)
+    except TypeError:  # not hashable, so a stored trace could not be found again
         return call.bind(fun, n), call.args, call.kwargs, {}
     return call.bind(fun, n), call.args, call.kwargs, kept(fun).under(key)
 
@@ -202,7 +212,7 @@ def _without_static(fun: Callable[..., Any], args: tuple, kwargs: dict, static: 
 
 
 @split_rules.rule(checkpoint_p)
-def _(split, args, params):
+def _(split: Split, args: list[Value], params):
     unknown = divide(split, args)
     d = partial_eval(params["program"], unknown, inst_in=True, policy=_policy(params["policy"]))
     later, used = dce(d.staged)
@@ -221,7 +231,7 @@ def _(split, args, params):
     return merge(d.out_unknown, rest, outs[:n])
 
 
-def _policy(policy: Any) -> Any:
+def _policy(policy: Saveable | Callable[..., Any] | None) -> Any:
     return nothing_saveable if policy is None else policy
 
 
@@ -229,7 +239,7 @@ def _policy(policy: Any) -> Any:
 
 
 @transpose_rules.rule(checkpoint_p)
-def _(cts, *args, program, **params):
+def _(cts: list[Any], *args: Value | Linear, program: Program, **params: object):
     linear = tuple(map(is_linear, args))
     given = tuple([c is not None for c in cts])
     p = transpose_divided(program, linear, given)

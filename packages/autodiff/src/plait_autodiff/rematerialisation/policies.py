@@ -12,20 +12,25 @@ derived for one are found again for the other.  Each has a text form.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from plait.ext.errors import ArgumentError
 from plait.ext.ir import Primitive, primitive
+from plait.ext.lower import IrValue
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import Elementwise, Increasing, Linear, ZeroPreserving, lower_rules
+from plait.ext.trace import Value
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value
 
 from ..forward import jvp_rules
 from ..transpose import transpose_rules
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 T = TypeVar("T")
 
@@ -47,7 +52,7 @@ def name_(x: Aval, *, name: str) -> Aval:
 
 
 @lower_rules.rule(name_)
-def _(e, xs, ins, outs, name):
+def _(e: "Emitter", xs: list[IrValue], ins: list[Aval], outs: list[Aval], name: str):
     return xs[0]
 
 
@@ -55,11 +60,11 @@ def passed_by(prim: Primitive) -> None:
     """Register the derivatives of an operation that returns its operand unchanged."""
 
     @jvp_rules.rule(prim)
-    def _(xs, ts, **params):
+    def _(xs: list[Value], ts: list[Value], **params: object):
         return prim.bind(*xs, **params), ts[0]
 
     @transpose_rules.rule(prim)
-    def _(ct, x, **params):
+    def _(ct: Value, x: object, **params: object):
         return (ct,)
 
 
@@ -109,7 +114,7 @@ class Saveable(NamedTuple):
     offloaded: tuple[str, ...] = ()
     to: Offload | None = None
 
-    def __call__(self, prim: Any, *avals: Aval, **params: Any) -> bool | Offload:
+    def __call__(self, prim: Primitive, *avals: Aval, **params: object) -> bool | Offload:
         return _KINDS[self.kind](self, prim, params)
 
     def __repr__(self) -> str:
@@ -125,15 +130,15 @@ class Either(NamedTuple):
     first: Any
     second: Any
 
-    def __call__(self, prim: Any, *avals: Aval, **params: Any) -> bool | Offload:
+    def __call__(self, prim: Primitive, *avals: Aval, **params: object) -> bool | Offload:
         return self.first(prim, *avals, **params) or self.second(prim, *avals, **params)
 
 
-def _is_dot(prim: Any, params: dict[str, Any]) -> bool:
+def _is_dot(prim: Primitive, params: dict[str, Any]) -> bool:
     return prim is dot_general and not any(params["shared"])
 
 
-def _names(policy: Saveable, prim: Any, params: dict[str, Any]) -> bool | Offload:
+def _names(policy: Saveable, prim: Primitive, params: dict[str, Any]) -> bool | Offload:
     if prim is not name_:
         return False
     if policy.to is not None and params["name"] in policy.offloaded:
@@ -221,7 +226,9 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Saveab
     return Saveable("offload_dot_with_no_batch_dims", to=Offload(offload_src, offload_dst))
 
 
-def save_from_both_policies(policy_1: Any, policy_2: Any) -> Either:
+def save_from_both_policies(
+    policy_1: "Saveable | int", policy_2: "Saveable | Callable[..., Any] | None"
+) -> Either:
     """Keep the values that either of two policies keeps.
 
     Raises TypeRule if one of them is not a function.

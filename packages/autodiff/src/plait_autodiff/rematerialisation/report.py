@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from plait.ext.errors import border, user_frames
 from plait.ext.ir import Eqn, Program, Var, dce
-from plait.ext.trace import shapes_only, stage, trace
+from plait.ext.trace import Value, shapes_only, stage, trace
 from plait.ext.tree import flatten, key_paths
 from plait.ext.types import Aval, float0
 from plait.ext.values import as_value
@@ -45,7 +45,7 @@ class Residual(NamedTuple):
 
 
 @border
-def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
+def saved_residuals(f: Callable, *args: object, **kwargs: object) -> list[Residual]:
     """Return the values that `vjp` of `f` would keep for its pullback.
 
     Args:
@@ -66,7 +66,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
         _, linear = linearize(lambda a, k: f(*a, **k), a, k)
         leaves, tree = flatten((a, k))
 
-        def flat(*ts: Any) -> list:
+        def flat(*ts: Value) -> list:
             given = iter(ts)
             whole = [next(given) if x.aval.varies else no_tangent(x.aval) for x in leaves]
             dots = flatten(linear(*tree.unflatten(whole)))[0]
@@ -84,7 +84,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[Residual]:
 
 
 @border
-def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Callable, *args: object, **kwargs: object) -> None:
     """Print a line for each value that `vjp` of `f` would keep, and the total of their bytes.
 
     >>> import plait
@@ -100,6 +100,18 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     print(f"{'in all':16} {total!s:>10} B")
 
 
+def section(
+    f: Callable, args: tuple, kwargs: dict
+) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]] | None:
+    """Return the table of residuals for the page of a function: its title, the heads of its columns
+    and its rows; None if it keeps none."""
+    found = saved_residuals(f, *args, **kwargs)
+    rows = [(repr(r.aval), f"{r.bytes:,}", r.what, r.where) for r in found]
+    total = sum(r.bytes for r in found if isinstance(r.bytes, int))
+    title = f"Values that a gradient keeps: {total:,} bytes"
+    return (title, ("type", "bytes", "value", "line"), rows) if rows else None
+
+
 def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
     """Return a name for each flat argument, in the order of flattening."""
     try:
@@ -112,7 +124,7 @@ def _names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
     return found + [k + path for k in sorted(kwargs) for path in key_paths(kwargs[k])]
 
 
-def _described(p: Program, a: Any, positions: dict[Any, str]) -> tuple[str, str]:
+def _described(p: Program, a: Value, positions: dict[Any, str]) -> tuple[str, str]:
     """Return (description of a value, source line that computes it)."""
     if a in positions:
         return f"the argument {positions[a]}", ""

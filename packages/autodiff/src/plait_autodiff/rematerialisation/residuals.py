@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from numpy import bool_
 
 from plait.ext.errors import ArgumentError
-from plait.ext.ir import Program, Var, dce, derived, effects_of, evaluate, primitive
-from plait.ext.lower import attr
+from plait.ext.ir import Primitive, Program, Var, dce, derived, effects_of, evaluate, primitive
+from plait.ext.lower import Emitter, IrValue, attr
 from plait.ext.ops.control_flow import call, cond, scan
 from plait.ext.rules import Elementwise, Increasing, Linear, RuleTable, ZeroPreserving, lower_rules
-from plait.ext.trace import Interpreter, Stage, collector_paused, open_under, use
+from plait.ext.trace import Interpreter, Stage, Value, collector_paused, open_under, use
 from plait.ext.types import Aval
 
 from ..custom.vjp import forward_call
 from ..split import choose, part, pooled, steady
-from .policies import Offload, passed_by
+from .policies import Offload, Saveable, passed_by
 
 recompute_rules = RuleTable(
     "recompute",
@@ -43,7 +43,7 @@ def move_(x: Aval, *, memory: str) -> Aval:
 
 
 @lower_rules.rule(move_)
-def _(e, xs, ins, outs, memory):
+def _(e: Emitter, xs: list[IrValue], ins: object, outs: list[Aval], memory: object):
     if e.unit.platforms == ("cpu",):
         return xs[0]
     return e.op(
@@ -59,7 +59,7 @@ def _(e, xs, ins, outs, memory):
 passed_by(move_)
 
 
-def asked(policy: Callable[..., Any], prim: Any, avals: list, params: dict) -> bool | Offload:
+def asked(policy: Callable[..., Any], prim: Primitive, avals: list, params: dict) -> bool | Offload:
     """Return a policy's answer for an operation; raise TypeRule unless it is a bool or Offload."""
     said = policy(prim, *avals, **params)
     if isinstance(said, bool | Offload):
@@ -85,7 +85,7 @@ class Twice(Interpreter):
         self.stage, self.beside, self.policy = stage, stage, policy
         self.twins: dict[Any, Any] = {}
 
-    def twin(self, x: Any) -> Any:
+    def twin(self, x: Value) -> Any:
         """Return the recomputed version of a value, or the value itself if it is kept."""
         return self.twins.get(x, x) if x.__class__ is Var else x
 
@@ -111,7 +111,7 @@ class Twice(Interpreter):
             self.pair(outs, again if prim.many else [again])
         return out
 
-    def moved(self, x: Any, to: Offload) -> Any:
+    def moved(self, x: Value, to: Offload) -> Any:
         """Keep a value in another memory; return it as it is after it was moved back."""
         away = self.parent.apply(move_, [x], {"memory": to.dst})  # type: ignore[union-attr]
         return self.stage.apply(move_, [away], {"memory": to.src})
@@ -154,7 +154,9 @@ def economise(
     return derived(program, key, lambda: _economised(program, policy, wanted, must, inst))
 
 
-def _economised(program: Program, policy: Any, wanted: tuple, must: tuple, inst: tuple) -> Kept:
+def _economised(
+    program: Program, policy: Saveable | Callable[..., Any], wanted: tuple, must: tuple, inst: tuple
+) -> Kept:
     first, second = Stage(None, "checkpoint"), Stage(None, "checkpoint")
     second.parent = first  # the recomputation may capture values of the first pass
     twice = Twice(first, second, policy)

@@ -20,7 +20,7 @@ import plait
 from plait.ext.errors import ArgumentError, ShapeError, border
 from plait.ext.ops.shape import concatenate, reshape, slice_in_dim
 from plait.ext.sizes import Dim
-from plait.ext.trace import kept
+from plait.ext.trace import Value, kept
 from plait.ext.tree import flatten
 from plait.ext.values import as_value
 
@@ -140,11 +140,11 @@ def _gathered(turns: Callable[[int], _Run], n: int, schedule: Any, reverse: bool
     return run
 
 
-def _rows(x: Any, start: int, stop: int) -> Any:
+def _rows(x: Value, start: int, stop: int) -> Any:
     return x if stop - start == x.aval.shape[0] else slice_in_dim(x, start, stop, axis=0)
 
 
-def _each(f: Callable[..., Any], first: Any, *others: Any) -> Any:
+def _each(f: Callable[..., Any], first: Value | tuple[Any, ...] | None, *others: Any) -> Any:
     """Map `f` over the leaves of trees of one structure."""
     leaves, tree = flatten(first)
     return tree.unflatten([f(*vs) for vs in zip(leaves, *(flatten(o)[0] for o in others))])

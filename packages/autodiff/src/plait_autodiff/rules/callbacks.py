@@ -6,12 +6,13 @@ Invariant: calls and side effects happen once, on primals; no derivative is drop
 from plait.ext.errors import MissingRule
 from plait.ext.ops.callbacks import foreign, host
 from plait.ext.ops.checks import check_p
+from plait.ext.trace import Value
 
 from ..forward import ZERO, jvp_rules
 
 
 @jvp_rules.rule(host)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: list[Value], **params):
     if any(o.inexact for o in params["outs"]) and any(t is not ZERO for t in ts):
         raise MissingRule(
             "the result of a Python callback has no derivative",
@@ -22,7 +23,7 @@ def _(xs, ts, **params):
 
 
 @jvp_rules.rule(check_p)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: object, **params: object):
     return check_p.bind(*xs, **params), []
 
 

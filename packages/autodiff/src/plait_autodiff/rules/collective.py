@@ -5,22 +5,26 @@ positions is its own transpose.  Where types list the axes along which values va
 not vary, and its cotangent is the cotangent of every operand unchanged.
 """
 
+from typing import Any
+
+from plait.ext.ir import Primitive
 from plait.ext.ops import collective
 from plait.ext.ops.elementwise import div, eq, mul, once, select
+from plait.ext.trace import Value
 from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
-from ..transpose import transpose_rules
+from ..transpose import Linear, transpose_rules
 
 
 @jvp_rules.rule(collective.axis_index_)
-def _(xs, ts, *, name):
+def _(xs: list[Value], ts: object, *, name):
     return collective.axis_index_.bind(name=name), ZERO
 
 
-def _extreme(prim):
+def _extreme(prim: Primitive):
     @jvp_rules.rule(prim)
-    def _(xs, ts, **who):
+    def _(xs: list[Value], ts: list[Value], **who: object):
         """Share the derivative equally among the positions that have the extreme value."""
         x = once.bind(*xs)
         out = prim.bind(x, **who)
@@ -34,33 +38,40 @@ _extreme(collective.pmin_)
 
 
 @transpose_rules.rule(collective.psum_)
-def _(ct, x, *, axes, **who):
+def _(ct: Value, x: Linear, *, axes: tuple[str, ...], **who: tuple[Any, ...]):
     if not who.get("groups"):
         axes = tuple([n for n in axes if n not in x.aval.vma])
     return (collective.psum_.bind(ct, axes=axes, **who) if axes else ct,)
 
 
 @transpose_rules.rule(collective.pvary_)
-def _(ct, x, *, axes):
+def _(ct: Value, x: object, *, axes: object):
     return (ct,)
 
 
 @transpose_rules.rule(collective.all_gather_)
-def _(ct, x, **params):
+def _(ct: Value, x: Linear, **params: object):
     return (collective.psum_scatter_.bind(ct, **params),)
 
 
 @transpose_rules.rule(collective.psum_scatter_)
-def _(ct, x, **params):
+def _(ct: Value, x: object, **params: object):
     return (collective.all_gather_.bind(ct, **params),)
 
 
 @transpose_rules.rule(collective.ppermute_)
-def _(ct, x, *, name, perm, size):
+def _(
+    ct: Value,
+    x: object,
+    *,
+    name: str | tuple[str, ...],
+    perm: tuple[tuple[Any, ...], ...],
+    size: int,
+):
     back = tuple([(b, a) for a, b in perm])
     return (collective.ppermute_.bind(ct, name=name, perm=back, size=size),)
 
 
 @transpose_rules.rule(collective.all_to_all_)
-def _(ct, x, *, split, concat, **who):
+def _(ct: Value, x: Linear, *, split: int, concat: int, **who: object):
     return (collective.all_to_all_.bind(ct, split=concat, concat=split, **who),)

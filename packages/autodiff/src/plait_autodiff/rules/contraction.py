@@ -6,20 +6,23 @@ other operand, over the axes that only the other operand has.
 
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.elementwise import add
 from plait.ext.ops.shape import convert_together, transpose
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
 from ..forward import ZERO, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..transpose import Linear, is_linear, transpose_rules
 
 
 @jvp_rules.rule(dot_general)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: list[Any], **params: object):
     return bilinear(dot_general, xs, ts, params)
 
 
-def bilinear(prim: Any, xs: Any, ts: Any, params: dict) -> tuple:
+def bilinear(prim: Primitive, xs: list[Value], ts: list[Any], params: dict) -> tuple:
     """Apply the product rule; return (result, tangent)."""
     (x, y), (t, u) = xs, ts
     out = prim.bind(x, y, **params)
@@ -33,7 +36,16 @@ def bilinear(prim: Any, xs: Any, ts: Any, params: dict) -> tuple:
 
 
 @transpose_rules.rule(dot_general)
-def _(ct, x, y, *, contract, shared, precision, out_dtype):
+def _(
+    ct: Value,
+    x: Value | Linear,
+    y: Value | Linear,
+    *,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    precision: str,
+    out_dtype: object,
+):
     (cx, cy), (bx, by) = contract, shared
     if is_linear(x):
         return _back(ct, x.aval, y, (cx, cy), (bx, by), True, precision), None
@@ -41,7 +53,13 @@ def _(ct, x, y, *, contract, shared, precision, out_dtype):
 
 
 def _back(
-    ct: Any, want: Any, other: Any, contract: Any, shared: Any, first: bool, precision: str
+    ct: Value,
+    want: Aval,
+    other: Any,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    first: bool,
+    precision: str,
 ) -> Any:
     """Return the cotangent of an operand of type `want`; `first` if it was the first operand."""
     (mine, its), (my_shared, its_shared) = contract, shared

@@ -5,17 +5,29 @@ residuals pass from the first to the second.  A reversed one becomes one of the 
 transposed programs.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from plait.ext import ir
 from plait.ext.errors import IrreversibleLoop, MissingRule
 from plait.ext.ir import Program, derived, effects_of, evaluate
 from plait.ext.ops.control_flow import call, cond, scan, while_
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.values import Literal
 
 from ..bounded_loops import bounded
-from ..split import choose, divide, merge, part, pooled, split_program, split_rules, steady
+from ..split import (
+    Halves,
+    Split,
+    choose,
+    divide,
+    merge,
+    part,
+    pooled,
+    split_program,
+    split_rules,
+    steady,
+)
 from ..sums import added, rounded, summed_in
 from ..transpose import (
     Linear,
@@ -31,7 +43,7 @@ from ..transpose import (
 
 
 @split_rules.rule(call)
-def _call_halves(split, args, params):
+def _call_halves(split: Split, args: list[Value], params: dict[str, Any]):
     unknown = divide(split, args)
     h = split_program(params["program"], unknown)
     outs = call.bind(*part(args, unknown, False), program=h.known) if h.known.outputs else []
@@ -42,7 +54,7 @@ def _call_halves(split, args, params):
 
 
 @split_rules.rule(cond)
-def _(split, args, params):
+def _(split: Split, args: Sequence[Value], params):
     index, *args = args
     unknown, branches = divide(split, args), params["branches"]
     if split.unknown(index):  # no branch can run before the index is known
@@ -63,7 +75,7 @@ def _(split, args, params):
 
 
 @split_rules.rule(scan)
-def _(split, args, params):
+def _(split: Split, args: list[Value], params: dict[str, Any]):
     body, k, c = params["body"], params["consts"], params["carry"]
     unknown = list(divide(split, args))
     while True:  # a carry is unknown if it starts or becomes so
@@ -93,7 +105,7 @@ def _(split, args, params):
     return merge(h.out_unknown, later, outs[:n])
 
 
-def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
+def _scan_halves(h: Halves, n: int, kk: int, kc: int) -> tuple:
     """Return (first, second, consts, rows, once, reads).
 
     consts, rows: the numbers of the known operands that are constant residuals and row residuals.
@@ -116,7 +128,7 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
     order = [j for g in groups for j in g]
     m = len(groups[0]) + len(groups[1])
 
-    def body(*xs: Any) -> list:  # constant residuals, unknown operands, rows, stacked residuals
+    def body(*xs: Value) -> list:  # constant residuals, unknown operands, rows, stacked residuals
         cut = len(xs) - (h.residuals - m)
         given = dict(zip(order, (*xs[:m], *xs[cut:])))
         return evaluate(h.unknown, [*(given[j] for j in range(h.residuals)), *xs[m:cut]])
@@ -129,7 +141,7 @@ def _scan_halves(h: Any, n: int, kk: int, kc: int) -> tuple:
 
 
 @split_rules.rule(while_)
-def _(split, args, params):
+def _(split: Split, args, params):
     """Run the known part of the loop now, and the whole loop again in the stage, without residuals.
 
     A loop with a bound is divided as nested scans.
@@ -171,7 +183,7 @@ def _irreversible() -> IrreversibleLoop:
 
 
 @transpose_rules.rule(call)
-def _(cts, *args, program):
+def _(cts: list[Any], *args: Value | Linear, program: Program):
     linear, given = tuple(map(is_linear, args)), tuple([c is not None for c in cts])
     p, present = transpose_program(program, linear, given)
     operands = [*part(args, linear, False), *part(cts, given)]
@@ -181,7 +193,7 @@ def _(cts, *args, program):
 
 
 @transpose_rules.rule(cond)
-def _(cts, index, *args, branches):
+def _(cts: list[Any], index: Value, *args: Value | Linear, branches: tuple[Program, ...]):
     if is_linear(index):
         raise MissingRule(
             "which branch of cond is taken depends on what is differentiated",
@@ -196,7 +208,7 @@ def _(cts, index, *args, branches):
 
 
 @transpose_rules.rule(while_)
-def _(cts, *args, max_steps=None, **params):
+def _(cts: list[Any], *args: Value | Linear, max_steps=None, **params):
     if max_steps is None:
         raise _irreversible()
     linear = tuple(map(is_linear, args))
@@ -206,7 +218,16 @@ def _(cts, *args, max_steps=None, **params):
 
 
 @transpose_rules.rule(scan)
-def _(cts, *args, body, consts, carry, length, reverse, unroll):
+def _(
+    cts: list[Value],
+    *args: Value | Linear,
+    body: Program,
+    consts: int,
+    carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
+):
     n = consts + carry
     mask = tuple(map(is_linear, args))
     cl, xl = mask[:consts], mask[n:]
@@ -250,7 +271,7 @@ def _scan_back(body: Program, inner: tuple[bool, ...], consts: int, carry: int) 
     n, avals = consts + carry, body.in_avals
     cl, xl = inner[:consts], inner[n:]
 
-    def back(*vs: Any) -> list:
+    def back(*vs: Value) -> list:
         it = iter(vs)
         known = [None if flag else next(it) for flag in cl]
         ct_carry = [next(it) for _ in range(carry)]

@@ -12,20 +12,22 @@ from typing import Any
 
 from plait.ext.ops.convolution import ConvDims, conv_general, dilated, moved_groups
 from plait.ext.ops.shape import convert_together, rev
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 from plait.ext.values import Literal
 
 from ..forward import jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..transpose import Linear, is_linear, transpose_rules
 from .contraction import bilinear
 
 
 @jvp_rules.rule(conv_general)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: list[Value], **params: object):
     return bilinear(conv_general, xs, ts, params)
 
 
 @transpose_rules.rule(conv_general)
-def _(ct, x, y, **params):
+def _(ct: Value, x: Value | Linear, y: Value | Linear, **params: object):
     want = x.aval if is_linear(x) else y.aval
     back = _to_input if is_linear(x) else _to_kernel
     sizes = [*ct.aval.shape, *x.aval.shape, *y.aval.shape]
@@ -42,7 +44,7 @@ def _kept(params: dict) -> dict:
     return {name: params[name] for name in ("precision", "exact") if name in params}
 
 
-def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
+def _to_input(g: Value, y: Value, want: Aval, params: dict) -> Any:
     dims: ConvDims = params["dims"]
     batches = params["batch_group_count"]
     groups = params["feature_group_count"] * batches
@@ -67,7 +69,7 @@ def _to_input(g: Any, y: Any, want: Any, params: dict) -> Any:
     return moved_groups(out, dims.lhs_spec[1], dims.lhs_spec[0], batches)
 
 
-def _to_kernel(g: Any, x: Any, want: Any, params: dict) -> Any:
+def _to_kernel(g: Value, x: Value, want: Aval, params: dict) -> Any:
     dims: ConvDims = params["dims"]
     exchanged = lambda axes: (axes[1], axes[0], *axes[2:])  # noqa: E731
     padding = []

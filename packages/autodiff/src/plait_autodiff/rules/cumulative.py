@@ -9,17 +9,19 @@ i that tie for a running extreme share its derivative equally.
 
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
 from plait.ext.ops.elementwise import add, div, eq, exp, mul, once, select, sub
 from plait.ext.ops.shape import convert, pad_
+from plait.ext.trace import Value
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..transpose import Linear, is_linear, transpose_rules
 
 
-def previous(x: Any, axis: int, reverse: bool, first: float) -> Any:
+def previous(x: Value, axis: int, reverse: bool, first: float) -> Any:
     """Return x[i - 1] (x[i + 1] if `reverse`), and `first` at the end."""
     n = x.aval.ndim
     low, high = (-1, 1) if reverse else (1, -1)
@@ -28,18 +30,18 @@ def previous(x: Any, axis: int, reverse: bool, first: float) -> Any:
     return pad_.bind(x, value, low=at(low), high=at(high), interior=(0,) * n)
 
 
-def empty(x: Any, *axes: int) -> bool:
+def empty(x: Value, *axes: int) -> bool:
     """Return whether one of these axes is known to have no elements."""
     return any(x.aval.shape[a].__class__ is int and x.aval.shape[a] == 0 for a in axes)
 
 
 @transpose_rules.rule(cumsum_)
-def _(ct, x, *, axis, reverse):
+def _(ct: Value, x: object, *, axis: int, reverse: bool):
     return (cumsum_.bind(ct, axis=axis, reverse=not reverse),)
 
 
 @jvp_rules.rule(cumprod_)
-def _(xs, ts, *, axis, reverse):
+def _(xs: list[Value], ts: list[Value], *, axis: int, reverse: bool):
     """Differentiate p[i] = p[i - 1] x[i]."""
     (x,), (t,) = xs, ts
     out = cumprod_.bind(x, axis=axis, reverse=reverse)
@@ -49,7 +51,7 @@ def _(xs, ts, *, axis, reverse):
     return out, recurrence.bind(x, u, axis=axis, reverse=reverse)
 
 
-def _extreme(prim: Any) -> None:
+def _extreme(prim: Primitive) -> None:
     """Register a rule for a running extreme.
 
     It divides the sum of the tangents that tie for the extreme, since it last changed, by their
@@ -57,7 +59,7 @@ def _extreme(prim: Any) -> None:
     """
 
     @jvp_rules.rule(prim)
-    def _(xs, ts, *, axis, reverse):
+    def _(xs: list[Value], ts: list[Value], *, axis: int, reverse: bool):
         x, (t,) = once.bind(*xs), ts
         out = prim.bind(x, axis=axis, reverse=reverse)
         if empty(x, axis):
@@ -75,7 +77,7 @@ _extreme(cummin_)
 
 
 @jvp_rules.rule(cumlogsumexp_)
-def _(xs, ts, *, axis, reverse):
+def _(xs: list[Value], ts: list[Value], *, axis: int, reverse: bool):
     """Differentiate log(e**out[i - 1] + e**x[i]), whose weights add up to 1."""
     (x,), (t,) = xs, ts
     out = cumlogsumexp_.bind(x, axis=axis, reverse=reverse)
@@ -90,7 +92,7 @@ def _(xs, ts, *, axis, reverse):
 
 
 @jvp_rules.rule(recurrence)
-def _(xs, ts, *, axis, reverse):
+def _(xs: list[Value], ts: list[Value], *, axis: int, reverse: bool):
     (a, u), (da, du) = xs, ts
     y = recurrence.bind(a, u, axis=axis, reverse=reverse)
     if empty(u, axis):
@@ -102,7 +104,7 @@ def _(xs, ts, *, axis, reverse):
 
 
 @transpose_rules.rule(recurrence)
-def _(ct, a, u, *, axis, reverse):
+def _(ct: Value, a: Value, u: Linear, *, axis: int, reverse: bool):
     """Transpose in `u`: the cotangent of u[i] is ct[i] plus a[i + 1] times that of u[i + 1]."""
     if not is_linear(u) or is_linear(a):
         return None, None

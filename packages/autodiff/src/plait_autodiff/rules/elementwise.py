@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.rules import Discrete
 from plait.ext.rules import Linear as LinearTrait
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING
 from plait.ext.values import Literal
 
-from ..forward import ZERO, instantiate, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..forward import ZERO, Zero, instantiate, jvp_rules
+from ..transpose import Linear, is_linear, transpose_rules
 
 
 def one(x: Any) -> Literal:
@@ -33,7 +35,7 @@ def const(value: float, x: Any) -> Literal:
 
 
 @jvp_rules.rule(LinearTrait)
-def _(prim, xs, ts, **params):
+def _(prim: Primitive, xs: list[Value], ts: list[Any], **params: object):
     out = prim.bind(*xs, **params)
     if all(t is ZERO for t in ts):
         return out, ZERO
@@ -41,28 +43,28 @@ def _(prim, xs, ts, **params):
 
 
 @jvp_rules.rule(Discrete)
-def _(prim, xs, ts, **params):
+def _(prim: Primitive, xs: list[Value], ts: list[Any], **params: object):
     return prim.bind(*xs, **params), ZERO
 
 
 # ---- one operand ---------------------------------------------------------------------------
 
 
-def _unary(prim: Any, slope: Callable[[Any, Any], Any]) -> None:
+def _unary(prim: Primitive, slope: Callable[[Any, Any], Any]) -> None:
     """Register slope(x, y), the derivative at x, where y = prim(x)."""
 
     @jvp_rules.rule(prim)
-    def _(xs, ts):
+    def _(xs: list[Value], ts: list[Value]):
         (x,) = xs
         y = prim.bind(x)
         return y, el.mul.bind(ts[0], slope(x, y))
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: Value, b: Value) -> Any:
     return el.div.bind(a, b)
 
 
-def _squared(x: Any) -> Any:
+def _squared(x: Value) -> Any:
     return el.mul.bind(x, x)
 
 
@@ -78,23 +80,23 @@ _unary(el.sinh, lambda x, y: el.cosh.bind(x))
 _unary(el.cosh, lambda x, y: el.sinh.bind(x))
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x: Value) -> bool:
     return x.aval.category == COMPLEX
 
 
-def _turned(x: Any) -> Any:
+def _turned(x: Value) -> Any:
     """Return x times the imaginary unit, to the sign of each zero."""
     return el.complex_.bind(el.neg.bind(el.imag.bind(x)), el.real.bind(x))
 
 
-def _far(x: Any) -> tuple[Any, Any]:
+def _far(x: Value) -> tuple[Any, Any]:
     """Return where |x| > 1, and 1 / x there, x elsewhere: its square is at most 1."""
     far = el.gt.bind(el.abs_.bind(x), one(x))
     inverse = el.div.bind(one(x), el.select.bind(far, x, one(x)))
     return far, el.select.bind(far, inverse, x)
 
 
-def _root_of_less_square(x: Any) -> Any:
+def _root_of_less_square(x: Value) -> Any:
     """Return 1 / sqrt(1 - x^2), without the square: that of a complex number may be infinite."""
     below, above = el.sub.bind(one(x), x), el.add.bind(one(x), x)
     if _is_complex(x):
@@ -102,7 +104,7 @@ def _root_of_less_square(x: Any) -> Any:
     return el.rsqrt.bind(el.mul.bind(below, above))
 
 
-def _root_of_more_square(x: Any) -> Any:
+def _root_of_more_square(x: Value) -> Any:
     """Return 1 / sqrt(1 + x^2), which for |x| > 1 is r / sqrt(1 + r^2) with r = 1 / |x|."""
     if _is_complex(x):
         return _root_of_less_square(_turned(x))
@@ -111,7 +113,7 @@ def _root_of_more_square(x: Any) -> Any:
     return el.mul.bind(el.select.bind(far, el.abs_.bind(u), one(x)), root)
 
 
-def _by_less_square(x: Any) -> Any:
+def _by_less_square(x: Value) -> Any:
     """Return 1 / (1 - x^2)."""
     below, above = el.sub.bind(one(x), x), el.add.bind(one(x), x)
     if _is_complex(x):
@@ -119,7 +121,7 @@ def _by_less_square(x: Any) -> Any:
     return _quotient(one(x), el.mul.bind(below, above))
 
 
-def _by_more_square(x: Any) -> Any:
+def _by_more_square(x: Value) -> Any:
     """Return 1 / (1 + x^2), which for |x| > 1 is r^2 / (1 + r^2) with r = 1 / |x|."""
     if _is_complex(x):
         return _by_less_square(_turned(x))
@@ -156,7 +158,7 @@ _unary(el.lgamma, lambda x, y: el.digamma.bind(x))
 
 
 @jvp_rules.rule(el.digamma)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Use the recurrence psi1(x) = psi1(x + 1) + 1 / x^2 up to x >= 8.
 
     From there use the asymptotic series (Abramowitz and Stegun 6.4.12), and for x < 0.5 the
@@ -166,7 +168,7 @@ def _(xs, ts):
     return el.digamma.bind(x), el.mul.bind(ts[0], _trigamma(x))
 
 
-def _trigamma(x: Any) -> Any:
+def _trigamma(x: Value) -> Any:
     low = el.lt(x, 0.5)
     z = el.select(low, el.sub.bind(one(x), x), x)
     total = const(0.0, x)
@@ -188,7 +190,7 @@ def _trigamma(x: Any) -> Any:
 
 
 @jvp_rules.rule(el.abs_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Use 1 as the derivative at 0 for real numbers, and 0 for complex ones."""
     (x,) = xs
     y = el.abs_.bind(x)
@@ -199,7 +201,7 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(el.sign)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     (x,) = xs
     y = el.sign.bind(x)
     if x.aval.category != COMPLEX:
@@ -212,7 +214,7 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(el.integer_pow)
-def _(xs, ts, *, exponent):
+def _(xs: list[Value], ts: list[Value], *, exponent: int):
     (x,) = xs
     y = el.integer_pow.bind(x, exponent=exponent)
     if exponent == 0:
@@ -224,12 +226,12 @@ def _(xs, ts, *, exponent):
 
 
 @jvp_rules.rule(el.reduce_precision)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts, **params: object):
     return el.reduce_precision.bind(*xs, **params), el.reduce_precision.bind(*ts, **params)
 
 
 @jvp_rules.rule(el.relu)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Use 0 as the derivative at 0."""
     (x,) = xs
     return el.relu.bind(x), el.select.bind(el.gt.bind(x, const(0, x)), ts[0], const(0, x))
@@ -238,15 +240,15 @@ def _(xs, ts):
 # ---- two operands --------------------------------------------------------------------------
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(a: Value | Zero, b: Value | Zero) -> Any:
     return b if a is ZERO else a if b is ZERO else el.add.bind(a, b)
 
 
-def _binary(prim: Any, left: Callable, right: Callable) -> None:
+def _binary(prim: Primitive, left: Callable, right: Callable) -> None:
     """Register partial derivatives left(x, y, out), right(x, y, out), computed only if needed."""
 
     @jvp_rules.rule(prim)
-    def _(xs, ts):
+    def _(xs: list[Value], ts: list[Any]):
         x, y = xs
         t, u = ts
         out = prim.bind(x, y)
@@ -257,12 +259,12 @@ def _binary(prim: Any, left: Callable, right: Callable) -> None:
 
 
 @jvp_rules.rule(el.add)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Any]):
     return el.add.bind(*xs), _sum(*ts)
 
 
 @jvp_rules.rule(el.sub)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Any]):
     t, u = ts
     if u is ZERO:
         return el.sub.bind(*xs), t
@@ -270,13 +272,13 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(el.nextafter)
-def _(xs, ts):
+def _(xs: list[Value], ts):
     """Return the tangent of x: the result is one step away from x and varies as x does."""
     return el.nextafter.bind(*xs), ts[0]
 
 
 @jvp_rules.rule(el.mul)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Any]):
     x, y = xs
     t, u = ts
     return el.mul.bind(x, y), _sum(
@@ -285,7 +287,7 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(el.div)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Any]):
     x, y = xs
     t, u = ts
     out = el.div.bind(x, y)
@@ -299,7 +301,7 @@ _PLAIN = 2.0**8
 """Range of constants whose product with a power overflows hardly earlier than the power itself."""
 
 
-def _by_denominator(x: Any, y: Any, out: Any) -> Any:
+def _by_denominator(x: Any, y: Any, out: Value) -> Any:
     """Return -x / y**2; for constant x as a power of y, whose derivatives are powers again."""
     if x.__class__ is Literal and 1 / _PLAIN <= abs(x.value) <= _PLAIN:
         square = el.integer_pow.bind(y, exponent=-2)
@@ -307,7 +309,7 @@ def _by_denominator(x: Any, y: Any, out: Any) -> Any:
     return el.neg.bind(el.div.bind(out, y))
 
 
-def _pow_base(x: Any, y: Any, out: Any) -> Any:
+def _pow_base(x: Any, y: Any, out: Value) -> Any:
     """Return y x^(y-1), and 0 where y is 0, also for x = 0 and infinite x."""
     if y.__class__ is Literal:
         less = Literal(y.value - 1, y.aval)
@@ -319,7 +321,7 @@ def _pow_base(x: Any, y: Any, out: Any) -> Any:
     return el.mul.bind(y, el.pow_.bind(el.select.bind(still, one(x), x), el.sub.bind(y, one(y))))
 
 
-def _pow_exponent(x: Any, y: Any, out: Any) -> Any:
+def _pow_exponent(x: Value, y: Value, out: Value) -> Any:
     """Return x^y log x, which tends to 0 at x = 0 for y > 0; 0 also for y = 0."""
     zero = el.eq.bind(x, const(0, x))
     if y.aval.category != COMPLEX:
@@ -332,7 +334,7 @@ _binary(el.pow_, _pow_base, _pow_exponent)
 
 
 @jvp_rules.rule(el.atan2)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Divide the smaller coordinate by the greater, because their squares may overflow or vanish.
 
     With u this quotient and k = 1 / (1 + u^2), the partial derivatives are k / greater and
@@ -357,7 +359,7 @@ def _(xs, ts):
     return out, _sum(*parts)
 
 
-def _share(beats: Any, x: Any, y: Any, out: Any) -> Any:
+def _share(beats: Primitive, x: Value, y: Value, out: Value) -> Any:
     """Return 1 where `x` is the result, 0 where `y` is, a half at a tie.
 
     Operands are compared with each other, not with the result: if an operand is computed twice,
@@ -376,7 +378,7 @@ for _prim, _beats in ((el.maximum, el.gt), (el.minimum, el.lt)):
     )
 
 
-def _towards_zero(x: Any, y: Any) -> Any:
+def _towards_zero(x: Value, y: Value) -> Any:
     """Return -trunc(x / y), the factor of y in rem."""
     q = el.div.bind(el.sub.bind(x, el.rem.bind(x, y)), y)
     return el.neg.bind(q)
@@ -389,7 +391,7 @@ _binary(el.rem, lambda x, y, out: one(x), lambda x, y, out: _towards_zero(x, y))
 
 
 @jvp_rules.rule(el.select)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Any]):
     p, x, y = xs
     out = el.select.bind(p, x, y)
     if ts[1] is ZERO and ts[2] is ZERO:
@@ -398,7 +400,7 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(el.clamp)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value | Zero]):
     """Return the tangent of x inside the bounds, and that of the bound outside and at it."""
     low, x, high = xs
     out = el.clamp.bind(low, x, high)
@@ -418,46 +420,46 @@ def _scaled(ct: Any, y: Any) -> Any:
 
 
 @transpose_rules.rule(el.once)
-def _(ct, x):
+def _(ct: Value, x: object):
     return (ct,)
 
 
 @transpose_rules.rule(el.neg)
-def _(ct, x):
+def _(ct, x: Linear):
     if ct.__class__ is Literal and ct.aval.category == FLOATING:
         return (Literal(-ct.value, ct.aval),)
     return (el.neg.bind(ct),)
 
 
 @transpose_rules.rule(el.add)
-def _(ct, x, y):
+def _(ct: Value, x: Value | Linear, y: Value | Linear):
     return ct, ct
 
 
 @transpose_rules.rule(el.sub)
-def _(ct, x, y):
+def _(ct: Value, x: Value | Linear, y: Value | Linear):
     return ct, el.neg.bind(ct) if is_linear(y) else None
 
 
 @transpose_rules.rule(el.mul)
-def _(ct, x, y):
+def _(ct: Value, x: Value | Linear, y: Value | Linear):
     return (_scaled(ct, y), None) if is_linear(x) else (None, _scaled(ct, x))
 
 
 @transpose_rules.rule(el.div)
-def _(ct, x, y):
+def _(ct: Value, x: Linear, y: Value):
     return el.div.bind(ct, y), None
 
 
 @transpose_rules.rule(el.select)
-def _(ct, p, x, y):
+def _(ct: Value, p: Value, x: Value | Linear, y: Value | Linear):
     zero = Literal(0, ct.aval)
     left = el.select.bind(p, ct, zero) if is_linear(x) else None
     return None, left, el.select.bind(p, zero, ct) if is_linear(y) else None
 
 
 @transpose_rules.rule(el.stop)
-def _(ct, x):
+def _(ct: Value, x: object):
     """Return no cotangent.
 
     Linear programs contain `stop` where a mapped branch takes a value that must not vary; no
@@ -467,18 +469,18 @@ def _(ct, x):
 
 
 @transpose_rules.rule(el.real)
-def _(ct, x):
+def _(ct: Value, x: Linear):
     return (el.complex_.bind(ct, Literal(0, ct.aval)),)
 
 
 @transpose_rules.rule(el.imag)
-def _(ct, x):
+def _(ct: Value, x: Linear):
     # The pairing is bilinear: Im z = Re(-i z).
     return (el.complex_.bind(Literal(0, ct.aval), el.neg.bind(ct)),)
 
 
 @transpose_rules.rule(el.complex_)
-def _(ct, x, y):
+def _(ct: Value, x: Value | Linear, y: Value | Linear):
     return (
         el.real.bind(ct) if is_linear(x) else None,
         el.neg.bind(el.imag.bind(ct)) if is_linear(y) else None,
@@ -486,21 +488,21 @@ def _(ct, x, y):
 
 
 @transpose_rules.rule(el.conj)
-def _(ct, x):
+def _(ct: Value, x: Linear):
     return (el.conj.bind(ct),)
 
 
 @transpose_rules.rule(el.reduce_precision)
-def _(ct, x, **params):
+def _(ct: Value, x: object, **params: object):
     return (el.reduce_precision.bind(ct, **params),)
 
 
 @jvp_rules.rule(el.bitcast_)
-def _(xs, ts, *, dtype):
+def _(xs: list[Value], ts: object, *, dtype: np.dtype):
     return el.bitcast_.bind(*xs, dtype=dtype), ZERO
 
 
 @jvp_rules.rule(el.accurate)
-def _(xs, ts, *, of, mode, tolerance):
+def _(xs: list[Value], ts, *, of, mode, tolerance):
     _, tangent = jvp_rules[el.PLAIN[of]](xs, ts)
     return el.accurate.bind(*xs, of=of, mode=mode, tolerance=tolerance), tangent

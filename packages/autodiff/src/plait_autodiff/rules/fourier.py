@@ -19,13 +19,14 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.fourier import fft_
 from plait.ext.ops.shape import broadcast_in_dim, convert, iota, size_value
 from plait.ext.sizes import is_symbolic
+from plait.ext.trace import Value
 from plait.ext.types import INT32, Aval
 from plait.ext.values import Literal
 
 from ..transpose import transpose_rules
 
 
-def _weighed(x: Any, n: Any, other: float, total: Any, down: bool) -> Any:
+def _weighed(x: Value, n: int, other: float, total: int, down: bool) -> Any:
     """Return rows of half a spectrum (the last axis) times `total`, or over it if `down`.
 
     Rows that stand for two are also multiplied by `other`.
@@ -51,12 +52,12 @@ def _weighed(x: Any, n: Any, other: float, total: Any, down: bool) -> Any:
     return el.mul.bind(x, broadcast_in_dim.bind(weight, shape=x.aval.shape, dims=dims))
 
 
-def _spread(x: Any, aval: Aval) -> Any:
+def _spread(x: Value, aval: Aval) -> Any:
     return broadcast_in_dim.bind(x, shape=aval.shape, dims=())
 
 
 @transpose_rules.rule(fft_)
-def _(ct, x, *, kind, lengths):
+def _(ct: Value, x: object, *, kind, lengths):
     total = 1
     for n in lengths:
         total *= n

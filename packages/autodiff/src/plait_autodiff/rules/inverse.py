@@ -5,17 +5,17 @@ need not be right where it is not finite (a product with zero is not undone).  O
 are passed as `Unknown`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.ir import Program, derived, evaluate
+from plait.ext.ir import Primitive, Program, derived, evaluate
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.control_flow import scan
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.values import Literal
 
-from ..inversion.recovery import Reverse, inverse_rules, is_unknown, reverse
+from ..inversion.recovery import Reverse, Unknown, inverse_rules, is_unknown, reverse
 from ..rematerialisation.policies import name_
 from ..rematerialisation.residuals import move_
 from ..split import part
@@ -24,9 +24,9 @@ from ..sums import added, rounded, summed_in
 # ---- operations with one operand -----------------------------------------------------------
 
 
-def _undone_by(prim: Any, inverse: Any) -> None:
+def _undone_by(prim: Primitive, inverse: Callable[..., Any]) -> None:
     @inverse_rules.rule(prim)
-    def _(y, x):
+    def _(y: Value, x: Unknown):
         return [inverse(y)]
 
 
@@ -48,26 +48,28 @@ _undone_by(el.logistic, lambda y: el.sub.bind(el.log.bind(y), el.log1p.bind(el.n
 
 
 @inverse_rules.rule(sh.barrier)
-def _(ys, *xs):
+def _(ys, *xs: object):
     return ys
 
 
 @inverse_rules.rule(name_, move_)
-def _(y, x, **_):
+def _(y: Value, x: object, **_: object):
     return [y]
 
 
 # ---- operations with two operands ----------------------------------------------------------
 
 
-def _either_undone_by(prim: Any, first: Any, second: Any, kinds: Sequence[int]) -> None:
+def _either_undone_by(
+    prim: Primitive, first: Callable[..., Any], second: Callable[..., Any], kinds: Sequence[int]
+) -> None:
     """Register an inverse for elements of these categories.
 
     first: (result, y) -> x; second: (x, result) -> y.
     """
 
     @inverse_rules.rule(prim)
-    def _(z, x, y):
+    def _(z: Value, x: Value | Unknown, y: Value | Unknown):
         if z.aval.category not in kinds or is_unknown(x) and is_unknown(y):
             return [None, None]
         return [first(z, y), None] if is_unknown(x) else [None, second(x, z)]
@@ -81,12 +83,12 @@ _either_undone_by(el.xor, el.xor.bind, el.xor.bind, el.LOGIC)
 
 
 @inverse_rules.rule(el.complex_)
-def _(z, x, y):
+def _(z, x, y: Value):
     return [el.real.bind(z) if is_unknown(x) else None, el.imag.bind(z) if is_unknown(y) else None]
 
 
 @inverse_rules.rule(el.select)
-def _(z, which, x, y):
+def _(z, which, x: object, y: Value):
     """Undo only a choice by a literal: elements that were not chosen cannot be recovered."""
     if which.__class__ is not Literal:
         return [None, None, None]
@@ -97,27 +99,27 @@ def _(z, which, x, y):
 
 
 @inverse_rules.rule(sh.transpose_)
-def _(y, x, *, perm):
+def _(y: Value, x: Unknown, *, perm: tuple[int, ...]):
     return [sh.transpose_.bind(y, perm=tuple([perm.index(i) for i in range(len(perm))]))]
 
 
 @inverse_rules.rule(sh.reshape_)
-def _(y, x, *, shape):
+def _(y: Value, x: Unknown, *, shape: tuple[int, ...]):
     return [sh.reshape_.bind(y, shape=x.aval.shape)]
 
 
 @inverse_rules.rule(sh.squeeze_)
-def _(y, x, *, axes):
+def _(y: Value, x, *, axes: object):
     return [sh.reshape_.bind(y, shape=x.aval.shape)]
 
 
 @inverse_rules.rule(sh.rev)
-def _(y, x, *, axes):
+def _(y: Value, x: Unknown, *, axes: tuple[int, ...]):
     return [sh.rev.bind(y, axes=axes)]
 
 
 @inverse_rules.rule(sh.broadcast_in_dim)
-def _(y, x, *, shape, dims):
+def _(y: Value, x: Unknown, *, shape: tuple[int, ...], dims: tuple[int, ...]):
     """Return one of the copies."""
     if any(d.__class__ is not int or d == 0 for d in shape):
         return [None]
@@ -131,12 +133,12 @@ def _(y, x, *, shape, dims):
     return [flat if perm == tuple(range(len(perm))) else sh.transpose_.bind(flat, perm=perm)]
 
 
-def _cut(y: Any, starts: list, limits: list) -> Any:
+def _cut(y: Value, starts: list, limits: list) -> Any:
     return sh.slice_.bind(y, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(starts))
 
 
 @inverse_rules.rule(sh.concatenate_)
-def _(y, *xs, axis):
+def _(y: Value, *xs: Unknown, axis: int):
     out, at = [], 0
     for x in xs:
         end = at + x.aval.shape[axis]
@@ -151,7 +153,15 @@ def _(y, *xs, axis):
 
 
 @inverse_rules.rule(sh.pad_)
-def _(y, x, value, *, low, high, interior):
+def _(
+    y: Value,
+    x: Unknown,
+    value: Value,
+    *,
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    interior: tuple[int, ...],
+):
     if not is_unknown(x) or any(n < 0 for n in (*low, *high)) or any(interior):
         return [None, None]
     limits = [a + d for a, d in zip(low, x.aval.shape)]
@@ -159,7 +169,7 @@ def _(y, x, value, *, low, high, interior):
 
 
 @inverse_rules.rule(sh.convert_)
-def _(y, x, *, dtype, weak):
+def _(y: Value, x: Unknown, *, dtype: object, weak: bool):
     """Undo a conversion only if it changes no number."""
     have, got = x.aval, y.aval
     wider = got.dtype.itemsize >= have.dtype.itemsize and got.category == have.category
@@ -172,7 +182,7 @@ def _(y, x, *, dtype, weak):
 
 
 @inverse_rules.rule(scan)
-def _(params) -> Reverse | None:
+def _(params: dict[str, Any]) -> Reverse | None:
     """Undo steps from the last to the first, if the carry can be recovered without saving it."""
     body, k, c = params["body"], params["consts"], params["carry"]
     n = len(body.inputs)
@@ -197,7 +207,7 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
     c_ends, y_cts = [a for a in ends if a.inexact], [a for a in ys if a.inexact]
     lost = r.recovered[:k].count(True)
 
-    def step(*vs: Any) -> list:
+    def step(*vs: Value) -> list:
         """Undo one step.
 
         Its operands: saved constants; carry, its cotangents, sums of those of constants; saved
@@ -218,7 +228,7 @@ def _scan_reversed(r: Reverse, body: Program, params: dict) -> Reverse:
     types = [*consts, *ends, *c_ends, *map(summed_in, totals), *xs, *ys, *y_cts]
     program = staged(step, types, body.name + "_inverse", prune=True)
 
-    def whole(*vs: Any) -> list:
+    def whole(*vs: Value) -> list:
         """Map saved operands, results and their cotangents to recovered operands and cotangents."""
         it = iter(vs)
         take = lambda m: [next(it) for _ in range(m)]  # noqa: E731

@@ -4,16 +4,16 @@ Invariant: keys and bits have no derivatives.  Values computed from bits and par
 rules of the operations that compute them.
 """
 
-from typing import Any
-
+from plait.ext.ir import Primitive
 from plait.ext.ops import random as keys
+from plait.ext.trace import Value
 
 from ..forward import ZERO, jvp_rules
 
 
-def _constant(prim: Any) -> None:
+def _constant(prim: Primitive) -> None:
     @jvp_rules.rule(prim)
-    def _(xs, ts, **params):
+    def _(xs: list[Value], ts: object, **params: object):
         return prim.bind(*xs, **params), ZERO
 
 
@@ -28,10 +28,10 @@ for _prim in (
 
 
 @jvp_rules.rule(keys.rng_bit_generator)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: object, **params: object):
     return keys.rng_bit_generator.bind(*xs, **params), [ZERO, ZERO]
 
 
 @jvp_rules.rule(keys.threefry2x32)
-def _(xs, ts):
+def _(xs: list[Value], ts: object):
     return keys.threefry2x32.bind(*xs), [ZERO, ZERO]

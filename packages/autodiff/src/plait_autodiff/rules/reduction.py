@@ -8,26 +8,28 @@ and positions of extremes are constant (by traits).
 from math import prod
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.cumulative import cumprod_
 from plait.ext.ops.elementwise import div, eq, mul, select
 from plait.ext.ops.reduction import is_max, is_min, reduce_max, reduce_min, reduce_prod, reduce_sum
 from plait.ext.ops.shape import convert, reshape, transpose
+from plait.ext.trace import Value
 from plait.ext.values import Literal
 
 from ..forward import ZERO, jvp_rules
-from ..transpose import transpose_rules
+from ..transpose import Linear, transpose_rules
 from .cumulative import empty, previous
 from .shape import spread_back
 
 
 @transpose_rules.rule(reduce_sum)
-def _(ct, x, *, axes):
+def _(ct: Value, x: Linear, *, axes: tuple[int, ...]):
     return (spread_back(ct, x.aval.shape, axes),)
 
 
-def _extreme(prim: Any, marks: Any) -> None:
+def _extreme(prim: Primitive, marks: Primitive) -> None:
     @jvp_rules.rule(prim)
-    def _(xs, ts, *, axes):
+    def _(xs: list[Value], ts: list[Value], *, axes: tuple[int, ...]):
         (x,), (t,) = xs, ts
         out = prim.bind(x, axes=axes)
         if empty(x, *axes):
@@ -46,13 +48,13 @@ _extreme(reduce_max, is_max)
 _extreme(reduce_min, is_min)
 
 
-def _others(x: Any, axis: int, reverse: bool) -> Any:
+def _others(x: Value, axis: int, reverse: bool) -> Any:
     """Return products of the elements before each one (after it, if `reverse`) along `axis`."""
     return previous(cumprod_.bind(x, axis=axis, reverse=reverse), axis, reverse, 1.0)
 
 
 @jvp_rules.rule(reduce_prod)
-def _(xs, ts, *, axes):
+def _(xs: list[Value], ts: list[Value], *, axes: tuple[int, ...]):
     """Multiply each tangent by all other elements: those before it and those after it."""
     (x,), (t,) = xs, ts
     out = reduce_prod.bind(x, axes=axes)

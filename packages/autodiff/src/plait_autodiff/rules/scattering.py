@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 import plait
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
 from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import add, div, eq, mul, once, select
 from plait.ext.ops.sorting import sort_
 from plait.ext.sizes import Dim
+from plait.ext.trace import Value
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
-from ..forward import ZERO, instantiate, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..forward import ZERO, Zero, instantiate, jvp_rules
+from ..transpose import Linear, is_linear, transpose_rules
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -29,20 +31,29 @@ INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 @jvp_rules.rule(ix.scatter_add_)
-def _(xs, ts, **how):
+def _(xs: list[Value], ts: list[Any], **how: object):
     x, indices, updates = xs
     t, u = instantiate(ts[0], x), instantiate(ts[2], updates)
     return ix.scatter_add_.bind(*xs, **how), ix.scatter_add_.bind(t, indices, u, **how)
 
 
 @transpose_rules.rule(ix.scatter_add_)
-def _(ct, x, indices, updates, **how):
+def _(ct: Value, x: Value, indices: Value, updates: Linear, **how):
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
     return ct if is_linear(x) else None, None, du
 
 
-def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ix.ScatterDimensionNumbers,
-          mode: str, indices_are_sorted: bool, unique_indices: bool, outside: int = 0):  # fmt: skip
+def _read(
+    x: Value,
+    indices: Value,
+    updates: Value | Linear,
+    *,
+    dimension_numbers: ix.ScatterDimensionNumbers,
+    mode: str,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    outside: int = 0,
+):
     """Read `x` at the windows that a scatter writes; `outside` for those that it skips."""
     return ix.gather_.bind(
         x,
@@ -60,7 +71,7 @@ def _read(x: Any, indices: Any, updates: Any, *, dimension_numbers: ix.ScatterDi
 
 
 @jvp_rules.rule(ix.scatter_)
-def _(xs, ts, **how):
+def _(xs: list[Value], ts: list[Any], **how):
     """Select the same update for the value and for its tangent.
 
     If a position occurs twice, only one update takes effect.  Scattering the numbers of the
@@ -76,7 +87,7 @@ def _(xs, ts, **how):
     kept = eq.bind(winner, Literal(0, marks))
     counts = eq.bind(_read(winner, indices, updates, **how), ids)
 
-    def merged(old: Any, new: Any) -> Any:
+    def merged(old: Value, new: Value) -> Any:
         old = select.bind(kept, old, Literal(0, old.aval))
         new = select.bind(counts, new, Literal(0, new.aval))
         return ix.scatter_add_.bind(old, indices, new, **how)
@@ -96,7 +107,7 @@ def _ids(updates: Aval, n: ix.ScatterDimensionNumbers) -> Any:
 
 
 @transpose_rules.rule(ix.scatter_)
-def _(ct, x, indices, updates, **how):
+def _(ct: Value, x, indices, updates, **how):
     """Transpose for distinct positions; linear programs contain no other `scatter`."""
     dx = ix.scatter_.bind(ct, indices, Literal(0, updates.aval), **how) if is_linear(x) else None
     du = _read(ct, indices, updates, **how) if is_linear(updates) else None
@@ -106,9 +117,9 @@ def _(ct, x, indices, updates, **how):
 # ---- extremes --------------------------------------------------------------------------------
 
 
-def _extreme(prim: Any) -> None:
+def _extreme(prim: Primitive) -> None:
     @jvp_rules.rule(prim)
-    def _(xs, ts, **how):
+    def _(xs: list[Value], ts: list[Value | Zero], **how):
         """Share the derivative equally among all that tie."""
         indices = xs[1]
         x, updates = once.bind(xs[0]), once.bind(xs[2])
@@ -116,7 +127,7 @@ def _extreme(prim: Any) -> None:
         own = eq.bind(x, out)
         theirs = eq.bind(updates, _read(out, indices, updates, **how))
 
-        def total(a: Any, b: Any) -> Any:
+        def total(a: Value, b: Value) -> Any:
             return ix.scatter_add_.bind(a, indices, b, **how)
 
         count = total(sh.convert(own, x.aval.dtype), sh.convert(theirs, x.aval.dtype))
@@ -132,7 +143,7 @@ _extreme(ix.scatter_max_)
 
 
 @jvp_rules.rule(ix.scatter_mul_)
-def _(xs, ts, **how):
+def _(xs: list[Value], ts, **how):
     x, indices, updates = xs
     t, u = ts[0], ts[2]
     out = ix.scatter_mul_.bind(*xs, **how)
@@ -147,11 +158,11 @@ def _(xs, ts, **how):
 
 
 @transpose_rules.rule(ix.scatter_mul_)
-def _(ct, x, indices, updates, **how):
+def _(ct: Value, x: object, indices, updates, **how: object):
     return ix.scatter_mul_.bind(ct, indices, updates, **how), None, None
 
 
-def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
+def _others(x: Value, indices: Value, updates: Value, **how: Any) -> Any:
     """Return, for each update, the product of all other updates of the same element.
 
     Updates are sorted by their element.  Products of those before and of those after each are
@@ -190,7 +201,7 @@ def _others(x: Any, indices: Any, updates: Any, **how: Any) -> Any:
     return sh.reshape(back, updates.aval.shape)
 
 
-def _before(v: Any, position: Any, side: int) -> Any:
+def _before(v: Value, position: Value, side: int) -> Any:
     """Return products of the elements before each one (after it, if `side` is -1) in its run."""
     (n,) = v.aval.shape
     v = _moved(v, 1, side, 1)
@@ -204,7 +215,7 @@ def _before(v: Any, position: Any, side: int) -> Any:
     return v
 
 
-def _in_turn(v: Any, position: Any, side: int) -> Any:
+def _in_turn(v: Value, position: Any, side: int) -> Any:
     """Return the same, by a scan."""
     one, nowhere = Literal(1, Aval((), v.aval.dtype)), Literal(-2, Aval((), position.aval.dtype))
 
@@ -216,7 +227,7 @@ def _in_turn(v: Any, position: Any, side: int) -> Any:
     return plait.lax.scan(turn, (one, nowhere), (v, position), reverse=side == -1)[1]
 
 
-def _moved(v: Any, step: int, side: int, new: int) -> Any:
+def _moved(v: Value, step: int, side: int, new: int) -> Any:
     """Move elements `step` positions on (back, if `side` is -1), and fill in `new`."""
     (n,) = v.aval.shape
     k = min(step, n)

@@ -9,15 +9,17 @@ from typing import Any
 from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import sub
 from plait.ext.ops.reduction import reduce_sum
+from plait.ext.sizes import Dim
+from plait.ext.trace import Value
 from plait.ext.types import Aval
 from plait.ext.values import Literal
 
 from ..forward import ZERO, instantiate, jvp_rules
-from ..transpose import is_linear, transpose_rules
+from ..transpose import Linear, is_linear, transpose_rules
 
 
 @jvp_rules.rule(sh.convert_)
-def _(xs, ts, *, dtype, weak):
+def _(xs: list[Value], ts: list[Value], *, dtype: object, weak: bool):
     out = sh.convert_.bind(*xs, dtype=dtype, weak=weak)
     if ts[0] is ZERO or not out.aval.inexact:
         return out, ZERO
@@ -25,24 +27,24 @@ def _(xs, ts, *, dtype, weak):
 
 
 @jvp_rules.rule(sh.iota_)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: object, **params: object):
     return sh.iota_.bind(**params), ZERO
 
 
 @jvp_rules.rule(sh.concatenate_)
-def _(xs, ts, *, axis):
+def _(xs: list[Value], ts: list[Any], *, axis: int):
     moved = [instantiate(t, x) for t, x in zip(ts, xs)]
     return sh.concatenate_.bind(*xs, axis=axis), sh.concatenate_.bind(*moved, axis=axis)
 
 
 @jvp_rules.rule(sh.pad_)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: list[Any], **params: tuple[Any, ...]):
     moved = [instantiate(t, x) for t, x in zip(ts, xs)]
     return sh.pad_.bind(*xs, **params), sh.pad_.bind(*moved, **params)
 
 
 @jvp_rules.rule(sh.barrier)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Pass tangents through a separate barrier, so that primals and tangents stay apart."""
     moving = [t for t in ts if t is not ZERO]
     moved = iter(sh.barrier.bind(*moving) if moving else [])
@@ -58,33 +60,33 @@ def spread_back(x: Any, shape: tuple, axes: tuple) -> Any:
 
 
 @transpose_rules.rule(sh.convert_)
-def _(ct, x, *, dtype, weak):
+def _(ct: Value, x: Linear, *, dtype: object, weak: bool):
     return (sh.convert_.bind(ct, dtype=x.aval.dtype, weak=False),)
 
 
 @transpose_rules.rule(sh.reshape_)
-def _(ct, x, *, shape):
+def _(ct: Value, x: Linear, *, shape: tuple[int | Dim, ...]):
     return (sh.reshape_.bind(ct, shape=x.aval.shape),)
 
 
 @transpose_rules.rule(sh.squeeze_)
-def _(ct, x, *, axes):
+def _(ct: Value, x: Linear, *, axes: tuple[int, ...]):
     return (sh.reshape_.bind(ct, shape=x.aval.shape),)
 
 
 @transpose_rules.rule(sh.rev)
-def _(ct, x, *, axes):
+def _(ct: Value, x: Linear, *, axes: tuple[int, ...]):
     return (sh.rev.bind(ct, axes=axes),)
 
 
 @transpose_rules.rule(sh.transpose_)
-def _(ct, x, *, perm):
+def _(ct: Value, x: Linear, *, perm: tuple[int, ...]):
     back = tuple(sorted(range(len(perm)), key=perm.__getitem__))
     return (sh.transpose_.bind(ct, perm=back),)
 
 
 @transpose_rules.rule(sh.broadcast_in_dim)
-def _(ct, x, *, shape, dims):
+def _(ct: Value, x: Linear, *, shape: tuple[int | Dim, ...], dims: tuple[int, ...]):
     have = x.aval.shape
     repeated = [i for i in range(len(shape)) if i not in dims or have[dims.index(i)] != shape[i]]
     ct = reduce_sum.bind(ct, axes=tuple(repeated)) if repeated else ct
@@ -96,7 +98,14 @@ def _(ct, x, *, shape, dims):
 
 
 @transpose_rules.rule(sh.slice_)
-def _(ct, x, *, starts, limits, strides):
+def _(
+    ct: Value,
+    x: Linear,
+    *,
+    starts: tuple[int, ...],
+    limits: tuple[int, ...],
+    strides: tuple[int, ...],
+):
     zero = Literal(0, Aval((), ct.aval.dtype))
     inner = tuple([s - 1 for s in strides])
     reach = _spread(ct.aval, inner)
@@ -111,7 +120,15 @@ def _spread(aval: Aval, interior: tuple) -> tuple:
 
 
 @transpose_rules.rule(sh.pad_)
-def _(ct, x, value, *, low, high, interior):
+def _(
+    ct: Value,
+    x: Value | Linear,
+    value: Value | Linear,
+    *,
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    interior: tuple[int, ...],
+):
     if any(lo.__class__ is int and lo < 0 for lo in (*low, *high)):
         return _cut_back(ct, x, value, low, high, interior)
     steps = tuple([i + 1 for i in interior])
@@ -122,12 +139,14 @@ def _(ct, x, value, *, low, high, interior):
     return dx if is_linear(x) else None, _rest(ct, dx)
 
 
-def _rest(ct: Any, inside: Any) -> Any:
+def _rest(ct: Value, inside: Value) -> Any:
     total = reduce_sum.bind(ct, axes=tuple(range(ct.aval.ndim)))
     return sub.bind(total, reduce_sum.bind(inside, axes=tuple(range(inside.aval.ndim))))
 
 
-def _cut_back(ct: Any, x: Any, value: Any, low: tuple, high: tuple, interior: tuple) -> tuple:
+def _cut_back(
+    ct: Value, x: Value | Linear, value: Value | Linear, low: tuple, high: tuple, interior: tuple
+) -> tuple:
     """Transpose padding that cut elements off: pad zeros for those, then remove the padding."""
     zero = Literal(0, Aval((), ct.aval.dtype))
     back = [max(0, -lo) for lo in low], [max(0, -hi) for hi in high]
@@ -143,7 +162,7 @@ def _cut_back(ct: Any, x: Any, value: Any, low: tuple, high: tuple, interior: tu
 
 
 @transpose_rules.rule(sh.concatenate_)
-def _(ct, *xs, axis):
+def _(ct: Value, *xs: Value | Linear, axis: int):
     out, at = [], 0
     n = ct.aval.ndim
     for x in xs:
@@ -159,7 +178,7 @@ def _(ct, *xs, axis):
 
 
 @transpose_rules.rule(sh.barrier)
-def _(cts, *xs):
+def _(cts: list[Value], *xs: Linear):
     given = [c for c in cts if c is not None]
     moved = iter(sh.barrier.bind(*given) if given else [])
     return [None if c is None else next(moved) for c in cts]

@@ -5,13 +5,14 @@ reads the cotangent at the chosen positions.
 """
 
 from plait.ext.ops.windows import chosen_from, select_and_scatter_add_
+from plait.ext.trace import Value
 
 from ..forward import ZERO, jvp_rules
 from ..transpose import transpose_rules
 
 
 @jvp_rules.rule(select_and_scatter_add_)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts, **params: object):
     out = select_and_scatter_add_.bind(*xs, **params)
     if ts[0] is ZERO:
         return out, ZERO
@@ -19,5 +20,5 @@ def _(xs, ts, **params):
 
 
 @transpose_rules.rule(select_and_scatter_add_)
-def _(ct, source, x, *, select, **params):
+def _(ct: Value, source: object, x, *, select, **params):
     return chosen_from(ct, x, select_=select, **params), None

@@ -15,14 +15,16 @@ from typing import Any
 
 from plait import map_axes
 from plait.ext.errors import OperandTypeError, border
+from plait.ext.ir import Primitive
 from plait.ext.ops.elementwise import add
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import materialise_at_ground, moveaxis
 from plait.ext.rules import RuleTable
-from plait.ext.trace import Carrier, admitted, as_list, current, opened, wraps
+from plait.ext.trace import Carrier, Value, admitted, as_list, current, opened, wraps
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
 from plait.ext.values import Literal, as_value, is_literal_zero
+from plait.typing import Array
 
 from ..forward import JVP
 from ..jacobian import basis, columns_of, of_differentiable
@@ -55,13 +57,13 @@ class Laplacian(Carrier):
     loses = frozenset(("derivative",))
     count: int
 
-    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+    def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return aval, aval.with_shape((*aval.shape, self.count)), aval
 
-    def part_axes(self, aval: Aval, form: Any) -> tuple:
+    def part_axes(self, aval: Aval, form: str) -> tuple:
         return (tuple(range(aval.ndim)),) * 3
 
-    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
         return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
 
     def whole(self, aval: Aval) -> Any:
@@ -74,12 +76,12 @@ class Laplacian(Carrier):
             return x
         return self.lift(x.aval, LAPLACIAN, parts)
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
         out = rule([self.to_form(a, LAPLACIAN) for a in args], **params)
         return [self.carried(p) for p in out] if prim.many else self.carried(out)
 
 
-def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
+def by_taylor(prim: Primitive, parts: Sequence[Parts], **params: object) -> Any:
     """Return the parts of the results of any primitive.
 
     The Laplacian is the sum of second derivatives along every direction, by series of order two,
@@ -98,11 +100,11 @@ def by_taylor(prim: Any, parts: Sequence[Parts], **params: Any) -> Any:
     return made if prim.many else made[0]
 
 
-def _plus(a: Any, b: Any) -> Any:
+def _plus(a: Value, b: Value) -> Any:
     return b if is_literal_zero(a) else add.bind(a, b)
 
 
-def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[list, list]:
+def _along_laplacian(prim: Primitive, parts: Sequence[Parts], params: dict) -> tuple[list, list]:
     """Return (results, their derivatives along the Laplacian of the operands)."""
     j = JVP(current())
     with opened(j):
@@ -114,7 +116,7 @@ def _along_laplacian(prim: Any, parts: Sequence[Parts], params: dict) -> tuple[l
 
 
 def _along_directions(
-    prim: Any, parts: Sequence[Parts], moving: Sequence[int], params: dict
+    prim: Primitive, parts: Sequence[Parts], moving: Sequence[int], params: dict
 ) -> tuple[dict[int, Any], dict[int, Any]]:
     """Return, by number of the result, derivatives and sums of second ones; zeros are left out."""
     firsts: list[int] = []
@@ -122,7 +124,7 @@ def _along_directions(
     if not moving:
         return {}, {}
 
-    def one(*rows: Any) -> list:
+    def one(*rows: Value) -> list:
         j = Jet(current(), 2)
         xs = [p[0] for p in parts]
         for i, row in zip(moving, rows, strict=True):
@@ -168,7 +170,7 @@ def fwd_laplacian(fun: Callable, argnums: int | Sequence[int] = 0) -> Callable:
 
     @border
     @wraps(fun)
-    def derivatives(*args: Any, **kwargs: Any) -> tuple:
+    def derivatives(*args: object, **kwargs: object) -> tuple:
         of, chosen = of_differentiable(fun, argnums, args, kwargs, "fwd_laplacian", False)
         leaves, tree = flatten(chosen)
         xs = [admitted(x) for x in leaves]

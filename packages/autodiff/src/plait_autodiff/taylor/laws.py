@@ -17,12 +17,13 @@ import numpy as np
 from plait.ext.errors import MissingRule
 from plait.ext.ir import Primitive, Program, evaluate
 from plait.ext.ops.elementwise import complex_
-from plait.ext.trace import GROUND, as_list, staged, use
+from plait.ext.trace import GROUND, Value, as_list, staged, use
 from plait.ext.tree import flatten
 from plait.ext.types import COMPLEX, FLOATING, Aval, category
 from plait.ext.values import as_value, asarray, from_numpy
 from plait_testing.ext import ArrayOracle, Inapplicable, agree
 
+from ..laws import in_double
 from .laplacian import fwd_laplacian
 from .series import jet
 
@@ -53,13 +54,13 @@ class _Numbers(ArrayOracle):
         return [np.asarray(o) for o in outs] if prim.many else np.asarray(outs)
 
 
-def numerically(f: Callable, *args: Any) -> Any:
+def numerically(f: Callable, *args: object) -> Any:
     """Trace f(*args) and evaluate it by numpy as far as possible; return a tree of numpy arrays."""
     trees = []
     leaves, tree = flatten(args)
     xs = [np.asarray(x) for x in leaves]
 
-    def flat(*vs: Any) -> list:
+    def flat(*vs: Value) -> list:
         outs, out_tree = flatten(f(*tree.unflatten(vs)))
         trees.append(out_tree)
         return list(map(as_value, outs))
@@ -133,7 +134,7 @@ class _Function:
 
     def __init__(self, prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any]):
         self.prim, self.params = prim, params
-        self.full = list(args) if prim.higher is not None else [_wide(x) for x in args]
+        self.full = in_double(prim, args, params)
         self.positions = [i for i, x in enumerate(self.full) if _inexact(x)]
         self.at = [self.full[i] for i in self.positions]
         if not self.positions:
@@ -144,7 +145,7 @@ class _Function:
         if not self.program.outputs:
             raise Inapplicable("no result has a derivative")
 
-    def __call__(self, *vs: Any) -> list:
+    def __call__(self, *vs: Value) -> list:
         xs: list[Any] = [from_numpy(x) for x in self.full]
         for i, v in zip(self.positions, vs, strict=True):
             xs[i] = v
@@ -164,7 +165,7 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x.astype({FLOATING: np.float64, COMPLEX: np.complex128}.get(kind, x.dtype))
 
 
-def _judged(got: Any, want: Arrays, other: Arrays, what: str) -> int:
+def _judged(got: list[np.ndarray], want: Arrays, other: Arrays, what: str) -> int:
     """Compare with `want` where it agrees with `other`, a second estimate of the same values."""
     count = 0
     for g, w, o in zip(got, want, other, strict=True):
@@ -188,8 +189,8 @@ def jet_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str, Any])
     or Inapplicable if nothing can vary, or nothing varies smoothly.
     """
     f = _Function(prim, args, params)
-    if prim.higher is not None and any(x.dtype.itemsize < 8 for x in f.at):
-        raise Inapplicable("its programs are not in double precision")
+    if any(x.dtype.itemsize < 8 for x in f.at):
+        raise Inapplicable("it is not in double precision")
     rows = curve(f.at)
     ways = [coefficients(f.values, rows, ORDER, r) for r in (0.12, 0.08)]
     zeros = [np.zeros_like(x) for x in f.at]
@@ -213,8 +214,8 @@ def laplacian_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
     smoothly.
     """
     f = _Function(prim, args, params)
-    if prim.higher is not None and any(x.dtype.itemsize < 8 for x in f.at):
-        raise Inapplicable("its programs are not in double precision")
+    if any(x.dtype.itemsize < 8 for x in f.at):
+        raise Inapplicable("it is not in double precision")
     parts, whole = real_parts(f.at)
     values = lambda vs: f.values([np.asarray(x) for x in whole(*map(from_numpy, vs))])  # noqa: E731
     ways = [seconds(values, parts, h) for h in (5e-3, 8e-3)]
@@ -230,7 +231,7 @@ def real_parts(xs: Arrays) -> tuple[Arrays, Callable[..., list]]:
     kinds = [category(x.dtype) == COMPLEX for x in xs]
     parts = [p.copy() for x, two in zip(xs, kinds) for p in ((x.real, x.imag) if two else (x,))]
 
-    def whole(*vs: Any) -> list:
+    def whole(*vs: Value) -> list:
         rest = iter(vs)
         return [complex_.bind(next(rest), next(rest)) if two else next(rest) for two in kinds]
 

@@ -10,6 +10,7 @@ coefficients that are known to be zero.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import indexing as ix
 from plait.ext.ops.collective import pmax_, pmin_
@@ -21,6 +22,7 @@ from plait.ext.ops.shape import barrier, concatenate_, convert_, pad_
 from plait.ext.ops.sorting import sort_, top_k_
 from plait.ext.rules import Discrete
 from plait.ext.rules import Linear as LinearTrait
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.ext.values import Literal, is_literal_zero
 
@@ -31,25 +33,25 @@ from .series import Series, by_derivative, jet_rules, scaled
 # ---- arithmetic of coefficients --------------------------------------------------------------
 
 
-def _plus(a: Any, b: Any) -> Any:
+def _plus(a: Value, b: Value) -> Any:
     return b if is_literal_zero(a) else a if is_literal_zero(b) else el.add.bind(a, b)
 
 
-def _minus(a: Any, b: Any) -> Any:
+def _minus(a: Value, b: Value) -> Any:
     return a if is_literal_zero(b) else el.neg.bind(b) if is_literal_zero(a) else el.sub.bind(a, b)
 
 
-def _times(a: Any, b: Any) -> Any:
+def _times(a: Value, b: Value) -> Any:
     if is_literal_zero(a) or is_literal_zero(b):
         return Literal(0, a.aval)
     return el.mul.bind(a, b)
 
 
-def _over(a: Any, b: Any) -> Any:
+def _over(a: Value, b: Value) -> Any:
     return a if is_literal_zero(a) else el.div.bind(a, b)
 
 
-def _total(terms: Sequence[Any], like: Any) -> Any:
+def _total(terms: Sequence[Any], like: Value) -> Any:
     out = Literal(0, like.aval)
     for t in terms:
         out = _plus(out, t)
@@ -71,7 +73,7 @@ def _weighted(x: Series, y: Sequence[Any], k: int) -> Any:
 
 
 @jet_rules.rule(LinearTrait)
-def _(prim, series, **params):
+def _(prim: Primitive, series: list[tuple[Any, ...]], **params: object):
     first = prim.bind(*[s[0] for s in series], **params)
     out = [first]
     for kth in list(zip(*series))[1:]:
@@ -81,7 +83,7 @@ def _(prim, series, **params):
 
 
 @jet_rules.rule(Discrete)
-def _(prim, series, **params):
+def _(prim: Primitive, series: list[tuple[Any, ...]], **params: object):
     own = jvp_rules.own(prim)
     if own is not None:  # discrete for some dtypes only: the sign of a complex number varies
         return by_derivative(prim, own, series, **params)
@@ -92,14 +94,14 @@ def _(prim, series, **params):
     return (first, *[Literal(0, first.aval)] * order)
 
 
-def _piecewise(prim: Any) -> None:
+def _piecewise(prim: Primitive) -> None:
     """Register a rule for a primitive that is linear where it is differentiable.
 
     Each coefficient is mapped like a tangent.
     """
 
     @jet_rules.rule(prim)
-    def _(series, **params):
+    def _(series: list[tuple[Any, ...]], **params: object):
         derivative = jvp_rules[prim]
         xs = [s[0] for s in series]
         columns = []
@@ -127,7 +129,7 @@ for _p in (
 
 
 @jet_rules.rule(el.abs_)
-def _(series):
+def _(series: list[tuple[Any, ...]]):
     (x,) = series
     if x[0].aval.category == COMPLEX:
         return by_derivative(el.abs_, jvp_rules[el.abs_], series)
@@ -138,9 +140,9 @@ def _(series):
 # ---- products ----------------------------------------------------------------------------------
 
 
-def _bilinear(prim: Any) -> None:
+def _bilinear(prim: Primitive) -> None:
     @jet_rules.rule(prim)
-    def _(series, **params):
+    def _(series: list[tuple[Any, ...]], **params: object):
         x, y = series
         out = []
         for k in range(len(x)):
@@ -159,7 +161,7 @@ for _p in (el.mul, dot_general, conv_general):
 
 
 @jet_rules.rule(el.div)
-def _(series):
+def _(series: list[tuple[Any, ...]]):
     x, y = series
     z = [el.div.bind(x[0], y[0])]
     for k in range(1, len(x)):
@@ -173,7 +175,7 @@ def _multiplied(x: Sequence[Any], y: Sequence[Any]) -> list:
 
 
 @jet_rules.rule(el.integer_pow)
-def _(series, *, exponent):
+def _(series: list[tuple[Any, ...]], *, exponent: int):
     """Square repeatedly, which is correct at zero."""
     (x,) = series
     if exponent < 0:
@@ -192,7 +194,7 @@ def _(series, *, exponent):
 
 
 @jet_rules.rule(recurrence)
-def _(series, **along):
+def _(series: list[tuple[Any, ...]], **along):
     """Solve y[i] = a[i] y[i - 1] + u[i], coefficient by coefficient."""
     a, u = series
     out: list = []
@@ -208,7 +210,7 @@ def _(series, **along):
 
 
 @jet_rules.rule(cumprod_)
-def _(series, **along):
+def _(series: list[tuple[Any, ...]], **along):
     """Solve p[i] = p[i - 1] x[i], coefficient by coefficient."""
     (x,) = series
     out = [cumprod_.bind(x[0], **along)]
@@ -226,11 +228,11 @@ def _(series, **along):
 # ---- functions of one operand ------------------------------------------------------------------
 
 
-def _slope(prim: Any, slope: Callable[[Sequence[Any], int], Any]) -> None:
+def _slope(prim: Primitive, slope: Callable[[Sequence[Any], int], Any]) -> None:
     """Register y' = w x', where `slope(y, k)` is coefficient `k` of w, given those of y up to k."""
 
     @jet_rules.rule(prim)
-    def _(series):
+    def _(series: list[tuple[Any, ...]]):
         (x,) = series
         y = [prim.bind(x[0])]
         w: list = []
@@ -251,7 +253,7 @@ _slope(el.tan, lambda y, k: _plus(_one(y, k), _product(y, y, k)))
 _slope(el.logistic, lambda y, k: _minus(y[k], _product(y, y, k)))
 
 
-def _pair(prim: Any, other: Any, sign: int) -> None:
+def _pair(prim: Primitive, other: Primitive, sign: int) -> None:
     """Register two functions with y' = x' z and z' = sign x' y."""
 
     def both(x: Series) -> tuple[list, list]:
@@ -269,9 +271,9 @@ _pair(el.sin, el.cos, -1)
 _pair(el.sinh, el.cosh, 1)
 
 
-def _logarithm(prim: Any, shift: int) -> None:
+def _logarithm(prim: Primitive, shift: int) -> None:
     @jet_rules.rule(prim)
-    def _(series):
+    def _(series: list[tuple[Any, ...]]):
         (x,) = series
         base = el.add.bind(x[0], Literal(1, x[0].aval)) if shift else x[0]
         y = [prim.bind(x[0])]
@@ -286,7 +288,7 @@ _logarithm(el.log1p, 1)
 
 
 @jet_rules.rule(el.sqrt)
-def _(series):
+def _(series: list[tuple[Any, ...]]):
     (x,) = series
     y = [el.sqrt.bind(x[0])]
     for k in range(1, len(x)):

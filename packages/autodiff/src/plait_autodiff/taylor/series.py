@@ -9,16 +9,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.ext.errors import ArgumentError, TreeMismatch, border
+from plait.ext.errors import ArgumentError, TreeMismatch, border, names_of_arguments
+from plait.ext.ir import Primitive
 from plait.ext.ops.elementwise import mul
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import RuleTable
-from plait.ext.trace import Carrier, admitted, current, enter, leave, opened
+from plait.ext.trace import Carrier, Value, admitted, admitted_leaves, current, enter, leave, opened
 from plait.ext.tree import flatten
 from plait.ext.types import Aval
 from plait.ext.values import Literal, is_literal_zero
+from plait.typing import Array
 
-from ..forward import ZERO, jvp_rules
+from ..forward import ZERO, Zero, jvp_rules
 from ..tangents import expect_function, matching, no_tangent, tangent
 
 __all__ = ["Jet", "jet", "jet_rules", "scaled"]
@@ -56,10 +58,10 @@ class Jet(Carrier):
     loses = frozenset(("derivative",))
     order: int
 
-    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+    def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return (aval,) * (self.order + 1)
 
-    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
         return (parts[0], *[Literal(0, aval)] * self.order)
 
     def whole(self, aval: Aval) -> Any:
@@ -72,7 +74,7 @@ class Jet(Carrier):
             return x
         return self.lift(x.aval, SERIES, tuple(parts))
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
         given = [self.to_form(a, SERIES) for a in args]
         if all(is_literal_zero(c) for s in given for c in s[1:]):
             return prim.bind(*[s[0] for s in given], **params)
@@ -80,7 +82,9 @@ class Jet(Carrier):
         return [self.series(s) for s in out] if prim.many else self.series(out)
 
 
-def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **params: Any) -> Any:
+def by_derivative(
+    prim: Primitive, derivative: Callable, series: Sequence[Series], **params: object
+) -> Any:
     """Return the series of any primitive y = f(x) with a derivative.
 
     dy/dt is the derivative at x(t) along x'(t), a series of one order less; y is its integral.
@@ -101,7 +105,7 @@ def by_derivative(prim: Any, derivative: Callable, series: Sequence[Series], **p
         if token is not None:
             leave(token)
 
-    def integral(y: Any, t: Any) -> Series:
+    def integral(y: Value, t: Value | Zero) -> Series:
         """Return (y0, d0 / 1, d1 / 2, ...)."""
         y0 = y if inner is None else inner.to_form(y, SERIES)[0]
         if t is ZERO:
@@ -145,7 +149,7 @@ Array(12., dtype=float32, weak_type=True)])
     if order == 0:
         return fun(*primals), []
     leaves, tree = flatten(tuple(primals))
-    xs = [admitted(x) for x in leaves]
+    xs = admitted_leaves(leaves, tuple(primals), lambda: names_of_arguments(fun))
     columns = []
     for k in range(order):
         kth = tuple([s[k] for s in series])
@@ -173,7 +177,7 @@ def _derivative(parts: Series, k: int) -> Any:
     return materialise_at_ground(scaled(parts[k], math.factorial(k)))
 
 
-def _order(primals: Any, series: Any) -> int:
+def _order(primals: Sequence[Any], series: Any) -> int:
     for what, x in (("primals", primals), ("series", series)):
         if not isinstance(x, tuple | list):
             raise ArgumentError(

@@ -10,6 +10,7 @@ tree is rebuilt.
 
 from typing import Any
 
+from plait.ext.trace import Value
 from plait.ext.tree import map_tree
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -21,7 +22,7 @@ from .operation import FLAT, layout, place
 __all__ = ["leading", "of_batch", "with_added_axes"]
 
 
-def with_added_axes(x: Any, t: Aval, caps: Capacities) -> tuple[Any, Aval] | None:
+def with_added_axes(x: Value, t: Aval, caps: Capacities) -> tuple[Any, Aval] | None:
     """Return the rows `x` of elements of type `t`, and their type with the axes that were added in
     front; None if `x` has not the shape of such rows."""
     how = place(t, caps, False)

@@ -9,7 +9,9 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
-from plait.ext.trace import use
+from plait.ext.trace import Value, use
+from plait.ext.types import Aval
+from plait.typing import Array
 
 from ..interpreter import Batch, batching_rules
 from .carrier import Ragged
@@ -19,7 +21,7 @@ __all__ = ["Merged"]
 
 
 @batching_rules.rule(pile_map)
-def _(batch, args, params):
+def _(batch: Batch, args: list[Value], params: dict[str, Any]):
     k = len(params["sizes"])
     if all(batch.form_of(n) is None for n in args[:k]):
         return batch.through(pile_map, args, params)
@@ -36,13 +38,10 @@ def _(batch, args, params):
 
 
 class Merged:
-    """All examples of all piles, as the examples of one pile.
+    """All examples of all piles, as the examples of one pile."""
 
-    `there` marks the examples that each pile has, bool[outer, inner]; None: all of them.
-    """
-
-    def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict, there: Any = None):
-        self.batch, self.params, self.there = batch, params, there
+    def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict):
+        self.batch, self.params = batch, params
         self.outer, self.inner = batch.size, params["size"]
         self.count = self.outer * self.inner
         self.table = tuple(
@@ -78,7 +77,7 @@ class Merged:
     def _apart(self, x: Any) -> Any:
         return self.batch.wrap(pnp.reshape(x, (self.outer, self.inner, *x.shape[1:])), 0)
 
-    def _given(self, x: Any, kind: str, aval: Any) -> tuple[str, Any]:
+    def _given(self, x: Any, kind: str, aval: Aval) -> tuple[str, Any]:
         if kind == SHARED:
             if self.batch.form_of(x) is None:
                 return SHARED, x
@@ -92,14 +91,11 @@ class Merged:
         y = self.all.coerce(aval, (y,), (PADDED, 0), self.all.usual(aval))[0]
         return RAGGED, self.all.cleaned(y, aval)
 
-    def _taken(self, y: Any, kind: str, aval: Any) -> Any:
+    def _taken(self, y: Array, kind: str, aval: Any) -> Any:
         if kind == STACKED:
             return self._apart(y)
         if kind == SUMMED:
             y = pnp.reshape(y, (self.outer, self.inner, *y.shape[1:]))
-            if self.there is not None:
-                there = self.there.reshape((*self.there.shape, *(1,) * (y.ndim - 2)))
-                y = pnp.where(there, y, pnp.zeros((), y.dtype))
             return self.batch.wrap(y.sum(1), 0)
         y = self.all.coerce(aval, (y,), self.all.usual(aval), (PADDED, 0))[0]
         y = self._apart(y)

@@ -18,22 +18,24 @@ from plait.ext.errors import (
     PlaitError,
     ShapeError,
     UndecidedDim,
+    argument_path,
     here,
 )
 from plait.ext.ir import Program, evaluate, programs_in
 from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import convert, moveaxis
 from plait.ext.sizes import Dim, is_symbolic, open_questions
-from plait.ext.trace import Interpreter, Stage, current, name_of, result, stage
+from plait.ext.trace import Interpreter, Stage, Value, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
 from plait.ext.values import as_value
+from plait.typing import ArrayLike
 
 from ..axes import added_whole, entries, inside, is_axis, may_be_sizes, one_size
 from .axis import PileAxis, pile_axis
 from .call_results import Taken, refuse_results, which_vary
 from .call_sizes import Sizes
-from .capacities import Capacities, capacities_of, size_of_lengths
+from .capacities import TILE, Capacities, Size, capacities_of, size_of_lengths
 from .carrier import Ragged
 from .elements import refitted, spoken_of
 from .facts import Facts
@@ -63,7 +65,7 @@ _AS_NUMBERS = (
 class _Argument:
     """One leaf of the arguments, where a pile is a leaf: its value for `f`, and its operands."""
 
-    def __init__(self, x: Any, axis: Any, path: str, sizes: Sizes, as_size: bool):
+    def __init__(self, x: Any, axis: PileAxis | int | None, path: str, sizes: Sizes, as_size: bool):
         self.x, self.axis, self.path = x, axis, path
         self.count: Any = None
         self.size: Dim | None = None
@@ -102,7 +104,7 @@ class _Argument:
         self.kind, self.count = RAGGED, p._count
         self.values, self.types = [x for x, _ in columns], [t for _, t in columns]
 
-    def _stacked(self, x: Any, axis: Any, sizes: Sizes, as_size: bool) -> None:
+    def _stacked(self, x: ArrayLike, axis: Any, sizes: Sizes, as_size: bool) -> None:
         v = as_value(x)
         if axis is pile_axis:
             raise ArgumentError(
@@ -151,10 +153,10 @@ class _Argument:
 
 def over_piles(
     f: Callable,
-    in_axes: Any,
-    out_axes: Any,
-    axis_name: Any,
-    axis_size: Any,
+    in_axes: object,
+    out_axes: PileAxis | int | None,
+    axis_name: str | None,
+    axis_size: int | None,
     args: tuple,
     kwargs: dict,
     as_sizes: bool = False,
@@ -164,11 +166,11 @@ def over_piles(
     leaves, tree = flatten((args, kwargs), is_pile)
     whole = flatten(args, is_pile)[1]
     like = whole.unflatten(range(whole.num_leaves))
-    axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, _ENTRY)
+    axes = entries("vmap", in_axes, args, like, len(leaves), is_axis, _ENTRY, f)
     for i in range(whole.num_leaves, len(leaves)):  # in_axes has no entries for keyword arguments
         if is_pile(leaves[i]):
             axes[i] = pile_axis
-    told = list(zip(leaves, axes, _paths(args, kwargs, leaves), strict=True))
+    told = list(zip(leaves, axes, _paths(args, kwargs, leaves, f), strict=True))
     given, sizes, count, staged = _with_sizes(f, tree, told, axis_name, axis_size, as_sizes)
     if isinstance(staged, Exception):
         return _one_size_at_a_time(_Groups(f, tree, given), sizes, count, out_axes, staged)
@@ -189,12 +191,12 @@ def over_piles(
         got = apart.apply(r, values, vectors, program.out_avals)[0]
     else:
         bound = {} if axis_name is None else {axis_name: count}
-        alone = partial(_staged_at, f, tree, given, bound)
+        alone = partial(_staged_at, f, tree, given, bound, sizes.lacks_elements)
         what = program, vectors, alone, _of_piles(out), sizes.table, sizes.questions
         refuse_short("vmap over a pile", *what)
         how = {"kinds": tuple(kinds), "outs": tuple(results), "axis_name": axis_name}
         try:
-            got = _at_once(r, program, captured, values, **how)
+            got = _at_once(r, sizes, program, captured, values, **how)
         except MissingRule as e:
             if axis_name is not None or not may_be_grouped(vectors, count, e.what):
                 raise
@@ -220,11 +222,11 @@ class _Groups:
       made: (result, structure) of each group so far, where `f` returned.
     """
 
-    def __init__(self, f: Callable, tree: Any, given: Sequence["_Argument"]):
+    def __init__(self, f: Callable, tree: object, given: Sequence["_Argument"]):
         self.f, self.tree, self.given = f, tree, given
         self.made: list[tuple[Any, Any]] = []
 
-    def of_one(self, numbers: dict[str, int], *variables: Any) -> list:
+    def of_one(self, numbers: dict[str, int], *variables: Value) -> list:
         """Return the results for an example, given its sizes."""
         a, k = _arguments(self.tree, self.given, *variables, sizes=numbers)
         out = self.f(*a, **k)
@@ -282,10 +284,10 @@ def _named_sizes(t: Found, sizes: Sizes) -> Aval:
 
 def _with_sizes(
     f: Callable,
-    tree: Any,
+    tree: object,
     told: Sequence[tuple[Any, Any, str]],
-    axis_name: Any,
-    axis_size: Any,
+    axis_name: str | None,
+    axis_size: int | None,
     as_sizes: bool,
 ) -> tuple[list["_Argument"], Sizes, Any, tuple | PlaitError]:
     """Return (the arguments, their sizes, the number of examples, the staged example).
@@ -311,7 +313,8 @@ def _with_sizes(
             bound = {} if axis_name is None else {axis_name: count}
             parts = partial(_arguments, tree, given)
             with open_questions() as questions:
-                staged = staged_example(f, parts, avals, "vmap over a pile", bound)
+                lacks = sizes.lacks_elements
+                staged = staged_example(f, parts, avals, "vmap over a pile", bound, lacks)
         except PlaitError as e:
             # The function read a mapped integer as a number: stage again, with it as a size.
             number = isinstance(e, ConcretizationError) and not as_sizes
@@ -331,16 +334,21 @@ def _with_sizes(
 
 
 def _at_once(
-    r: Ragged, program: Program, captured: Sequence[Any], values: Sequence[tuple], **how: Any
+    r: Ragged,
+    sizes: Sizes,
+    program: Program,
+    captured: Sequence[Any],
+    values: Sequence[tuple],
+    **how: Any,
 ) -> Sequence[Any]:
     """Return the results for all examples, by one operation; `values` are (value, type, kind)."""
     padded = _mostly_full(r.caps) and _doubly_ragged(program, r.caps)
     laid = [_laid(r, v, t, padded) if kind == RAGGED else v for v, t, kind in values]
     given = [*captured, *laid]
     program, given = varying_as(r.ambient, program, given, how["axis_name"], r.size)
-    operands = (*r.ambient, *given)
+    table, lengths = sizes.marked()
     got = pile_map.bind(
-        *operands, program=program, sizes=r.table, size=r.size, padded=padded, **how
+        *lengths, *given, program=program, sizes=table, size=r.size, padded=padded, **how
     )
     if not padded:
         return got
@@ -348,7 +356,11 @@ def _at_once(
 
 
 def varying_as(
-    lengths: Sequence[Any], program: Program, operands: Sequence[Any], axis_name: Any, size: Any
+    lengths: Sequence[Any],
+    program: Program,
+    operands: Sequence[Any],
+    axis_name: str | None,
+    size: int,
 ) -> tuple[Program, list[Any]]:
     """Make the program and its operands vary along all mesh axes that the lengths vary along.
 
@@ -369,12 +381,22 @@ FULL = 0.8
 """Fill ratio of padded arrays above which tiles of pairs cost more than they save: their rows are
 gathered and scattered, and there are nearly as many."""
 
+SHORT = 1 / 3
+"""The same, where all examples are so short that padded pairs take at most half as much as tiles,
+which are not smaller for them."""
+
 
 def _mostly_full(caps: Capacities) -> bool:
     """Return whether padded arrays would hold little padding, as far as sizes are known."""
     known = [s for s in caps.table if not is_symbolic((*s.counts, caps.size))]
-    full = [s.rows >= FULL * caps.size * s.longest for s in known]
+    full = [_is_full(s, caps.size) for s in known]
     return caps.size != 0 and len(known) == len(caps.table) and bool(full) and all(full)
+
+
+def _is_full(s: Size, count: int) -> bool:
+    pairs = count * s.longest**2
+    least = SHORT if 2 * pairs <= s.squares * TILE**2 else FULL
+    return s.rows >= least * count * s.longest
 
 
 def _doubly_ragged(program: Program, caps: Capacities) -> bool:
@@ -387,7 +409,7 @@ def _doubly_ragged(program: Program, caps: Capacities) -> bool:
     return False
 
 
-def _laid(r: Ragged, x: Any, t: Aval, padded: bool) -> Any:
+def _laid(r: Ragged, x: Value, t: Aval, padded: bool) -> Any:
     """Return the rows of a pile in the layout that the operation takes."""
     if not padded or not r.axes(t):
         return x
@@ -395,14 +417,14 @@ def _laid(r: Ragged, x: Any, t: Aval, padded: bool) -> Any:
     return r.masked(y, t, r.axes(t), 0)
 
 
-def _unpadded(r: Ragged, y: Any, t: Aval) -> Any:
+def _unpadded(r: Ragged, y: Value, t: Aval) -> Any:
     if not r.axes(t):
         return y
     return r.cleaned(r.coerce(t, (y,), (PADDED, 0), r.usual(t))[0], t)
 
 
 def _arguments(
-    tree: Any, given: Sequence["_Argument"], *variables: Any, sizes: dict[str, int] | None = None
+    tree: Any, given: Sequence["_Argument"], *variables: Value, sizes: dict[str, int] | None = None
 ) -> tuple[Any, Any]:
     it = iter(variables)
     return tree.unflatten([g.given(it, sizes) for g in given])
@@ -414,13 +436,15 @@ def staged_example(
     avals: Sequence[Aval],
     does: str,
     axes: dict[Any, Any],
+    lacks_elements: bool = False,
 ) -> tuple[Program, list, Any, Any]:
     """Return (program of one example, captured values, result of `f`, its structure).
 
-    `given(*variables)` returns the arguments of `f`; `axes` are sizes of named axes."""
+    `given(*variables)` returns the arguments of `f`; `axes` are sizes of named axes, along which
+    elements may be missing if `lacks_elements`."""
     outs: Any = None
 
-    def flat(*variables: Any) -> list:
+    def flat(*variables: Value) -> list:
         nonlocal outs
         a, k = given(*variables)
         out = f(*a, **k)
@@ -430,12 +454,18 @@ def staged_example(
 
     on = _PileStage(current(), does, f)
     on.sizes = axes  # type: ignore[misc]
+    on.lacks_elements = lacks_elements
     program, captured = stage(flat, avals, name_of(f, "f"), on=on)
     return program, captured, *outs
 
 
 def _staged_at(
-    f: Callable, tree: Any, given: Sequence[_Argument], axes: dict, sizes: dict[str, int]
+    f: Callable,
+    tree: object,
+    given: Sequence[_Argument],
+    axes: dict,
+    lacks_elements: bool,
+    sizes: dict[str, int],
 ) -> Sequence[Aval]:
     """Return the types of the results of f for an example of these sizes."""
     avals = [
@@ -444,10 +474,10 @@ def _staged_at(
         for t in g.types
     ]
     parts = partial(_arguments, tree, given, sizes=sizes)
-    return staged_example(f, parts, avals, "vmap", axes)[0].out_avals
+    return staged_example(f, parts, avals, "vmap", axes, lacks_elements)[0].out_avals
 
 
-def _of_piles(out: Any) -> list[bool]:
+def _of_piles(out: Value | tuple[Value, ...]) -> list[bool]:
     """Return which leaves belong to piles among the results; those have spare capacity."""
     units = flatten(out, is_pile)[0]
     return [of for u in units for of in [is_pile(u)] * flatten(u)[1].num_leaves]
@@ -512,16 +542,16 @@ def depth_of_piles() -> int:
     return len(current().maps)
 
 
-def _is_integers(x: Any) -> bool:
+def _is_integers(x: object) -> bool:
     """Return whether `x` is a list of integers, which stands for a vector where it is mapped."""
     return isinstance(x, (list, tuple)) and bool(x) and all(v.__class__ is int for v in x)
 
 
-def _paths(args: tuple, kwargs: dict, leaves: list) -> list[str]:
+def _paths(args: tuple, kwargs: dict, leaves: list, f: Callable) -> list[str]:
     """Return the path of each leaf, as users write it; a pile is one leaf."""
     whole = flatten((list(args), kwargs), is_pile)[1]
     paths = key_paths(whole.unflatten(range(len(leaves))))
-    return [p.replace("[0]", "args", 1) if p.startswith("[0]") else p[3:] for p in paths]
+    return [f"`{argument_path(p, f)}`" for p in paths]
 
 
 added_whole(over_piles, PileAxis, Pile)

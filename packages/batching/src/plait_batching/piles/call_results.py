@@ -11,9 +11,10 @@ from plait.ext.ir import Program, ambient_of, dims_of, speaks_of
 from plait.ext.ops.collective import all_gather_, pmax_, pmin_, psum_
 from plait.ext.ops.shape import moveaxis, normal_axis
 from plait.ext.sizes import Dim
-from plait.ext.trace import Tracer
+from plait.ext.trace import Tracer, Value
 from plait.ext.tree import LEAF, flatten, key_paths
 from plait.ext.types import Aval
+from plait.typing import Array
 
 from .axis import PileAxis, pile_axis
 from .call_sizes import Sizes
@@ -50,7 +51,7 @@ def which_vary(
 
 
 def refuse_results(
-    avals: Sequence[Aval], wanted: list, results: list, varies: list, out: Any, names: list
+    avals: Sequence[Aval], wanted: list, results: list, varies: list, out: object, names: list
 ) -> None:
     paths: list[str] | None = None
     for i, (a, w, k, v) in enumerate(zip(avals, wanted, results, varies, strict=True)):
@@ -77,7 +78,7 @@ class Taken:
     def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
         self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
 
-    def unit(self, u: Any) -> Any:
+    def unit(self, u: Value) -> Any:
         """Return the result for one leaf, or one pile, of an example's results."""
         if not is_pile(u):
             y, t, wanted = next(self.leaves)
@@ -92,15 +93,15 @@ class Taken:
              for y, t, w in triples]
         )  # fmt: skip
 
-    def array(self, y: Any, wanted: Any) -> Any:
+    def array(self, y: Value, wanted: int | None) -> Any:
         if wanted is None:
             return y[0]
         return moveaxis(y, 0, normal_axis(wanted, y.ndim, "out_axes"))
 
-    def pile(self, ys: Any, types: Any, element: Any) -> Pile:
+    def pile(self, ys: Sequence[Array], types: tuple[Aval, ...], element: Value) -> Pile:
         seen = dims_of([types])
         used = [s for s in self.sizes.table if s.name in seen]
-        first = names_inside(flatten(element)[1])
+        first = names_inside(element)
         names = {s.name: f"n{first + k}" for k, s in enumerate(used)}
         mine = {s.name: s for s in used}
         avals = [

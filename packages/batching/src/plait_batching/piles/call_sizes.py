@@ -13,11 +13,13 @@ import numpy as np
 from plait import debug, lax
 from plait.ext.errors import ShapeError, UndecidedDim
 from plait.ext.sizes import Dim, max_dim, question_of
-from plait.ext.trace import Tracer
+from plait.ext.trace import Tracer, Value
 from plait.ext.values import Array, as_value
+from plait.typing import ArrayLike
 
-from .capacities import Size, examples_in
+from .capacities import Size, examples_in, presence
 from .facts import Facts, advice, both, deciding
+from .lengths import are_examples
 
 __all__ = ["Sizes"]
 
@@ -45,7 +47,7 @@ class Sizes:
         self.sizes: dict[str, Size] = {}
         self.paths: dict[str, str] = {}
 
-    def name_of(self, lengths: Any, size: Size, path: str) -> str:
+    def name_of(self, lengths: Value, size: Size, path: str) -> str:
         """Return the name of these lengths.  The same vector has one name, and so do known vectors
         that are equal."""
         name = next(
@@ -102,6 +104,27 @@ class Sizes:
     def operands(self) -> list[Any]:
         return [as_value(self.vectors[name]) for name in self.sizes]
 
+    @property
+    def lacks_elements(self) -> bool:
+        """True if elements of the batch may be missing: a capacity has room for more."""
+        return any(s.spare for s in self.table)
+
+    def marked(self) -> tuple[tuple[Size, ...], list[Any]]:
+        """Return the table and the lengths, with an entry that marks the examples if elements may
+        be missing."""
+        if not self.lacks_elements:
+            return self.table, self.operands
+        return (*self.table, presence()), [*self.operands, self._presence()]
+
+    def _presence(self) -> Any:
+        """Return 1 for each example, and 0 for the empty elements behind the last one."""
+        spare = {s.name: self.vectors[s.name] for s in self.table if s.spare}
+        if all(map(_is_known, spare.values())):
+            count = examples_in(self.table, spare)
+            (size,) = {n.shape[0] for n in spare.values()}
+            return as_value((np.arange(size) < count).astype(np.int32))
+        return are_examples(list(spare.values())).astype("int32")
+
     def unify(self, names: tuple[str, str] | None) -> bool:
         """Treat two sizes as one, if one of their lengths is traced; return whether that was done.
 
@@ -148,17 +171,17 @@ class _Refusal:
         )
 
 
-def _told(lengths: Any) -> str:
+def _told(lengths: ArrayLike) -> str:
     if isinstance(lengths, Tracer):
         return "traced"
     with np.printoptions(threshold=8):
         return str(np.asarray(lengths))
 
 
-def _is_known(lengths: Any) -> bool:
+def _is_known(lengths: Value) -> bool:
     return isinstance(lengths, Array)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Value, b: Value) -> bool:
     known = _is_known(a) and _is_known(b) and a.shape == b.shape
     return known and bool((np.asarray(a) == np.asarray(b)).all())

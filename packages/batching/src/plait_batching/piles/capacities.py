@@ -20,8 +20,8 @@ from plait.ext.types import Aval
 from .names import named
 
 __all__ = [
-    "COUNTS", "TILE", "Capacities", "Size", "capacities_of", "in_rows_alone", "ragged_axes",
-    "rounded", "size_of_lengths",
+    "COUNTS", "PRESENCE", "TILE", "Capacities", "Size", "capacities_of", "in_rows_alone",
+    "presence", "ragged_axes", "rounded", "size_of_lengths",
 ]  # fmt: skip
 
 TILE = 32
@@ -75,7 +75,7 @@ def in_rows_alone(sizes: Sequence[Size]) -> tuple[Size, ...]:
     return tuple([s._replace(least=0, multiple=1) for s in sizes])
 
 
-def rounded(n: Any, per_octave: int, least: int) -> Any:
+def rounded(n: int, per_octave: int, least: int) -> Any:
     """Round up to the next capacity; there are `per_octave` between a power of two and the next.
 
     A symbolic size is its own capacity.  Few capacities mean few compiled programs; eight per
@@ -101,6 +101,16 @@ def size_of_lengths(name: str, lengths: np.ndarray) -> Size:
     )
 
 
+PRESENCE = "there"
+"""The name of an entry of a table whose lengths are 1 for examples and 0 for missing elements.  No
+type contains it, and a table without it has no missing elements."""
+
+
+def presence() -> Size:
+    """Return the entry of a table that marks the examples."""
+    return Size(PRESENCE, 1, 1, 1)
+
+
 def examples_in(sizes: Sequence[Size], lengths: Mapping[str, Any]) -> int | None:
     """Return how many elements are examples, given known lengths by name; None if all are."""
     spare = [np.asarray(lengths[s.name]) for s in sizes if s.spare]
@@ -117,7 +127,7 @@ class _Bound(NamedTuple):
     total: Any
 
 
-def ragged_axes(shape: Sequence[Any], names: Any) -> tuple[int, ...]:
+def ragged_axes(shape: Sequence[Any], names: object) -> tuple[int, ...]:
     """Return the axes whose sizes contain one of the names."""
     return tuple(
         [i for i, d in enumerate(shape) if d.__class__ is Dim and not d.variables.isdisjoint(names)]
@@ -161,11 +171,11 @@ class Capacities:
         """Bound the rows of one example."""
         return _at_least_one(self._of(d).most)
 
-    def tiles(self, d: Any) -> int:
+    def tiles(self, d: Dim) -> int:
         """Bound the tiles of all examples together; at most one of each example is not full."""
         return self.rows(d) // TILE + self.size
 
-    def pairs(self, a: Any, b: Any) -> int:
+    def pairs(self, a: Dim, b: Dim) -> int:
         """Bound the pairs of tiles of all examples: at most the geometric mean of the squares
         (Cauchy and Schwarz)."""
         m, n = self._squares(a), self._squares(b)
@@ -173,12 +183,12 @@ class Capacities:
             return m + n + 1
         return isqrt(m * n) + 1
 
-    def _squares(self, d: Any) -> int:
+    def _squares(self, d: Dim) -> int:
         if d.__class__ is Dim and str(d) in self.whole:
             return self.whole[str(d)].squares
         return self.tiles(d) * -(-self.longest(d) // TILE)
 
-    def _of(self, d: Any) -> _Bound:
+    def _of(self, d: Dim) -> _Bound:
         key = str(d)
         found = self._found.get(key)
         if found is None:
@@ -187,7 +197,7 @@ class Capacities:
             found = self._found[key] = made
         return found
 
-    def _bound(self, d: Any) -> _Bound:
+    def _bound(self, d: Dim) -> _Bound:
         def variable(name: str) -> _Bound:
             s = self.named[name]
             if (s.least, s.multiple) == (0, 1):
@@ -207,7 +217,7 @@ class Capacities:
             self._extreme(_least),
         )
 
-    def _made(self, least: Any, most: Any, total: Any) -> _Bound:
+    def _made(self, least: int, most: int, total: int) -> _Bound:
         if _symbolic(most, total):
             return _Bound(least, most, most * self.size)
         return _Bound(least, most, max(0, min(total, self.size * max(0, most))))
@@ -252,7 +262,7 @@ class Capacities:
 
 
 @lru_cache(maxsize=256)
-def capacities_of(table: tuple[Size, ...], size: Any) -> Capacities:
+def capacities_of(table: tuple[Size, ...], size: int) -> Capacities:
     """Return the capacities for these sizes and this number of examples, with cached bounds."""
     return Capacities(table, size)
 
@@ -260,17 +270,17 @@ def capacities_of(table: tuple[Size, ...], size: Any) -> Capacities:
 # ---- capacities that are sizes of an enclosing program ---------------------------------------
 
 
-def _symbolic(*sizes: Any) -> bool:
+def _symbolic(*sizes: int) -> bool:
     return any(s.__class__ is Dim for s in sizes)
 
 
-def _most(*sizes: Any) -> Any:
+def _most(*sizes: int) -> Any:
     return max_dim(*sizes)
 
 
-def _least(*sizes: Any) -> Any:
+def _least(*sizes: int) -> Any:
     return min_dim(*sizes)
 
 
-def _at_least_one(n: Any) -> Any:
+def _at_least_one(n: int) -> Any:
     return n if n.__class__ is Dim else max(1, n)

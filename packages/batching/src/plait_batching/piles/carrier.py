@@ -15,15 +15,16 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule, PlaitError
-from plait.ext.ir import ambient_of, dims_of, speaks_of
+from plait.ext.ir import Primitive, ambient_of, dims_of, speaks_of
 from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.sizes import Dim, decide_eq, decide_ge
-from plait.ext.trace import Carrier, Interpreter, Lifted, as_list, use
-from plait.ext.types import Aval
+from plait.ext.trace import Carrier, Interpreter, Lifted, Value, as_list, use
+from plait.ext.types import Aval, Opaque
 from plait.ext.values import Literal
+from plait.typing import Array
 
 from ..interpreter import Batch, batching_rules
-from .capacities import Size, capacities_of
+from .capacities import PRESENCE, Size, capacities_of
 from .layouts import converted, fit
 from .operation import FLAT, PADDED, layout, place
 from .padding import padding_rules
@@ -77,9 +78,15 @@ class Ragged(Batch):
         self._rows: dict[str, Rows] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._same: dict[tuple[str, str], bool] = {}
+        self.lacks_elements = PRESENCE in self.dims
+        self._present: Any = None
+
+    def concerns(self, axes: frozenset) -> bool:
+        # An example that is missing contributes to no collective, over whatever axis.
+        return self.lacks_elements or super().concerns(axes)
 
     def hidden_by(self, axes: frozenset) -> "Ragged":
-        if not self.concerns(axes):
+        if not super().concerns(axes):
             return self
         values = self.size, None, self.table, self.padded
         return Ragged(self.parent, *values, ambient=self.ambient, of=self.of)
@@ -119,7 +126,7 @@ class Ragged(Batch):
             found = self._rows[key] = Rows(self.parent, n, self.size, *caps)
         return found
 
-    def pairs(self, a: Any, b: Any) -> Pairs:
+    def pairs(self, a: Dim, b: Dim) -> Pairs:
         """Return the tables of pairs of tiles, made once."""
         key = str(a), str(b)
         found = self._pairs.get(key)
@@ -178,7 +185,7 @@ class Ragged(Batch):
         form = self.usual(x.aval)
         return form, (Literal(x.value, self.part_avals(x.aval, form)[0]),)
 
-    def join(self, aval: Aval, f: Any, g: Any) -> Any:
+    def join(self, aval: Aval, f: object, g: object) -> Any:
         return self.usual(aval)
 
     def whole(self, aval: Aval) -> Any:
@@ -218,7 +225,34 @@ class Ragged(Batch):
     def collect(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
         if g is None and f.__class__ is tuple and f[0] == PARTIAL:
             return (partial_rules["all"](self, f, parts),)
+        if g is None and f is not None:
+            parts = (self.of_examples(parts[0], f), *parts[1:])
         return super().collect(aval, parts, f, g)
+
+    @property
+    def present(self) -> Any:
+        """bool[size]: which elements are examples; None if all are."""
+        if not self.lacks_elements:
+            return None
+        if self._present is None:
+            at = [s.name for s in self.table].index(PRESENCE)
+            with use(self.parent):  # type: ignore[arg-type]
+                self._present = self.ambient[at] > 0
+        return self._present
+
+    def of_examples(self, x: Value, axis: int, fill: int = 0) -> Any:
+        """Return values with `fill` for missing elements.
+
+        Undefined results of these, such as the mean of no rows, reach neither sums nor derivatives.
+        """
+        if self.present is None or x.aval.dtype.__class__ is Opaque:
+            return x
+        return chosen(self.present, (axis,), x, fill)
+
+    def of_elements(self, x: Any, dim: int | None, fill: Any) -> tuple[Any, int | None]:
+        if self.present is None or x.aval.dtype.__class__ is Opaque:
+            return x, dim
+        return self.of_examples(self.front(x, dim), 0, fill), 0
 
     # ---- for rules
 
@@ -261,18 +295,18 @@ class Ragged(Batch):
         f, parts = self.split(self.settled(x))
         return parts[0], f
 
-    def result(self, aval: Aval, x: Any, how: str | None = None) -> Any:
+    def result(self, aval: Aval, x: Array, how: str | None = None) -> Any:
         """Return a lifted value, given the values of all examples in a layout; [size, ...] for a
         type without ragged axes."""
         if not self.axes(aval):
             return self.lift(aval, 0, (x,))
         return self.lift(aval, FLAT if how == FLAT else (how, 0), (x,))
 
-    def may_lack(self, n: Any, m: Any) -> bool:
+    def may_lack(self, n: Dim | int, m: Dim | int) -> bool:
         """Return whether a ragged axis of size `n` may have fewer than `m` rows in an example."""
         return self.caps.mine(n) and decide_ge(n, m) is not True
 
-    def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: Any) -> Any:
+    def masked(self, x: Any, aval: Aval, axes: Sequence[int], fill: float | str) -> Any:
         """Return padded values with `fill` beyond the end of these axes."""
         for a in axes:
             d = aval.shape[a]
@@ -299,13 +333,13 @@ class Ragged(Batch):
             x = chosen(there, (0, a + 1), x, 0)
         return x
 
-    def defined(self, x: Any) -> tuple[Any, ...]:
+    def defined(self, x: Value) -> tuple[Any, ...]:
         if undone(self, x) or not self.axes(x.aval):
             return () if undone(self, x) else self.split(x)[1]
         with use(self.parent):  # type: ignore[arg-type]
             return (self.cleaned(self.to_form(x, self.usual(x.aval))[0], x.aval),)
 
-    def concerned(self, args: Sequence[Any], outs: Any, params: dict) -> bool:
+    def concerned(self, args: Sequence[Any], outs: list[Aval], params: dict) -> bool:
         """Return whether operands, results or parameters contain a ragged size."""
         for a in outs:
             if a.dims and not self.dims.isdisjoint(a.dims):
@@ -358,7 +392,7 @@ class Ragged(Batch):
             Literal(a.value, t) if a.__class__ is Literal else self._typed(t, a) for t, a in typed
         ]
 
-    def _equal(self, d: Any, e: Any) -> bool:
+    def _equal(self, d: Dim, e: Dim) -> bool:
         key = str(d), str(e)
         if key not in self._same:
             self._same[key] = decide_eq(d, e) is True
@@ -378,7 +412,7 @@ class Ragged(Batch):
             y = fit(y, a, n)
         return self.result(aval, y, how)
 
-    def by_padding(self, prim: Any, args: Any, out: Any, params: dict) -> Any:
+    def by_padding(self, prim: Primitive, args: Sequence[Array], out: Any, params: dict) -> Any:
         """Apply the operation to padded values, with neutral elements where it reads across
         padding.
 
@@ -398,7 +432,7 @@ class Ragged(Batch):
             return self._padded_result(out, got, at)
         return [self._padded_result(a, y, d) for a, y, d in zip(out, got, at, strict=True)]
 
-    def _padded_result(self, aval: Aval, x: Any, at: int | None) -> Any:
+    def _padded_result(self, aval: Aval, x: Value, at: int | None) -> Any:
         if not self.axes(aval):
             return self.wrap(x, at)
         x = self.move(x, at, 0)
@@ -435,12 +469,12 @@ class Ragged(Batch):
             f"(Pile.to_padded); or add a rule: @pile_rules.rule({short})",
         )
 
-    def plainly(self, prim: Any, args: Any, params: dict) -> list:
+    def plainly(self, prim: Primitive, args: Any, params: dict) -> list:
         """Apply an operation with programs, by its batching rule or by its wiring."""
         rule = batching_rules.find(prim)
         return self.through(prim, args, params) if rule is None else rule(self, args, params)
 
-    def through(self, prim: Any, args: Any, params: dict) -> list:
+    def through(self, prim: Primitive, args: Any, params: dict) -> list:
         return super().through(prim, [self.settled(a) for a in args], params)
 
 

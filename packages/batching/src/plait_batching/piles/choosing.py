@@ -16,25 +16,27 @@ import plait.numpy as pnp
 from plait.ext.errors import ShapeError
 from plait.ext.ops.opaque import unwrap, wrap
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import Tracer, current
+from plait.ext.trace import Tracer, Value, current
 from plait.ext.types import Aval, Opaque
 from plait.ext.values import as_value
+from plait.typing import ArrayLike
 
-from .capacities import TILE, Capacities, Size, capacities_of, rounded, size_of_lengths
+from .capacities import TILE, Capacities, Size, capacities_of, examples_in, rounded, size_of_lengths
 from .carrier import Ragged
 from .guarding import is_passive
 from .layouts import fit
+from .lengths import are_examples
 from .operation import FLAT, PADDED, layout, place
 from .policy import bounded, in_force
 from .row_access import rows_at
 
-__all__ = ["Parts", "gathered", "indices_of", "known"]
+__all__ = ["Parts", "gathered", "in_order", "indices_of", "known"]
 
 
 class Parts:
     """A pile in parts: columns of (rows, type of an element), lengths, and the bounds of sizes."""
 
-    def __init__(self, columns: Sequence[tuple], lengths: Sequence, sizes: Sequence[Size], n: Any):
+    def __init__(self, columns: Sequence[tuple], lengths: Sequence, sizes: Sequence[Size], n: int):
         self.columns, self.sizes, self.count = tuple(columns), tuple(sizes), n
         self.lengths = tuple(map(as_value, lengths))
         self.caps = capacities_of(self.sizes, n)
@@ -43,7 +45,7 @@ class Parts:
         return Ragged(current(), self.count, None, self.sizes, False, ambient=self.lengths)
 
 
-def known(*xs: Any) -> bool:
+def known(*xs: ArrayLike) -> bool:
     """Return whether these values are known."""
     return not any(isinstance(x, Tracer) for x in xs)
 
@@ -76,6 +78,25 @@ def indices_of(at: Any, count: int) -> Any:
     return np.arange(count)[n]
 
 
+def in_order(batches: Sequence[tuple[Sequence[Size], Sequence[Any], int]]) -> Any:
+    """Return the numbers of the elements of several batches, (sizes, lengths, count) of each,
+    counted through: the examples in order, then the elements that are missing."""
+    total = sum(count for _, _, count in batches)
+    if not any(s.spare for sizes, _, _ in batches for s in sizes):
+        return np.arange(total)
+    found = []
+    for sizes, lengths, count in batches:
+        spare = [n for s, n in zip(sizes, lengths, strict=True) if s.spare]
+        if known(*spare):
+            there = examples_in(sizes, {s.name: n for s, n in zip(sizes, lengths, strict=True)})
+            found.append(np.arange(count) < (count if there is None else there))
+        else:
+            found.append(are_examples(spare))
+    if known(*found):
+        return np.argsort(~np.concatenate(found), kind="stable")
+    return pnp.argsort(~pnp.concatenate(found), stable=True).astype("int32")
+
+
 def gathered(parts: Sequence[Parts], at: Any) -> Parts:
     """Return the elements number `at` of the piles, counted through, as one pile in parts."""
     count = at.shape[0]
@@ -99,7 +120,7 @@ def gathered(parts: Sequence[Parts], at: Any) -> Parts:
     return Parts(columns, lengths, sizes, count)
 
 
-def _nothing_like(x: Any, shape: tuple) -> Any:
+def _nothing_like(x: Value, shape: tuple) -> Any:
     """Return zeros of a shape, or opaque elements, with the dtype of `x`."""
     if x.dtype.__class__ is Opaque:
         return pnp.broadcast_to(as_value(x)[(0,) * x.ndim], shape)
@@ -111,22 +132,26 @@ def _bounds(parts: Sequence[Parts]) -> list[Size]:
     found = []
     for sizes in zip(*[p.sizes for p in parts], strict=True):
         rows, squares = (sum(getattr(s, k) for s in sizes) for k in ("rows", "squares"))
-        found.append(Size(sizes[0].name, rows, max(s.longest for s in sizes), squares))
+        spare = any(s.spare for s in sizes)
+        longest = max(s.longest for s in sizes)
+        found.append(Size(sizes[0].name, rows, longest, squares, spare=spare))
     return found
 
 
-def _size(s: Size, n: Any, count: int) -> Size:
+def _size(s: Size, n: Value, count: int) -> Size:
     """Return the bounds of a size of the chosen elements; an element may be chosen many times."""
     if known(n) and not is_symbolic(s.counts):
         policy = in_force(None)
         if policy is None:
-            return size_of_lengths(s.name, np.asarray(n))
+            return size_of_lengths(s.name, np.asarray(n))._replace(spare=s.spare)
         policy.expect(n)
         return policy.size(s.name, count)
     if is_symbolic((*s.counts, count)):
         tiles = -(-s.longest // TILE)
-        return Size(s.name, s.longest * count, s.longest, count * tiles * tiles + 1)
-    return bounded(s.name, rounded(s.longest * count, 8, 64), s.longest, count)
+        squares = count * tiles * tiles + 1
+        return Size(s.name, s.longest * count, s.longest, squares, spare=s.spare)
+    made = bounded(s.name, rounded(s.longest * count, 8, 64), s.longest, count)
+    return made._replace(spare=s.spare)
 
 
 def _joined(xs: Sequence[Any]) -> Any:
@@ -135,7 +160,7 @@ def _joined(xs: Sequence[Any]) -> Any:
     return np.concatenate(list(map(np.asarray, xs))) if known(*xs) else pnp.concatenate(xs)
 
 
-def _taken(n: Any, at: Any) -> Any:
+def _taken(n: Value, at: ArrayLike) -> Any:
     if known(n, at):
         return as_value(np.asarray(n)[np.asarray(at)].astype(np.int32))
     return rows_at(n, at)
@@ -171,7 +196,7 @@ def _is_numeric(x: Any) -> bool:
     return x.dtype.__class__ is not Opaque and not is_passive(x)
 
 
-def _flat_rows(xs: Sequence, t: Aval, parts: Sequence[Parts], at: Any, out: Parts) -> Any:
+def _flat_rows(xs: Sequence, t: Aval, parts: Sequence[Parts], at: ArrayLike, out: Parts) -> Any:
     (a,) = out.caps.axes(t)
     d = t.shape[a]
     each = [p.ragged().lengths(d) for p in parts]
@@ -187,7 +212,7 @@ def _flat_rows(xs: Sequence, t: Aval, parts: Sequence[Parts], at: Any, out: Part
     return rows_at(x, places, a)
 
 
-def _offsets(n: Any) -> Any:
+def _offsets(n: ArrayLike) -> Any:
     """Return the first row of each element."""
     if known(n):
         n = np.asarray(n)

@@ -11,7 +11,7 @@ import numpy as np
 import plait.numpy as pnp
 from plait.ext.errors import ArgumentError, ConcretizationError, ShapeError, border
 from plait.ext.sizes import Dim
-from plait.ext.trace import Tracer
+from plait.ext.trace import Tracer, Value
 from plait.ext.types import Aval, Opaque, float0
 from plait.ext.values import as_value
 
@@ -51,9 +51,9 @@ class PileConversions(PileOperators):
     def data(self) -> Any:
         """The rows of all elements, one after the other; a tree of arrays if elements are trees.
 
-        While lengths are traced, there are as many rows as the capacity, and those beyond the last
-        are zero.  Elements with no ragged axis, or several, are padded: [number of elements, ...],
-        zero beyond the end.
+        While lengths are traced, there are as many rows as the capacity of the program, which may
+        be that of an earlier batch, and those beyond the last are zero.  Elements with no ragged
+        axis, or several, are padded: [number of elements, ...], zero beyond the end.
 
         Raises ShapeError for a pile of piles, whose rows have two levels.
         """
@@ -69,7 +69,7 @@ class PileConversions(PileOperators):
         rank = len(layout(t, self._caps(), place(t, self._caps(), False)).shape)
         return x._with_rows([f(y, t.with_shape((*t.shape, *y.shape[rank:]))) for y in x._leaves])
 
-    def _rows(self, x: Any, t: Aval) -> Any:
+    def _rows(self, x: Value, t: Aval) -> Any:
         axes = self._axes(t)
         if len(axes) != 1 or place(t, self._caps(), False) != FLAT:
             return self._padded(x, t, 0, None)
@@ -113,7 +113,7 @@ class PileConversions(PileOperators):
         padded = lambda x, t: self._padded(x, t, fill, capacity)  # noqa: E731
         return self._tree.unflatten([self._on_rows(padded, *c) for c in self._columns()])
 
-    def _padded(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
+    def _padded(self, x: Any, t: Aval, fill: float | str, capacity: int | None) -> Any:
         axes = self._axes(t)
         if not axes:
             return x
@@ -148,7 +148,7 @@ class PileConversions(PileOperators):
                 y = fit(y, a + 1, wide)
         return y
 
-    def _padded_on_host(self, x: Any, t: Aval, fill: Any, capacity: int | None) -> Any:
+    def _padded_on_host(self, x: Any, t: Aval, fill: float, capacity: int | None) -> Any:
         sizes, axes = self._each_size(), self._axes(t)
         elements = elements_on_host(x, t, self._caps(), sizes)
         shape = list(t.shape)

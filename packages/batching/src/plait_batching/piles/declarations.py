@@ -5,12 +5,13 @@ when the program runs if they are traced.
 """
 
 from operator import index
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from plait.ext.errors import ArgumentError, ShapeError
 from plait.ext.trace import Tracer
+from plait.typing import ArrayLike
 
 from .capacities import Size
 from .facts import Facts, both
@@ -25,14 +26,19 @@ class _Declared(NamedTuple):
     at_least: int
     multiple_of: int
 
+    @property
+    def are_given(self) -> bool:
+        """True if they restrict lengths at all."""
+        return self != (0, 1)
+
     def of(self, size: Size) -> Size:
         """Return a size with these facts."""
         least, multiple = both(Facts(self.at_least), Facts(0, self.multiple_of))
         return size._replace(least=least, multiple=multiple)
 
-    def hold(self, lengths: Any) -> None:
+    def hold(self, lengths: ArrayLike) -> None:
         """Raise ShapeError if known lengths contradict the facts; check traced ones at run time."""
-        if self == (0, 1):
+        if not self.are_given:
             return
         if isinstance(lengths, Tracer):
             hold_facts(lengths, *self, self.told())
@@ -53,7 +59,7 @@ class _Declared(NamedTuple):
         return " and ".join(told)
 
 
-def declared(at_least: Any, multiple_of: Any) -> _Declared:
+def declared(at_least: int, multiple_of: int) -> _Declared:
     """Return the facts of these arguments; raise ArgumentError if they are not numbers of rows."""
     for name, value, low in (("at_least", at_least, 0), ("multiple_of", multiple_of, 1)):
         try:

@@ -3,7 +3,7 @@
 Invariant: a pile in the structure of elements has the numbers of leaves in place of arrays.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.ext.sizes import Dim
 from plait.ext.trace import Value
@@ -16,6 +16,9 @@ from .layouts import fit
 from .operation import layout, place
 from .operators import is_pile
 
+if TYPE_CHECKING:
+    from .pile import Pile
+
 __all__ = ["names_inside", "piles_in", "refitted", "shown", "spoken_of"]
 
 
@@ -26,14 +29,15 @@ def piles_in(tree: TreeDef) -> list[Any]:
     return list(filter(is_pile, flatten(tree.unflatten(range(tree.num_leaves)), is_pile)[0]))
 
 
-def names_inside(tree: TreeDef) -> int:
-    """Return how many sizes, n0 and so on, the piles of a structure name themselves.
+def names_inside(element: "Value | Pile") -> int:
+    """Return the number of the first size, n0 and so on, that the piles of an element do not name.
 
-    The outer pile names its own sizes differently, since the types of elements may contain both."""
-    return max([len(p._sizes) for p in piles_in(tree)], default=0)
+    The outer pile names its own sizes so, since the types of elements may contain both."""
+    piles = filter(is_pile, flatten(element, is_pile)[0])
+    return max([int(s.name[1:]) + 1 for p in piles for s in p._sizes], default=0)
 
 
-def spoken_of(x: Any, sizes: dict[str, Any]) -> Any:
+def spoken_of(x: object, sizes: dict[str, Any]) -> Any:
     """Return a tree in whose piles the outer pile's named sizes are replaced by these values."""
     leaves, tree = flatten(x, is_pile)
     if not any(map(is_pile, leaves)):
@@ -41,7 +45,7 @@ def spoken_of(x: Any, sizes: dict[str, Any]) -> Any:
     return tree.unflatten([_spoken_of(p, sizes) if is_pile(p) else p for p in leaves])
 
 
-def _spoken_of(p: Any, sizes: dict[str, Any]) -> Any:
+def _spoken_of(p: "Pile", sizes: dict[str, Any]) -> Any:
     def told(d: Any, of: dict[str, Any]) -> Any:
         return d.substitute(of) if d.__class__ is Dim else d
 

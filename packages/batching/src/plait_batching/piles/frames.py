@@ -49,5 +49,8 @@ def _told(lengths: Any) -> str:
 
 
 def inner_lengths(tree: TreeDef) -> frozenset[int]:
-    """Return the indices of element leaves that are lengths of inner piles."""
-    return frozenset().union(*[p._lengths for p in piles_in(tree)])
+    """Return the indices of element leaves that are lengths of inner piles, at all levels."""
+    found: set[int] = set()
+    for p in piles_in(tree):  # its leaves and lengths are numbers of leaves of the structure
+        found.update(p._lengths, [p._leaves[i] for i in inner_lengths(p._tree)])
+    return frozenset(found)

@@ -19,6 +19,7 @@ from plait import config
 from plait.ext.errors import PlaitError, ShapeError, warn
 from plait.ext.ir import Program, dims_of, programs_in
 from plait.ext.rules import expand_rules
+from plait.ext.trace import Value
 from plait.ext.types import Aval
 from plait.ext.values import Array
 
@@ -49,7 +50,7 @@ def _without_rule(program: Program, names: frozenset[str]) -> Iterator[Any]:
                 yield e.prim
 
 
-def may_be_grouped(vectors: dict[str, Any], count: Any, reason: str) -> bool:
+def may_be_grouped(vectors: dict[str, Any], count: int, reason: str) -> bool:
     """Return whether a function may be applied to groups of examples of equal sizes.
 
     That is so if the lengths are known, and the setting `ragged_fallback` is not "error".  Warns of
@@ -67,7 +68,7 @@ def may_be_grouped(vectors: dict[str, Any], count: Any, reason: str) -> bool:
     return True
 
 
-def grouped(program: Program, vectors: dict[str, Any], count: Any) -> bool:
+def grouped(program: Program, vectors: dict[str, Any], count: int) -> bool:
     """Return whether a primitive in a program has no rule, and it may be applied to groups."""
     missing = next(_without_rule(program, frozenset(vectors)), None)
     if missing is None:
@@ -182,7 +183,7 @@ def _widened(parts: Sequence[Any]) -> list[Any]:
     return parts
 
 
-def _of(x: Any, t: Aval, members: Sequence[int], sizes: dict[str, int]) -> Any:
+def _of(x: Value, t: Aval, members: Sequence[int], sizes: dict[str, int]) -> Any:
     """Return the rows of some examples of equal sizes, taken from padded values."""
     shape = [d if d.__class__ is int else d.substitute(sizes) for d in t.shape]
     rows = x[np.asarray(members, np.int32)]
@@ -193,7 +194,7 @@ def _joined(parts: list) -> Any:
     return pnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-def usual_of(r: Ragged, y: Any, t: Aval) -> Any:
+def usual_of(r: Ragged, y: Value, t: Aval) -> Any:
     """Return padded values of all examples in the usual layout of their type."""
     if not r.axes(t):
         return y

@@ -6,7 +6,9 @@ Invariant: every row keeps its value; values in places without rows are undefine
 from typing import Any
 
 import plait.numpy as pnp
+from plait.ext.trace import Value
 from plait.ext.types import Aval, Opaque
+from plait.typing import Array
 
 from ..interpreter import with_axis_at
 from .capacities import TILE
@@ -18,12 +20,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def along(v: Any, axis: int, ndim: int) -> Any:
+def along(v: Array, axis: int, ndim: int) -> Any:
     """Reshape a vector to an array that varies along one axis."""
     return shaped(v, (*(1,) * axis, v.aval.shape[0], *(1,) * (ndim - 1 - axis)))
 
 
-def fit(x: Any, axis: int, n: int) -> Any:
+def fit(x: Array, axis: int, n: int) -> Any:
     """Return `x` with `n` rows along `axis`: truncated, or extended by undefined rows."""
     have = x.shape[axis]
     if have == n:
@@ -66,7 +68,7 @@ def from_padded(r: Any, y: Any, a: int, d: Any) -> Any:
     return rows_at(y, r.rows(d).row_places, a)
 
 
-def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
+def _tiles_to_padded(r: Any, y: Array, aval: Aval, axes: tuple[int, ...]) -> Any:
     """Convert [pairs, ..TILE..TILE..] to [size, ..longest..longest..]."""
     a, b = axes
     p = r.pairs(aval.shape[a], aval.shape[b])
@@ -82,7 +84,7 @@ def _tiles_to_padded(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
     return fit(fit(y, a + 1, p.a.longest), b + 1, p.b.longest)
 
 
-def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
+def _padded_to_tiles(r: Any, y: Array, aval: Aval, axes: tuple[int, ...]) -> Any:
     """Convert [size, ..longest..longest..] to [pairs, ..TILE..TILE..]."""
     a, b = axes
     p = r.pairs(aval.shape[a], aval.shape[b])
@@ -97,7 +99,7 @@ def _padded_to_tiles(r: Any, y: Any, aval: Aval, axes: tuple[int, ...]) -> Any:
     return rows_at(y, (p.owner * m + i) * n + j)
 
 
-def converted(r: Any, aval: Aval, x: Any, how: str, to: str) -> Any:
+def converted(r: Any, aval: Aval, x: Value, how: str, to: str) -> Any:
     """Convert a value of this ragged type to another layout, with its new axis in front."""
     axes = r.axes(aval)
     if how == FLAT:

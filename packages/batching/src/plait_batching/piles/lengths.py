@@ -4,6 +4,9 @@ Invariant: equal known lengths are one array, so that piles made with them share
 lengths are compared by identity.
 """
 
+import operator
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -12,20 +15,22 @@ import numpy as np
 import plait.numpy as pnp
 from plait.ext.errors import ArgumentError
 from plait.ext.sizes import is_symbolic
-from plait.ext.trace import Tracer
+from plait.ext.trace import Tracer, Value
+from plait.ext.types import Aval
 from plait.ext.values import Array, as_value
+from plait.typing import Array as AnyArray
 
 from .capacities import TILE, Size, rounded, size_of_lengths
 from .layouts import fit
 from .on_host import is_on_host
 from .policy import Capacities, bounded
 
-__all__ = ["checked", "one_of", "size_of", "with_count", "with_empty"]
+__all__ = ["are_examples", "array_of", "checked", "one_of", "size_of", "with_count", "with_empty"]
 
 _vectors: "WeakValueDictionary[tuple, Array]" = WeakValueDictionary()
 
 
-def checked(lengths: Any) -> Any:
+def checked(lengths: object) -> Any:
     """Return lengths as a vector of int32; raise ArgumentError if they are anything else, or
     negative."""
     if isinstance(lengths, list | tuple):
@@ -43,11 +48,11 @@ def checked(lengths: Any) -> Any:
     if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
         raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
     if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
-        return one_of(as_value(np.asarray(n).astype(np.int32)))
+        return array_of(np.asarray(n).astype(np.int32))
     return one_of(pnp.asarray(n, "int32"))
 
 
-def one_of(n: Any) -> Any:
+def one_of(n: AnyArray) -> Any:
     """Return the canonical array of these lengths, if they are known.
 
     Piles of equal lengths then share a size where lengths are compared by identity, such as among
@@ -59,6 +64,14 @@ def one_of(n: Any) -> Any:
     if found is None or found.is_deleted():
         found = _vectors[key] = n
     return found
+
+
+def array_of(n: np.ndarray) -> Array:
+    """Return the canonical array of known lengths, int32, in no chosen place.
+
+    Nothing is copied to a device if there is one already."""
+    found = _vectors.get((n.tobytes(), Aval(n.shape, n.dtype)))
+    return one_of(as_value(n)) if found is None or found.is_deleted() else found
 
 
 def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | None = None) -> Size:
@@ -77,17 +90,26 @@ def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | Non
     return Size(name, rows, longest, count * tiles * tiles + 1)
 
 
-def with_empty(n: Any, policy: Capacities | None) -> Any:
+def with_empty(n: Value, policy: Capacities | None) -> Any:
     """Return lengths with those of the empty elements that the policy adds."""
     more = 0 if policy is None else policy.missing(n.shape[0])
     if not more:
         return n
     if isinstance(n, Tracer):
         return pnp.pad(n, (0, more))
-    return one_of(as_value(np.pad(np.asarray(n), (0, more))))
+    return array_of(np.pad(np.asarray(n), (0, more)))
 
 
-def with_count(x: Any, policy: Capacities | None) -> Any:
+def are_examples(spare: Sequence[Any]) -> Any:
+    """Return bool[number of elements]: which elements are examples, and which are missing.
+
+    `spare` are the lengths of each size that fills up a capacity; elements are missing behind the
+    last one that has rows."""
+    filled = reduce(operator.or_, [as_value(n) > 0 for n in spare])
+    return pnp.flip(pnp.cumsum(pnp.flip(filled), dtype="int32")) > 0
+
+
+def with_count(x: Value, policy: Capacities | None) -> Any:
     """Return an array of elements, with the empty ones that the policy adds."""
     more = 0 if policy is None else policy.missing(x.shape[0])
     if more and is_on_host(x):

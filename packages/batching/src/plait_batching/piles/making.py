@@ -5,28 +5,34 @@ Invariant: elements differ in size along the given axes only, and their values a
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import plait.numpy as pnp
 from plait.ext.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
 from plait.ext.ops.opaque import unwrap, wrap
-from plait.ext.trace import Tracer
-from plait.ext.tree import TreeDef, flatten
+from plait.ext.sizes import Dim
+from plait.ext.trace import Tracer, Value
+from plait.ext.tree import LEAF, TreeDef, flatten
 from plait.ext.types import Aval, Opaque
-from plait.ext.values import Array, as_value
+from plait.ext.values import Array, as_value, canonical, from_numpy
 
-from .capacities import TILE, Size, capacities_of
-from .elements import piles_in
+from .capacities import TILE, Size, capacities_of, examples_in
+from .elements import names_inside, piles_in
 from .layouts import fit
-from .lengths import one_of, size_of
+from .lengths import array_of, size_of
 from .names import named
 from .on_host import laid_out
 from .operators import is_pile
 from .policy import Capacities
 
+if TYPE_CHECKING:
+    from .pile import Pile
+
 __all__ = ["arrays_of", "axis_number", "from_elements", "whole_number", "with_rows"]
+
+
+_ARRAYS = frozenset([np.ndarray, Array])
 
 
 def whole_number(n: Any) -> int | None:
@@ -37,20 +43,20 @@ def whole_number(n: Any) -> int | None:
         return None
 
 
-def axis_number(axis: Any) -> int:
+def axis_number(axis: int | str | None) -> int:
     a = whole_number(axis)
     if a is None:
         raise ArgumentError(f"an axis of a pile is {axis!r}", fix="give the number of an axis: 0")
     return a
 
 
-def arrays_of(data: Any) -> tuple[list, TreeDef]:
+def arrays_of(data: object) -> tuple[list, TreeDef]:
     """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure."""
     leaves, tree = flatten(data, _is_numbers)
     return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
 
 
-def _array(x: Any) -> np.ndarray:
+def _array(x: object) -> np.ndarray:
     """Return an element as a numpy array.
 
     Raises ShapeError for a list of lists of different sizes, and ConcretizationError for traced
@@ -69,7 +75,7 @@ def _array(x: Any) -> np.ndarray:
         ) from None
 
 
-def with_rows(x: Any, axis: int, n: Any) -> Any:
+def with_rows(x: Value, axis: int, n: int) -> Any:
     """Return `x` with `n` rows along `axis`.
 
     Known values are resized in numpy, because each number of rows would compile a program."""
@@ -86,13 +92,15 @@ def with_rows(x: Any, axis: int, n: Any) -> Any:
 
 
 def from_elements(
-    kind: Any, elements: list, axes: tuple[int, ...], policy: Capacities | None
+    kind: type, elements: list, axes: tuple[int, ...], policy: Capacities | None
 ) -> Any:
     if not elements:
         raise ArgumentError(
             "a pile of no elements has no type",
             fix="give an element, or make it of an array: Pile(data, lengths)",
         )
+    if all(x.__class__ in _ARRAYS for x in elements):
+        return _of_columns(kind, [elements], [axes], lambda types: LEAF, policy)
     if any(is_pile(x) for x in flatten(elements, is_pile)[0]):
         return _of_piles(kind, elements, axes, policy)
     trees = [flatten(e, _is_numbers) for e in elements]
@@ -111,44 +119,52 @@ def from_elements(
 
 
 def _of_columns(
-    kind: Any,
+    kind: type,
     columns: Sequence[Sequence],
     axes: Sequence[tuple],
     tree_of: Callable[[list], Any],
     policy: Capacities | None,
     first: int = 0,
+    labels: Sequence[Any] | None = None,
 ) -> Any:
     """Return the pile of elements with these leaves, which differ in size along these axes.
 
     Args:
       tree_of: returns the structure of an element, given the types of its leaves.
       first: the number of the first named size.
+      labels: for each column, the purpose of its lengths; only equal lengths of one purpose have
+        one name, so that elements have types that do not depend on their lengths.
     """
     vectors: list[np.ndarray] = []  # the lengths of each name
+    purposes: list[Any] = []
     types, leaves = [], []
     made = [_numbers(column) for column in columns]
-    for (column, opaque), own in zip(made, axes, strict=True):
+    labels = [None] * len(made) if labels is None else labels
+    for (column, opaque), own, label in zip(made, axes, labels, strict=True):
         if opaque is not None:
             own = [a - len(opaque.shape) * (a < 0) for a in own]
-        types.append(_element_type(column, tuple(own), vectors, first))
+        types.append(_element_type(column, tuple(own), vectors, purposes, label, first))
     more = 0 if policy is None else policy.missing(len(columns[0]))
-    vectors = [np.pad(v, (0, more)) for v in vectors]
+    if more:
+        vectors = [np.pad(v, (0, more)) for v in vectors]
     names = [f"n{first + i}" for i in range(len(vectors))]
     sizes = tuple([size_of(k, v, 0, 0, policy) for k, v in zip(names, vectors, strict=True)])
     count, tree = len(columns[0]) + more, tree_of(types)
     caps = capacities_of(sizes, count)
     for i, ((column, opaque), t) in enumerate(zip(made, types, strict=True)):
-        leaf = pnp.asarray(laid_out(column, t, caps, count))
+        leaf: Any = from_numpy(laid_out(column, t, caps, count))
         if opaque is not None:
             leaf = wrap(leaf, opaque)
             types[i] = Aval(t.shape[: t.ndim - len(opaque.shape)], opaque)
         leaves.append(leaf)
-    lengths = [one_of(pnp.asarray(v, "int32")) for v in vectors]
+    lengths = [array_of(v) for v in vectors]
     return kind._of(leaves, lengths, types, sizes, tree, count)
 
 
 def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
     """Return the elements as numpy arrays; for keys, (the words of each, their dtype)."""
+    if all(x.__class__ is np.ndarray for x in column):
+        return _on_host(column), None
     dtypes: set[Any] = {
         x.dtype for x in column if isinstance(x, Array) and x.dtype.__class__ is Opaque
     }
@@ -161,6 +177,19 @@ def _numbers(column: Sequence) -> tuple[list[np.ndarray], Opaque | None]:
             fix="make a pile for each dtype",
         )
     return [np.asarray(unwrap(x)) for x in column], opaque
+
+
+def _on_host(column: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return numpy arrays as the Arrays made of them would be read.
+
+    They are converted here: a copy of each to the device and back would take most of the time in
+    which a pile is made."""
+    dtypes = {x.dtype for x in column}
+    if any(d.kind not in "biufc" for d in dtypes):
+        return [np.asarray(as_value(x)) for x in column]
+    if all(canonical(d) == d for d in dtypes):
+        return [*column]
+    return [x.astype(canonical(x.dtype)) for x in column]
 
 
 def _of_piles(kind: Any, elements: list, axes: tuple[int, ...], policy: Capacities | None) -> Any:
@@ -176,16 +205,22 @@ def _of_piles(kind: Any, elements: list, axes: tuple[int, ...], policy: Capaciti
             )
     columns: list[Sequence] = []
     own: list[tuple] = []
-    for unit in zip(*[units for units, _ in apart]):
+    labels: list[Any] = []
+    for number, unit in enumerate(zip(*[units for units, _ in apart])):
         if not is_pile(unit[0]):
             columns.append(unit)
             own.append(axes)
+            labels.append(None)
             continue
         for i, t in enumerate(unit[0]._types):
+            (a,) = unit[0]._axes(t)
             columns.append([p._rows(*p._columns()[i]) for p in unit])
-            own.append(unit[0]._axes(t))
-        columns.append([np.asarray(p.lengths) for p in unit])
-        own.append((0,))
+            own.append((a,))
+            labels.append((number, str(t.shape[a])))
+        for vectors in zip(*map(_lengths_of_examples, unit), strict=True):
+            columns.append(vectors)
+            own.append((0,))
+            labels.append((number, "elements"))
 
     def tree_of(types: list) -> TreeDef:
         given, spoken = iter(types), []
@@ -193,17 +228,27 @@ def _of_piles(kind: Any, elements: list, axes: tuple[int, ...], policy: Capaciti
             spoken.append(_spoken_inside(kind, u, given) if is_pile(u) else next(given))
         return flatten(tree.unflatten(spoken))[1]
 
-    return _of_columns(kind, columns, own, tree_of, policy, 1)
+    first = names_inside(tree.unflatten(units))
+    return _of_columns(kind, columns, own, tree_of, policy, first, labels)
 
 
-def _kind(x: Any) -> Any:
+def _lengths_of_examples(p: "Pile") -> list[np.ndarray]:
+    """Return the lengths of an inner pile without those of missing elements: inner piles may have
+    different numbers of elements, so none needs to be filled up."""
+    vectors = {s.name: np.asarray(n) for s, n in zip(p._sizes, p._lengths, strict=True)}
+    count = examples_in(p._sizes, vectors)
+    return [n[:count] for n in vectors.values()]
+
+
+def _kind(x: "Pile") -> Any:
     """Return the properties in which the inner piles of all elements must agree; None for other
     values.
 
     Raises ShapeError for piles that cannot be elements."""
     if not is_pile(x):
         return None
-    if len(x._sizes) != 1 or any(len(x._axes(t)) != 1 for t in x._types) or piles_in(x._tree):
+    of_piles = bool(piles_in(x._tree))
+    if any(len(x._axes(t)) != 1 for t in x._types) or (len(x._sizes) != 1 and not of_piles):
         raise ShapeError(
             f"an element is {x!r}: the elements of a pile in a pile are arrays, or trees of them, "
             "that differ along one axis, and have one vector of lengths",
@@ -212,22 +257,25 @@ def _kind(x: Any) -> Any:
     return x._types, x._tree
 
 
-def _spoken_inside(kind: Any, p: Any, given: Iterator[Aval]) -> Any:
+def _spoken_inside(kind: type, p: "Pile", given: Iterator[Aval]) -> Any:
     """Return an inner pile, given the types of its rows and lengths."""
     rows = [next(given) for _ in p._types]
-    (count,) = next(given).shape
-    ((a,), *_) = [p._axes(t) for t in p._types]
-    have = rows[0].shape[a]
-    return kind._of(rows, (count,), p._types, (_size_inside(have, count),), p._tree, count)
+    counts = [next(given).shape[0] for _ in p._sizes]
+    have: dict[str, Any] = {}
+    for t, laid in zip(p._types, rows, strict=True):
+        (a,) = p._axes(t)
+        have[str(t.shape[a])] = laid.shape[a]
+    sizes = tuple([_size_inside(s.name, have[s.name], counts[0]) for s in p._sizes])
+    return kind._of(rows, counts, p._types, sizes, p._tree, counts[0])
 
 
-def _size_inside(rows: Any, count: Any) -> Size:
-    """Return the capacities of a pile of symbolic numbers of rows and elements."""
+def _size_inside(name: str, rows: Any, count: Dim) -> Size:
+    """Return the capacities of a size, for symbolic numbers of rows and elements."""
     tiles = -(-rows // TILE)
-    return Size("n0", rows, rows, count * tiles * tiles + 1)
+    return Size(name, rows, rows, count * tiles * tiles + 1)
 
 
-def _is_numbers(x: Any) -> bool:
+def _is_numbers(x: object) -> bool:
     """Return whether `x` is a list of numbers, or of such lists, which is an array and not a
     tree."""
     return isinstance(x, list) and all(
@@ -235,7 +283,14 @@ def _is_numbers(x: Any) -> bool:
     )
 
 
-def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from: int) -> Aval:
+def _element_type(
+    column: list,
+    axes: tuple[int, ...],
+    vectors: list,
+    purposes: list,
+    label: tuple[int | str, ...] | None,
+    named_from: int,
+) -> Aval:
     first = column[0]
     ragged = {a % first.ndim for a in axes if -first.ndim <= a < first.ndim}
     if len(ragged) != len(axes):
@@ -244,11 +299,12 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from
             fix="say by axis= along which axes sizes differ",
         )
     shape: list[Any] = []
-    for a in range(first.ndim):
-        found = [x.shape[a] if x.ndim == first.ndim else None for x in column]
-        if None in found or (a not in ragged and len(set(found)) > 1):
+    shapes = [x.shape for x in column]
+    alike = len(set(map(len, shapes))) == 1
+    for a, found in enumerate(zip(*shapes) if alike else [None] * first.ndim):
+        if found is None or (a not in ragged and len(set(found)) > 1):
             raise ShapeError(
-                f"elements of shapes {sorted({x.shape for x in column})} differ elsewhere than "
+                f"elements of shapes {sorted(set(shapes))} differ elsewhere than "
                 f"along axes {tuple(sorted(ragged))}",
                 fix="say by axis= along which axes sizes differ",
             )
@@ -256,10 +312,12 @@ def _element_type(column: list, axes: tuple[int, ...], vectors: list, named_from
             shape.append(found[0])
             continue
         v = np.asarray(found, np.int32)
-        i = next((i for i, w in enumerate(vectors) if (w == v).all()), None)
+        known = enumerate(zip(vectors, purposes, strict=True))
+        i = next((i for i, (w, q) in known if q == label and (w == v).all()), None)
         if i is None:
             i = len(vectors)
             vectors.append(v)
+            purposes.append(label)
         shape.append(named(f"n{named_from + i}"))
-    dtype = np.result_type(*[x.dtype for x in column])
+    dtype = np.result_type(*{x.dtype for x in column})
     return Aval(tuple(shape), dtype)

@@ -40,7 +40,7 @@ _BETWEEN = re.compile(r",(?![^(]*\))")
 def mask(
     fun: Callable[..., Any],
     in_shapes: Sequence[Any],
-    out_shape: Any = None,
+    out_shape: object = None,
     *,
     constraints: Sequence[str] = (),
 ) -> Callable[..., Any]:
@@ -164,7 +164,7 @@ class _Masked:
         self.labels[own] = name
         return own
 
-    def told(self, d: Any) -> Any:
+    def told(self, d: Dim) -> Any:
         """Return a size in the user's names."""
         if d.__class__ is not Dim:
             return d
@@ -267,7 +267,7 @@ class _Masked:
                 fix="correct out_shape, or the function",
             )
 
-    def _said(self, tree: Any) -> str:
+    def _said(self, tree: object) -> str:
         told = [_Shape(tuple(map(self.told, s.sizes))) for s in flatten(tree)[0]]
         return repr(flatten(tree)[1].unflatten(told))
 
@@ -293,7 +293,7 @@ class _Shape:
         return f"({inside}{',' if len(self.sizes) == 1 else ''})"
 
 
-def _size_said(d: Any) -> str:
+def _size_said(d: Dim) -> str:
     """Write a size as a sum: 7 n, n + -1."""
     if d.__class__ is not Dim:
         return "_" if d is None else str(d)
@@ -314,7 +314,7 @@ def _equal(want: tuple, got: tuple) -> bool:
     return all(_same(w, g, scope) for w, g in pairs)
 
 
-def _same(w: Any, g: Any, scope: Scope) -> bool:
+def _same(w: object, g: object, scope: Scope) -> bool:
     (difference,) = symbolic_dims(f"({w}) - ({g})", scope)
     if isinstance(difference, Dim):
         return scope.is_zero(difference.terms) is True

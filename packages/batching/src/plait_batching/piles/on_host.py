@@ -6,6 +6,7 @@ would compile a program for each batch.
 Invariant: nothing is compiled here; arrays that a user placed on devices stay with the operations.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def elements_on_host(x: Any, t: Aval, caps: Capacities, sizes: list[dict[str, in
     return found
 
 
-def _tiles(shape: Any, axes: tuple[int, ...]) -> list[tuple[int, tuple]]:
+def _tiles(shape: Sequence[int], axes: tuple[int, ...]) -> list[tuple[int, tuple]]:
     """Return (number, slices of an element) of each tile of an element."""
     i, j = axes
     found = []
@@ -73,17 +74,18 @@ def _tiles(shape: Any, axes: tuple[int, ...]) -> list[tuple[int, tuple]]:
 
 
 def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray:
-    """Return the elements in the layout of their type, copied one after the other."""
+    """Return the elements in the layout of their type."""
     axes = ragged_axes(t.shape, caps.named)
     how = place(t, caps, False)
     out = np.zeros(layout(t, caps, how).shape, t.dtype)
+    if how == FLAT and column:
+        (a,) = axes
+        rows = out[(*[slice(None)] * a, slice(0, sum([x.shape[a] for x in column])))]
+        np.concatenate(column, a, out=rows, casting="unsafe")
+        return out
     at = 0
     for b, x in enumerate(column):
-        if how == FLAT:
-            (a,) = axes
-            out[(slice(None),) * a + (slice(at, at + x.shape[a]),)] = x
-            at += x.shape[a]
-        elif how == TILES:
+        if how == TILES:
             tiles = _tiles(x.shape, axes)
             for tile, cut in tiles:
                 out[(at + tile, *[slice(0, n) for n in x[cut].shape])] = x[cut]
@@ -93,7 +95,7 @@ def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray:
     return out
 
 
-def padded_on_host(elements: list, shape: tuple, dtype: Any, fill: Any) -> np.ndarray:
+def padded_on_host(elements: list, shape: tuple, dtype: np.dtype, fill: float) -> np.ndarray:
     """Return [number of elements, *shape], with `fill` beyond the end of each element."""
     out = np.full((len(elements), *shape), fill, dtype)
     for b, x in enumerate(elements):

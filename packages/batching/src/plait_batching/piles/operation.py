@@ -15,9 +15,9 @@ belong to an enclosing program.
 from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.errors import MissingRule
 from plait.ext.ir import Primitive, Program
-from plait.ext.trace import Slots, Wiring
+from plait.ext.rules import expand_rules
+from plait.ext.trace import Slots, Value, Wiring
 from plait.ext.types import Aval
 
 from .capacities import TILE, Capacities, Size, capacities_of
@@ -87,7 +87,14 @@ class Along(Wiring):
         bodies = [(program, ins, results)]
         return Slots(range(m), results, bodies, m + len(outs), mapped, sizes=range(n), cut=cut)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
         m = n + len(kinds)
         w = self.slots(params)
@@ -98,16 +105,11 @@ class Along(Wiring):
         ]
         new = (*(SHARED,) * len(extra), *own)
         given = [*operands[:n], *extra, *operands[n:]]
-        for s, ps in enumerate(parts[m:], m):
-            if any(_is_shared(w, s, p) for p in ps):
-                raise MissingRule(
-                    f"examples of a pile give {ps[0].aval!r}, with a component that has no axis "
-                    "for them",
-                    fix="let part_axes() name the axis of the component for every axis of the "
-                    "value, or give the transformation a rule for pile_map",
-                )
         made = {"program": programs[0], "kinds": new, "outs": _each(outs, parts[m:])}
         return given, {**params, **made}
+
+    def carried(self, params: dict[str, Any]) -> Any:
+        return lambda *xs: expand_rules.find(pile_map)(*xs, **params)  # type: ignore[misc]
 
     def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         name = params["axis_name"]

@@ -1,4 +1,4 @@
-"""Arithmetic, reductions and properties of a pile of arrays, as if it were one array.
+"""Arithmetic and properties of a pile of arrays, as if it were one array.
 
 The first axis is that of the elements, and the axes of an element follow: a pile of matrices [n, 3]
 is [elements, n, 3].  Other operands are piles of equal lengths, numbers, arrays that each element
@@ -9,18 +9,22 @@ Invariant: each operation is a map over the elements.
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import plait
 import plait.numpy as pnp
-from plait.ext.errors import AxisError, NotAnArrayError, ShapeError, border
+from plait.ext.errors import NotAnArrayError, border
 from plait.ext.ops.shape import normal_axis
 from plait.ext.trace import Value
 
-from .axis import PileAxis, pile_axis
+from .axis import pile_axis
 from .elementwise_names import ELEMENTWISE
+from .reductions import reduced
+
+if TYPE_CHECKING:
+    from .pile import Pile
 
 __all__ = ["PileOperators", "is_pile"]
 
@@ -44,6 +48,8 @@ class PileOperators:
         name = f.__name__
         if not f.__module__.startswith(_LIBRARIES) or f.__module__.startswith(_RANDOM):
             return NotImplemented  # a function of this class, or of a user, that has such a name
+        if name.endswith("_like") and (kwargs.get("shape") or args[2 + (name == "full_like") :]):
+            return f(np.zeros((), self.dtype), *args[1:], **kwargs)  # of another shape
         if name.removeprefix("_") in ELEMENTWISE:  # `_gelu` is the body of `gelu`
             return _of_elements(f, args, kwargs)
         if name in _REDUCTIONS and args and args[0] is self:
@@ -52,8 +58,12 @@ class PileOperators:
             return joined(*args, **kwargs)
         return NotImplemented
 
-    def _mapped(self, f: Callable) -> Any:
-        return _mapped(f, self)
+    def _mapped(self, f: Callable, *others: Any) -> Any:
+        return _mapped(f, self, *others)
+
+    def _reduced(self, name: str, axis: Any, options: dict) -> Any:
+        _type(self)
+        return reduced(name, self, axis, options)
 
     # ---- properties
 
@@ -71,7 +81,7 @@ class PileOperators:
         return _type(self).dtype
 
     @border
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: object) -> Any:
         """Return the pile with its rows converted to a dtype.
 
         >>> import plait
@@ -83,7 +93,7 @@ class PileOperators:
     # ---- reductions
 
     @border
-    def sum(self, axis: Any = None, **options: Any) -> Any:
+    def sum(self, axis: object = None, **options: object) -> Any:
         """Sum over axes: None for all of them, 0 for the elements, 1 for the first axis of each,
         or `plait.pile_axis` for the axes in which elements differ.
 
@@ -92,61 +102,61 @@ class PileOperators:
         >>> p.sum(axis=1), p.sum()
         (Array([3., 3.], dtype=float32), Array(6., dtype=float32))
         """
-        return _reduced("sum", self, axis, options)
+        return self._reduced("sum", axis, options)
 
     @border
-    def prod(self, axis: Any = None, **options: Any) -> Any:
+    def prod(self, axis: object = None, **options: object) -> Any:
         """Multiply over axes; see `sum`."""
-        return _reduced("prod", self, axis, options)
+        return self._reduced("prod", axis, options)
 
     @border
-    def max(self, axis: Any = None, **options: Any) -> Any:
+    def max(self, axis: object = None, **options: object) -> Any:
         """Return the greatest over axes; see `sum`."""
-        return _reduced("max", self, axis, options)
+        return self._reduced("max", axis, options)
 
     @border
-    def min(self, axis: Any = None, **options: Any) -> Any:
+    def min(self, axis: object = None, **options: object) -> Any:
         """Return the least over axes; see `sum`."""
-        return _reduced("min", self, axis, options)
+        return self._reduced("min", axis, options)
 
     @border
-    def any(self, axis: Any = None, **options: Any) -> Any:
+    def any(self, axis: object = None, **options: object) -> Any:
         """Return whether any is true over axes; see `sum`."""
-        return _reduced("any", self, axis, options)
+        return self._reduced("any", axis, options)
 
     @border
-    def all(self, axis: Any = None, **options: Any) -> Any:
+    def all(self, axis: object = None, **options: object) -> Any:
         """Return whether all are true over axes; see `sum`."""
-        return _reduced("all", self, axis, options)
+        return self._reduced("all", axis, options)
 
     @border
-    def mean(self, axis: Any = None, **options: Any) -> Any:
+    def mean(self, axis: object = None, **options: object) -> Any:
         """Average over axes; see `sum`."""
-        return _reduced("mean", self, axis, options)
+        return self._reduced("mean", axis, options)
 
     @border
-    def var(self, axis: Any = None, **options: Any) -> Any:
+    def var(self, axis: object = None, **options: object) -> Any:
         """Return the variance over axes; see `sum`."""
-        return _reduced("var", self, axis, options)
+        return self._reduced("var", axis, options)
 
     @border
-    def std(self, axis: Any = None, **options: Any) -> Any:
+    def std(self, axis: object = None, **options: object) -> Any:
         """Return the standard deviation over axes; see `sum`."""
-        return _reduced("std", self, axis, options)
+        return self._reduced("std", axis, options)
 
 
 def _type(p: Any) -> Any:
     """Return the type of an element; raise NotAnArrayError if elements are trees or piles."""
     if p._tree.num_leaves != 1 or p._tree.node_data() is not None:
         raise NotAnArrayError(
-            f"the elements of {p!r} are trees, not arrays",
+            f"the elements of a pile, {', '.join(map(repr, p._types))}, are trees, not arrays",
             fix="map over it, vmap(f, in_axes=plait.pile_axis), or use plait.tree.map",
         )
     ((_, t),) = p._columns()
     return t
 
 
-def is_pile(x: Any) -> bool:
+def is_pile(x: object) -> bool:
     """Return whether `x` is a pile."""
     return isinstance(x, PileOperators)
 
@@ -168,92 +178,24 @@ def _of_elements(f: Callable, args: tuple, kwargs: dict) -> Any:
     others = {k: x for k, x in kwargs.items() if k not in named}
     count = len(args)
 
-    def of_one(*xs: Any) -> Any:
+    def of_one(*xs: Value) -> Any:
         return f(*xs[:count], **dict(zip(named, xs[count:], strict=True)), **others)
 
     return _mapped(of_one, *args, *[kwargs[k] for k in named])
 
 
-def _axis_beside(x: Any, p: Any) -> int | None:
+def _axis_beside(x: Any, p: "Pile") -> int | None:
     """Return 0 for an array with an axis of elements, and None for one that all elements share."""
     if not isinstance(x, Value | np.ndarray | np.generic) or p._tree.node_data() is not None:
         return None
     return 0 if x.ndim == p.ndim else None
 
 
-def _settled(p: Any) -> Any:
+def _settled(p: "Pile") -> Any:
     """Return an array in place of a pile whose elements have one shape."""
     if is_pile(p) and p._tree.node_data() is None and not p._axes(_type(p)):
         return p.data
     return p
-
-
-def _reduced(name: str, p: Any, axis: Any, options: dict) -> Any:
-    t = _type(p)
-    ragged = [a + 1 for a in p._axes(t)]
-    if axis is None:
-        axes = list(range(t.ndim + 1))
-    elif isinstance(axis, PileAxis):
-        axes = ragged
-    else:
-        given = axis if isinstance(axis, tuple | list) else (axis,)
-        axes = [normal_axis(a, t.ndim + 1, name) for a in given]
-    inner = tuple([a - 1 for a in axes if a])
-    if 0 not in axes:
-        return _mapped(lambda x: getattr(pnp, name)(x, axis=inner, **options), p)
-    if set(ragged) - set(axes):
-        raise AxisError(
-            f"{name} over the elements of {p!r}, whose sizes differ",
-            fix="reduce over the axis in which they differ, too: axis=(0, 1)",
-        )
-    if options.get("keepdims"):
-        raise ShapeError(
-            f"{name} over elements with keepdims=True", fix="leave keepdims out, and reshape"
-        )
-    return _over_all(name, p, inner, options)
-
-
-def _over_all(name: str, p: Any, inner: tuple[int, ...], options: dict) -> Any:
-    """Reduce over the elements, and over axes of each."""
-    if name in ("mean", "var", "std"):
-        ddof = options.pop("ddof", options.pop("correction", 0))
-        each = lambda x: pnp.asarray(_count(x, inner))  # noqa: E731
-        count = plait.vmap(each, pile_axis)(p).sum()
-        mean = _over_all("sum", p, inner, options) / count
-        if name == "mean":
-            return mean
-        around = lambda x: _expanded(mean, inner, x.ndim)  # noqa: E731
-        squares = _mapped(lambda x: pnp.abs(x - around(x)) ** 2, p)
-        squares = squares if is_pile(squares) else p._with_rows([squares])
-        var = _over_all("sum", squares, inner, {}) / (count - ddof)
-        return var if name == "var" else pnp.sqrt(var)
-    reduce = getattr(pnp, name)
-    more = dict(options)
-    if name in ("max", "min") and "initial" not in more:
-        more["initial"] = _extreme(name, p)
-    return reduce(plait.vmap(lambda x: reduce(x, axis=inner, **more), pile_axis)(p), axis=0)
-
-
-def _count(x: Any, inner: tuple[int, ...]) -> Any:
-    n: Any = 1
-    for a in inner:
-        n = n * x.shape[a]
-    return n
-
-
-def _expanded(mean: Any, inner: tuple[int, ...], ndim: int) -> Any:
-    return pnp.expand_dims(mean, inner) if 0 < len(inner) < ndim else mean
-
-
-def _extreme(name: str, p: Any) -> Any:
-    """Return the value that every other one replaces; elements may be empty."""
-    dtype = p.dtype
-    if dtype.kind == "b":
-        return name == "min"
-    if dtype.kind in "iu":
-        info = pnp.iinfo(dtype)
-        return info.min if name == "max" else info.max
-    return -np.inf if name == "max" else np.inf
 
 
 @border
@@ -292,8 +234,8 @@ def _unary(f: Callable) -> Callable:
 
 # fmt: off
 _BINARY = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and",
-    "or", "xor",
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "lshift",
+    "rshift", "and", "or", "xor",
 )
 # fmt: on
 
@@ -301,7 +243,7 @@ _BINARY = (
 def _equip() -> None:
     """Give the class the operators that Python has methods for."""
     for name in _BINARY:
-        f = getattr(operator, f"__{name}__")
+        f = divmod if name == "divmod" else getattr(operator, f"__{name}__")
         forward, backward = _binary(f)
         setattr(PileOperators, f"__{name}__", forward)
         setattr(PileOperators, f"__r{name}__", backward)

@@ -7,17 +7,19 @@ alone, unchanged and at the same positions.
 Invariant: this is the only table of neutral elements, for padded piles and for masks.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import reduction
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.cumulative import cumlogsumexp_, cummax_, cummin_, cumprod_, cumsum_, recurrence
 from plait.ext.ops.sorting import top_k_
 from plait.ext.rules import RuleTable
-from plait.ext.types import BOOL
+from plait.ext.types import BOOL, Aval
 
 __all__ = ["all_ones", "padding_rules"]
 
@@ -36,16 +38,16 @@ def all_ones(dtype: np.dtype) -> Any:
     return True if dtype == BOOL else (-1 if dtype.kind == "i" else int(np.iinfo(dtype).max))
 
 
-def _reduction(prim: Any, neutral: Any) -> None:
+def _reduction(prim: Primitive, neutral: Callable[..., Any]) -> None:
     @padding_rules.rule(prim)
-    def _(avals, *, axes) -> Fills:
+    def _(avals: list[Aval], *, axes: tuple[int, ...]) -> Fills:
         fill = neutral(avals[0].dtype)
         return [dict.fromkeys(axes, fill)]
 
 
-def _cumulative(prim: Any, *neutrals: Any) -> None:
+def _cumulative(prim: Primitive, *neutrals: Callable[..., Any]) -> None:
     @padding_rules.rule(prim)
-    def _(avals, *, axis, reverse) -> Fills:
+    def _(avals: list[Aval], *, axis, reverse) -> Fills:
         # Forwards, padding comes after all rows, so only results in the padding read it.
         return [{axis: n(a.dtype)} if reverse else {} for n, a in zip(neutrals, avals)]
 
@@ -78,28 +80,35 @@ _cumulative(recurrence, _one, _zero)
 
 
 @padding_rules.rule(reduction.argmax_)
-def _(avals, *, axis, index_dtype) -> Fills:
+def _(avals: list[Aval], *, axis, index_dtype: object) -> Fills:
     # Of several equal elements the first is taken, which is never padding.
     return [{axis: reduction.lowest(avals[0].dtype)}]
 
 
 @padding_rules.rule(reduction.argmin_)
-def _(avals, *, axis, index_dtype) -> Fills:
+def _(avals: list[Aval], *, axis: int, index_dtype: object) -> Fills:
     return [{axis: reduction.highest(avals[0].dtype)}]
 
 
 @padding_rules.rule(top_k_)
-def _(avals, *, k) -> Fills:
+def _(avals: list[Aval], *, k: object) -> Fills:
     return [{avals[0].ndim - 1: reduction.lowest(avals[0].dtype)}]
 
 
 @padding_rules.rule(dot_general)
-def _(avals, *, contract, shared, precision, out_dtype) -> Fills:
+def _(
+    avals: list[Aval],
+    *,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    precision: str,
+    out_dtype: np.dtype,
+) -> Fills:
     # Both sides must be zero, since zero times an undefined value may be nan.
     return [dict.fromkeys(axes, 0) for axes in contract]
 
 
 @padding_rules.rule(conv_general)
-def _(avals, *, dims, **how) -> Fills:
+def _(avals: object, *, dims, **how: object) -> Fills:
     x, y = dims.lhs_spec, dims.rhs_spec
     return [dict.fromkeys(x[1:], 0), dict.fromkeys(y[1:], 0)]

@@ -5,7 +5,7 @@ values beyond the last row are undefined, and no method shows them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,15 +14,23 @@ from plait.errors import SubscriptError
 from plait.ext.errors import ArgumentError, NotAnArrayError, ShapeError, border
 from plait.ext.sizes import is_symbolic
 from plait.ext.trace import Tracer, Value, current
-from plait.ext.tree import TreeDef, flatten, guard, register, registered_by, tell_parts_apart
+from plait.ext.tree import (
+    SavedClass,
+    TreeDef,
+    flatten,
+    guard,
+    register,
+    registered_by,
+    tell_parts_apart,
+)
 from plait.ext.types import Aval, float0
 from plait.ext.values import as_value
+from plait.typing import ArrayLike
 
 from .added_axes import leading, of_batch, with_added_axes
 from .capacities import Capacities, Size, capacities_of, examples_in, in_rows_alone, ragged_axes
 from .carrier import Ragged
-from .choosing import Parts, gathered, indices_of, known
-from .conversion import PileConversions
+from .choosing import Parts, gathered, in_order, indices_of, known
 from .declarations import declared
 from .elements import piles_in, shown
 from .frames import Frame, inner_lengths
@@ -35,13 +43,16 @@ from .names import named
 from .on_host import is_on_host, laid_out
 from .operation import FLAT, PADDED, layout
 from .operators import is_pile
+from .packing import PilePacking
+from .picking import picked
 from .pile_type import PileType
 from .policy import in_force
+from .saving import read, written
 
 __all__ = ["Pile"]
 
 
-class Pile(PileConversions):
+class Pile(PilePacking):
     """Batch of arrays, or of trees of arrays, in which some sizes differ between elements.
 
     vmap maps over the elements where `in_axes` has `plait.pile_axis`.  To jit, grad and the
@@ -77,6 +88,7 @@ class Pile(PileConversions):
         "a pile is not a stack of rows: map over its elements by plait.vmap(f, plait.pile_axis), "
         "or stack padded elements, p.to_padded(), together with p.lengths"
     )
+    __plait_saved__: ClassVar[SavedClass]
     __slots__ = ("_count", "_leaves", "_lengths", "_sizes", "_tree", "_types")
     _leaves: tuple[Any, ...]
     _lengths: tuple[Any, ...]
@@ -88,8 +100,8 @@ class Pile(PileConversions):
     @border
     def __init__(
         self,
-        data: Any,
-        lengths: Any,
+        data: object,
+        lengths: object,
         axis: int = 0,
         capacity: Any = None,
         *,
@@ -128,7 +140,13 @@ class Pile(PileConversions):
         self._set(xs, (n,), types, (size,), tree, n.shape[0])
 
     def _set(
-        self, leaves: Any, lengths: Any, types: Any, sizes: Any, tree: TreeDef, count: int
+        self,
+        leaves: Sequence[Any],
+        lengths: Sequence[Any],
+        types: Sequence[Aval],
+        sizes: Sequence[Size],
+        tree: TreeDef,
+        count: int,
     ) -> None:
         self._leaves, self._lengths = tuple(leaves), tuple(lengths)
         self._types, self._sizes = tuple(types), tuple(sizes)
@@ -136,7 +154,13 @@ class Pile(PileConversions):
 
     @classmethod
     def _of(
-        cls, leaves: Any, lengths: Any, types: Any, sizes: Any, tree: TreeDef, count: int
+        cls,
+        leaves: Sequence[Any],
+        lengths: Sequence[Any],
+        types: Sequence[Aval],
+        sizes: Sequence[Size],
+        tree: TreeDef,
+        count: int,
     ) -> "Pile":
         self = object.__new__(cls)
         self._set(leaves, lengths, types, sizes, tree, count)
@@ -179,17 +203,18 @@ class Pile(PileConversions):
         axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
         p = from_elements(cls, list(elements), tuple([axis_number(a) for a in axes]), policy)
-        p._sizes = tuple(map(facts.of, p._sizes))
-        for s, n in zip(p._sizes, p._lengths, strict=True):
-            facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])
+        if facts.are_given:
+            p._sizes = tuple(map(facts.of, p._sizes))
+            for s, n in zip(p._sizes, p._lengths, strict=True):
+                facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])
         return p
 
     @classmethod
     @border
     def from_padded(
         cls,
-        x: Any,
-        lengths: Any,
+        x: object,
+        lengths: object,
         axis: int = 0,
         capacity: Any = None,
         *,
@@ -354,7 +379,7 @@ class Pile(PileConversions):
                     "make a pile of the new rows, plait.Pile(rows, p.lengths), or use plait.vmap",
                 )
 
-    def _fits(self, n: Any, s: Size) -> bool:
+    def _fits(self, n: Value, s: Size) -> bool:
         if n.aval.dtype.kind not in "iu" or n.aval.shape != (self._count,):
             return False
         if isinstance(n, Tracer) or not self._count or is_symbolic(s.counts):
@@ -383,12 +408,13 @@ class Pile(PileConversions):
         return leading(self._lengths)[0] if leading(self._lengths) else self._count
 
     @border
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: object) -> Any:
         """Return an element by its number, or the pile of the elements that are chosen.
 
         Args:
           at: an int, where negative ones count from the end; a slice, a vector of integers, or a
             boolean for each element; or a tuple of one of these and subscripts of each element.
+            A pile of booleans keeps the rows of each element for which it is true.
 
         If lengths are traced, an element is a pile of one.  Raises SubscriptError, an IndexError,
         for a number that is out of range.
@@ -409,6 +435,8 @@ class Pile(PileConversions):
             return of_batch(self, at)
         i = whole_number(at)
         if i is None and not _is_scalar(at):
+            if is_pile(at):
+                return picked(self, at)
             if not isinstance(at, slice | list | np.ndarray | Value):
                 raise SubscriptError(
                     f"an element of a pile is asked for by {shown(at)}",
@@ -430,7 +458,7 @@ class Pile(PileConversions):
             return one
         return one._tree.unflatten([x[0] for x in flatten(one.to_padded())[0]])
 
-    def _gathered(self, piles: Sequence["Pile"], at: Any) -> "Pile":
+    def _gathered(self, piles: Sequence["Pile"], at: ArrayLike) -> "Pile":
         parts = [Parts(p._columns(), p._lengths, p._sizes, p._count) for p in piles]
         out = gathered(parts, at)
         rows, types = zip(*out.columns, strict=True)
@@ -447,10 +475,10 @@ class Pile(PileConversions):
                     f"number {i}",
                     fix="join batches whose elements differ in size along the same axes only",
                 )
-        return self._gathered(piles, np.arange(sum(p._count for p in piles)))
+        return self._gathered(piles, in_order([(p._sizes, p._lengths, p._count) for p in piles]))
 
     @border
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: object = None, copy: object = None) -> Any:
         """Raise NotAnArrayError, since sizes differ."""
         raise NotAnArrayError(
             f"{shown(self)} is not an array: sizes of its elements differ",
@@ -481,7 +509,7 @@ class Pile(PileConversions):
         return f"Pile([{inside}{more}])"
 
 
-def _other_rows(x: Any, t: Aval) -> ShapeError:
+def _other_rows(x: Value, t: Aval) -> ShapeError:
     """Return the error for rows of a pile of elements `t` that a function of all leaves of the tree
     has changed."""
     if getattr(x, "ndim", None) == t.ndim:
@@ -507,7 +535,9 @@ class _Elements(NamedTuple):
     number: int
 
     def __repr__(self) -> str:
-        room = "".join([f", {s.rows} rows along {s.name}" for s in self.sizes])
+        room = "".join(
+            [f", room for {s.rows} rows along {s.name}, {s.longest} in one" for s in self.sizes]
+        )
         return f"{self.number} elements {', '.join(map(repr, self.types))}{room}"
 
 
@@ -515,14 +545,14 @@ def _children(p: Pile) -> tuple:
     return (*p._leaves, *p._lengths), _Elements(p._types, p._sizes, p._tree, p._count)
 
 
-def _again(static: Any, children: Any) -> Pile:
+def _again(static: Any, children: tuple[Any, ...]) -> Pile:
     types, sizes, tree, count = static
     kids = tuple(children)
     n = len(types)
     return Pile._of(kids[:n], kids[n:], types, sizes, tree, count)
 
 
-def _restored(static: Any, children: Any) -> Pile:
+def _restored(static: "_Elements", children: tuple[Value, ...]) -> Pile:
     """Rebuild a pile that was pickled or copied, sharing known lengths with existing piles."""
     p = _again(static, children)
     p._lengths = tuple(map(one_of, p._lengths))
@@ -530,12 +560,15 @@ def _restored(static: Any, children: Any) -> Pile:
 
 
 register(Pile, _children, _again)
+Pile.__plait_saved__ = SavedClass(
+    "plait.Pile", lambda e: written(*e), lambda text: _Elements(*read(Pile, text))
+)
 # Piles of the same lengths must have one size in every function, so jit must see which of their
 # lengths are the same object.
 tell_parts_apart(Pile, lambda static, count: range(len(static[0]), count))
 
 
-def _lengths_among(static: Any, count: int) -> list[int]:
+def _lengths_among(static: "_Elements", count: int) -> list[int]:
     """Return the numbers of the children that are lengths, of this pile or of its elements."""
     types, _, tree, _ = static
     return [*inner_lengths(tree), *range(len(types), count)]
@@ -565,6 +598,6 @@ def _unframed(frame: Frame, rows: tuple) -> Pile:
 registered_by("register_adable").register(Pile, _framed, _unframed)
 
 
-def _is_scalar(n: Any) -> bool:
+def _is_scalar(n: object) -> bool:
     """Return whether an index is a traced integer."""
     return isinstance(n, Tracer) and n.aval.ndim == 0 and n.aval.dtype.kind in "iu"

@@ -26,7 +26,7 @@ class PileType:
         return self.elt_ty.dtype
 
     def __repr__(self) -> str:
-        def size(d: Any) -> str:
+        def size(d: Dim) -> str:
             n = self._lengths.get(str(d)) if d.__class__ is Dim else d
             return str(d) if n is None else str(n) if n is d else f"{n}.Var1"
 

@@ -6,12 +6,12 @@ not fit is refused where it is made.
 
 from contextvars import ContextVar, Token
 from operator import index
-from typing import Any
 
 import numpy as np
 
 from plait.ext.errors import ArgumentError, ShapeError
 from plait.ext.trace import Tracer
+from plait.typing import ArrayLike
 
 from .capacities import TILE, Size
 
@@ -32,7 +32,7 @@ class Capacities:
       longest: the most rows of one element.
       count: the number of elements.  Batches of fewer elements get empty ones at the end; None
         leaves their number as it is.  Empty elements at the end are then not examples: they are
-        never refused, and their results are undefined.
+        never refused, their results are zero, and derivatives do not depend on them.
 
     Raises ArgumentError for capacities that are not positive integers.
 
@@ -66,7 +66,7 @@ class Capacities:
         squares = _squares(self.rows, self.longest, count)
         return Size(name, self.rows, self.longest, squares, spare=self.count is not None)
 
-    def expect(self, lengths: Any) -> None:
+    def expect(self, lengths: ArrayLike) -> None:
         """Raise ShapeError if known lengths do not fit."""
         n = np.asarray(lengths, np.int64)
         total, most = int(n.sum()), int(n.max(initial=0))
@@ -92,7 +92,7 @@ class Capacities:
         return self.count - count
 
 
-def _positive(name: str, n: Any) -> int:
+def _positive(name: str, n: int) -> int:
     try:
         found = 0 if isinstance(n, bool | Tracer) else index(n)
     except TypeError:
@@ -115,7 +115,7 @@ def bounded(name: str, rows: int, longest: int, count: int) -> Size:
     return Size(name, rows, longest, _squares(rows, longest, count))
 
 
-def in_force(given: Any) -> Capacities | None:
+def in_force(given: "Capacities | tuple[int, ...] | None") -> Capacities | None:
     """Return the policy of an argument `capacity`, or that of the surrounding block."""
     if given is None:
         return _current.get()

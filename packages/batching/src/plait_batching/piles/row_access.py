@@ -15,7 +15,10 @@ import numpy as np
 from plait.ext.ops import indexing as ix
 from plait.ext.ops.elementwise import lt, select
 from plait.ext.ops.shape import broadcast_in_dim, convert, reshape_
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 from plait.ext.values import Literal, as_value
+from plait.typing import Array
 
 __all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped"]
 
@@ -25,7 +28,7 @@ def shaped(x: Any, shape: tuple) -> Any:
     return x if x.aval.shape == shape else reshape_.bind(x, shape=shape)
 
 
-def filled(value: Any, aval: Any) -> Any:
+def filled(value: Any, aval: Aval) -> Any:
     """Return an array of type `aval` filled with `value`."""
     if value.__class__ in _NUMBERS:
         return Literal(value, aval)
@@ -38,7 +41,7 @@ def filled(value: Any, aval: Any) -> Any:
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
-def chosen(flags: Any, axes: tuple[int, ...], x: Any, other: Any) -> Any:
+def chosen(flags: Value, axes: tuple[int, ...], x: Value, other: Any) -> Any:
     """Return `x` where the flags are true, and `other` elsewhere.
 
     The axes of `flags` are `axes` of `x`; `other` is a value of the same shape, or a number."""
@@ -68,7 +71,7 @@ def rows_at(x: Any, places: Any, axis: int = 0) -> Any:
     )
 
 
-def rows_or(fill: Any, x: Any, places: Any, axis: int = 0) -> Any:
+def rows_or(fill: float, x: Any, places: Value, axis: int = 0) -> Any:
     """Return the same as `rows_at`, but with `fill` for places beyond the last row."""
     n = x.aval.shape[axis]
     # A symbolic size is computed by the enclosing program, so it cannot be a Literal.
@@ -86,7 +89,7 @@ _PUT = {
 }
 
 
-def put(x: Any, places: Any, rows: Any, how: str = "set") -> Any:
+def put(x: Array, places: Array, rows: Array, how: str = "set") -> Any:
     """Combine `rows` with the rows of `x` at these places; places outside are ignored."""
     return _PUT[how].bind(
         x,

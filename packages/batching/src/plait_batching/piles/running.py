@@ -3,21 +3,33 @@
 Invariant: results have the usual forms of their types, or are summed over all examples.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plait.numpy as pnp
-from plait.ext.ir import evaluate
+from plait.ext.ir import Program, evaluate
 from plait.ext.rules import expand_rules
-from plait.ext.trace import current, opened, use
-from plait.ext.types import Opaque
+from plait.ext.trace import Value, current, opened, use
+from plait.ext.types import Aval, Opaque
 from plait.ext.values import as_value
 
 from .carrier import Ragged
-from .operation import SHARED, SUMMED, pile_map
+from .operation import SHARED, STACKED, SUMMED, pile_map
+
+if TYPE_CHECKING:
+    from .capacities import Size
 
 
 @expand_rules.rule(pile_map)
-def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
+def _(
+    *xs: Value,
+    program: Program,
+    kinds: tuple[str, ...],
+    outs: tuple[str, ...],
+    sizes: "tuple[Size, ...]",
+    size: int,
+    axis_name: str | None,
+    padded: bool,
+):
     if size.__class__ is int and size == 0:
         # No row exists to gather from, and every result is empty or zero.
         params = {"program": program, "kinds": kinds, "outs": outs, "sizes": sizes, "size": size}
@@ -45,13 +57,14 @@ def _(*xs, program, kinds, outs, sizes, size, axis_name, padded):
         return [y if q == SUMMED else r.cleaned(y, v.aval) for y, v, q in which]
 
 
-def _given(r: Ragged, x: Any, kind: str, aval: Any) -> Any:
+def _given(r: Ragged, x: Value, kind: str, aval: Aval) -> Any:
     return x if kind == SHARED else r.lift(aval, r.usual(aval), (x,))
 
 
-def _taken(r: Ragged, y: Any, kind: str) -> Any:
+def _taken(r: Ragged, y: Value, kind: str) -> Any:
     if kind != SUMMED:
-        return r.to_form(y, r.usual(y.aval))[0]
+        x = r.to_form(y, r.usual(y.aval))[0]
+        return r.of_examples(x, 0) if kind == STACKED else x
     f, parts = r.split(y)
     if f is None:
         return r.collect(y.aval, (r.move(parts[0], None, 0),), 0, None)[0]

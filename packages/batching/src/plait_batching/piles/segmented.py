@@ -4,21 +4,27 @@ Invariant: no value, not even a nan, passes from one example's rows to the next.
 differences of sums over all rows, which would lose digits.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plait.numpy as pnp
 from plait import lax
 from plait.ext.ir import Primitive
+from plait.ext.lower import IrValue
 from plait.ext.ops.cumulative import accumulated, cumprod_, law_of, recurrence
 from plait.ext.ops.shape import convert
 from plait.ext.rules import expand_rules, lower_rules
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.types import COMPLEX, Aval
+from plait.typing import Array
 
 from ..interpreter import with_axis_at
 from .layouts import along
 from .row_access import chosen, filled
+
+if TYPE_CHECKING:
+    from plait.ext.lower import Emitter
 
 __all__ = ["segmented"]
 
@@ -33,7 +39,15 @@ segmented = Primitive("piles.segmented", _segmented)
 
 
 @lower_rules.rule(segmented)
-def _(e, xs, ins, outs, of, axis, reverse):
+def _(
+    e: "Emitter",
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    of: Primitive,
+    axis: int,
+    reverse: bool,
+):
     # Core does the same: row after row on CPUs, elsewhere as a tree.
     say = _row_after_row if e.unit.platforms == ("cpu",) else _tree
     told = partial(say, of=of, axis=axis, reverse=reverse)
@@ -41,17 +55,17 @@ def _(e, xs, ins, outs, of, axis, reverse):
 
 
 @expand_rules.rule(segmented)
-def _(new, *xs, of, axis, reverse):
+def _(new, *xs, of: Primitive, axis: int, reverse: bool):
     return _row_after_row(new, *xs, of=of, axis=axis, reverse=reverse)
 
 
-def _row_after_row(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
+def _row_after_row(new: Value, *xs: Value, of: Primitive, axis: int, reverse: bool) -> Any:
     law, aval = law_of(of), xs[0].aval
     wide = accumulated(aval).dtype
     rows = [with_axis_at(x, axis, 0) for x in xs]
     start = filled(law.start(wide), Aval(rows[0].aval.shape[1:], wide))
 
-    def turn(carry: Any, row: Any) -> tuple:
+    def turn(carry: Value, row: tuple[Value, ...]) -> tuple:
         begins, *elements = row
         elements = [convert(x, wide) for x in elements]
         y = law.step(chosen(begins, (), start, carry), *elements)
@@ -63,7 +77,7 @@ def _row_after_row(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) 
     return with_axis_at(out, 0, axis)
 
 
-def _tree(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
+def _tree(new: Value, *xs: Value, of: Primitive, axis: int, reverse: bool) -> Any:
     law, aval = law_of(of), xs[0].aval
     wide = accumulated(aval).dtype
     turned = (lambda v: pnp.flip(v, axis)) if reverse else (lambda v: v)
@@ -73,7 +87,7 @@ def _tree(new: Any, *xs: Any, of: Primitive, axis: int, reverse: bool) -> Any:
         first = pnp.where(flags, vs[0] * 0 + vs[1], vs[1])
         vs = [vs[0], first]
 
-    def join(p: Any, q: Any) -> tuple:
+    def join(p: Sequence[Array], q: Sequence[Array]) -> tuple:
         (f, *us), (g, *ws) = p, q
         joined = law.join(us, ws)
         return f | g, *[pnp.where(g, w, j) for w, j in zip(ws, joined, strict=True)]

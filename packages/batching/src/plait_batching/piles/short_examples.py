@@ -19,7 +19,7 @@ import numpy as np
 import plait.numpy as pnp
 from plait.checks import FailedCheckError, Place
 from plait.ext.errors import ConcretizationError, PlaitError, ShapeError, UndecidedDim, here
-from plait.ext.ir import Program, derived, dims_of, programs_in, speaks_of
+from plait.ext.ir import Eqn, Program, derived, dims_of, programs_in, speaks_of
 from plait.ext.ops.checks import check_p
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.control_flow import call
@@ -49,6 +49,7 @@ from plait.ext.types import Aval
 from plait.ext.values import Array
 
 from .capacities import Size, examples_in
+from .lengths import are_examples
 
 __all__ = ["refuse_short", "subject"]
 
@@ -186,7 +187,7 @@ def _may_refuse(program: Program, names: frozenset[str], asking: frozenset = fro
     return False
 
 
-def _takes_all_rows(e: Any) -> bool:
+def _takes_all_rows(e: Eqn) -> bool:
     """Return whether a slice leaves axes of named sizes whole."""
     shape, starts, limits = e.inputs[0].aval.shape, e.params["starts"], e.params["limits"]
     return all(
@@ -253,8 +254,9 @@ def _refuse_when_run(
             low, high = (size.multiple * k + size.least for k in (s.least, s.most))
             inside = inside & (n >= low) & (n <= high)
         code = pnp.where(inside, np.int32(i), code)
-    if any(s.spare for s in sizes.values()):
-        code = pnp.where(_are_examples(sizes, lengths), code, np.int32(-1))
+    spare = [lengths[name] for name, s in sizes.items() if s.spare]
+    if spare:
+        code = pnp.where(are_examples(spare), code, np.int32(-1))
     told = [f"{s.error.what}{f'; {s.error.fix}' if s.error.fix else ''}" for s in found]
 
     def text(payload: Sequence[Any]) -> str:
@@ -265,15 +267,6 @@ def _refuse_when_run(
 
     place = Place(FailedCheckError, text, 1 + len(lengths), here(), enforced=True)
     check_p.bind((code < 0).all(), code, *lengths.values(), said=place, optional=True)
-
-
-def _are_examples(sizes: dict[str, Size], lengths: dict[str, Any]) -> Any:
-    """Return, for each element, whether it is an example; see `Size.spare`."""
-    filled: Any = False
-    for name, s in sizes.items():
-        if s.spare:
-            filled = filled | (lengths[name] > 0)
-    return pnp.flip(pnp.cumsum(pnp.flip(filled))) > 0
 
 
 def _too_short(
@@ -361,7 +354,7 @@ def _windows(program: Program, names: frozenset[str]) -> Iterator[Any]:
                 yield e
 
 
-def _fits(e: Any, sizes: dict[str, int]) -> bool:
+def _fits(e: Eqn, sizes: dict[str, int]) -> bool:
     """Return whether an equation is valid for these sizes."""
     avals = [_at(a.aval, sizes) for a in e.inputs]
     if e.prim is slice_:  # its type follows from limits alone, so inference does not check them

@@ -14,8 +14,9 @@ import plait.numpy as pnp
 from plait import lax
 from plait.ext.ops.control_flow import call
 from plait.ext.sizes import is_symbolic, max_dim
-from plait.ext.trace import Interpreter, staged, use
+from plait.ext.trace import Interpreter, Value, staged, use
 from plait.ext.values import as_value
+from plait.typing import Array, ArrayLike
 
 from .capacities import TILE
 from .row_access import chosen, put, rows_at, rows_or
@@ -69,18 +70,18 @@ def shared(make: Callable) -> Any:
     return made
 
 
-def _several(x: Any) -> tuple:
+def _several(x: Value | tuple[Value, ...]) -> tuple:
     return x if isinstance(x, tuple) else (x,)
 
 
-def divided(n: Any, by: Any) -> tuple[Any, Any]:
+def divided(n: Array, by: ArrayLike) -> tuple[Any, Any]:
     """Return (quotient, remainder) of numbers that are not negative."""
     by = pnp.broadcast_to(pnp.asarray(by, I32), n.shape)
     return lax.div(n, by), lax.rem(n, by)
 
 
 @shared
-def owners(counts: Any, capacities: tuple[int]) -> tuple[Any, Any]:
+def owners(counts: Value, capacities: tuple[int]) -> tuple[Any, Any]:
     """Return ([size + 1]: number of the first item of each example, then the end; [capacity]:
     example of each item)."""
     (capacity,) = capacities
@@ -90,7 +91,7 @@ def owners(counts: Any, capacities: tuple[int]) -> tuple[Any, Any]:
     return first, pnp.cumsum(marks, dtype=I32)
 
 
-def _and_none(lengths: Any, value: int = 0) -> Any:
+def _and_none(lengths: Value, value: int = 0) -> Any:
     """Append an entry for the example that does not exist."""
     return pnp.concatenate([lengths, pnp.full(1, value, I32)])
 
@@ -99,7 +100,7 @@ class Rows:
     """Tables of one size, computed by the interpreter `by`: for flat rows, and for rows in
     tiles."""
 
-    def __init__(self, by: Interpreter, lengths: Any, size: int, rows: int, longest: int):
+    def __init__(self, by: Interpreter, lengths: Array, size: int, rows: int, longest: int):
         self.by = by
         self.lengths, self.size, self.rows, self.longest = lengths, size, rows, longest
         self.tiles = rows // TILE + size
@@ -214,7 +215,7 @@ class TilesOf(NamedTuple):
 
 
 @shared
-def _tiles_of(lengths: Any, first_row: Any, capacities: tuple[int, int, int]) -> tuple:
+def _tiles_of(lengths: Value, first_row: Value, capacities: tuple[int, int, int]) -> tuple:
     size, rows, tiles = capacities
     counts, _ = divided(lengths + (TILE - 1), TILE)
     first, example = owners.of(counts, (tiles,))
@@ -227,7 +228,7 @@ def _tiles_of(lengths: Any, first_row: Any, capacities: tuple[int, int, int]) ->
 
 @shared
 def _tiles_of_rows(
-    first_row: Any, example: Any, first_tile: Any, capacities: tuple[int, int]
+    first_row: Value, example: Value, first_tile: Value, capacities: tuple[int, int]
 ) -> Any:
     rows, tiles = capacities
     tile, place = divided(pnp.arange(rows, dtype=I32) - rows_at(first_row, example), TILE)
@@ -279,7 +280,7 @@ class Pairs:
 
 @shared
 def _pairs_of(
-    m: Any, n: Any, first_left: Any, first_right: Any, capacities: tuple[int, int, int, int]
+    m: Value, n: Value, first_left: Value, first_right: Value, capacities: tuple[int, int, int, int]
 ) -> tuple:
     size, lefts, rights, capacity = capacities
     first, example = owners.of(m * n, (capacity,))
@@ -293,10 +294,10 @@ def _pairs_of(
 
 
 @shared
-def _rows_at(tile_rows: Any, tiles: Any, capacities: tuple[int]) -> Any:
+def _rows_at(tile_rows: Value, tiles: Value, capacities: tuple[int]) -> Any:
     return rows_or(capacities[0], tile_rows, tiles)
 
 
 @shared
-def _there_at(there: Any, tiles: Any, capacities: tuple) -> Any:
+def _there_at(there: Value, tiles: Value, capacities: tuple) -> Any:
     return rows_or(False, there, tiles)

@@ -4,19 +4,38 @@ elements if the function allows it.  Checks run for all elements at once.
 Invariant: no call is lost or doubled; a foreign function that declares no method is not mapped.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
 from plait.ext.errors import MissingRule
-from plait.ext.ops.callbacks import foreign, host
+from plait.ext.ops.callbacks import exact, foreign, host
 from plait.ext.ops.checks import check_p
 from plait.ext.ops.shape import reshape
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
-from ..interpreter import batching_rules
+from ..interpreter import Batch, batching_rules
 
 
 @batching_rules.rule(host)
-def _(batch, xs, dims, *, outs, whole, **params):
+def _(
+    batch: Batch,
+    xs: Sequence[Value],
+    dims: list[int],
+    *,
+    outs: tuple[Aval, ...],
+    whole: str,
+    **params,
+):
     if not whole:
         return batch.each(host, xs, dims, dict(params, outs=outs, whole=whole))
     grown = tuple([o.with_shape((batch.size, *o.shape)) for o in outs])
+    if batch.present is not None:
+        own = [not (d is None and whole == "expand_dims") for d in dims]
+        xs, dims = [batch.present, *xs], [0, *dims]
+        params["f"] = _OfThose(params["f"], outs, own)
     single = lambda x: reshape(x, (1, *x.aval.shape))  # noqa: E731
     stacked = [
         single(x) if d is None and whole == "expand_dims" else batch.front(x, d)
@@ -25,13 +44,46 @@ def _(batch, xs, dims, *, outs, whole, **params):
     return host.bind(*stacked, outs=grown, whole=whole, **params), [0] * len(outs)
 
 
+class _OfThose:
+    """Callback for stacks with missing elements; `f` is given the others.
+
+    Args:
+      f: the function of stacks.
+      outs: types of the results for one element.
+      own: which operands are stacks of all elements.
+    """
+
+    def __init__(self, f: Callable[..., Any], outs: Sequence[Aval], own: Sequence[bool]):
+        self.f, self.outs, self.own = f, outs, own
+
+    def __call__(self, there: np.ndarray, *xs: np.ndarray) -> tuple:
+        given = [x[there] if own else x for x, own in zip(xs, self.own, strict=True)]
+        types = tuple([o.with_shape((int(there.sum()), *o.shape)) for o in self.outs])
+        every = [np.zeros((len(there), *o.shape), o.dtype) for o in self.outs]
+        for y, part in zip(every, exact(self.f, types)(*given), strict=True):
+            y[there] = part
+        return tuple(every)
+
+
 @batching_rules.rule(check_p)
-def _(batch, xs, dims, **params):
-    return check_p.bind(*map(batch.front, xs, dims), **params), []
+def _(batch: Batch, xs: Sequence[Value], dims: list[int], **params: object):
+    ok, *payload = map(batch.front, xs, dims)
+    ok, _ = batch.of_elements(ok, 0, True)
+    return check_p.bind(ok, *payload, **params), []
 
 
 @batching_rules.rule(foreign)
-def _(batch, xs, dims, *, outs, vmap_method, in_layouts, out_layouts, **params):
+def _(
+    batch: Batch,
+    xs: Sequence[Value],
+    dims: list[int],
+    *,
+    outs: tuple[Aval, ...],
+    vmap_method: str,
+    in_layouts: tuple[tuple[Any, ...], ...],
+    out_layouts: tuple[tuple[Any, ...], ...],
+    **params: object,
+):
     if vmap_method is None:
         raise MissingRule(
             f"the foreign function {params['target']!r} does not say how it can be mapped",

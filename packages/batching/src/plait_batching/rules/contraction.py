@@ -4,15 +4,25 @@ operand, an additional free axis.
 Invariant: the mapped axis of a result is where the type rule of dot_general puts that axis.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ops.contraction import dot_general
+from plait.ext.trace import Carrier, Value
 
 from ..interpreter import batching_rules, skip
 
 
 @batching_rules.rule(dot_general)
-def _(batch, xs, dims, *, contract, shared, **params):
+def _(
+    batch: Carrier,
+    xs: Sequence[Value],
+    dims: Sequence[None | int],
+    *,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    **params: object,
+):
     (x, y), (d, e) = xs, dims
     (cx, cy), (bx, by) = contract, shared
     if d is not None:

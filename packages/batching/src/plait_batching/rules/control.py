@@ -5,15 +5,17 @@ varies.  Values computed for elements that do not take a path reach neither thei
 derivatives.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from plait.ext.ir import derived, effects_of, evaluate
+from plait.ext import ir
+from plait.ext.ir import Program, derived, effects_of, evaluate
 from plait.ext.ops.control_flow import call, cond, map_axes, while_
 from plait.ext.ops.elementwise import and_, eq, select, stop
 from plait.ext.ops.reduction import reduce_or
 from plait.ext.ops.shape import broadcast_in_dim
 from plait.ext.rules import parallel_rules
-from plait.ext.trace import rebuilt, solve, staged
+from plait.ext.trace import Value, rebuilt, solve, staged
 from plait.ext.types import BOOL, Aval
 from plait.ext.values import Literal
 
@@ -21,7 +23,7 @@ from ..interpreter import Batch, batching_rules
 from ..selective import selecting
 
 
-def _along(pred: Any, like: Any) -> Any:
+def _along(pred: Value, like: Value) -> Any:
     """Broadcast a [size] predicate to the shape of `like`, whose mapped axis is in front."""
     if like.aval.ndim == 1:
         return pred
@@ -29,7 +31,7 @@ def _along(pred: Any, like: Any) -> Any:
 
 
 @batching_rules.rule(cond)
-def _(batch, args, params):
+def _(batch: Batch, args, params):
     d, (index,) = batch.split(args[0])
     if d is None:
         forms = solve(batch, cond, args, params)
@@ -53,7 +55,10 @@ def _(batch, args, params):
         program = inside.lift_program(b, forms, (0,) * len(outs))[0]
         results.append(call.bind(*front, *seen, program=program))
     chosen = []
-    for alternatives in zip(*results):
+    for alternatives, same in zip(zip(*results), ir.forwarded(cond, params), strict=True):
+        if same is not None:  # all branches return this operand, which may be one for all elements
+            chosen.append(args[same])
+            continue
         out = alternatives[0]
         for i, x in enumerate(alternatives[1:], 1):
             mine = eq.bind(index, Literal(i, index.aval))
@@ -67,7 +72,7 @@ def _guarded(batch: Batch, a: Any) -> bool:
 
 
 @batching_rules.rule(while_)
-def _(batch, args, params):
+def _(batch: Batch, args, params):
     forms = solve(batch, while_, args, params)
     if forms[-1] is None:
         return rebuilt(batch, while_, args, params, forms)
@@ -85,17 +90,17 @@ def _(batch, args, params):
     carry = [batch.to_form(x, 0)[0] for x in init]
     new = {"cond": any_left, "body": advance, "cond_consts": c, "body_consts": c + b}
     outs = while_.bind(*ks[:c], *ks, *carry, **{**params, **new})
-    return [batch.wrap(o, 0) for o in outs]
+    return _ends(batch, args, params, outs)
 
 
-def _turns(test: Any, step: Any, c: int, b: int) -> tuple:
+def _turns(test: Program, step: Program, c: int, b: int) -> tuple:
     """Return programs: whether any element is left, and one turn that leaves finished elements
     unchanged."""
 
-    def any_left(*xs: Any) -> list:
+    def any_left(*xs: Value) -> list:
         return [reduce_or.bind(evaluate(test, xs)[0], axes=(0,))]
 
-    def advance(*xs: Any) -> list:  # constants of the test, of the step, carry
+    def advance(*xs: Value) -> list:  # constants of the test, of the step, carry
         carry = xs[c + b :]
         (going,) = evaluate(test, [*xs[:c], *carry])
         new = evaluate(step, [*xs[c : c + b], *carry])
@@ -118,13 +123,13 @@ def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
     carry = [batch.to_form(x, 0)[0] for x in init]
     everybody = Literal(True, Aval((batch.size,), BOOL))
 
-    def asked(going: Any, ks: Any, carry: Any) -> Any:
+    def asked(going: Value, ks: Sequence[Value], carry: list[Value]) -> Any:
         """Evaluate the predicate for elements still going; return which of them go on."""
         inside, front = selecting(batch, going, bool(params["cond"].effects))
         test = inside.lift_program(params["cond"], (*fixed[:c], *moving), (0,))[0]
         return and_.bind(going, evaluate(test, [*front, *ks[:c], *carry])[0])
 
-    def turn(*xs: Any) -> list:
+    def turn(*xs: Value) -> list:
         ks, going, carry = xs[: c + b], xs[c + b], xs[c + b + 1 :]
         inside, front = selecting(batch, going, bool(params["body"].effects))
         step = inside.lift_program(params["body"], (*fixed[c:], *moving), moving)[0]
@@ -142,11 +147,24 @@ def _acting_while(batch: Batch, args: Any, params: dict, forms: list) -> list:
         "body_consts": c + b,
     }
     outs = while_.bind(*ks, going, *carry, **{**params, **new})
-    return [batch.wrap(o, 0) for o in outs[1:]]
+    return _ends(batch, args, params, outs[1:])
+
+
+def _ends(batch: Batch, args: Any, params: dict, outs: list[Value]) -> list:
+    """Return the carry at the end; a part that the body leaves alone is its operand."""
+    same = ir.forwarded(while_, params)
+    return [batch.wrap(o, 0) if k is None else args[k] for o, k in zip(outs, same, strict=True)]
 
 
 @parallel_rules.rule(map_axes)
-def _(*xs, program, in_axes, out_axes, size, parallel):
+def _(
+    *xs: Value,
+    program: Program,
+    in_axes: Sequence[None | int],
+    out_axes: tuple[int, ...],
+    size: int,
+    parallel: bool,
+):
     batch = Batch(None, size, None)
     p, _ = batch.lift_program(program, tuple(in_axes), tuple(out_axes))
     return evaluate(p, xs)

@@ -4,11 +4,14 @@ Invariant: groups are the slowest part of their axis, so an axis merged into it 
 them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ops.convolution import ConvDims, conv_general
 from plait.ext.ops.shape import moveaxis, reshape
+from plait.ext.trace import Value
 from plait.ext.values import Literal
+from plait.typing import Array
 
 from ..interpreter import Batch, batching_rules
 
@@ -24,7 +27,7 @@ def _joined(x: Any, d: Any, axis: int, groups: int = 1) -> Any:
     return reshape(x, (*before, size * n, *after))
 
 
-def _parted(batch: Batch, x: Any, axis: int, groups: int = 1) -> Any:
+def _parted(batch: Batch, x: Array, axis: int, groups: int = 1) -> Any:
     """Undo `_joined`: take the mapped axis out of `axis`, and put it in front of that axis."""
     s = x.aval.shape
     rest = s[axis] // batch.size // groups
@@ -36,7 +39,7 @@ def _parted(batch: Batch, x: Any, axis: int, groups: int = 1) -> Any:
 
 
 @batching_rules.rule(conv_general)
-def _(batch, xs, at, **params):
+def _(batch: Batch, xs: Sequence[Value], at: list[None | int], **params):
     if batch.size.__class__ is int and batch.size == 0:
         return _nothing(xs, at, params), 0
     (x, y), (d, e) = xs, at
@@ -62,7 +65,7 @@ def _(batch, xs, at, **params):
     return _parted(batch, out, named.out_spec[1], groups), named.out_spec[1]
 
 
-def _nothing(xs: Any, at: Any, params: dict) -> Any:
+def _nothing(xs: Any, at: list[None | int], params: dict) -> Any:
     """Return the empty result of a map over no elements."""
     inner = [
         x.aval.with_shape([n for i, n in enumerate(x.aval.shape) if i != d]) for x, d in zip(xs, at)

@@ -34,7 +34,7 @@ def _indices(batch: Batch, starts: Sequence[Any], dims: Sequence[int | None]) ->
 
 
 @batching_rules.rule(ix.dynamic_slice_)
-def _(batch, xs, dims, *, sizes):
+def _(batch: Batch, xs, dims, *, sizes):
     (x, *starts), (d, *ds) = xs, dims
     if all(e is None for e in ds):
         positions = _with_zero(starts, d)

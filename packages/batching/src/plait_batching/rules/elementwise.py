@@ -5,14 +5,20 @@ have already; the others are broadcast along that axis.  The last axis, which a 
 remove, is never the mapped one.
 """
 
+from collections.abc import Sequence
+
+from plait.ext.ir import Primitive
 from plait.ext.ops.elementwise import bitcast_
 from plait.ext.rules import Elementwise
+from plait.ext.trace import Value
 
-from ..interpreter import batching_rules
+from ..interpreter import Batch, batching_rules
 
 
 @batching_rules.rule(Elementwise)
-def _(prim, batch, xs, dims, **params):
+def _(
+    prim: Primitive, batch: Batch, xs: Sequence[Value], dims: Sequence[None | int], **params: int
+):
     if len(xs) == 1:
         out = prim.bind(*xs, **params)
         return (out, [dims[0]] * len(out)) if prim.many else (out, dims[0])
@@ -24,5 +30,5 @@ def _(prim, batch, xs, dims, **params):
 
 
 @batching_rules.rule(bitcast_)
-def _(batch, xs, dims, *, dtype):
+def _(batch: Batch, xs: Sequence[Value], dims: list[int], *, dtype: object):
     return bitcast_.bind(batch.front(xs[0], dims[0]), dtype=dtype), 0

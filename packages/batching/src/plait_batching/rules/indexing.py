@@ -5,11 +5,11 @@ So no position, however far outside, reads or writes another element.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
 
-from ..interpreter import batching_rules, insert, skip
+from ..interpreter import Batch, batching_rules, insert, skip
 
 
 def moved_up(axes: Sequence[int]) -> tuple[int, ...]:
@@ -19,7 +19,15 @@ def moved_up(axes: Sequence[int]) -> tuple[int, ...]:
 
 @batching_rules.rule(ix.gather_)
 def _(
-    batch, xs, dims, *, dimension_numbers, slice_sizes, indices_are_sorted, unique_indices, **how
+    batch: Batch,
+    xs,
+    dims,
+    *,
+    dimension_numbers,
+    slice_sizes,
+    indices_are_sorted,
+    unique_indices,
+    **how,
 ):
     (x, indices), (d, e) = xs, dims
     n = dimension_numbers
@@ -72,9 +80,9 @@ def _wider_window(n: ix.GatherDimensionNumbers, ndim: int, d: int) -> tuple:
     return numbers, to
 
 
-def _scatter(prim: Any) -> None:
+def _scatter(prim: Primitive) -> None:
     @batching_rules.rule(prim)
-    def _(batch, xs, dims, *, dimension_numbers, **how):
+    def _(batch: Batch, xs, dims, *, dimension_numbers, **how):
         (x, indices, updates), (d, e, f) = xs, dims
         n = dimension_numbers
         x, updates = batch.front(x, d), batch.front(updates, f)

@@ -12,6 +12,7 @@ element.
 from collections.abc import Sequence
 from typing import Any
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.shape import reshape
 from plait_numpy.ext import linalg as la
 
@@ -38,14 +39,16 @@ PRIMITIVES = (
 )
 
 
-def _stacked(batch: Batch, prim: Any, xs: Sequence[Any], dims: Sequence[Any], params: Any) -> tuple:
+def _stacked(
+    batch: Batch, prim: Primitive, xs: Sequence[Any], dims: Sequence[Any], params: Any
+) -> tuple:
     out = prim.bind(*[batch.front(x, d) for x, d in zip(xs, dims)], **params)
     return (out, [0] * len(out)) if prim.many else (out, 0)
 
 
-def _one_by_one(prim: Any) -> None:
+def _one_by_one(prim: Primitive) -> None:
     @batching_rules.rule(prim)
-    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: object) -> tuple:
         return _stacked(batch, prim, xs, dims, params)
 
 
@@ -56,14 +59,14 @@ for _p in PRIMITIVES:
 # ---- systems -------------------------------------------------------------------------------
 
 
-def _system(prim: Any, right: int, side: str | None = None) -> None:
+def _system(prim: Primitive, right: int, side: str | None = None) -> None:
     """Register the rule of an operation that solves for several right-hand sides.
 
     Operand number `right` may have any number of columns (of rows, if parameter `side` is
     False)."""
 
     @batching_rules.rule(prim)
-    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple:
+    def _(batch: Batch, xs: Sequence[Any], dims: Sequence[Any], **params: object) -> tuple:
         if any(d is not None for i, d in enumerate(dims) if i != right):
             return _stacked(batch, prim, xs, dims, params)
         axis = xs[right].aval.ndim - (2 if side is None or params[side] else 3)

@@ -4,21 +4,31 @@ Invariant: the mapped axis is never among those reduced.  The result loses the r
 and the mapped axis moves forward accordingly.
 """
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.reduction import argmax_, argmin_, is_max, is_min
 from plait.ext.rules import Reduction
+from plait.ext.trace import Carrier, Value
 
 from ..interpreter import batching_rules, skip
 
 
 @batching_rules.rule(Reduction)
-def _(prim, batch, xs, dims, *, axes, **params):
+def _(
+    prim: Primitive,
+    batch: Carrier,
+    xs: list[Value],
+    dims: list[int],
+    *,
+    axes: tuple[int, ...],
+    **params: object,
+):
     (d,) = dims
     return prim.bind(*xs, axes=skip(axes, d), **params), d - sum(a < d for a in axes)
 
 
-def _place(prim):
+def _place(prim: Primitive):
     @batching_rules.rule(prim)
-    def _(batch, xs, dims, *, axis, index_dtype):
+    def _(batch: object, xs: list[Value], dims, *, axis: int, index_dtype):
         (d,) = dims
         out = prim.bind(*xs, axis=axis + (axis >= d), index_dtype=index_dtype)
         return out, d - (axis < d)
@@ -28,9 +38,9 @@ _place(argmax_)
 _place(argmin_)
 
 
-def _marks(prim):
+def _marks(prim: Primitive):
     @batching_rules.rule(prim)
-    def _(batch, xs, dims, *, axes):
+    def _(batch: object, xs: list[Value], dims, *, axes):
         (d,) = dims
         return prim.bind(*xs, axes=tuple([a + (a >= d) for a in axes])), d
 

@@ -4,57 +4,74 @@ Invariant: parameters name axes of the user's value; these rules renumber them a
 axis.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import select
+from plait.ext.trace import Carrier, Value
 from plait.ext.types import BOOL, Aval
 from plait.ext.values import Literal
 
-from ..interpreter import batching_rules, insert, skip
+from ..interpreter import Batch, batching_rules, insert, skip
 
 
 @batching_rules.rule(sh.convert_)
-def _(batch, xs, dims, **params):
+def _(batch: Carrier, xs: list[Value], dims: list[int], **params: object):
     return sh.convert_.bind(*xs, **params), dims[0]
 
 
 @batching_rules.rule(sh.barrier)
-def _(batch, xs, dims):
+def _(batch: Carrier, xs: list[Value], dims: list[None | int]):
     return sh.barrier.bind(*xs), dims
 
 
 @batching_rules.rule(sh.reshape_)
-def _(batch, xs, dims, *, shape):
+def _(batch: Batch, xs: Sequence[Value], dims: Sequence[int], *, shape: Sequence[int]):
     x = batch.front(xs[0], dims[0])
     return sh.reshape_.bind(x, shape=(batch.size, *shape)), 0
 
 
 @batching_rules.rule(sh.squeeze_)
-def _(batch, xs, dims, *, axes):
+def _(batch: Carrier, xs: list[Value], dims: list[int], *, axes: tuple[int, ...]):
     d = dims[0]
     return sh.squeeze_.bind(*xs, axes=skip(axes, d)), d - sum(a < d for a in skip(axes, d))
 
 
 @batching_rules.rule(sh.broadcast_in_dim)
-def _(batch, xs, at, *, shape, dims):
+def _(
+    batch: Batch,
+    xs: Sequence[Value],
+    at: list[int],
+    *,
+    shape: tuple[int, ...],
+    dims: tuple[int, ...],
+):
     x = batch.front(xs[0], at[0])
     shape = (batch.size, *shape)
     return sh.broadcast_in_dim.bind(x, shape=shape, dims=(0, *(d + 1 for d in dims))), 0
 
 
 @batching_rules.rule(sh.transpose_)
-def _(batch, xs, dims, *, perm):
+def _(batch: Carrier, xs: list[Value], dims: list[int], *, perm: tuple[int, ...]):
     return sh.transpose_.bind(*xs, perm=(dims[0], *skip(perm, dims[0]))), 0
 
 
 @batching_rules.rule(sh.rev)
-def _(batch, xs, dims, *, axes):
+def _(batch: Carrier, xs: list[Value], dims: list[int], *, axes: tuple[int, ...]):
     return sh.rev.bind(*xs, axes=skip(axes, dims[0])), dims[0]
 
 
 @batching_rules.rule(sh.slice_)
-def _(batch, xs, dims, *, starts, limits, strides):
+def _(
+    batch: Batch,
+    xs: list[Value],
+    dims: list[int],
+    *,
+    starts: tuple[int, ...],
+    limits: tuple[int, ...],
+    strides: tuple[int, ...],
+):
     (d,) = dims
     return sh.slice_.bind(
         *xs,
@@ -65,14 +82,22 @@ def _(batch, xs, dims, *, starts, limits, strides):
 
 
 @batching_rules.rule(sh.concatenate_)
-def _(batch, xs, dims, *, axis):
+def _(batch: Batch, xs: Sequence[Value], dims: list[None | int], *, axis: int):
     to = next(d for d in dims if d is not None)
     moved = [batch.move(x, d, to) for x, d in zip(xs, dims)]
     return sh.concatenate_.bind(*moved, axis=axis + (axis >= to)), to
 
 
 @batching_rules.rule(sh.pad_)
-def _(batch, xs, dims, *, low, high, interior):
+def _(
+    batch: Batch,
+    xs: list[Value],
+    dims: Sequence[None | int],
+    *,
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    interior: tuple[int, ...],
+):
     (x, value), (d, v) = xs, dims
     d = 0 if d is None else d
     x = batch.move(x, dims[0], d)
@@ -84,7 +109,7 @@ def _(batch, xs, dims, *, low, high, interior):
     return _filled(padded, x, value, d, grown), d
 
 
-def _filled(padded: Any, x: Any, value: Any, d: int, grown: dict) -> Any:
+def _filled(padded: Value, x: Value, value: Value, d: int, grown: dict) -> Any:
     """Replace what `pad_` added around `x` by the padding value of each element."""
     from_x = Literal(True, Aval(x.aval.shape, BOOL))
     inside = sh.pad_.bind(from_x, Literal(False, Aval((), BOOL)), **grown)

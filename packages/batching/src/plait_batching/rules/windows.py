@@ -4,12 +4,13 @@ Invariant: windows never reach across the mapped axis.
 """
 
 from plait.ext.ops.windows import select_and_scatter_add_
+from plait.typing import Array
 
 from ..interpreter import batching_rules
 
 
 @batching_rules.rule(select_and_scatter_add_)
-def _(batch, xs, dims, *, select, window, strides, padding):
+def _(batch, xs: list[Array], dims, *, select, window, strides, padding):
     xs = [batch.move(x, d, 0) for x, d in zip(xs, dims)]
     out = select_and_scatter_add_.bind(
         *xs,

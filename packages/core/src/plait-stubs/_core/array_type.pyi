@@ -28,14 +28,15 @@ class Array:
     def __bool__(self) -> bool: ...
     def __complex__(self) -> complex: ...
     def __contains__(self, item: ArrayLike) -> bool: ...
+    def __delitem__(self, index: Any) -> None: ...
     def __divmod__(self, other: ArrayLike) -> tuple[Array, Array]: ...
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any: ...
+    def __dlpack__(self, *, stream: Any = None, max_version: object = None, dl_device: Any = None, copy: bool | None = None) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __eq__(self, other: ArrayLike) -> Array: ...  # type: ignore[override]
     def __float__(self) -> float: ...
     def __floordiv__(self, other: ArrayLike) -> Array: ...
     def __ge__(self, other: ArrayLike) -> Array: ...
-    def __getitem__(self, index: Any) -> Array: ...
+    def __getitem__(self, index: object) -> Array: ...
     def __gt__(self, other: ArrayLike) -> Array: ...
     def __index__(self) -> int: ...
     def __int__(self) -> int: ...
@@ -69,7 +70,7 @@ class Array:
     def __rsub__(self, other: ArrayLike) -> Array: ...
     def __rtruediv__(self, other: ArrayLike) -> Array: ...
     def __rxor__(self, other: ArrayLike) -> Array: ...
-    def __setitem__(self, index: Any, value: Any) -> None: ...
+    def __setitem__(self, index: object, value: object) -> None: ...
     def __sub__(self, other: ArrayLike) -> Array: ...
     def __truediv__(self, other: ArrayLike) -> Array: ...
     def __xor__(self, other: ArrayLike) -> Array: ...
@@ -94,7 +95,7 @@ class Array:
     def argpartition(self, kth: int, axis: int = ...) -> Array:
         """Return the indices that make a `partition`, whose arguments it takes.  As
         numpy.argpartition."""
-    def argsort(self, axis: int | None = ..., *, kind: Any = None, order: None = None, stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
+    def argsort(self, axis: int | None = ..., *, kind: object = None, order: None = None, stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
         """Return the indices that sort along an axis; arguments are those of `sort`."""
     def astype(self, dtype: DTypeLike | None, copy: bool = False) -> Array:
         """Convert the elements to another dtype, and return them as an array of the same
@@ -116,7 +117,7 @@ class Array:
     def committed(self) -> bool:
         """True if the user chose where the array lies; other arrays are moved to the other
         operands."""
-    def compress(self, condition: ArrayLike, axis: SupportsIndex | None = None, **options: Any) -> Array:
+    def compress(self, condition: ArrayLike, axis: SupportsIndex | None = None, **options: object) -> Array:
         """Return the slices along an axis where a condition holds; of elements, without an
         axis."""
     def concrete(self) -> Array:
@@ -148,7 +149,7 @@ class Array:
         """Return the set of devices that have a piece of the array."""
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """Return the diagonals of matrices."""
-    def dot(self, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+    def dot(self, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None) -> Array:
         """Contract the last axis of `a` with the last but one of `b` (or its only one)."""
     @property
     def dtype(self) -> np.dtype:
@@ -156,7 +157,7 @@ class Array:
     @property
     def flat(self) -> Array:
         """Return all elements as a vector, the last axis fastest."""
-    def flatten(self, order: str = 'C', *, out_sharding: Any = None) -> Array:
+    def flatten(self, order: str = 'C', *, out_sharding: object = None) -> Array:
         """Return all elements as a vector, the last axis fastest ("F": the first one)."""
     @property
     def global_shards(self) -> list[Any]:
@@ -207,18 +208,18 @@ class Array:
         """Multiply the elements over axes; arguments are those of `sum`.  As numpy.prod."""
     def ptp(self, axis: Axis | None = None, out: None = None, keepdims: bool = False) -> Array:
         """Return the greatest less the least element over axes.  As numpy.ptp."""
-    def ravel(self, order: str = 'C', *, out_sharding: Any = None) -> Array:
+    def ravel(self, order: str = 'C', *, out_sharding: object = None) -> Array:
         """Return all elements as a vector, the last axis fastest ("F": the first one)."""
     @property
     def real(self) -> Array:
         """Return the real part of each element; a real array is returned itself."""
     def repeat(self, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None) -> Array:
         """Repeat each element."""
-    def reshape(self, *sizes: SupportsIndex | Dim | Shape, order: str = 'C', out_sharding: Any = None) -> Array:
+    def reshape(self, *sizes: SupportsIndex | Dim | Shape, order: str = 'C', out_sharding: object = None) -> Array:
         """Arrange the same elements in another shape, and return that array."""
     def round(self, decimals: int = 0, out: None = None) -> Array:
         """Round `a` to `decimals` digits after the point, ties to even."""
-    def searchsorted(self, v: ArrayLike, side: str = 'left', sorter: Any = None, *, method: str = 'default') -> Array:
+    def searchsorted(self, v: ArrayLike, side: str = 'left', sorter: object = None, *, method: str = 'default') -> Array:
         """Return the positions at which to insert elements into a sorted vector to keep it
         sorted."""
     @property
@@ -230,11 +231,11 @@ class Array:
     @property
     def size(self) -> int:
         """The number of elements: the product of the sizes of the axes."""
-    def sort(self, axis: int | None = ..., *, kind: Any = None, order: None = None, stable: bool = True, descending: bool = False) -> Array:
+    def sort(self, axis: int | None = ..., *, kind: object = None, order: None = None, stable: bool = True, descending: bool = False) -> Array:
         """Sort along an axis, nans last."""
     def squeeze(self, axis: Axis | None = None) -> Array:
         """Remove axes of size 1: all of them, or those named."""
-    def std(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: Any = None, correction: ArrayLike | None = None) -> Array:
+    def std(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: object = None, correction: ArrayLike | None = None) -> Array:
         """Return the standard deviation over axes: the root of `var`, whose arguments it
         takes."""
     def sum(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
@@ -243,7 +244,7 @@ class Array:
         """Swap two axes.  As numpy.swapaxes."""
     def take(self, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: ArrayLike | None = None) -> Array:
         """Return elements along an axis, by index."""
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: object, /, *, stream: object = None) -> Array:
         """Move the array to another device, or lay it out by a sharding, and return it."""
     def tobytes(self, order: str = 'C') -> bytes:
         """Return the bytes of the elements, one after the other, as numpy.ndarray.tobytes."""
@@ -255,7 +256,7 @@ class Array:
         """Put the axes in another order, by default the reversed one, and return that array."""
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the memory, to see whether two arrays share theirs."""
-    def var(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: Any = None, correction: ArrayLike | None = None) -> Array:
+    def var(self, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: object = None, correction: ArrayLike | None = None) -> Array:
         """Return the variance over axes: the mean of |a - mean| ** 2."""
     def view(self, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
         """Read the same bits as elements of another dtype, and return that array."""

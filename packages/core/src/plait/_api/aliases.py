@@ -70,6 +70,9 @@ class Alias(ModuleType):
         self.__dict__[name] = x
         return x
 
+    def __reduce__(self) -> tuple:
+        return import_module, (self.__name__,)  # pickle has no other way for a module
+
     def __dir__(self) -> list[str]:
         short = self.__name__.partition(".")[2]
         below = [n[len(short) + 1 :] for n in _declared() if n.startswith(short + ".")]

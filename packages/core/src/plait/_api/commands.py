@@ -72,11 +72,14 @@ def _parser(core_names: frozenset[str]) -> Parser:
         made.set_defaults(run=run)
         return made
 
-    command(
+    doctor = command(
         "doctor",
-        lambda asked: _doctor(core_names),
+        lambda asked: _doctor(core_names, asked.check),
         "the installed packages, whether they fit together, and how to mend them",
         "Every entry point of every plugin is tried. The exit status is 1 if something is wrong.",
+    )
+    doctor.add_argument(
+        "--check", action="store_true", help="run a small program of each package, too"
     )
     command(
         "plugins",
@@ -108,8 +111,8 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-def _doctor(core_names: frozenset[str]) -> int:
-    found = diagnosis(core_names)
+def _doctor(core_names: frozenset[str], check: bool) -> int:
+    found = diagnosis(core_names, check)
     print(found)
     return 1 if found.problems else 0
 

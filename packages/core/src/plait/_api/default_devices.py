@@ -81,7 +81,7 @@ def placed_by_default(x: Any) -> Any:
     return x
 
 
-def default_device(new_val: Any) -> AbstractContextManager[None]:
+def default_device(new_val: object) -> AbstractContextManager[None]:
     """Make arrays, and compute with them, on this device within the block.
 
     Arrays with an explicit placement stay, and so do operations with a place of their own.  Results
@@ -112,7 +112,7 @@ def _within(device: Device | None) -> Generator[None, None, None]:
         yield
 
 
-def _known(given: Any) -> Device | None:
+def _known(given: object) -> Device | None:
     """Return the device; None for the first one, where arrays without a placement lie."""
     if given is None or (isinstance(given, str) and given == default_backend()):
         return None

@@ -25,6 +25,7 @@ from .._plugins.metadata import (
     Declared,
     core_version,
     extra_of,
+    install_command,
     installed,
     unread,
 )
@@ -38,9 +39,11 @@ from .inventory import (
     broken,
     columns,
     distributions,
+    no_plugin,
     one_line,
     version_text,
 )
+from .trials import Trial, tried
 
 __all__ = ["Diagnosis", "Problem", "diagnosis"]
 
@@ -72,7 +75,7 @@ class Diagnosis(NamedTuple):
         return "\n".join(lines)
 
 
-def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
+def diagnosis(core_names: frozenset[str] = frozenset(), check: bool = False) -> Diagnosis:
     """Examine everything that is installed.
 
     Every entry point that something installed uses is loaded, and every table is searched for rules
@@ -80,6 +83,7 @@ def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
 
     Args:
       core_names: the public names that core has itself, which no plugin can add again.
+      check: whether to run the program of each distribution, too.
 
     >>> diagnosis().text.splitlines()[0].startswith("plait-core")
     True
@@ -94,6 +98,8 @@ def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
         working = [i for i in found if i.takes_part and (i.name == CORE or i.wrong is None)]
         problems += _wrong_entries(working)
         problems += _twice(working, core_names)
+        tries = list(tried(working)) if check else []
+    problems += [_failed(t) for t in tries if t.failure is not None]
     rows = [
         (CORE, core_version(), f"plugin API {version_text(PLUGIN_API)}"),
         ("jaxlib", jaxlib_api.JAXLIB_VERSION, ""),
@@ -102,11 +108,21 @@ def diagnosis(core_names: frozenset[str] = frozenset()) -> Diagnosis:
         ("devices", devices, ""),
         ("PLAIT_PLUGINS", config.plugins, ""),
         *((i.name, i.version, f"{i.api}: {_state(i)}") for i in plugins),
+        *((t.of.name, t.of.version, t.outcome) for t in tries),
     ]
     lines = columns(rows)
     if not plugins:
-        lines.append('no plugin is installed; python -m pip install "plait[all]" brings ours')
+        lines.append(no_plugin())
     return Diagnosis("\n".join(lines), tuple(dict.fromkeys(problems)))
+
+
+def _failed(trial: Trial) -> Problem:
+    """Return the problem of a distribution whose program failed."""
+    others = "" if trial.of.name == CORE else f" {trial.of.name}"
+    return Problem(
+        f"the program of {trial.of} fails with jaxlib {jaxlib_api.JAXLIB_VERSION}: {trial.failure}",
+        f"python -m pip install --upgrade {CORE}{others} jaxlib",
+    )
 
 
 def _state(plugin: Installed) -> str:
@@ -191,7 +207,7 @@ def _unknown_admitted(found: list[Installed]) -> Iterator[Problem]:
             whole = f"plait-{short}" if f"plait-{short}" in DISTRIBUTION_OF else told
             yield Problem(
                 f"PLAIT_PLUGINS={config.plugins} names {told!r}, which is not installed",
-                f"python -m pip install {whole}   (or leave it out of PLAIT_PLUGINS)",
+                f"{install_command(whole)}   (or leave it out of PLAIT_PLUGINS)",
             )
 
 
@@ -251,7 +267,7 @@ def _of_extra(d: Declared, error: PlaitError) -> bool:
     if not isinstance(missing, MissingPlugin):
         return False
     owners = installed("plait.tables", d.point.group.removeprefix(RULES))
-    return any(extra_of(o.distribution, missing.fix or "") is not None for o in (d, *owners))
+    return any(extra_of(o.distribution, missing.distribution) is not None for o in (d, *owners))
 
 
 def _clashes() -> Iterator[Problem]:

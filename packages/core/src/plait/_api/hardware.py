@@ -5,6 +5,7 @@ Invariant: no function here starts the devices before one is needed.
 
 import gc
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from platform import platform as system
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .._base import code_memory, jaxlib_api
+from .._base.config import config
 from .._base.errors import PlacementError
+from .._base.lazy import later
 from .._core import buffers
 from .._core.array import Array
 from .._core.buffers import expect_platform
@@ -151,6 +154,8 @@ def topology_devices(topology: Topology) -> list[Device]:
 def device_count(backend: str | None = None) -> int:
     """Return the number of devices; see `devices`.
 
+    Raises MissingPlatform for a platform that this process does not run on.
+
     >>> import plait
     >>> plait.device_count() == len(plait.devices())
     True
@@ -181,25 +186,37 @@ def local_devices(
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """Return the number of devices of this process; see `local_devices`."""
+    """Return the number of devices of this process; see `local_devices`.
+
+    Raises MissingPlatform for a platform that this process does not run on.
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """Return the number of this process: 0 if it computes alone."""
+    """Return the number of this process: 0 if it computes alone.
+
+    Raises MissingPlatform for a platform that this process does not run on.
+    """
     expect_platform(backend)
     return buffers.client().process_index()
 
 
 def process_count(backend: str | None = None) -> int:
-    """Return how many processes compute together."""
+    """Return how many processes compute together.
+
+    Raises MissingPlatform for a platform that this process does not run on.
+    """
     expect_platform(backend)
     world = member()
     return 1 if world is None else world.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """Return the numbers of all processes, from 0."""
+    """Return the numbers of all processes, from 0.
+
+    Raises MissingPlatform for a platform that this process does not run on.
+    """
     return list(range(process_count(backend)))
 
 
@@ -222,10 +239,11 @@ def block_until_ready(x: T) -> T:
     return x
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: object) -> Any:
     """Return the tree with arrays replaced by numpy arrays; arrays of keys stay."""
     number = lambda v: isinstance(v, Array) and v.aval.category != OPAQUE  # noqa: E731
-    return map_tree(lambda v: v.numpy() if number(v) else v, x)
+    with later("_core.transfers").explicit() if config.guarded else nullcontext():
+        return map_tree(lambda v: v.numpy() if number(v) else v, x)
 
 
 def copy_to_host_async(x: T) -> T:
@@ -241,6 +259,8 @@ def copy_to_host_async(x: T) -> T:
 
 def live_arrays(platform: str | None = None) -> list[Array]:
     """Return all arrays of the process whose memory is not freed, in no particular order.
+
+    Raises MissingPlatform for a platform that this process does not run on.
 
     >>> import plait
     >>> x = plait.numpy.ones(3)

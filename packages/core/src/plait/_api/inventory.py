@@ -14,12 +14,16 @@ from .._core.primitive import primitives
 from .._plugins.metadata import (
     API_GROUP,
     CORE,
+    DISTRIBUTION_OF,
     EXTENSIONS,
     FORMER_NAMES,
+    GUARDS,
+    PAGES,
     PLUGIN_API,
     Declared,
     admitted,
     declared_api,
+    install_command,
     installed,
     load,
     misfit,
@@ -28,7 +32,7 @@ from .._plugins.metadata import scan as scanned
 
 __all__ = [
     "KNOWN_GROUPS", "MODULES", "RULES", "Installed", "broken", "columns", "distributions",
-    "inventory_text", "one_line", "version_text",
+    "inventory_text", "no_plugin", "one_line", "version_text",
 ]  # fmt: skip
 
 MODULES = {"plait.api": "plait", "plait.lax": "plait.lax", "plait.debug": "plait.debug"}
@@ -40,11 +44,14 @@ KNOWN_GROUPS = frozenset(
         *MODULES,
         API_GROUP,
         EXTENSIONS,
+        GUARDS,
         FORMER_NAMES,
         "plait.modules",
         "plait.tables",
         "plait.primitives",
         "plait.laws",
+        PAGES,
+        "plait.sections",
     )
 )
 """The other groups of entry points that Plait reads."""
@@ -127,8 +134,13 @@ def inventory_text() -> str:
     """Return the installed plugins as text: versions, tables, primitives, rules, public names."""
     plugins = [i for i in distributions() if i.name != CORE]
     if not plugins:
-        return 'no plugin is installed; `python -m pip install "plait[all]"` brings ours'
+        return no_plugin()
     return "\n\n".join("\n".join(_described(plugin)) for plugin in plugins)
+
+
+def no_plugin() -> str:
+    """Return the line of a report on an installation without plugins."""
+    return f"no plugin is installed; for those of the project:  {install_command(*DISTRIBUTION_OF)}"
 
 
 def _described(plugin: Installed) -> list[str]:

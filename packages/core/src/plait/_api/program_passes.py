@@ -26,11 +26,13 @@ def reroll(fun: Callable[..., Any], *, times: int = 4, size: int = 6) -> Callabl
       size: the least number of operations in a layer.
 
     A network whose layers are written as a Python loop is compiled layer by layer.  Rolled, it is
-    compiled in the time of one (3 to 4 times as fast for a transformer of twelve layers).  This
-    pays where compile time dominates.  Values that differ by layer, such as weights, are copied
-    into one array before the scan.  The compiler cannot fuse across the border of two layers.
-    Transformations of the returned function see the scan.  So layers are rolled in the backward
-    pass of `plait.jit(plait.grad(plait.reroll(loss)))`, too.
+    compiled in the time of one.  This pays where compile time dominates.  Values that differ by
+    layer, such as weights, are copied into one array before the scan.  A later scan reads that
+    array, and those that an earlier scan wrote, as they are.  The compiler cannot fuse across the
+    border of two layers.  Transformations of the returned function see the scan.  The function may
+    be a gradient: its backward pass is a scan in reverse.  Layers stay as they are where moving
+    their values in and out takes more operations than a scan saves.  `plait.jit(f, tier="fast")`
+    does it by itself.
 
     Layers are found in the Program: operations with the same parameters on the same types, which
     take their operands from the same layer, the layer before, or from outside.  Layers that call
@@ -60,7 +62,7 @@ def reroll(fun: Callable[..., Any], *, times: int = 4, size: int = 6) -> Callabl
 
     @border
     @wraps(fun)
-    def rolled(*args: Any, **kwargs: Any) -> Any:
+    def rolled(*args: object, **kwargs: object) -> Any:
         traced = trace(fun, args, kwargs, "reroll")
         program = rerolled(traced.program, times, size)
         return traced.tree.unflatten(evaluate(program, [*traced.captured, *traced.values]))

@@ -55,7 +55,7 @@ class named_scope:  # noqa: N801 - used as a function is
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(func)
-        def named(*args: Any, **kwargs: Any) -> Any:
+        def named(*args: Any, **kwargs: object) -> Any:
             with named_scope(self._name):  # blocks of several threads are apart
                 return func(*args, **kwargs)
 
@@ -64,6 +64,8 @@ class named_scope:  # noqa: N801 - used as a function is
 
 def named_call(fun: Callable | None = None, *, name: str | None = None) -> Callable:
     """Return `fun`, with its operations named after it, or `name`; see `named_scope`.
+
+    Raises ArgumentError if `fun` is not a function.
 
     >>> import plait
     >>> double = plait.named_call(lambda x: x * 2, name="double")

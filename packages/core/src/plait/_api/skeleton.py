@@ -48,6 +48,7 @@ def write_transform(name: str, folder: Path, core_names: Collection[str] = ()) -
     _judge_folder(folder)
     words = {
         "name": name,
+        "class_name": "".join([part.capitalize() for part in name.split("_")]),
         "distribution": name.replace("_", "-"),
         "group": API_GROUP,
         "api": version_text(PLUGIN_API),

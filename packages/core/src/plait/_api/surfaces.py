@@ -9,6 +9,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+import numpy as np
+
 from .._base.freezing import PLAIN, freeze, freeze_params
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.overriding import overridden
@@ -20,6 +22,7 @@ from .._core.primitive import Primitive
 from .._jit.caches import make_room
 from .._jit.jitted import jit
 from .._ops.shape import materialise_at_ground
+from .._ops.widening import judge_widening
 from .._types.avals import WEAK
 from ..typing import Array as AnyArray
 from ..typing import ArrayLike
@@ -171,7 +174,7 @@ def binary(
     return _named(make(current, prim, prepare or prim.prepare, _NONE), name, doc)
 
 
-def value(x: Any) -> Value:
+def value(x: object) -> Value:
     """Return an argument as a value for primitives; see `plait._core.array.as_value`."""
     return x if isinstance(x, Value) else as_value(x)
 
@@ -205,8 +208,11 @@ def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
                 return jit(_fixed(f, static, {}))(*xs)  # anew, so that equations have this line
             return f(*xs, **static)
         held: dict[int, Any] = {}
+        wide = False
         for i, x in enumerate(xs):
-            if x.__class__ in WEAK or x.__class__ is Literal:
+            if x.__class__ is np.ndarray:
+                wide = wide or x.dtype.itemsize >= 8
+            elif x.__class__ in WEAK or x.__class__ is Literal:
                 if i not in fixed or x.__class__ is Literal:
                     return _solid(f(*xs, **static))
                 held[i] = x
@@ -216,7 +222,10 @@ def fused(f: Any = None, *, numbers: tuple[str, ...] = ()) -> Any:
         except KeyError:
             make_room(versions)
             version = versions[key] = jit(_fixed(f, static, held))
-        return version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
+        out = version(*[x for i, x in enumerate(xs) if i not in held] if held else xs)
+        if wide and out.__class__ is Array:
+            judge_widening(xs, out.aval.dtype)
+        return out
 
     values = arrays - frozenset(numbers)
     return dispatched(function, body=f, numbers="asked", floats=True, arrays=values)
@@ -236,7 +245,7 @@ def _key(static: dict[str, Any], held: dict[int, Any]) -> tuple:
 
 
 def _fixed(f: Callable, static: dict[str, Any], held: dict[int, Any]) -> Callable:
-    def function(*xs: Any) -> Any:
+    def function(*xs: Value | None) -> Any:
         if not held:
             return f(*xs, **static)
         rest = iter(xs)
@@ -246,7 +255,7 @@ def _fixed(f: Callable, static: dict[str, Any], held: dict[int, Any]) -> Callabl
     return _named(function, f.__name__, f.__doc__ or "")
 
 
-def _solid(out: Any) -> Any:
+def _solid(out: Value | tuple[Value, ...]) -> Any:
     """Return arrays in place of literals, also in a tuple of results."""
     if isinstance(out, tuple):
         return tuple([materialise_at_ground(v) for v in out])

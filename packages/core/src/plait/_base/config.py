@@ -24,7 +24,7 @@ from .tracebacks import border, show_all
 __all__ = ["Config", "config"]
 
 
-def _flag(x: Any) -> bool:
+def _flag(x: bool | str) -> bool:
     if isinstance(x, str):
         words = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
         return words[x.lower()]
@@ -45,7 +45,7 @@ def _one_of(*names: str):
     return read
 
 
-def _axes_of_devices(x: Any) -> Any:
+def _axes_of_devices(x: object) -> Any:
     if x is not None and not hasattr(x, "axis_names"):
         raise TypeError(x)
     return x
@@ -54,7 +54,7 @@ def _axes_of_devices(x: Any) -> Any:
 _axes_of_devices.__name__ = "a mesh or None"
 
 
-def _platform(x: Any) -> str | None:
+def _platform(x: str | None) -> str | None:
     if x is not None and not isinstance(x, str):
         raise TypeError(x)
     name, _, more = (x or "").partition(",")
@@ -99,6 +99,8 @@ def _bytes(x: Any) -> int:
 
 _bytes.__name__ = "a number of bytes"
 
+_guard = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
     "default_float": (
         "float32",
@@ -129,6 +131,17 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "False: operations are given to the CPU's compiler as they are written",
     ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
+    "source_lines": (
+        False,
+        _flag,
+        "executables carry names of functions and lines of the user's files, for profilers; equal "
+        "programs of other lines are compiled again",
+    ),
+    "compile_notice": (
+        10.0,
+        float,
+        "seconds after which a compilation that is not done yet is logged; 0: never",
+    ),
     "explain_cache_misses": (False, _flag, "log why a function is traced, each time one is"),
     "default_copy": (True, _flag, "False: device_put returns an array that is there already"),
     "numpy_dtype_promotion": (
@@ -140,6 +153,16 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         "weak",
         _one_of("weak", "strong"),
         "numpy's scalars of 64 bits: weak, as Python's numbers, or strong, as arrays",
+    ),
+    "purity_warning": (
+        True,
+        _flag,
+        "warn where a value has changed that a jitted function read while it was traced",
+    ),
+    "promotion_warning": (
+        True,
+        _flag,
+        "warn where an array of numpy of 64 bits turns a computation with 32 bits into one with 64",
     ),
     "numpy_rank_promotion": (
         "allow",
@@ -157,6 +180,21 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         None,
         _axes_of_devices,
         "devices with named axes, for specs that name axes alone; set by `with mesh:`",
+    ),
+    "transfer_guard_host_to_device": (
+        "allow",
+        _guard,
+        "treatment of arrays that are copied from the host to a device",
+    ),
+    "transfer_guard_device_to_host": (
+        "allow",
+        _guard,
+        "treatment of arrays that are read on the host",
+    ),
+    "transfer_guard_device_to_device": (
+        "allow",
+        _guard,
+        "treatment of arrays that are copied between devices",
     ),
     "traceback": (
         "filtered",
@@ -193,12 +231,18 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-def wide(on: Any) -> dict[str, Any]:
+def wide(on: bool) -> dict[str, Any]:
     """Return the settings that give Python numbers 64 bits; if `on` is false, 32 bits
     everywhere."""
-    bits = "64" if _flag(on) else "32"
+    try:
+        bits = "64" if _flag(on) else "32"
+    except (ValueError, KeyError, TypeError):
+        return {"x64": on}  # which is refused when it is set, with the values that there are
     return {"x64": _flag(on), "default_float": "float" + bits, "default_int": "int" + bits}
 
+
+GUARDS = tuple([name for name in _SETTINGS if name.startswith("transfer_guard_")])
+"""The settings that `transfer_guard` sets together."""
 
 _FILTERING = {
     "off": "full",
@@ -214,6 +258,8 @@ _FLAGS = {
     "jax_platform_name": lambda name: {"platform": name},
     "jax_platforms": lambda name: {"platform": name},
     "jax_traceback_filtering": lambda how: {"traceback": _FILTERING.get(how, how)},
+    "jax_transfer_guard": lambda level: dict.fromkeys(GUARDS, level or "allow"),
+    **{"jax_" + name: lambda level, name=name: {name: level or "allow"} for name in GUARDS},
     **{
         "jax_" + name: lambda x, name=name: {name: x}
         for name in (
@@ -237,18 +283,23 @@ _READ: "dict[str, Callable[[dict[str, Any]], Any]]" = {
     "jax_platform_name": lambda values: values["platform"],
     "jax_platforms": lambda values: values["platform"],
     "jax_traceback_filtering": lambda values: "off" if values["traceback"] == "full" else "auto",
+    "jax_transfer_guard": lambda values: values[GUARDS[0]],
 }
 """The values of JAX's settings by their names; all others have Plait's name behind `jax_`."""
 
 _BYSTANDERS = frozenset(
     (
         "explain_cache_misses",
+        "compile_notice",
+        "promotion_warning",
+        "purity_warning",
         "default_copy",
         "traceback",
         "platform",
         "cache_dir",
         "cache_size",
         "keep_memory",
+        *GUARDS,
     )  # fmt: skip
 )
 """Settings that are not part of cache keys: changing them changes no program."""
@@ -287,12 +338,18 @@ class Config:
     state: State
     cpu_forms: bool
     checks: bool
+    guarded: bool
     jit: bool
+    promotion_warning: bool
+    compile_notice: float
+    purity_warning: bool
+    numpy_scalars: str
     x64: bool
     debug_key_reuse: bool
     default_matmul_precision: str
     cache_dir: str | None
     cache_size: int
+    source_lines: bool
     tier: str
 
     def __init__(self):
@@ -333,6 +390,7 @@ class Config:
         object.__setattr__(self, "x64", values["x64"])
         object.__setattr__(self, "jit", values["jit"])
         object.__setattr__(self, "debug_key_reuse", values["debug_key_reuse"])
+        object.__setattr__(self, "guarded", any(values[name] != "allow" for name in GUARDS))
         precision = values["default_matmul_precision"]
         object.__setattr__(self, "default_matmul_precision", precision)
         show_all(values["traceback"] == "full")
@@ -394,14 +452,17 @@ class Config:
         self._assign({name: self._read(name, value)})
 
     @border
-    def update(self, name: str, value) -> None:
+    def update(self, name: str, value: object) -> None:
         """Assign a setting; `name` may be JAX's, like "jax_enable_x64"."""
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}
         self._assign({k: self._read(k, v) for k, v in new.items()})
 
-    @contextmanager
     def __call__(self, **settings):
-        block = {k: self._read(k, v) for k, v in settings.items()}
+        # Values are read here and not where the block begins: a wrong one is on the caller's line.
+        return self._in_block({k: self._read(k, v) for k, v in settings.items()})
+
+    @contextmanager
+    def _in_block(self, block):
         with self._lock:
             self._adopt({**self._values, **block})
             self._blocks.append(block)

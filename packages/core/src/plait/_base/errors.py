@@ -9,7 +9,7 @@ to pass it.
 from collections.abc import Callable
 from typing import Any
 
-from .source import here, user_line
+from .source import defined_at, here, user_line
 from .tracebacks import watch_display
 
 __all__ = [
@@ -18,9 +18,10 @@ __all__ = [
     "DimMismatch", "DuplicateRule", "IrreversibleLoop", "JaxRuntimeError", "KeyReuseError",
     "MissingAttribute", "MissingPlatform", "MissingPlugin", "MissingRule", "NanError", "NoArray",
     "NonConcreteBooleanIndexError", "NotAnArrayError", "NotAnIndexError", "OperandTypeError",
-    "OutOfBounds", "PlacementError", "ProgramError", "PluginError", "PluginWarning", "RuleLost",
-    "RegistrationError", "RuntimeFailure", "ShapeError", "SubscriptError",
-    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "OutOfBounds", "PlacementError", "PluginError", "PluginWarning", "ProgramError",
+    "PromotionWarning", "PurityWarning", "RegistrationError", "RuleLost", "RuntimeFailure",
+    "ShapeError", "SubscriptError", "TracerArrayConversionError", "TracerBoolConversionError",
+    "TracerIntegerConversionError", "TransferError",
     "TreeMismatch", "TypeRule", "UnboundAxisName", "UndecidedDim", "UndefinedRule",
     "UnexpectedTracerError", "UnknownMask", "UnknownSlice", "PlaitError",
 ]  # fmt: skip
@@ -31,14 +32,16 @@ class PlaitError(Exception):
 
     Args:
       what: what happened.
-      where: a location token (`plait._base.source.here()`); by default, where the error is made.
+      where: a location token (`plait._base.source.here()`), or the text `file:line`; by default,
+        where the error is made.
       fix: what to write instead, or a function that returns it, called when it is read.
     """
 
-    def __init__(self, what: str, *, where: Any = None, fix: str | Callable[[], str] | None = None):
+    def __init__(
+        self, what: str, *, where: object = None, fix: str | Callable[[], str] | None = None
+    ):
         self.what, self._fix = what, fix
-        self.where = user_line(where) if where is not None else user_line(here())
-        self._told = where is not None
+        self.where, self._told = _line_of(where), where is not None
         watch_display()
         super().__init__(what)
 
@@ -55,9 +58,9 @@ class PlaitError(Exception):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         _ = self.fix  # as text, since what it is computed from may be tied to this process
-        return super().__reduce__()
+        return _unpickled, (type(self), self.args), self.__dict__
 
-    def about(self, where: Any) -> "PlaitError":
+    def about(self, where: object) -> "PlaitError":
         """Return this error, pointing to `where` (a location token) unless it was made with a
         location.
 
@@ -65,6 +68,13 @@ class PlaitError(Exception):
         """
         line = user_line(where)
         if not self._told and line != "<unknown>":
+            self.where, self._told = line, True
+        return self
+
+    def defined(self, f: Any) -> "PlaitError":
+        """Return this error, pointing to the definition of a function whose result it refuses."""
+        line = defined_at(f)
+        if line is not None:
             self.where, self._told = line, True
         return self
 
@@ -82,6 +92,18 @@ class PlaitError(Exception):
         if self.fix:
             lines.append("  " + self.fix.replace("\n", "\n  "))
         return "\n".join(lines)
+
+
+def _line_of(where: object) -> str:
+    return where if isinstance(where, str) else user_line(here() if where is None else where)
+
+
+def _unpickled(kind: type[PlaitError], args: tuple[Any, ...]) -> PlaitError:
+    """Return an error without its attributes; `__init__` of its class may take other arguments."""
+    watch_display()
+    error = kind.__new__(kind, *args)
+    error.args = args  # which ImportError sets later
+    return error
 
 
 class MissingRule(PlaitError, NotImplementedError):
@@ -105,7 +127,22 @@ class DuplicateRule(RegistrationError):
 
 
 class MissingPlugin(PlaitError, AttributeError):
-    """A public name of a distribution that is not installed."""
+    """A public name of a distribution that is not installed.
+
+    Args:
+      distribution: the distribution that has the name, if it is known.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: Any = None,
+        fix: str | Callable[[], str] | None = None,
+        distribution: str | None = None,
+    ):
+        super().__init__(what, where=where, fix=fix)
+        self.distribution = distribution
 
 
 class MissingAttribute(PlaitError, AttributeError):
@@ -122,6 +159,14 @@ class PluginWarning(UserWarning):
 
 class RuleLost(UserWarning):
     """A transformation applied a function without its custom rule, which it does not keep."""
+
+
+class PromotionWarning(UserWarning):
+    """An array of numpy made an operation of 32 bits one of 64."""
+
+
+class PurityWarning(UserWarning):
+    """A value that a function read while it was traced has changed, which its program ignores."""
 
 
 class CacheWarning(UserWarning):
@@ -213,6 +258,10 @@ class PlacementError(PlaitError, ValueError):
 
 class MissingPlatform(PlacementError, RuntimeError):
     """A platform that this process does not compute on."""
+
+
+class TransferError(PlaitError, RuntimeError):
+    """A copy between the host and devices that `transfer_guard` refuses."""
 
 
 class SubscriptError(PlaitError, IndexError):

@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def freeze(x: Any) -> Hashable:
+def freeze(x: object) -> Hashable:
     """Return a hashable key of a static value.
 
     Two keys are equal only if the values are alike by the rule of this module.  Raises TypeError
@@ -81,12 +81,12 @@ def same(x: Any, y: Any) -> bool:
         return same(parts(x), parts(y)) if parts is not None else bool(x == y)
 
 
-def _same_items(x: Any, y: Any) -> bool:
+def _same_items(x: tuple[Any, ...], y: tuple[Any, ...]) -> bool:
     # Static values that are made anew at each call mostly hold the same objects.
     return all(map(is_, x, y)) or all(map(same, x, y))
 
 
-def _same_entries(x: Any, y: Any) -> bool:
+def _same_entries(x: dict[str, Any], y: dict[str, Any]) -> bool:
     keyed = {freeze(k): v for k, v in y.items()}
     return all(k in keyed and same(v, keyed[k]) for k, v in zip(map(freeze, x), x.values()))
 
@@ -148,12 +148,12 @@ def _and_itself(kind: type, base: type, key: Callable[[Any], Hashable]) -> Calla
     return lambda x: (key(x), _hashed(x))
 
 
-def _hashed(x: Any) -> Hashable:
+def _hashed(x: object) -> Hashable:
     hash(x)
     return x
 
 
-def _scalar(x: Any) -> Hashable:
+def _scalar(x: np.generic) -> Hashable:
     # The text contains all digits, and long doubles have undefined padding bytes.
     return (x.dtype.str, repr(x)) if x.dtype.char in "gG" else (x.dtype.str, x.tobytes())
 

@@ -58,7 +58,7 @@ def guard(
     _nodes.cache_clear()
 
 
-def guarded_nodes(kind: Any) -> tuple[GuardedNode, ...]:
+def guarded_nodes(kind: object) -> tuple[GuardedNode, ...]:
     """Return the nodes of guarded classes in a structure."""
     if not _guards:
         return ()
@@ -69,7 +69,7 @@ def guarded_nodes(kind: Any) -> tuple[GuardedNode, ...]:
 
 
 @lru_cache(maxsize=128)
-def _nodes(kind: Any) -> tuple[GuardedNode, ...]:
+def _nodes(kind: object) -> tuple[GuardedNode, ...]:
     found: list[GuardedNode] = []
     _collect(kind, 0, found)
     return tuple(found)
@@ -114,6 +114,6 @@ def guarded_map(
     return out
 
 
-def _same_shape(x: Any, y: Any) -> bool:
+def _same_shape(x: object, y: object) -> bool:
     shape = getattr(x, "shape", None)
     return shape is not None and shape == getattr(y, "shape", None)

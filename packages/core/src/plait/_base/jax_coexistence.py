@@ -37,7 +37,7 @@ LITERALS = "jax._src.literals"
 """The module in which jax defines its typed scalars."""
 
 
-def _build_class(func, name, *bases, **kw):
+def _build_class(func, name, *bases, **kw: object):
     if name in _PLACEHOLDERS:
         old, new = _PLACEHOLDERS[name]
         bases = tuple(new if b is old else b for b in bases)
@@ -47,7 +47,7 @@ def _build_class(func, name, *bases, **kw):
 class Finder:
     """An import hook that gives jax's typed scalars the placeholders as bases."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: object = None, target: object = None):
         if name != LITERALS:
             return None
         sys.meta_path.remove(self)

@@ -15,11 +15,11 @@ import io
 import operator
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from threading import RLock
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # read once, when jaxlib is loaded
 
@@ -35,6 +35,15 @@ except ImportError:  # before 0.10 these lived in _jax
 
 from . import jax_coexistence  # noqa: E402
 from .pjrt_plugins import GPUS, Plugin, companions, extension_modules  # noqa: E402
+
+if TYPE_CHECKING:  # jaxlib's MLIR is imported at the first compilation
+    from jaxlib.mlir.ir import Block as IrBlock
+    from jaxlib.mlir.ir import Module as IrModule
+    from jaxlib.mlir.ir import Operation as IrOperation
+    from jaxlib.mlir.ir import Type as IrType
+    from jaxlib.mlir.ir import Value as IrValue
+else:
+    IrBlock = IrModule = IrOperation = IrType = IrValue = object
 
 JAXLIB_VERSION = _jaxlib_version.__version__
 JAXLIB_FOLDER = os.path.dirname(os.path.abspath(_jaxlib_version.__file__))
@@ -163,7 +172,7 @@ def make_cpu_client(num_devices: int, **world: Any):
 _plugin_clients: dict[Plugin, Any] = {}
 
 
-def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: Any):
+def make_plugin_client(plugin: Plugin, distributed_client: Any = None, **world: object):
     """Return the client of a platform, from the library of its plugin; one client per plugin.
 
     `world` are its options as one of several processes (`node_id`, `num_nodes`, `visible_devices`).
@@ -229,7 +238,7 @@ def compile_for(devices, code: bytes, options):
     return devices[0].client.compile(module, device_list(devices), options)
 
 
-def cost_of_compiled(client: Any, executable) -> dict[str, float]:
+def cost_of_compiled(client: object, executable) -> dict[str, float]:
     """Return the estimated costs of a compiled program, by its runtime, or by that of `client` if
     its own has no estimate."""
     try:
@@ -279,7 +288,7 @@ def distributed_client(address: str, index: int, patience: int):
     return made
 
 
-def gloo(client: Any, hostname: str):
+def gloo(client: object, hostname: str):
     """Return the collectives between CPUs of several processes, by TCP; `hostname` is the address
     at which the others reach this machine."""
     return _jax.make_gloo_tcp_collectives(client, hostname=hostname)
@@ -325,12 +334,12 @@ def _register_extension(extension: str, platform: str, api: Any) -> None:
             xla_client.register_custom_call_target(target, fn, platform=name, api_version=1)
 
 
-def device_list(devices):
+def device_list(devices: tuple[Any, ...]):
     """Return jaxlib's object for a sequence of devices, whose order counts."""
     return _jax.DeviceList(tuple(devices))
 
 
-def layout(devices, tiling: str):
+def layout(devices: object, tiling: str):
     """Return jaxlib's object for the layout of an array on a device list.
 
     `tiling` is text as HloSharding prints it, such as "{replicated}" or "{devices=[2,1]<=[2]}".
@@ -362,13 +371,15 @@ def parsed_tiling(x) -> Any:
     return x if isinstance(x, _hlo.HloSharding) else None
 
 
-def hlo_sharding(layout_):
+def hlo_sharding(layout_: object):
     """Return the HloSharding inside a layout; None for the runtime's own layout of an array on one
     device, such as a piece."""
     return getattr(layout_, "_hlo_sharding", None)
 
 
-def put_pieces(aval, layout_, pieces, devices):
+def put_pieces(
+    aval: object, layout_: object, pieces: Sequence[np.generic | np.ndarray], devices: list[Any]
+):
     """Copy one numpy array to each device, and return the buffer that consists of them.
 
     The numpy arrays may be written to afterwards.
@@ -376,7 +387,7 @@ def put_pieces(aval, layout_, pieces, devices):
     return _put(aval, layout_, pieces, devices, True, False, COPY_NOW, True)
 
 
-def share_piece(aval, layout_, pieces, devices):
+def share_piece(aval: object, layout_: object, pieces: list[np.ndarray], devices: list[Any]):
     """Return a buffer in the memory of numpy arrays (one per device), which it keeps alive.
 
     It is a copy if that memory is not contiguous, or not aligned for the device.
@@ -384,12 +395,12 @@ def share_piece(aval, layout_, pieces, devices):
     return _put(aval, layout_, pieces, devices, True, False, ALIAS, True)
 
 
-def assembled(aval, layout_, pieces):
+def assembled(aval: object, layout_: object, pieces: list[Any]):
     """Return the buffer that consists of buffers on one device each, without copying them."""
     return _jax.ArrayImpl(aval, layout_, pieces, True, True)
 
 
-def result_handler(aval, layout_):
+def result_handler(aval: object, layout_: object):
     """Return the handler that makes buffers of an executable's results.
 
     Buffers get the type `aval`, which jaxlib does not check.
@@ -397,7 +408,7 @@ def result_handler(aval, layout_):
     return _jax.array_result_handler(aval, layout_, True, *_SKIP_CHECKS)
 
 
-def copy_to(buf, devices, layout_):
+def copy_to(buf: object, devices: object, layout_: object):
     """Copy a buffer to other devices directly, not through the host, and return the copy."""
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buf], [devices], [layout_], [_jax.ArrayCopySemantics.ALWAYS_COPY]
@@ -407,7 +418,13 @@ def copy_to(buf, devices, layout_):
 _EXACT = {"xla_allow_excess_precision": False}
 
 
-def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), without: str = ""):
+def compile_options(
+    device_ids: list[int],
+    partitioned: bool,
+    overrides: Sequence[tuple[Any, ...]] = (),
+    chosen: tuple[bool, ...] = (),
+    without: str = "",
+):
     """Return the options for compiling one program.
 
     Args:
@@ -437,7 +454,7 @@ def compile_options(device_ids, partitioned: bool, overrides=(), chosen=(), with
     return options
 
 
-def load(client, code: bytes, devices, options, callbacks=()):
+def load(client, code: bytes, devices, options, callbacks: Sequence[Callable[..., Any]] = ()):
     """Compile StableHLO bytecode for a device list, and return the loaded executable.
 
     `callbacks` are Python functions that the program calls.  Raises the compiler's own error
@@ -483,7 +500,7 @@ def lacks_fast_flag(error: Exception, given: dict[str, Any]) -> bool:
     return bool(lacking)
 
 
-def load_again(client, data: bytes, code: bytes, devices, options):
+def load_again(client, data: bytes, code: bytes, devices: object, options: object):
     """Return the loaded executable whose `serialize` gave these bytes, for a device list.
 
     `code` is the StableHLO that it was compiled from.  Raises the runtime's own error
@@ -499,7 +516,7 @@ def options_bytes(options) -> bytes:
     return options.SerializeAsString()
 
 
-def processor(devices) -> int:
+def processor(devices: tuple[Any, ...]) -> int:
     """Return a number that identifies the kind of machine that these devices belong to."""
     return _jax.get_topology_for_devices(list(devices)).fingerprint()
 
@@ -562,22 +579,22 @@ def register_inspector(name: str, answer: Callable[[bytes, Any], str]) -> None:
     its only operand.  It returns the text of a module that replaces the call.
     """
 
-    def divide(shapes, shardings, result, result_sharding, config):
+    def divide(shapes: object, shardings, result: object, result_sharding, config):
         module = mlir().ir.Module.parse(answer(config, shardings[0]), new_context())
         code = io.BytesIO()
         module.operation.write_bytecode(code)
         return code.getvalue(), shardings, result_sharding
 
-    def first(shapes, shardings, result, config):
+    def first(shapes: object, shardings, result: object, config: object):
         return shardings[0]
 
-    def same(sharding, shape, config):
+    def same(sharding, shape: object, config: object):
         return sharding
 
     _jax.register_custom_call_partitioner(name, same, divide, first, True)
 
 
-def executable_of(run: Any) -> Any:
+def executable_of(run: Callable[..., Any]) -> Any:
     """Return the executable whose bound method `run` is; None if `run` is something else."""
     itself = getattr(run, "__self__", None)
     return itself if isinstance(itself, _jax.LoadedExecutable) else None
@@ -608,7 +625,7 @@ def meets(executable) -> bool:
     return any(name in c for c in code for name in _BETWEEN_DEVICES)
 
 
-def dlpack_capsule(buf, **kw):
+def dlpack_capsule(buf: object, **kw: object):
     """Return a DLPack capsule that shares the buffer's memory; `kw` are jaxlib's options."""
     return _jax.buffer_to_dlpack_managed_tensor(buf, **kw)
 
@@ -626,7 +643,7 @@ def dlpack_import(x: Any, device: Any):
 class _Built:
     """A node that jaxlib puts together from buffers of results, by calling `build`."""
 
-    def __init__(self, build, n: int):
+    def __init__(self, build: Callable[..., Any], n: int):
         self.build, self.n = build, n
 
 
@@ -675,12 +692,16 @@ def hosted(miss: Callable[..., tuple[Any, Any, bool]]) -> Callable[..., Any]:
 
 
 def hosted_entry(
-    executable: Any, layout_: Any, n: int, keys: list[Any], build: Callable[[list[Any]], Any]
+    executable: object,
+    layout_: object,
+    kept: list[bool],
+    keys: list[Any],
+    build: Callable[[list[Any]], Any],
 ) -> Any:
-    """Return the entry from which jaxlib runs an executable with `n` operands; `build` makes the
-    results from their buffers."""
+    """Return the entry from which jaxlib runs an executable; `kept` says of each operand whether
+    the executable takes it, and `build` makes the results from their buffers."""
     registry, _ = _hosting()
-    m = len(keys)
+    n, m = sum(kept), len(keys)
     return _Hosted(
         executable,
         registry.flatten(_Built(build, m))[1],
@@ -688,13 +709,13 @@ def hosted_entry(
         [layout_] * m,
         [k.aval.physical for k in keys],
         [True] * m,
-        [True] * n,
+        kept,
         [None] * n,
         [],
     )
 
 
-def _no_such_argument(*args):
+def _no_such_argument(*args: object):
     raise TypeError("an argument is neither a buffer nor a numpy array")
 
 
@@ -737,7 +758,7 @@ def new_context():
     return context
 
 
-def location_cache(is_ours, context):
+def location_cache(is_ours: Callable[..., Any], context: object):
     """Return a cache that turns tokens of `take_traceback` into MLIR locations.
 
     Frames are left out if `is_ours(name)` is true for their file.
@@ -759,7 +780,7 @@ def refine_shapes(code: bytes) -> bytes:
     )
 
 
-def portable_artifact(module, version: str, divided: bool = False) -> bytes:
+def portable_artifact(module: object, version: str, divided: bool = False) -> bytes:
     """Serialise a module for readers of a version of StableHLO ("1.9.3"); return the bytes.
 
     Shardy's operations are kept if the module is `divided`; otherwise they become calls that only
@@ -768,7 +789,7 @@ def portable_artifact(module, version: str, divided: bool = False) -> bytes:
     return _jax.mlir.serialize_portable_artifact(module, version, divided)
 
 
-def load_portable_artifact(artifact: bytes, context):
+def load_portable_artifact(artifact: bytes, context: object):
     """Read a portable artifact in an MLIR context, and return its module."""
     return mlir().stablehlo.deserialize_portable_artifact(context, artifact)
 
@@ -799,6 +820,48 @@ def computation_of(code: bytes) -> Any:
     return _jax.mlir.mlir_module_to_xla_computation(code, use_tuple_args=False, return_tuple=False)
 
 
-def cost_of(client: Any, code: bytes) -> dict[str, float]:
+def cost_of(client: object, code: bytes) -> dict[str, float]:
     """Return the runtime's estimate of a StableHLO module's costs, before optimisation."""
     return _jax.hlo_module_cost_analysis(client, computation_of(code).get_hlo_module())
+
+
+# ---- profiling -------------------------------------------------------------------------------
+
+
+def profiler_session(python: bool, options: Any = None) -> Any:
+    """Start a session of the runtime's profiler; `python`: whether it records calls of Python."""
+    _profiler = importlib.import_module("jaxlib._profiler")
+    if options is None:
+        options = _profiler.ProfileOptions()
+        options.python_tracer_level = int(python)
+    return _profiler.ProfilerSession(options)
+
+
+def profiler_class(name: str) -> Any:
+    """Return one of the runtime's classes of profiles; None if it has no such class."""
+    _profiler = importlib.import_module("jaxlib._profiler")
+    _profile_data = importlib.import_module("jaxlib._profile_data")
+    return getattr(_profiler, name, None) or getattr(_profile_data, name, None)
+
+
+def profiler_server(port: int) -> Any:
+    """Return a server from which other programs record profiles of this process."""
+    _profiler = importlib.import_module("jaxlib._profiler")
+    return _profiler.start_server(port)
+
+
+def profiler_mark(name: str, **data: object) -> Any:
+    """Return a context whose time a profile shows under a name."""
+    _profiler = importlib.import_module("jaxlib._profiler")
+    return _profiler.TraceMe(name, **data)
+
+
+def profile_data(recorded: bytes) -> Any:
+    """Return what a session recorded, as planes of lines of events."""
+    _profile_data = importlib.import_module("jaxlib._profile_data")
+    return _profile_data.ProfileData.from_serialized_xspace(recorded)
+
+
+def live_hlo(client: Any) -> list[str]:
+    """Return the optimised HLO of the client's executables, as texts."""
+    return [hlo_text(executable) for executable in client.live_executables()]

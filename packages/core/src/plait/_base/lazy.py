@@ -43,7 +43,7 @@ def later_names(
 
     def __getattr__(name: str) -> Any:
         if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise _unknown(package, name, list(home))
         found = getattr(import_module(f"{package}.{home[name]}"), name)
         setattr(sys.modules[package], name, found)
         return found
@@ -52,3 +52,27 @@ def later_names(
         return sorted(home)
 
     return __getattr__, __dir__
+
+
+def advise(module: str, namespace: dict[str, Any]) -> None:
+    """Make the error for an unknown name of a module give the names that are like it.
+
+    It is done at run time, since checkers of types accept any name of a module with a function
+    `__getattr__`.
+
+    Args:
+      module: the name under which users find the module.
+      namespace: its `globals()`.
+    """
+    namespace["__getattr__"] = lambda name: _refused(module, name, namespace)
+
+
+def _refused(module: str, name: str, namespace: dict[str, Any]) -> Any:
+    raise _unknown(module, name, namespace.get("__all__") or list(namespace))
+
+
+def _unknown(module: str, name: str, known: list[str]) -> AttributeError:
+    """Return the error for a name that a module lacks."""
+    if name.startswith("_"):
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    return later("_base.spelling").no_name(module, name, lambda: known)

@@ -11,7 +11,8 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from types import FrameType
+from functools import partial
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from . import jaxlib_api
 from .wrapping import name_of
 
 __all__ = [
-    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "here", "hidden",
-    "hide", "of_a_library", "of_standard_library", "outline", "user_frames", "user_line", "warn",
-    "where_defined",
+    "Frame", "Named", "Outline", "asked_by_us", "below_hidden", "call_by_user", "code_of",
+    "defined_at", "here", "hidden", "hide", "line_if_known", "of_a_library", "of_standard_library",
+    "outline", "user_frames", "user_line", "warn", "where_defined",
 ]  # fmt: skip
 
 
@@ -166,7 +167,7 @@ def warn(text: str, kind: type[Warning] = UserWarning, once: bool = False) -> No
     warnings.warn_explicit(text, kind, file, line, registry=_shown)
 
 
-def user_line(where: Any) -> str:
+def user_line(where: object) -> str:
     """Return `file:line` of the innermost frame of user code at the location `where`."""
     frames = user_frames(where, 1)
     return f"{frames[0].file}:{frames[0].line}" if frames else "<unknown>"
@@ -179,6 +180,47 @@ def where_defined(f: Any) -> str:
     return f"{o.__name__} at {code.co_filename}:{code.co_firstlineno}" if code else o.__name__
 
 
+def defined_at(f: Callable[..., Any]) -> str | None:
+    """Return `file:line` of the definition of a user's function; None if it is not user code."""
+    o = outline(f)
+    code = None if o is None else o.__code__
+    if code is None or hidden(code.co_filename):
+        return None
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def line_if_known(where: object) -> Any:
+    """Return a location token if it leads to user code, or None."""
+    return where if user_frames(where, 1) else None
+
+
+def code_of(f: object) -> CodeType | None:
+    """Return the code of a function, without decorators and bound arguments; None without code.
+
+    Tables about users' functions have it as a key.  The code of a wrapper would be that of all
+    functions that the same transformation wraps.
+
+    >>> import plait
+    >>> from plait.ext.trace import code_of
+    >>> f = lambda x: 2 * x
+    >>> code_of(plait.jit(f)) is f.__code__
+    True
+    """
+    if hasattr(f, "__wrapped__") or isinstance(f, partial):
+        f = _innermost(f)
+    code = getattr(f, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _innermost(f: object) -> Any:
+    """Return the function inside of decorators and bound arguments."""
+    while (inner := getattr(f, "__wrapped__", f)) is not f or (
+        inner := getattr(f, "func", f) if isinstance(f, partial) else f
+    ) is not f:
+        f = inner
+    return f
+
+
 class Outline:
     """The name and the code of a function, for messages, without keeping the function alive."""
 
@@ -189,9 +231,7 @@ def outline(f: Any) -> "Outline | None":
     """Return the outline of a function: of the innermost one, if decorators wrap it."""
     if f is None or f.__class__ is Outline:
         return f
-    while getattr(f, "__wrapped__", f) is not f:
-        f = f.__wrapped__
-    f = getattr(f, "func", f)
+    f = _innermost(f)
     o = Outline()
     o.__name__ = name_of(f)
     o.__code__ = getattr(f, "__code__", None) or getattr(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from .errors import MissingAttribute
 
-__all__ = ["closest", "missing_method"]
+__all__ = ["closest", "missing_method", "no_name"]
 
 _METHODS = {
     "unsqueeze": "plait.numpy.expand_dims(x, axis), or x[None]",
@@ -51,9 +51,29 @@ _METHODS = {
     "chunk": "plait.numpy.split(x, n, axis)",
     "eq": "x == y",
     "to": "x.astype(dtype), or plait.device_put(x, device)",
+    "tensor": "plait.numpy.asarray(values)",
+    "from_numpy": "plait.numpy.asarray(x)",
+    "clamp": "plait.numpy.clip(x, low, high)",
+    "no_grad": "plait.lax.stop_gradient(x); nothing is recorded outside of plait.grad",
     "append": "plait.numpy.append(x, y), or plait.numpy.stack of a list of arrays",
 }
 """Methods that other libraries' arrays have -> what to write here."""
+_IN_PLACE = {
+    "add": "x + y", "sub": "x - y", "mul": "x * y", "div": "x / y", "pow": "x**y", "neg": "-x",
+    "zero": "plait.numpy.zeros_like(x)", "fill": "plait.numpy.full_like(x, value)", "copy": "y",
+    "clamp": "x.clip(low, high)", "exp": "plait.numpy.exp(x)", "sqrt": "plait.numpy.sqrt(x)",
+    "addmm": "x + y @ z", "normal": "plait.random.normal(key, x.shape)",
+    "uniform": "plait.random.uniform(key, x.shape)",
+}  # fmt: skip
+_NAMES = {
+    "optim": "import plait_jax; plait_jax.install(); import optax   (optimisers are optax's)",
+    "tensor": "plait.numpy.array(values)",
+    "manual_seed": "key = plait.random.key(seed), and pass the key to the functions that draw",
+    "no_grad": "nothing: only functions given to plait.grad are differentiated",
+    "compile": "plait.jit(f)",
+    "save": "numpy.savez(path, **arrays), or pickle.dump(tree, file)",
+}
+"""Names that other libraries have at their top -> what to write here."""
 
 
 def missing_method(x: object, name: str) -> AttributeError:
@@ -63,17 +83,29 @@ def missing_method(x: object, name: str) -> AttributeError:
         fix = f"write {_METHODS[name]}"
     elif name.endswith("_") and not name.startswith("_"):
         new = name.rstrip("_")
-        fix = f"arrays do not change: write x = x.{new}(...) or an operator, or x.at[i].set(y)"
+        written = _IN_PLACE.get(new) or (f"x.{new}(...)" if hasattr(type(x), new) else None)
+        first = f"x = {written}, or " if written else ""
+        fix = f"arrays do not change: write {first}x = x.at[i].set(y) for a part"
     else:
         return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=x)
     return MissingAttribute(f"{kind!r} object has no attribute {name!r}", fix=fix)
+
+
+def no_name(module: str, name: str, known: Callable[[], Iterable[str]]) -> MissingAttribute:
+    """Return the error for a name that a module lacks."""
+    fix = f"write {_METHODS[name]}" if name in _METHODS else closest(module, name, known)
+    return MissingAttribute(f"{module} has no {name!r}", fix=fix)
 
 
 def closest(module: str, name: str, known: Callable[[], Iterable[str]]) -> Callable[[], str]:
     """Return a function that says which names of a module are like one that it lacks."""
 
     def fix() -> str:
-        found = difflib.get_close_matches(name, sorted(known()), n=2)
+        if module == "plait" and name in _NAMES:
+            return f"write {_NAMES[name]}"
+        lower = {n.lower(): n for n in sorted(known(), reverse=True)}
+        same = [lower[name.lower()]] if name.lower() in lower else []
+        found = same or [lower[n] for n in difflib.get_close_matches(name.lower(), lower, n=2)]
         if not found:
             return f"dir({module}) lists what there is"
         return f"did you mean {' or '.join(f'{module}.{n}' for n in found)}?"

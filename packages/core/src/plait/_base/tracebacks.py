@@ -29,7 +29,7 @@ from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
 from .lazy import later
 from .source import below_hidden, of_standard_library
 
-__all__ = ["border", "leaving", "show_all", "watch_display"]
+__all__ = ["border", "leaving", "refused_call", "show_all", "watch_display"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,8 +64,11 @@ def leaving(error: BaseException) -> None:
         if not answers and _NOTE not in getattr(error, "__notes__", ()):
             error.add_note(_NOTE)
     seen: set[int] = set()
-    e: BaseException | None = error
-    while e is not None and id(e) not in seen:
+    rest: list[BaseException | None] = [error]
+    while rest:
+        e = rest.pop()
+        if e is None or id(e) in seen:
+            continue
         seen.add(id(e))
         e.__traceback__ = _pruned(e.__traceback__)
         context = e.__context__
@@ -75,9 +78,7 @@ def leaving(error: BaseException) -> None:
             suppressed = e.__suppress_context__
             e.__context__ = context
             e.__suppress_context__ = suppressed
-        if e.__cause__ is not None and e.__cause__ is not context:
-            e.__cause__.__traceback__ = _pruned(e.__cause__.__traceback__)
-        e = context
+        rest += e.__cause__, context
 
 
 def border(f: F) -> F:
@@ -90,15 +91,20 @@ def border(f: F) -> F:
     """
 
     @functools.wraps(f)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: object, **kwargs: object) -> Any:
         try:
             return f(*args, **kwargs)
         except BaseException as e:
             out = later("_base.overriding").overridden(e, this(), args, kwargs)
             if out is not NotImplemented:
                 return out
-            leaving(e)
-            raise
+            refusal = refused_call(f, e) if _does_not_fit(e) else None
+            if refusal is None:
+                leaving(e)
+                raise
+        # Raised outside of the handler, the error does not carry Python's as its context.
+        leaving(refusal)
+        raise refusal
 
     # A function that transformations make must not refer to itself: residuals that it holds would
     # stay until the collector runs.
@@ -106,6 +112,20 @@ def border(f: F) -> F:
     # If `f` wraps the user's function, the attribute must be that function.
     function.__wrapped__ = getattr(f, "__wrapped__", f)
     return function  # type: ignore[return-value]
+
+
+def refused_call(f: Callable[..., Any], error: BaseException, kind: Any = None) -> Any:
+    """Return the error, of class `kind` or TypeRule, for a call of `f` that `error` refused.
+
+    Its fix is the signature of `f`, after the parameter that an unknown keyword resembles.
+    """
+    return later("_base.signatures").error_of_call(f, error, kind)
+
+
+def _does_not_fit(error: BaseException) -> bool:
+    """Return whether a call raised this before the function began: its arguments do not fit."""
+    trace = error.__traceback__
+    return error.__class__ is TypeError and trace is not None and trace.tb_next is None
 
 
 # ---- frames of Plait and of users --------------------------------------------------------------

@@ -6,6 +6,7 @@ names that begin with `__plait_`, or are offered by a wrapper of Plait.
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar
@@ -60,7 +61,7 @@ _OF_TYPE = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__ty
 """Attributes that functions accept with values of one type only."""
 
 
-def name_of(f: Any, default: str | None = None) -> str:
+def name_of(f: object, default: str | None = None) -> str:
     """Return the name of a function; for an object whose name is not a string `default`, or the
     name of its class."""
     name = getattr(f, "__name__", None)
@@ -100,3 +101,21 @@ def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
         return wrapper
 
     return dress
+
+
+def found_by_name(scope: dict[str, Any]) -> None:
+    """Let the functions of a module be pickled, which looks them up by their module and name.
+
+    Functions that are made by other functions have the name of the module in which they were
+    written, which does not hold them.
+
+    Args:
+      scope: the globals of a module that has all names in its `__all__`.
+    """
+    for name in scope["__all__"]:
+        f: Any = scope.get(name)
+        if f.__class__ is not FunctionType:
+            continue
+        home = sys.modules.get(f.__module__)
+        if getattr(home, f.__qualname__, None) is not f:
+            f.__module__, f.__qualname__ = scope["__name__"], name

@@ -4,43 +4,86 @@ Invariant: a result is converted only if that loses nothing; if types cannot agr
 the value.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
+from .._base.errors import ArgumentError, DimMismatch, OperandTypeError, ShapeError, TreeMismatch
+from .._base.source import defined_at, line_if_known
+from .._base.wrapping import name_of
 from .._core.divided import lie_as
-from .._core.interpreter import GROUND
+from .._core.fitting import fitted
+from .._core.interpreter import GROUND, Value
 from .._core.ir import Program, Var, derived, evaluate
 from .._core.staging import staged
 from .._core.varying import union
 from .._ops.collective import varied
 from .._ops.shape import fit
-from .._types.avals import Aval, promote
-from ..tree import TreeDef, difference, key_paths
+from .._types.avals import Aval, broadcast_shapes, promote
+from ..tree import TreeDef, difference, flatten, in_words, key_paths
 
 # ---- branches ------------------------------------------------------------------------------
 
 
-def agreed_type(does: str, avals: Sequence[Aval]) -> Aval:
-    """Return the common type of a result of all branches; Python numbers take that of arrays."""
+class Branches(NamedTuple):
+    """The functions of a choice, for messages.
+
+    Attributes:
+      does: the operation.
+      functions: the branches.
+      labels: how a user tells them apart: "true_fun", "branch 0".
+      tree: the structure of the results.
+    """
+
+    does: str
+    functions: Sequence[Any]
+    labels: Sequence[str]
+    tree: TreeDef
+
+    def names(self) -> list[str]:
+        """Return the name of each branch."""
+        return [f"{label} `{name_of(f)}`" for f, label in zip(self.functions, self.labels)]
+
+    def of_result(self, i: int, avals: Sequence[Aval]) -> str:
+        """Return the name of result `i`, and its type in each branch."""
+        path = key_paths(self.tree.unflatten([0] * self.tree.num_leaves))[i]
+        types = ", ".join([f"{a!r} from {name}" for name, a in zip(self.names(), avals)])
+        return f"the result{path} is {types}"
+
+
+def _to_one_shape(shapes: Sequence[tuple[Any, ...]]) -> str:
+    """Return what to write for branches that return these shapes."""
+    with contextlib.suppress(DimMismatch):
+        common = broadcast_shapes(shapes)
+        if common in shapes:
+            return (
+                f"return arrays of one shape, for instance by plait.numpy.broadcast_to(x, {common})"
+            )
+    return "return arrays of one shape"
+
+
+def agreed_type(branches: Branches, i: int, avals: Sequence[Aval]) -> Aval:
+    """Return the common type of result `i` of all branches; Python numbers take that of arrays."""
+    does = branches.does
     if len({a.shape for a in avals}) > 1:
         raise ShapeError(
-            f"the branches of {does} return different shapes: {list(avals)}",
-            fix="make them return arrays of one shape",
+            f"the branches of {does} return different shapes: {branches.of_result(i, avals)}",
+            fix=_to_one_shape([a.shape for a in avals]),
         )
     strong = {a.dtype for a in avals if not a.weak_type}
     dtype, weak = promote(avals) if len(strong) < 2 else (None, False)
     if strong and dtype not in strong:
         raise OperandTypeError(
-            f"the branches of {does} return different dtypes: {list(avals)}",
-            fix="convert in the branches, with .astype, so that all return one dtype; a Python "
-            "number takes that of an array of the same or a wider kind",
+            f"the branches of {does} return different dtypes: {branches.of_result(i, avals)}",
+            fix=f"convert in the branches, for instance with .astype({str(avals[-1].dtype)!r}), so "
+            "that all return one dtype; a Python number takes that of an array of the same or a "
+            "wider kind",
         )
     divided = {a.sharding for a in avals if a.sharding is not None}
     if len(divided) > 1:
         raise ArgumentError(
             f"the branches of {does} return values that are divided differently over explicit "
-            f"axes: {list(avals)}",
+            f"axes: {branches.of_result(i, avals)}",
             fix="bring them to one sharding in the branches, by plait.sharding.reshard(x, P(...))",
         )
     agreed = Aval(avals[0].shape, dtype, weak and all(a.weak_type for a in avals))
@@ -59,6 +102,19 @@ def recast(program: Program, want: Sequence[Aval]) -> Program:
         program.in_avals,
         program.name,
     )
+
+
+def returning(traced: Any, want: TreeDef) -> Any:
+    """Return a trace whose results have the capacities of a structure that holds them."""
+    if traced.tree == want:
+        return traced
+    program = traced.program
+
+    def f(*xs: Any) -> list[Any]:
+        out = fitted(traced.tree.unflatten(evaluate(program, xs)), want)
+        return flatten(out)[0]
+
+    return traced._replace(program=staged(f, program.in_avals, program.name), tree=want)
 
 
 def aligned(parts: Sequence[tuple[Program, list]]) -> tuple[list[Program], list]:
@@ -126,8 +182,26 @@ def fixed_first(program: Program, consts: int, fixed: Sequence[bool], body: bool
     return derived(program, ("fixed first", consts, tuple(fixed), body), make)
 
 
+class Loop(NamedTuple):
+    """A loop as its user wrote it, for messages.
+
+    Attributes:
+      does: the operation.
+      f: the user's function of one turn.
+      carry: returns the path in the user's carry, for a path in that of the operation.
+    """
+
+    does: str
+    f: Any
+    carry: Callable[[str], str] = str
+
+    def part(self, init: Value | tuple[Value, ...], i: int) -> str:
+        """Return the name of part `i` of the carry."""
+        return f"carry{self.carry(key_paths(init)[i])}"
+
+
 def steady(
-    does: str, carry: list, step: Callable[[list], tuple[Program, Sequence[Aval]]], init: Any
+    loop: Loop, carry: list, step: Callable[[list], tuple[Program, Sequence[Aval]]], init: Any
 ) -> tuple[list, Program]:
     """Return (carry, program) such that the carry has the type that the step returns.
 
@@ -137,7 +211,7 @@ def steady(
     varies along them from the start.
 
     Args:
-      does: the operation, for messages.
+      loop: the loop, for messages.
       carry: the flat carry.
       step: traces the step for a carry, and returns its program and the types of its new carry.
       init: the carry as a tree, for messages.
@@ -162,8 +236,9 @@ def steady(
         loses = o.category > w.category or not (o.weak_type or o.dtype == w.dtype)
         if o.shape != w.shape or (o.dtype != w.dtype and loses):
             raise ArgumentError(
-                f"what {does} carries must keep its type: carry{key_paths(init)[i]} comes in as "
-                f"{carry[i].aval!r} and goes out as {o!r}",
+                f"what {loop.does} carries must keep its type: {loop.part(init, i)} comes in as "
+                f"{carry[i].aval!r} and goes out as {o!r} from `{name_of(loop.f)}`",
+                where=line_if_known(program.outputs[i].where),
                 fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})"
                 if o.shape == w.shape
                 else "start with an array of that shape, or of the greatest it may get, and say "
@@ -171,8 +246,10 @@ def steady(
             )
         if o.sharding not in (None, w.sharding):
             raise ArgumentError(
-                f"what {does} carries must stay divided as it is over explicit axes: "
-                f"carry{key_paths(init)[i]} comes in as {carry[i].aval!r} and goes out as {o!r}",
+                f"what {loop.does} carries must stay divided as it is over explicit axes: "
+                f"{loop.part(init, i)} comes in as {carry[i].aval!r} and goes out as {o!r} from "
+                f"`{name_of(loop.f)}`",
+                where=line_if_known(program.outputs[i].where),
                 fix="start with that sharding, or bring it back in the step, by "
                 "plait.sharding.reshard(x, P(...))",
             )
@@ -181,7 +258,7 @@ def steady(
     return carry, recast(program, [*keep, *rest])
 
 
-def _settled(x: Any, out: Aval) -> Any:
+def _settled(x: Value, out: Aval) -> Any:
     x = varied(x, out.vma)
     if x.aval.sharding is None and out.sharding is not None and x.aval.shape == out.shape:
         x = lie_as(x, out.sharding)  # the carry has no sharding in its type, so it adopts this one
@@ -192,11 +269,13 @@ def _settled(x: Any, out: Aval) -> Any:
     return x
 
 
-def same_carry(does: str, want: TreeDef, got: TreeDef) -> None:
-    """Raise TreeMismatch unless a step returns the structure that it is given."""
+def same_carry(loop: Loop, want: TreeDef, got: TreeDef) -> None:
+    """Raise TreeMismatch unless a turn returns the structure that it is given."""
     if want != got:
         a, b = (t.unflatten([0] * t.num_leaves) for t in (want, got))
         raise TreeMismatch(
-            f"{does}: the step returns another structure than it is given: {difference(a, b)}",
-            fix=f"return a carry like {want}",
+            f"{loop.does}: `{name_of(loop.f)}` returns another structure than the carry that it is "
+            f"given: {difference(a, b, 'carry')}",
+            where=defined_at(loop.f),
+            fix=f"return a carry like {in_words(want)}",
         )

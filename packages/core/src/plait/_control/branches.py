@@ -11,6 +11,7 @@ from .._base.config import config
 from .._base.errors import ArgumentError, ShapeError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import Literal, as_value
+from .._core.fitting import joined
 from .._core.handles import Handle
 from .._core.interpreter import Value, current, opened
 from .._core.staging import Apart
@@ -21,17 +22,17 @@ from .._ops.control_flow import cond as cond_p
 from .._ops.elementwise import clamp, ne
 from .._ops.shape import convert, materialise_at_ground
 from .._types.avals import BOOL, INT32
-from ..tree import difference, map_tree
+from ..tree import difference, in_words, map_tree
 from ..typing import ArrayLike
 from . import stepping
-from .agreement import agreed_type, aligned, passed_on, recast, without_results
+from .agreement import Branches, agreed_type, aligned, passed_on, recast, returning, without_results
 
 Y = TypeVar("Y")
 
 _NONE_GIVEN: Any = object()
 
 
-def _operands(does: str, operands: tuple, operand: Any) -> tuple:
+def _operands(does: str, operands: tuple, operand: object) -> tuple:
     """Return the operands of a call, given by position, or a single one by name."""
     if operand is _NONE_GIVEN:
         return operands
@@ -47,8 +48,8 @@ def _operands(does: str, operands: tuple, operand: Any) -> tuple:
 def switch(
     index: ArrayLike,
     branches: Sequence[Callable[..., Y]],
-    *operands: Any,
-    operand: Any = _NONE_GIVEN,
+    *operands: object,
+    operand: object = _NONE_GIVEN,
 ) -> Y:
     """Return `branches[index](*operands)`, with the index clamped to the number of branches.
 
@@ -95,8 +96,8 @@ def cond(
     pred: ArrayLike,
     true_fun: Callable[..., Y],
     false_fun: Callable[..., Y],
-    *operands: Any,
-    operand: Any = _NONE_GIVEN,
+    *operands: object,
+    operand: object = _NONE_GIVEN,
 ) -> Y:
     """Return `true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them runs.
 
@@ -141,7 +142,7 @@ def cond(
 
 
 def branched(
-    does: str, index: Any, functions: Sequence[Callable], operands: tuple, always: bool = False
+    does: str, index: Value, functions: Sequence[Callable], operands: tuple, always: bool = False
 ) -> Any:
     """Return `functions[index](*operands)`, for an i32 in range.
 
@@ -156,16 +157,24 @@ def branched(
     else:
         traced = [trace(f, operands, {}, does, traces_of(f)) for f in functions]
     tree = traced[0].tree
+    if any(t.tree != tree for t in traced):
+        want = joined([t.tree for t in traced])
+        if want is not None:
+            tree, traced = want, [returning(t, want) for t in traced]
+    told = Branches(does, functions, _labels(does, len(functions)), tree)
     for t in traced[1:]:
         if t.tree != tree:
             a, b = (t.tree.unflatten([0] * t.tree.num_leaves) for t in (traced[0], t))
+            names, n = told.names(), traced.index(t)
             raise TreeMismatch(
-                f"the branches of {does} return different structures: {difference(a, b)}",
-                fix=f"make all of them return {tree}",
+                f"the branches of {does} return different structures: "
+                f"{difference(a, b, 'the result')}, of {names[0]} and {names[n]}",
+                fix=f"make all of them return {in_words(tree)}",
             )
     programs, captured = aligned([(t.program, t.captured) for t in traced])
     given = [*captured, *traced[0].values]
-    want = [agreed_type(does, outs) for outs in zip(*[p.out_avals for p in programs])]
+    types = zip(*[p.out_avals for p in programs])
+    want = [agreed_type(told, i, outs) for i, outs in enumerate(types)]
     programs = [recast(p, want) for p in programs]
     # If every branch returns an operand unchanged, the operand itself is the result.  So it is
     # neither mapped nor differentiated when only the predicate is.
@@ -180,7 +189,11 @@ def branched(
     )
 
 
-def _varied(x: Any, axes: frozenset[str]) -> Any:
+def _labels(does: str, n: int) -> list[str]:
+    return ["false_fun", "true_fun"] if does == "cond" else [f"branch {i}" for i in range(n)]
+
+
+def _varied(x: Value, axes: frozenset[str]) -> Any:
     """Return an operand that varies along these axes; return a handle, or a leaf that is not a
     value yet, unchanged."""
     return varied(x, axes) if isinstance(x, Value) and not isinstance(x, Handle) else x

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.array import as_value
-from .._core.interpreter import GROUND, Tracer, use
+from .._core.interpreter import GROUND, Tracer, Value, use
 from .._core.ir import Eqn, Var, swept
 from .._core.staging import Stage
 from .._simplify.deadcode import narrowed
@@ -33,7 +33,12 @@ class InspectableStage(Stage):
     """True once Python has read a value."""
 
     def __init__(
-        self, parent: Any, does: str, of: Callable[..., Any], args: Any = (), kwargs: Any = None
+        self,
+        parent: Any,
+        does: str,
+        of: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | dict[str, int] | None = None,
     ):
         super().__init__(parent, does, of)
         self.given: Any = args, kwargs or {}
@@ -64,7 +69,7 @@ class InspectableStage(Stage):
                     return x
         return self.concrete(x)
 
-    def _before(self, x: Any, seen: Any) -> list[Eqn]:
+    def _before(self, x: Any, seen: object) -> list[Eqn]:
         """Return what the equations that lead from the values seen to `x` compute of it."""
         needed, found = {x}, []
         for e in reversed(self.eqns):
@@ -74,7 +79,7 @@ class InspectableStage(Stage):
         found.reverse()
         return swept(found, [x], narrowed)[0]
 
-    def _seen(self, a: Any, wanted: Tracer) -> Any:
+    def _seen(self, a: Value, wanted: Tracer) -> Any:
         """Return the value of an operand of an equation; raise an error if it has none."""
         if a.__class__ is not Var:
             return a
@@ -82,7 +87,7 @@ class InspectableStage(Stage):
             self.seen[a] = self._outside(a, wanted).concrete()
         return self.seen[a]
 
-    def _outside(self, v: Any, wanted: Tracer) -> Any:
+    def _outside(self, v: Value, wanted: Tracer) -> Any:
         """Return the outer value of an input, a captured value or a constant."""
         for own, x in zip(self.inputs, flatten(self.given)[0]):
             if own is v:

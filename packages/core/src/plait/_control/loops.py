@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from .._base.argument_names import names_of_arguments, names_of_value
 from .._base.config import config
 from .._base.errors import (
     ArgumentError,
@@ -18,15 +19,16 @@ from .._base.errors import (
     ShapeError,
     TreeMismatch,
 )
+from .._base.source import defined_at
 from .._base.tracebacks import border
-from .._base.wrapping import wraps
+from .._base.wrapping import name_of, wraps
 from .._core.array import as_value
 from .._core.elements import advice_for_elements
 from .._core.interpreter import Tracer, Value, admitted_sizes, current, opened
 from .._core.ir import Program
 from .._core.lending import Lending, lending_rows
 from .._core.same_parts import alike, as_one, parts_that_may_be_one
-from .._core.staging import Apart, admitted
+from .._core.staging import Apart, admitted_leaves
 from .._jit.caches import kept as traces_of
 from .._jit.found_programs import shared
 from .._jit.tracing import Traced, trace
@@ -39,10 +41,10 @@ from .._ops.shape import concatenate, convert, materialise_at_ground, normal_axi
 from .._ops.static_arguments import fixed
 from .._types.avals import BOOL, FLOATING, INTEGER, Aval, promote
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim, min_dim
-from ..tree import TreeDef, flatten, key_paths, spread
+from ..tree import TreeDef, flatten, in_words, key_paths, spread
 from ..typing import Array, ArrayLike
 from . import stepping
-from .agreement import fixed_first, passed_on, same_carry, steady
+from .agreement import Loop, fixed_first, passed_on, same_carry, steady
 from .inspectable_stage import InspectableStage
 
 Carry = TypeVar("Carry")
@@ -91,32 +93,46 @@ def while_loop(
     Array(128, dtype=int32, weak_type=True)
     """
     max_steps = _bound(max_steps, "while_loop")
+    return _while(cond_fun, body_fun, init_val, max_steps, Loop("while_loop", body_fun))
+
+
+def _while(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    max_steps: int | None,
+    loop: Loop,
+) -> Any:
+    """Do as `while_loop`, for a `loop` that messages speak of."""
     if not config.jit:
         out = stepping.while_loop(cond_fun, body_fun, init_val, max_steps)
         if out is not NotImplemented:
             return out
     leaves, tree = flatten(init_val)
-    carry = [admitted(x) for x in leaves]
+    carry = admitted_leaves(leaves, init_val, lambda: names_of_value("init_val"))
     body: Any = None
     one: Any = ()
 
     def step(values: list) -> tuple[Program, Sequence[Aval]]:
         nonlocal body, one
         args = (tree.unflatten(values),)
-        body, one = _turn(body_fun, args, "while_loop", tree, values)
-        same_carry("while_loop", tree, body.tree)
+        keep = traces_of(body_fun)
+        traced = trace(body_fun, args, {}, loop.does, keep)
+        again = lambda: trace(body_fun, args, {}, loop.does, keep, same=False)  # noqa: E731
+        body, one = _turn(traced, again, tree, values)
+        same_carry(loop, tree, body.tree)
         return body.program, body.program.out_avals
 
-    carry, program = steady("while_loop", carry, step, init_val)
+    carry, program = steady(loop, carry, step, init_val)
     test = trace(
-        cond_fun, (tree.unflatten(carry),), {}, "while_loop", traces_of(cond_fun), same=bool(one)
+        cond_fun, (tree.unflatten(carry),), {}, loop.does, traces_of(cond_fun), same=bool(one)
     )
     outs = test.program.out_avals
     apart, around = outs[0].vma if outs else frozenset(), current()
     if apart and not (isinstance(around, Apart) and apart <= around.axes):
         init = tree.unflatten([varied(x, apart) for x in carry])
         with opened(Apart(apart, around)):  # the number of turns differs between devices
-            return while_loop(cond_fun, body_fun, init, max_steps=max_steps)
+            return _while(cond_fun, body_fun, init, max_steps, loop)
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != BOOL:
         raise ShapeError(
             f"cond_fun of while_loop must return one boolean without axes, not {outs}",
@@ -150,26 +166,21 @@ def while_loop(
 
 
 def _turn(
-    f: Callable[..., Any],
-    args: tuple[Any, ...],
-    does: str,
-    tree: TreeDef,
-    carry: Sequence[Any],
-    avals: tuple[Aval, ...] | None = None,
+    traced: Traced, again: Callable[[], Traced], tree: TreeDef, carry: Sequence[Any]
 ) -> tuple[Traced, Any]:
     """Return a traced turn, and the parts of the carry that are one object and stay one.
 
-    The turn takes one value for such parts, if it also returns one value for them.
+    The turn takes one value for such parts, if it also returns one value for them; otherwise
+    `again` traces it with a value for each.  The caller traces it first: loops in loops are deep,
+    and Python's stack is not.
     """
-    keep = traces_of(f)
-    traced = trace(f, args, {}, does, keep, avals=avals)
     one = alike(tree, carry)
     ends = traced.program.outputs
     parts = zip(parts_that_may_be_one(tree), one)
     if len(ends) < len(carry) or any(ends[i] is not ends[j] for i, j in parts):
         one = ()
     if not one and alike(tree, carry):
-        traced = trace(f, args, {}, does, keep, avals=avals, same=False)
+        traced = again()
     return traced, one
 
 
@@ -235,18 +246,31 @@ def scan(
     >>> plait.lax.scan(lambda c, x: (c + x, c), 0.0, plait.numpy.arange(3.0))
     (Array(3., dtype=float32), Array([0., 0., 1.], dtype=float32, weak_type=True))
     """
+    return _scan(f, init, xs, length, reverse, unroll, Loop("scan", f))
+
+
+def _scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any,
+    length: object,
+    reverse: bool,
+    unroll: int | bool,
+    loop: Loop,
+) -> Any:
+    """Do as `scan`, for a `loop` that messages speak of."""
     leaves, tree = flatten(init)
     rows_flat, rows_tree = flatten(xs)
     lending = lending_rows(rows_flat, rows_tree)
     if lending is not None:
         return _scan_parts(lending, f, init, length, reverse, unroll)
-    rows = [admitted(x) for x in rows_flat]
+    rows = admitted_leaves(rows_flat, xs, lambda: names_of_value("xs"))
     length = _length(rows, length, xs)
     if not config.jit:
         out = stepping.scan(f, init, xs, length, reverse)
         if out is not NotImplemented:
             return out
-    carry = [admitted(x) for x in leaves]
+    carry = admitted_leaves(leaves, init, lambda: names_of_value("init"))
     n = len(carry)
     for i, r in enumerate(rows):
         said = r.aval.sharding
@@ -265,11 +289,14 @@ def scan(
         nonlocal traced, one
         avals = (*(v.aval for v in values), *row_avals)
         args = tree.unflatten(values), rows_tree.unflatten(rows)
-        traced, one = _turn(f, args, "scan", tree, values, avals)
-        _step_result(traced.tree, tree)
+        keep = traces_of(f)
+        turn = trace(f, args, {}, loop.does, keep, avals=avals)
+        again = lambda: trace(f, args, {}, loop.does, keep, avals=avals, same=False)  # noqa: E731
+        traced, one = _turn(turn, again, tree, values)
+        _step_result(loop, traced.tree, tree)
         return traced.program, traced.program.out_avals[:n]
 
-    carry, program = steady("scan", carry, step, init)
+    carry, program = steady(loop, carry, step, init)
     turns = length if unroll is True and length.__class__ is int else int(unroll) or 1
     if not isinstance(turns, int) or turns < 1:
         raise OperandTypeError(f"unroll must be a positive integer or a boolean, not {unroll!r}")
@@ -291,7 +318,7 @@ def _scan_parts(lending: Lending, f: Callable[..., Any], init: Any, *how: Any) -
     """Scan over rows with handles among them: each step gets a handle for its row."""
 
     @wraps(f)
-    def step(carry: Any, x: Any) -> Any:
+    def step(carry: Value | None, x: Value | dict[str, Any]) -> Any:
         x, parts = lending.lent(x)
         out = f(carry, x)
         ends = lending.returned(parts, out)
@@ -319,25 +346,29 @@ def _length(rows: list, length: Any, xs: Any = None) -> Any:
     if not sizes:
         raise AxisError("scan has neither xs nor length", fix="pass length=n")
     if any(s != sizes[0] for s in sizes):
+        told = [f"xs{p} has {n}" for p, n in zip(key_paths(xs), sizes)]
+        told += [f"length is {length!r}"] * (length is not None)
         raise AxisError(
-            f"scan: the leading axes of xs (and length) differ: {sizes}",
+            f"scan: the leading axes of xs (and length) differ: {', '.join(told)}",
             fix=advice_for_elements(xs)
             or "all xs must have one leading size, and length that size too",
         )
     return sizes[0]
 
 
-def _step_result(got: TreeDef, carry: TreeDef) -> None:
+def _step_result(loop: Loop, got: TreeDef, carry: TreeDef) -> None:
     out = got.unflatten([0] * got.num_leaves)
     if not isinstance(out, tuple) or len(out) != 2:
         raise TreeMismatch(
-            f"the step of scan must return a pair (carry, y), not {got}",
-            fix="return (carry, None) if there is nothing to stack",
+            f"the step of {loop.does}, `{name_of(loop.f)}`, must return a pair (carry, y), and "
+            f"returned {in_words(got)}",
+            where=defined_at(loop.f),
+            fix="return (carry, y), with None for y if there is nothing to stack",
         )
-    same_carry("scan", carry, flatten(out[0])[1])
+    same_carry(loop, carry, flatten(out[0])[1])
 
 
-def _floats_between(start: Any, stop: Any) -> int | None:
+def _floats_between(start: Value, stop: Value) -> int | None:
     """Return how many floats `start`, `start + 1`, ... are less than `stop`; None if that is
     unknown here."""
     try:
@@ -391,6 +422,9 @@ def fori_loop(
       unroll: as for `scan`; with static bounds only.
       max_steps: the most turns.
 
+    Raises ArgumentError if `body_fun` does not take (i, carry), or changes the type of the carry,
+    and TreeMismatch if it changes the structure.
+
     >>> import plait
     >>> plait.lax.fori_loop(0, 5, lambda i, x: x + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -404,17 +438,20 @@ def fori_loop(
         raise ArgumentError(
             f"fori_loop: {body_fun!r} is not a function", fix="pass what can be called"
         )
+
+    def turn(ix: tuple[Any, ...], _: object) -> Any:
+        i, x = ix
+        return (i + 1, body_fun(i, x)), None
+
+    turn.__wrapped__ = body_fun  # type: ignore[attr-defined]  # messages name the user's function
     if static:
         ends: tuple[Any, Any] = lower, upper
         lo, hi = (admitted_sizes(b) if b.__class__ is Dim else b.__index__() for b in ends)
         turns = max_dim(hi - lo, 0)
         turns = turns if max_steps is None else min_dim(turns, max_steps)
 
-        def step(ix: Any, _: Any) -> Any:
-            i, x = ix
-            return (i + 1, body_fun(i, x)), None
-
-        (_, out), _ = scan(step, (as_value(lo), init_val), None, turns, unroll=unroll or 1)
+        first, loop = (as_value(lo), init_val), Loop("fori_loop", body_fun, _without_counter)
+        (_, out), _ = _scan(turn, first, None, turns, False, unroll or 1, loop)
         return out
     if unroll not in (None, 1, False):
         raise OperandTypeError(
@@ -430,15 +467,26 @@ def fori_loop(
     start, stop = (convert(b, dtype, weak and dtype.kind == "f") for b in (start, stop))
     turns = _floats_between(start, stop) if dtype.kind == "f" and max_steps is None else None
     if turns is not None:
-        turn = lambda ix, _: ((ix[0] + 1, body_fun(*ix)), None)  # noqa: E731
-        return scan(turn, (start, init_val), None, turns)[0][1]
-    _, _, out = while_loop(
-        lambda s: s[0] < s[1],
-        lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])),
-        (start, stop, init_val),
-        max_steps=max_steps,
-    )
+        loop = Loop("fori_loop", body_fun, _without_counter)
+        return _scan(turn, (start, init_val), None, turns, False, 1, loop)[0][1]
+
+    def body(s: tuple[Any, ...]) -> Any:
+        return s[0] + 1, s[1], body_fun(s[0], s[2])
+
+    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
+    loop = Loop("fori_loop", body_fun, _without_bounds)
+    _, _, out = _while(lambda s: s[0] < s[1], body, (start, stop, init_val), max_steps, loop)
     return out
+
+
+def _without_counter(path: str) -> str:
+    """Return the path in the user's carry, for one in (counter, carry)."""
+    return path.removeprefix("[1]")
+
+
+def _without_bounds(path: str) -> str:
+    """Return the path in the user's carry, for one in (counter, bound, carry)."""
+    return path.removeprefix("[2]")
 
 
 @border
@@ -466,8 +514,8 @@ def map_(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
     lending = lending_rows(leaves, tree)
     if lending is not None:
         return _map_parts(lending, f, batch_size)
-    rows = [admitted(x) for x in leaves]
-    n = _length(rows, None)
+    rows = admitted_leaves(leaves, xs, lambda: names_of_value("xs"))
+    n = _length(rows, None, xs)
     if not count or decide_ge(count, n):
         return map_axes(f, parallel=True)(xs)
     number = n // count
@@ -499,7 +547,7 @@ def _map_parts(lending: Lending, f: Callable[..., Any], batch_size: Any) -> Any:
     return ys
 
 
-def _count(does: str, name: str, given: Any) -> int:
+def _count(does: str, name: str, given: int) -> int:
     n = fixed(does, name, given)
     if n < 0:
         raise OperandTypeError(
@@ -510,7 +558,7 @@ def _count(does: str, name: str, given: Any) -> int:
 
 @border
 def map_axes(
-    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, parallel: bool = False
+    f: Callable[..., Any], in_axes: object = 0, out_axes: object = 0, *, parallel: bool = False
 ) -> Callable[..., Any]:
     """Return a function that applies `f` to every row along `in_axes`, one after the other.
 
@@ -519,9 +567,9 @@ def map_axes(
     run at once, if an installed plugin supports it.
     """
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: ArrayLike) -> Any:
         leaves, tree = flatten(args)
-        xs = [admitted(x) for x in leaves]
+        xs = admitted_leaves(leaves, args, lambda: names_of_arguments(f))
         is_axis = lambda a: a is None or isinstance(a, int)  # noqa: E731
         wanted = spread(in_axes, args, "in_axes", is_axis, "an axis or None")
         axes = [a if a is None else normal_axis(a, x.aval.ndim) for a, x in zip(wanted, xs)]

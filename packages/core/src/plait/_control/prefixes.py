@@ -11,6 +11,7 @@ from .._base.errors import ArgumentError, AxisError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import as_value
 from .._core.handles import handle_among
+from .._core.interpreter import Value
 from .._ops import shape as sh
 from .._types.dims import Dim
 from ..tree import flatten
@@ -31,6 +32,9 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
       fn: (a, b) -> a combined with b, for trees of arrays; associative, applied along stacks.
       elems: a tree of arrays with one size along `axis`.
       reverse: scan from the end: the last element comes first, and `a` is the part behind `b`.
+
+    Raises ArgumentError if `fn` is not a function, and AxisError for arrays whose sizes along the
+    axis differ.
 
     >>> import plait
     >>> plait.lax.associative_scan(plait.numpy.add, plait.numpy.arange(4))
@@ -71,7 +75,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     return tree.unflatten(ys)
 
 
-def _prefixes(combine: Callable, xs: list, n: Any) -> list:
+def _prefixes(combine: Callable, xs: list, n: int) -> list:
     if n.__class__ is Dim:
         return _one_by_one(combine, xs)
     if n < 2:
@@ -101,7 +105,7 @@ def _one_by_one(combine: Callable, xs: list) -> list:
     return [sh.concatenate([x[:1], y]) for x, y in zip(xs, later)]
 
 
-def _interleave(even: Any, odd: Any, n: int) -> Any:
+def _interleave(even: Value, odd: Value, n: int) -> Any:
     """Return elements 0, 2, 4, ... and 1, 3, 5, ... as one sequence of length n."""
     m = n // 2
     head = sh.stack([sh.slice_in_dim(even, 0, m), odd], 1).reshape((2 * m, *odd.aval.shape[1:]))

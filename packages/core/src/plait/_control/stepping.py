@@ -11,6 +11,7 @@ from typing import Any
 from .._base.config import config
 from .._base.errors import ConcretizationError
 from .._core.array import as_value
+from .._core.interpreter import Value
 from .._ops.shape import materialise_at_ground, stack
 from ..tree import flatten, map_tree
 
@@ -32,7 +33,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[Any]:
     return config(jit=not disable)
 
 
-def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
+def switch(index: Value, branches: Sequence[Callable], operands: tuple) -> Any:
     """Run the chosen branch; return NotImplemented if the choice is unknown."""
     try:
         i = int(index)
@@ -41,12 +42,14 @@ def switch(index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     return branches[min(max(i, 0), len(branches) - 1)](*map_tree(_own, operands))
 
 
-def _own(x: Any) -> Any:
+def _own(x: object) -> Any:
     """Return `x` as an array: a step that writes into a numpy array would change the caller's."""
     return materialise_at_ground(as_value(x))
 
 
-def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) -> Any:
+def while_loop(
+    test: Callable, body: Callable, x: float | tuple[Any, ...], max_steps: int | None
+) -> Any:
     """Return the last carry; NotImplemented if the predicate is unknown."""
     turns, x = 0, map_tree(_own, x)
     while max_steps is None or turns < max_steps:
@@ -60,7 +63,9 @@ def while_loop(test: Callable, body: Callable, x: Any, max_steps: int | None) ->
     return x
 
 
-def scan(f: Callable, carry: Any, xs: Any, length: Any, reverse: bool) -> Any:
+def scan(
+    f: Callable, carry: float | tuple[Any, ...] | None, xs: Any, length: Any, reverse: bool
+) -> Any:
     """Return (carry, ys); NotImplemented for no steps, or a symbolic number of them."""
     if length.__class__ is not int or not length:
         return NotImplemented

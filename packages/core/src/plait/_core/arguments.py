@@ -9,10 +9,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from .._base.argument_names import names_at, numbers_of
 from .._base.errors import ArgumentError, UndefinedRule
 from .._base.wrapping import copy_names, name_of
 from ..tree import flatten
-from .staging import admitted
+from .staging import admitted, admitted_leaves
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,9 +25,14 @@ class Call:
     def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
         self.user, self.static = user, static
         leaves, self.tree = flatten(args)
-        self.leaves = [admitted(x) for x in leaves]
+        self.leaves = admitted_leaves(leaves, args, lambda: names_at(user, self._positions(args)))
         self.avals = [x.aval for x in self.leaves]
         self.out: Any = None
+
+    def _positions(self, args: tuple) -> list[int]:
+        """Return the positions of the arguments that are not static."""
+        every = range(len(args) + len(self.static))
+        return [i for i in every if i not in self.static]
 
     def arguments(self, xs: Sequence[Any]) -> list:
         """Return all positional arguments, static ones in their places."""
@@ -35,7 +41,7 @@ class Call:
             out.insert(i, self.static[i])
         return out
 
-    def results(self, out: Any) -> list:
+    def results(self, out: object) -> list:
         """Return flat results, and remember their tree.
 
         The tree belongs to this call, since a function that branches on values may return another
@@ -66,8 +72,7 @@ class Function(Generic[P, R]):
             self.signature = None
         if self.signature is not None:
             self.__signature__ = self.signature
-        one = isinstance(nondiff_argnums, int)
-        self.static = nums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
+        self.static = nums = numbers_of(nondiff_argnums)
         names = (
             (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         )
@@ -100,7 +105,7 @@ class Function(Generic[P, R]):
         """The positions of the arguments that are not arrays, by number or by name."""
         return self.static
 
-    def __get__(self, instance: Any, owner: Any) -> Any:
+    def __get__(self, instance: Any, owner: object) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def positional(self, args: tuple, kwargs: dict) -> tuple:
@@ -152,7 +157,7 @@ class Function(Generic[P, R]):
         fixed = dict(sorted(fixed.items()))
         return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
 
-    def expect_rule(self, how: str, rule: Any, takes: str, more: int, own: bool = False) -> None:
+    def expect_rule(self, how: str, rule: object, takes: str, more: int, own: bool = False) -> None:
         """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed.
 
         It must take `more` arguments after the static ones; with `own`, `more` arguments before the
@@ -191,7 +196,7 @@ class Function(Generic[P, R]):
         """Return the error for a function that has no rule yet: an AttributeError, too."""
         return UndefinedRule(
             f"No {what} defined for {kind} function {self.name()} using {how}.",
-            fix=f"Did you forget to use {how}?",
+            fix=f"Did you forget to use {how}? Write {self.name()}.{how}(...) before any call",
         )
 
 

@@ -7,12 +7,13 @@ its `_buf`, so every use of it falls into a slow path, where the error is raised
 
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from .._base import jaxlib_api
+from .._base.config import config
 from .._base.errors import (
     ArgumentError,
     CopyError,
@@ -25,6 +26,7 @@ from .._base.errors import (
     ShapeError,
     TypeRule,
 )
+from .._base.lazy import later
 from .._base.tracebacks import border, leaving
 from .._plugins.metadata import resolve
 from .._types.avals import (
@@ -110,6 +112,20 @@ class Array(Value):
             leaving(e)
             raise
 
+    @property
+    def __array_struct__(self) -> object:
+        """The interface by which numpy reads elements in place; dtypes that numpy lacks have none.
+
+        Without it numpy looks twice for a missing attribute before `__array__`, which takes longer
+        than to read the elements."""
+        if self.aval.dtype.isbuiltin != 1 or self.aval.category in _NOT_NUMBERS:
+            raise AttributeError("__array_struct__")
+        try:
+            return _elements(self).__array_struct__
+        except BaseException as e:
+            leaving(e)
+            raise
+
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]
 
@@ -122,10 +138,17 @@ class Array(Value):
 
         `index` is one int, which counts all elements, or one for each axis.
 
+        Raises ShapeError without an index, unless there is one element.
+
         >>> import plait
         >>> plait.numpy.asarray([[1, 2], [3, 4]]).item(1, 0)
         3
         """
+        if not index and self.aval.size != 1:
+            raise ShapeError(
+                f"item() takes an array of one element, not {self.aval!r}",
+                fix="give its index, x.item(i), or use .tolist()",
+            )
         return self.numpy().item(*index)
 
     def tolist(self) -> Any:
@@ -244,7 +267,7 @@ class Array(Value):
         self,
         *,
         stream: Any = None,
-        max_version: Any = None,
+        max_version: object = None,
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
@@ -348,7 +371,7 @@ class Array(Value):
     def __copy__(self) -> "Array":
         return self
 
-    def __deepcopy__(self, memo) -> "Array":
+    def __deepcopy__(self, memo: dict[Any, Any]) -> "Array":
         return wrap(move(self.buffer(), self.key), self.key)
 
 
@@ -419,7 +442,7 @@ def is_literal_zero(x: Any) -> bool:
     return x.__class__ is Literal and x.value == 0
 
 
-def wrap(buf: Any, key: Aval | Placed) -> Array:
+def wrap(buf: object, key: Aval | Placed) -> Array:
     """Return the Array that owns a buffer with this dispatch key."""
     r = Array()
     r._buf = buf
@@ -428,11 +451,16 @@ def wrap(buf: Any, key: Aval | Placed) -> Array:
     return r
 
 
+_NOT_NUMBERS = OPAQUE, NOTHING
+
+
 def _elements(x: Array) -> np.ndarray:
     """Wait for the elements, and return them as users see them."""
     kind = x.aval.category
     if kind == OPAQUE:
         raise no_number("numpy.asarray", x.aval)
+    if config.guarded:
+        later("_core.transfers").crossing("device_to_host", x.aval)
     try:
         host = get(x._buf)
     except AttributeError:
@@ -450,7 +478,7 @@ def laid(x: Array) -> Array:
     return wrap(x.buffer(), physical if placement is None else Placed(physical, placement))
 
 
-def standing_for(x: Any, aval: Aval) -> Array:
+def standing_for(x: np.ndarray | Value, aval: Aval) -> Array:
     """Return an array of numbers as one of opaque elements; an Array keeps its memory."""
     v = as_value(x)
     placement = v.key.placement
@@ -468,27 +496,37 @@ def is_tracer(x: object) -> bool:
     return isinstance(x, Tracer)
 
 
+DONATED_TWICE = "the memory of one array is donated, and another argument uses it too"
+
+
 def failure(e: Exception, bufs: Iterable[Any] = ()) -> PlaitError:
     """Return Plait's error for a failure of the runtime on these buffers.
 
     Often one of them was deleted, which the runtime's own text does not mention.  The error of a
     Python callback keeps its text.  Where several processes compute together, one that has ended
-    may be the cause.
+    may be the cause: of a program that took its operands by donation, too.
     """
-    if any(b.is_deleted() for b in bufs):
-        return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
     found = explained(e)
     if found is not None:
         return found
-    if "donate the same buffer twice" in str(e):
+    if any(b.is_deleted() for b in bufs):
+        return DeletedArrayError(f"an array whose memory was donated or deleted was used: {e}")
+    if "same buffer twice" in str(e) or "previously donated in the same call" in str(e):
         return ArgumentError(
-            "the memory of one array is donated, and another argument uses it too",
+            DONATED_TWICE,
             fix="give the array once, or a copy of it: x.copy()",
         )
-    return RuntimeFailure(f"the computation failed: {e}")
+    fix = _OF_MEMORY if "RESOURCE_EXHAUSTED" in str(e) else None
+    return RuntimeFailure(f"the computation failed: {e}", fix=fix)
 
 
-def run_on(run: Any, bufs: list[Any], handlers: list[Any]) -> list[Any]:
+_OF_MEMORY = (
+    "take smaller arrays or batches, compute in pieces (vmap's chunk=, lax.map's batch_size=), "
+    "keep fewer residuals (plait.checkpoint), or donate arguments (jit's donate_argnums)"
+)
+
+
+def run_on(run: Callable[..., Any], bufs: list[Any], handlers: list[Any]) -> list[Any]:
     """Run an executable; return the buffers of its results.
 
     The shortest calls repeat these lines, since one more Python call would slow them measurably.
@@ -515,6 +553,8 @@ def shared(x: np.ndarray) -> Array:
         return from_numpy(x)
     category(x.dtype)
     aval = Aval(x.shape, x.dtype)
+    if config.guarded:
+        later("_core.transfers").crossing("host_to_device", aval)
     return wrap(put(x, aval, share=True), aval)
 
 
@@ -522,7 +562,7 @@ _ACCELERATORS = {2: "cuda", 10: "rocm"}
 """Platforms by the numbers that DLPack gives kinds of devices."""
 
 
-def on_accelerator(x: Any) -> Array | None:
+def on_accelerator(x: object) -> Array | None:
     """Return the array in the memory of `x`, an object with the DLPack protocol; None if that
     memory is not an accelerator's.
 
@@ -545,7 +585,7 @@ def on_accelerator(x: Any) -> Array | None:
     return wrap(buf, aval) if number == 0 else from_numpy(get(buf))
 
 
-def unmasked(x: Any) -> Any:
+def unmasked(x: object) -> Any:
     """Return `x`; refuse numpy's masked arrays, since arrays here cannot keep a mask."""
     if x.__class__ is not np.ndarray and isinstance(x, np.ndarray):
         masked = sys.modules.get("numpy.ma")
@@ -564,6 +604,10 @@ def from_numpy(x: np.ndarray) -> Array:
         unmasked(x)
     dtype = canonical(x.dtype)
     aval = Aval(x.shape, dtype)
+    if config.guarded:
+        later("_core.transfers").crossing("host_to_device", aval)
+    if dtype == float0:  # the shape is all its content
+        return solid(Literal(False, aval))
     return wrap(put(x if dtype is x.dtype else x.astype(dtype), aval), aval)
 
 
@@ -587,7 +631,7 @@ def as_value(x: Any) -> Any:
     if isinstance(x, np.generic):
         if x.dtype.kind in "biufc":
             return Literal(x.item(), scalar_aval(x))
-        return from_numpy(np.asarray(x))
+        return as_value(np.asarray(x))
     for name in ("__plait_array__", "__jax_array__"):
         convert = getattr(x, name, None)
         if convert is not None:
@@ -625,15 +669,24 @@ def not_an_array(x: object, what: str = "Argument") -> TypeRule:
     """Return the error for an object that is not an array; `what` begins the sentence."""
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
-    hint = (
-        "plait.numpy.asarray makes an array of a list"
-        if isinstance(x, list | tuple)
-        else ("pass arrays, numpy arrays or Python scalars")
-    )
-    return NotAnArrayError(f"{what} {text} of type {type(x).__name__} is not an array", fix=hint)
+    said = f"{what} {text} of type {type(x).__name__} is not an array"
+    if what != "Argument":
+        return NotAnArrayError(said, fix="return arrays, numpy arrays or Python scalars")
+    if isinstance(x, list | tuple):
+        return NotAnArrayError(said, fix="plait.numpy.asarray makes an array of a list")
+    return NotAnArrayError(said, fix=f"pass arrays, numpy arrays or Python scalars{_besides(x)}")
 
 
-def asarray(x: Any, dtype: Any = None) -> Any:
+def _besides(x: object) -> str:
+    """Return what else to write for an object that is not an array."""
+    if isinstance(x, str | bytes):
+        return "; let the function close over text"
+    if hasattr(x, "__dataclass_fields__") and not isinstance(x, type):
+        return f"; plait.tree.register_dataclass({type(x).__name__}) makes a tree of its fields"
+    return ""
+
+
+def asarray(x: Any, dtype: np.dtype | None = None) -> Any:
     """Return an Array of scalars, numpy arrays or nested lists of them; values stay as they are."""
     if isinstance(x, Value) and dtype is None and not isinstance(x, Literal):
         return x

@@ -19,7 +19,7 @@ __all__ = ["Array"]
 class _Arrays(type):
     """The metaclass that makes arrays and traced values instances of `Array`."""
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, Value) and not isinstance(x, Handle)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
@@ -47,7 +47,7 @@ class Array(metaclass=_Arrays):
 
     __module__ = "plait.typing"
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         raise ArgumentError(
             "plait.Array cannot be called", fix="plait.numpy.asarray(x) makes an array of x"
         )

@@ -7,6 +7,7 @@ Invariant: a process has one client, made with its first array, since two client
 other's buffers.  Only `plait._core.array.Array` holds the buffers that this module returns.
 """
 
+from collections.abc import Callable
 from functools import cache, lru_cache, wraps
 from typing import Any
 
@@ -24,7 +25,7 @@ from .processes import await_ready, member, member_here
 from .topologies import Topology, expect_here, topology_of
 
 
-def once(f):
+def once(f: Callable[..., Any]):
     """Decorate `f` like `functools.cache`, but never run it in two threads at the same time.
 
     `functools.cache` takes no lock: two threads that start together would make two clients, which
@@ -187,7 +188,7 @@ def layout_of(key: Aval | Placed):
     return _layout(p.place.devices, tiling, topology_of(p.place))
 
 
-def boxes(layout, shape) -> list[tuple[slice, ...]]:
+def boxes(layout, shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
     """Return the slices of an array of `shape` that the devices have, in the devices' order."""
     sharding = jaxlib_api.hlo_sharding(layout)
     found = jaxlib_api.tiles(sharding)
@@ -252,7 +253,7 @@ def _expect_same(x: Any, key: Any, there: list) -> None:
         world.agree_on_values(x, what, tuple(sorted(owners(ids))))
 
 
-def here_of(layout, shape) -> list[tuple[tuple[slice, ...], Any]]:
+def here_of(layout, shape: tuple[int, ...]) -> list[tuple[tuple[slice, ...], Any]]:
     """Return (slice of an array of `shape`, device) for each device of this process, in order."""
     every = list(layout._internal_device_list)
     found = list(zip(boxes(layout, shape), every, strict=True))
@@ -356,6 +357,8 @@ def move(buf, key: Aval | Placed):
         expect_here(placement.place)
     where = device_list(None if placement is None else placement.place.devices)
     here, there = buf._sharding, layout_of(key)
+    if config.guarded and list(here._internal_device_list) != list(where):
+        later("_core.transfers").crossing("device_to_device", key.aval)
     tiles = [jaxlib_api.tiles(jaxlib_api.hlo_sharding(s)) for s in (here, there)]
     alike = len(here._internal_device_list) == len(where) and tiles[0] == tiles[1]
     if is_here(buf) and where.is_fully_addressable:

@@ -356,10 +356,17 @@ class Carrier(Interpreter):
         return parts_of(self, aval, form)
 
     def lift_program(
-        self, program: Program, forms: Forms, out_forms: Forms | None = None
+        self,
+        program: Program,
+        forms: Forms,
+        out_forms: Forms | None = None,
+        of_rule: bool = False,
     ) -> tuple[Program, Forms]:
-        """Return (the program on components, forms of its outputs); see `lift_higher_order`."""
-        return lift_program(self, program, forms, out_forms)
+        """Return (the program on components, forms of its outputs); see `lift_higher_order`.
+
+        `of_rule`: whether the program is a user's custom rule, which errors then name.
+        """
+        return lift_program(self, program, forms, out_forms, of_rule=of_rule)
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for a in args:

@@ -9,21 +9,24 @@ values are checked where programs are lifted, and exceptions where they are rais
 
 import dis
 from collections.abc import Callable, Sequence
-from functools import partial
 from types import CodeType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .._base.errors import CarrierError, ConcretizationError, PlaitError
-from .._base.source import hidden
+from .._base.errors import CarrierError, ConcretizationError, MissingRule, PlaitError
+from .._base.source import code_of, hidden
 from .._plugins.rules import origin
 from .._types.avals import Aval
 from .higher_order import Part
 from .interpreter import Value
 
+if TYPE_CHECKING:
+    from .carrier import Carrier
+    from .primitive import Primitive
+
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
-def blamed(carrier: Any, method: str, what: str, fix: str) -> CarrierError:
+def blamed(carrier: "Carrier", method: str, what: str, fix: str) -> CarrierError:
     """Return the error for a method of a carrier: `what` follows the method's name."""
     kind = type(carrier)
     at = code_of(getattr(kind, method, None))
@@ -33,18 +36,10 @@ def blamed(carrier: Any, method: str, what: str, fix: str) -> CarrierError:
     return CarrierError(f"{kind.__module__}.{kind.__qualname__}.{method} {what}", line, fix)
 
 
-def code_of(f: Any) -> CodeType | None:
-    """Return the code of a function, without decorators and bound arguments."""
-    while isinstance(f, partial):
-        f = f.func
-    f = getattr(f, "__wrapped__", f)
-    return getattr(f, "__code__", None)
-
-
 # ---- what methods return ---------------------------------------------------------------------
 
 
-def parts_of(carrier: Any, aval: Aval, form: Any) -> tuple[Part, ...]:
+def parts_of(carrier: "Carrier", aval: Aval, form: object) -> tuple[Part, ...]:
     """Return the components of an `aval` in `form` as the carrier describes them."""
     avals = carrier.part_avals(aval, form)
     if not _are(avals, Aval):
@@ -73,7 +68,7 @@ def parts_of(carrier: Any, aval: Aval, form: Any) -> tuple[Part, ...]:
     return tuple([Part(a, tuple(at)) for a, at in zip(avals, axes, strict=True)])
 
 
-def _are(xs: Any, kind: type) -> bool:
+def _are(xs: tuple[Any, ...], kind: type) -> bool:
     """Return whether these are a tuple or list of instances of a class.
 
     A loop, and no comprehension, since every value that is lifted through a loop passes here.
@@ -86,7 +81,9 @@ def _are(xs: Any, kind: type) -> bool:
     return True
 
 
-def check_parts(carrier: Any, method: str, aval: Aval, form: Any, parts: Any) -> None:
+def check_parts(
+    carrier: Any, method: str, aval: Aval, form: object, parts: tuple[Any, ...]
+) -> None:
     """Raise CarrierError unless components have the types that the carrier gives for the form.
 
     Args:
@@ -123,6 +120,17 @@ def check_parts(carrier: Any, method: str, aval: Aval, form: Any, parts: Any) ->
     )  # fmt: skip
 
 
+def unheld(carrier: Any, rule: str, aval: Aval, form: Any, wanted: Any) -> MissingRule:
+    """Return the error for a result of a custom rule that its function's form cannot take."""
+    own = "as a plain value" if form is None else f"in the form {form!r}"
+    return MissingRule(
+        f"{carrier.does}: the rule {rule} returns {aval!r} {own}, and its function in the form "
+        f"{wanted!r}, which cannot take it",
+        fix="let the rule return it in the form that the function gives, or call the function "
+        f"outside of {carrier.does}",
+    )
+
+
 def check_lifted(carrier: Any, x: Any, aval: Aval, prim: Any = None) -> None:
     """Raise CarrierError unless a value that the carrier may have lifted, the result of `prim` if
     that is given, has the type `aval`, and components of its form."""
@@ -139,7 +147,7 @@ def check_lifted(carrier: Any, x: Any, aval: Aval, prim: Any = None) -> None:
         check_parts(carrier, "lift", x.aval, form, parts)
 
 
-def check_form(carrier: Any, form: Any) -> None:
+def check_form(carrier: "Carrier", form: object) -> None:
     """Raise CarrierError for a form that cannot be part of a cache key."""
     try:
         hash(form)
@@ -150,7 +158,9 @@ def check_form(carrier: Any, form: Any) -> None:
         ) from None  # fmt: skip
 
 
-def check_result(carrier: Any, prim: Any, out: Any) -> None:
+def check_result(
+    carrier: "Carrier", prim: "Primitive", out: Value | Sequence[Value] | None
+) -> None:
     """Raise CarrierError unless `run` returned a value, or a list of them if `prim` has many."""
     if prim.many:
         if isinstance(out, list | tuple):
@@ -167,7 +177,9 @@ def check_result(carrier: Any, prim: Any, out: Any) -> None:
 # ---- what methods raise ----------------------------------------------------------------------
 
 
-def reported(carrier: Any, prim: Any, rule: Callable[..., Any], error: Exception) -> Exception:
+def reported(
+    carrier: "Carrier", prim: "Primitive", rule: Callable[..., Any], error: Exception
+) -> Exception:
     """Return the error to raise for an exception of `run` or a rule.
 
     An exception that Python raised in a line of the carrier or of the rule is the author's mistake.

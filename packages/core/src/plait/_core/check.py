@@ -3,14 +3,17 @@
 Invariant: types only; no array is read and nothing is executed.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.errors import ProgramError
 from .._base.source import user_line
 from .._types.avals import NOWHERE, Aval
 from .array import Literal
 from .higher_order import Ends, deciding
-from .ir import Program, Thunk, Var, programs_in
+from .ir import Eqn, Program, Thunk, Var, programs_in
+
+if TYPE_CHECKING:
+    from .interpreter import Value
 
 
 def check(program: Program) -> Program:
@@ -41,7 +44,7 @@ def _same(a: Aval, b: Aval) -> bool:
     return a is b or (a.same_type(b) and a.vma == b.vma)
 
 
-def _equation(program: Program, e: Any, known: set[Any]) -> None:
+def _equation(program: Program, e: Eqn, known: set[Any]) -> None:
     said = f"{e.prim} at {user_line(e.where)}"
     for a in e.inputs:
         _known(program, a, known, said)
@@ -122,7 +125,7 @@ def _ruled(said: str, ends: Ends, types: dict[int, Aval]) -> None:
                 raise ProgramError(f"{said}: a rule has {a!r} where {want!r} is in slot {s}")
 
 
-def _known(program: Program, a: Any, known: set[Any], said: str) -> None:
+def _known(program: Program, a: "Value", known: set[Any], said: str) -> None:
     if a.__class__ is Var:
         if a not in known:
             raise ProgramError(f"{program!r}: {said} reads {a!r}, which nothing defines")

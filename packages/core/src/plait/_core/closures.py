@@ -4,7 +4,7 @@ Invariant: functions are inspected, never called.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..tree import children
@@ -13,7 +13,7 @@ from .interpreter import Tracer, current, is_above
 from .staging import entered
 
 
-def tracers_of(*functions: Any) -> list[Tracer]:
+def tracers_of(*functions: Callable[..., Any] | str | None) -> list[Tracer]:
     """Return the traced values in closures, defaults, bound arguments and instances of functions
     that may be used under the current interpreter.
 
@@ -61,7 +61,7 @@ def _reachable(roots: tuple[Any, ...]) -> Iterator[Tracer]:
             todo += [getattr(x, "__wrapped__", None), *getattr(x, "__dict__", {}).values()]
 
 
-def _cells(f: Any) -> list[Any]:
+def _cells(f: Callable[..., Any]) -> list[Any]:
     out = [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
     for cell in f.__closure__ or ():
         try:

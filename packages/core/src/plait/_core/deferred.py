@@ -36,7 +36,11 @@ class Deferred:
     __slots__ = ("f", "name", "user", "symbolic", "static")
 
     def __init__(
-        self, f: Callable[..., Any], user: Any, symbolic: bool = False, static: Sequence[Any] = ()
+        self,
+        f: Callable[..., Any],
+        user: Callable[..., Any],
+        symbolic: bool = False,
+        static: Sequence[Any] = (),
     ):
         self.f, self.user, self.symbolic, self.static = f, user, symbolic, tuple(static)
         self.name = name_of(user, "f")
@@ -54,13 +58,14 @@ class Deferred:
 class _Rule(Stage):
     """A stage for a rule, with the named axes bound as they were where its function was called."""
 
-    def __init__(self, user: Any, axes: dict[Any, Binding]):
+    def __init__(self, user: Callable[..., Any], axes: dict[Any, Binding]):
         super().__init__(None, "rule", user)
         self.axes = axes
         self.sizes = {n: b.size for n, b in axes.items()}  # type: ignore[misc]
         self.typed_axes = frozenset([n for n, b in axes.items() if b.typed])
+        self.lacks_elements = not all(b.complete for b in axes.values())
 
-    def joins(self, name: Any) -> Hashable:
+    def joins(self, name: str) -> Hashable:
         return self.axes[name].joins
 
 

@@ -90,7 +90,7 @@ def dispatched(
     arrays: frozenset[str] = ...,
 ) -> Callable[[F], F]: ...
 def dispatched(
-    f: Any = None,
+    f: Callable[..., Any] | None = None,
     *,
     body: Callable[..., Any] | None = None,
     numbers: str = "static",

@@ -13,17 +13,21 @@ results without one, unless its parameters set one.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._types.avals import Aval, Division
+from .._types.dims import Dim
 from . import varying
 from .array import Literal
 from .higher_order import Wiring
 
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
 __all__ = ["lie_as", "of_programs", "of_result", "released", "with_axis", "without_axis"]
 
 
-def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
+def of_result(prim: "Primitive", avals: tuple[Aval, ...], params: dict[str, Any]) -> Any:
     """Return the type of the result, or the types of the results, of an operation."""
     for a in avals:
         if a.sharding is not None:
@@ -33,7 +37,7 @@ def of_result(prim: Any, avals: tuple[Aval, ...], params: dict[str, Any]) -> Any
     return varying.of_result(prim.rule, prim.vma, avals, params)
 
 
-def of_programs(higher: Wiring | None, params: dict[str, Any], outs: Any) -> Any:
+def of_programs(higher: Wiring | None, params: dict[str, Any], outs: list[Aval]) -> Any:
     """Return the types of the results of an operation with programs: the types in its programs,
     with the axes that these do not see added."""
     if higher is None or not isinstance(outs, tuple | list):
@@ -67,7 +71,7 @@ def without_axis(aval: Aval, axis: int) -> Aval:
     return new.with_sharding(aval.sharding.with_entries((*entries[:axis], *entries[axis + 1 :])))
 
 
-def with_axis(aval: Aval, axis: int, size: Any, names: tuple[str, ...] = ()) -> Aval:
+def with_axis(aval: Aval, axis: int, size: Dim | int, names: tuple[str, ...] = ()) -> Aval:
     """Return the type of a stack, along a new axis that is divided over the mesh axes `names`."""
     new = aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
     if aval.sharding is None:

@@ -1,16 +1,34 @@
-"""Trees that are batches of their own kind: loops cannot take the rows of their leaves as elements.
+"""Attributes by which classes of trees describe themselves to functions of all trees.
 
-Invariant: this is read only for messages of errors.
+Invariant: an attribute concerns instances of its class only; classes without it cost a look-up.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..tree import flatten
 
-__all__ = ["advice_for_elements"]
+if TYPE_CHECKING:
+    from .interpreter import Value
+
+__all__ = ["SavedClass", "advice_for_elements"]
 
 
-def advice_for_elements(tree: Any) -> str | None:
+class SavedClass(NamedTuple):
+    """The attribute `__plait_saved__` of a class that artifacts know by name.
+
+    Attributes:
+      name: `plait.<public name>`, or `plait.<surface>.<name>`, by which a reader finds the class.
+      write: returns the static part of a node as bytes; ValueError if it has no such form.
+      read: returns the static part from bytes; ValueError for any other bytes.
+    """
+
+    name: str
+    write: Callable[[Any], bytes]
+    read: Callable[[bytes], Any]
+
+
+def advice_for_elements(tree: "Value | tuple[Any, ...]") -> str | None:
     """Return how to map over a node of a tree whose class has elements of its own.
 
     Such a class has an attribute `__plait_elements__`, the advice; None without such a node.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from .._base.errors import PlaitError
-from .interpreter import GROUND, Interpreter, Params, Tracer, use
+from .interpreter import GROUND, Interpreter, Params, Tracer, Value, use
 
 __all__ = ["Handle", "apply_through", "as_handle", "handle_among", "is_lasting"]
 
@@ -39,7 +39,7 @@ class Handle(Tracer):
         """
         raise PlaitError(f"{type(self).__name__} has no method `atom`", fix="define it")
 
-    def through(self, prim: Any, args: Sequence[Any], params: Params) -> list[Any]:
+    def through(self, prim: object, args: Sequence[Any], params: Params) -> list[Any]:
         """Apply an operation with programs that has handles among its operands."""
         raise PlaitError(f"{type(self).__name__} has no method `through`", fix="define it")
 
@@ -47,11 +47,11 @@ class Handle(Tracer):
         """Return the value that it stands for now."""
         raise PlaitError(f"{type(self).__name__} has no method `contents`", fix="define it")
 
-    def replace(self, value: Any) -> None:
+    def replace(self, value: object) -> None:
         """Make it stand for another value of the same type."""
         raise PlaitError(f"{type(self).__name__} has no method `replace`", fix="define it")
 
-    def like(self, value: Any) -> "Handle":
+    def like(self, value: object) -> "Handle":
         """Return a new handle of this kind, of the current interpreter, that stands for `value`."""
         raise PlaitError(f"{type(self).__name__} has no method `like`", fix="define it")
 
@@ -69,7 +69,7 @@ class Handle(Tracer):
         return PlaitError(f"{by} takes no {type(self).__name__}", fix="give an array")
 
 
-def as_handle(v: Any) -> Any:
+def as_handle(v: Value) -> Any:
     """Return the argument that a staged function receives for an input: a handle for a variable of
     a type that has handles, else the variable."""
     make = Handle.of_dtype.get(v.aval.dtype)
@@ -92,7 +92,7 @@ def apply_through(
         return handle.through(prim, args, params)
 
 
-def is_lasting(x: Any) -> bool:
+def is_lasting(x: Tracer | Value) -> bool:
     """Return whether a captured value is the same in all calls of a function: it belongs to no
     transformation."""
     return not isinstance(x, Tracer) or (isinstance(x, Handle) and x.by is GROUND)

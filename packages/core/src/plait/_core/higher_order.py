@@ -170,11 +170,12 @@ class Wiring:
         return values
 
     def carried(self, params: dict[str, Any]) -> Callable[..., Sequence[Any]] | None:
-        """Return a function of the operands that gives the same results without stacking any; None
-        if there is none.
+        """Return a function of the operands that gives the same results without stacking or joining
+        any; None if there is none.
 
-        A carrier uses it whose components lack the axis of rows: norms of rows do not stack to one
-        of the whole.  Rows are written into a buffer, by operations that the carrier has rules for.
+        A carrier uses it whose components lack the axis of rows or pieces: norms of rows do not
+        stack to one of the whole.  Rows of a loop are written into a buffer, and examples of a pile
+        computed at once, by operations that the carrier has rules for.
         """
         return None
 

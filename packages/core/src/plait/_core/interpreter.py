@@ -149,6 +149,9 @@ class Interpreter:
     typed_axes: frozenset[Any] = frozenset()
     """The named axes that it binds for which types record whether a value varies along them
     (`Aval.vma`)."""
+    lacks_elements: bool = False
+    """True if some elements of its map may be missing, so that a collective inside of it counts
+    those that are there."""
     copies: bool = False
     """True if one application of an operation serves many examples: an effect on something outside
     would happen once instead of once for each example."""
@@ -174,7 +177,7 @@ class Interpreter:
             fix="give it a method apply(self, prim, args, params)",
         )
 
-    def joins(self, name: Any) -> Hashable:
+    def joins(self, name: str) -> Hashable:
         """Return the object that a named axis of this interpreter is an axis of, if one collective
         can run along several axes of that object; None if each axis is bound alone."""
         return None
@@ -360,7 +363,7 @@ class Tracer(Value):
     def __copy__(self) -> "Tracer":
         return self  # as arrays, it is immutable
 
-    def __deepcopy__(self, memo: Any) -> "Tracer":
+    def __deepcopy__(self, memo: object) -> "Tracer":
         return self
 
 
@@ -458,7 +461,7 @@ class _Entry:
         self.tokens = enter(self.interpreter), _entered.set(self)
         return self.interpreter
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         """Make the interpreter before it current; raise PlaitError if another one is current now.
 
         A generator that is suspended inside of `use(...)` may be collected much later, during
@@ -483,7 +486,7 @@ class _Entry:
 class _Opened(_Entry):
     __slots__ = ()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.interpreter.closed = True
         _Entry.__exit__(self)
 
@@ -513,7 +516,7 @@ class _Lines:
         self.recorders, self.before = recorders, [p.where for p in recorders]
         return recorders
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         for p, where in zip(self.recorders, self.before):
             p.where = where
 
@@ -617,7 +620,7 @@ def is_above(by: Interpreter, start: Interpreter | None) -> bool:
     return False
 
 
-def as_list(out: Any) -> list[Any]:
+def as_list(out: object) -> list[Any]:
     """Return the results of a rule as a list: a single value becomes a list of one."""
     return [*out] if isinstance(out, tuple | list) else [out]  # type: ignore[misc]
 

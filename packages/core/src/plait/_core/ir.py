@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .._base.errors import PlaitError
 from .._base.lazy import later
+from .._plugins.metadata import page_of
 from .._types.avals import Aval
 from .._types.dims import Dim
 from .interpreter import Location, Operation, Params, Tracer, current, with_lines
@@ -102,6 +103,9 @@ class Program:
 
     def __str__(self) -> str:
         return later("text").show(self)
+
+    def _repr_html_(self) -> str | None:
+        return page_of("program", self)
 
     def __repr__(self) -> str:
         ins, outs = len(self.inputs), len(self.outputs)

@@ -10,10 +10,13 @@ Invariant: while parts of a handle are lent, using the handle itself is an error
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..tree import TreeDef, flatten, leaves_with_path
 from .handles import Handle
+
+if TYPE_CHECKING:
+    from .interpreter import Value
 
 __all__ = ["Lending", "lending_rows"]
 
@@ -77,7 +80,9 @@ class Lending:
             leaves[i] = h
         return tree.unflatten(leaves), [(h, h.contents()) for h in parts]
 
-    def returned(self, parts: Sequence[tuple[Handle, Any]], out: Any) -> list[Any]:
+    def returned(
+        self, parts: Sequence[tuple[Handle, Any]], out: "Value | tuple[Any, ...]"
+    ) -> list[Any]:
         """Return the final values of the parts, after the function returned `out`; the parts cannot
         be used any more."""
         for x in flatten(out)[0]:

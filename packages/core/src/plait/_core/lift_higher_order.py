@@ -14,15 +14,16 @@ Ambient values, which a transformation needs besides the operands, precede the i
 program.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
-from .._base.errors import MissingRule, PlaitError
+from .._base.errors import CarrierError, MissingRule, PlaitError
+from .._base.lazy import later
 from .._plugins.rules import RuleTable, variable
 from .._types.avals import Aval
 from .array import is_literal_zero
-from .carrier_mistakes import check_lifted, check_parts
+from .carrier_mistakes import check_lifted, check_parts, unheld
 from .divided import with_axis, without_axis
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
@@ -106,11 +107,15 @@ def solve(carrier: Lifting, prim: Operation, args: Sequence[Value], params: Para
         for s in ins:
             if forms[s] is None:
                 forms[s] = carrier.least(inside[s])
-    if w.whole or (not carrier.collects and any(ends.reverse for ends in w.rules)):
+    reverse = not carrier.collects and any(ends.reverse for ends in w.rules)
+    if w.whole or reverse:
         # Each slot has a form of its own: "mapped along axis 2", say, means nothing to an operand
         # of rank 1.
         if any(f is not None for f in forms):
-            return [carrier.whole(inside[s]) if f is None else f for s, f in enumerate(forms)]
+            # A cotangent of a value that has less than the whole form could not be collected.
+            return [
+                carrier.whole(inside[s]) if f is None or reverse else f for s, f in enumerate(forms)
+            ]
         return forms
     inner = carrier.hidden_by(higher.binds(params))
     _settle(carrier, inner, prim, w, inside, forms)
@@ -306,8 +311,18 @@ def rebuilt(
     results = prim.infer(tuple([a.aval for a in args]), params)
     outer = _outside(carrier, w, forms, args, results)
     parts = _parts(carrier, w, args, results, forms, outer)
-    if any(p.at[a] is None for s in w.outputs for a in w.mapped.get(s, ()) for p in parts[s]):
-        return _carried(carrier, prim, args, params)
+    stacks, pieces = _lack(w, parts, w.mapped), _lack(w, parts, w.cut)
+    if stacks or pieces:
+        carried = higher.carried(params)
+        if carried is not None:
+            with use(cast(Interpreter, carrier)):
+                return list(carried(*args))
+        if stacks:
+            raise MissingRule(
+                f"{carrier.does}: {prim} stacks results, and {type(carrier).__name__}.part_axes "
+                "gives None for the axis of a component",
+                fix=f"give the component that axis, or write a rule for {prim}",
+            )
     programs: list[Any] = []
     # Inside an operation that binds an axis name, the carrier no longer owns that name.
     inner = carrier.hidden_by(higher.binds(params))
@@ -338,19 +353,9 @@ def rebuilt(
     return lifted
 
 
-def _carried(
-    carrier: Lifting, prim: Operation, args: Sequence[Value], params: Params
-) -> list[Value]:
-    """Apply an operation without stacking results, whose components lack the axis of rows."""
-    said = _wiring(prim).carried(params)
-    if said is None:
-        raise MissingRule(
-            f"{carrier.does}: {prim} stacks results, and {type(carrier).__name__}.part_axes gives "
-            "None for the axis of a component",
-            fix=f"give the component that axis, or write a rule for {prim}",
-        )
-    with use(cast(Interpreter, carrier)):
-        return list(said(*args))
+def _lack(w: Slots, parts: Sequence[Sequence[Part]], axes: Mapping[int, Sequence[int]]) -> bool:
+    """Return whether a component of a result lacks one of these axes of its value."""
+    return any(p.at[a] is None for s in w.outputs for a in axes.get(s, ()) for p in parts[s])
 
 
 def _outside(
@@ -435,12 +440,14 @@ def lift_program(
     forms: Forms,
     out_forms: Forms | None = None,
     cotangents: bool = False,
+    of_rule: bool = False,
 ) -> tuple[Program, Forms]:
     """Return (the program on components, forms of its outputs).
 
     Without `out_forms`, or where they are an Ellipsis, the outputs keep the least forms that they
     come in.  With `cotangents` they are `collect`ed into `out_forms`.  The inputs are the carrier's
-    ambient values, then the components of each input.
+    ambient values, then the components of each input.  `of_rule`: whether it is a custom rule: its
+    user, not the carrier's author, mends results that cannot be in the forms of its function.
 
     The new program is kept on the old one.  `solve` and `rebuilt` need it in turn, at every level
     of nested operations; without the cache that would be 2 ** depth liftings.
@@ -470,8 +477,14 @@ def lift_program(
                 into = inner.collected if cotangents else inner.to_form
                 by = "collect" if cotangents else "coerce"
                 with use(stage):  # coercions are by primitives, which the stage must record
-                    pairs = zip(outs, got, strict=True)
-                    parts = [p for o, f in pairs for p in _components(inner, by, into, o, f)]
+                    parts: list[Value] = []
+                    for o, f in zip(outs, got, strict=True):
+                        try:
+                            parts += _components(inner, by, into, o, f)
+                        except CarrierError as e:
+                            if not of_rule:
+                                raise
+                            raise unheld(inner, program.name, o.aval, inner.form_of(o), f) from e
                 made, _ = stage.close(parts, program.name, prune=True)
                 return made, got
         finally:  # also if a rule fails: the values that it kept must not be used any more
@@ -533,7 +546,11 @@ def lift_rule(carrier: Lifting, ends: Ends, forms: list[Form], before: Any = Non
             rest = len(program.outputs) - len(outs) + 1 if ... in outs else 0
             outs = _filled(outs, (...,) * rest) if ... in outs else outs
             lifted, got = _lifted_rule(hollow, program, ends, ins, outs)
-            return lifted, got[at : at + rest]
+            types = [v.aval for v in hollow.ambient]
+            own = [hollow.parts_of(a, f) for a, f in zip(program.in_avals, ins, strict=True)]
+            made = [hollow.parts_of(a, f) for a, f in zip(program.out_avals, got, strict=True)]
+            alone = later("_core.rule_components").with_derivatives_alone
+            return alone(lifted, ends, types, own, made), got[at : at + rest]
 
         hit = rule.lifted[key] = Thunk(make)
     return hit
@@ -555,7 +572,7 @@ def _lifted_rule(
     for each part.
     """
     if not ends.reverse:
-        return lift_program(carrier, program, ins, outs)
+        return lift_program(carrier, program, ins, outs, of_rule=True)
     first = len(ins) - len([s for s in ends.inputs if s in ends.reverse])
     all_plain = all(f is None for f in ins[first:])
     late = [] if all_plain else [k for k in range(first, len(ins)) if ins[k] is None]

@@ -105,7 +105,7 @@ class Openable:
                 fix="unregister a class once, after registering it",
             )
 
-    def opened(self, tree: Any) -> Any:
+    def opened(self, tree: object) -> Any:
         """Return the tree with its values of registered classes taken apart; itself if it has none.
 
         The structure of the returned tree unflattens to a tree of values: its new nodes are put
@@ -118,7 +118,7 @@ class Openable:
             return tree
         return kind.unflatten([self._open(x) if x.__class__ in self._ways else x for x in leaves])
 
-    def _open(self, x: Any) -> _Opened:
+    def _open(self, x: object) -> _Opened:
         way = self._ways[x.__class__]
         found = way.take_apart(x)
         if not isinstance(found, tuple) or len(found) != 2:

@@ -157,7 +157,7 @@ class Primitive:
     def __copy__(self) -> "Primitive":
         return self
 
-    def __deepcopy__(self, memo: Any) -> "Primitive":
+    def __deepcopy__(self, memo: object) -> "Primitive":
         return self
 
     def __reduce__(self):
@@ -168,7 +168,7 @@ class Primitive:
             )
         return registered, (self.name,)
 
-    def __call__(self, *args: Any, **params: Any) -> Value:
+    def __call__(self, *args: Any, **params: object) -> Value:
         """Apply it to operands as users give them; return its result or results."""
         if self.prepare is not None:
             return current().apply(self, self.prepare(args), params)
@@ -177,7 +177,7 @@ class Primitive:
             return self.bind(*values, **params)
         return current().apply(self, values, params)
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: Any, **params: object) -> Any:
         """Apply it to operands that the type rule takes as they are; return its result or
         results."""
         if self.higher is not None:
@@ -215,7 +215,7 @@ class Primitive:
         return freeze_params(params)
 
 
-def _claim(name: str, rule: Any) -> None:
+def _claim(name: str, rule: Callable[..., Any] | int) -> None:
     """Raise RegistrationError unless a primitive of this type rule may have this name.
 
     Rules and texts of Programs find a primitive by its name, so two definitions must not share one.
@@ -231,7 +231,7 @@ def _claim(name: str, rule: Any) -> None:
     _refuse_second(_registered.get(name), name, rule, "name")
 
 
-def _claim_former(name: str, rule: Any, formerly: Sequence[str]) -> tuple[str, ...]:
+def _claim_former(name: str, rule: Callable[..., Any], formerly: Sequence[str]) -> tuple[str, ...]:
     """Return the former names of a primitive; raise RegistrationError unless it may have them."""
     if isinstance(formerly, str):
         raise RegistrationError(
@@ -245,7 +245,7 @@ def _claim_former(name: str, rule: Any, formerly: Sequence[str]) -> tuple[str, .
     return tuple(formerly)
 
 
-def _refuse_second(held: Primitive | None, name: str, rule: Any, what: str) -> None:
+def _refuse_second(held: Primitive | None, name: str, rule: Callable[..., Any], what: str) -> None:
     """Raise DuplicateRule if a primitive of another definition has this name."""
     if held is not None and not _same_definition(held.rule, rule):
         first, second = _owner(held.rule), _owner(rule)
@@ -267,7 +267,7 @@ def _expect_name(name: Any) -> None:
         )
 
 
-def _same_definition(first: Any, second: Any) -> bool:
+def _same_definition(first: Callable[..., Any], second: Callable[..., Any]) -> bool:
     """Return whether two type rules come from one definition, which ran twice.
 
     A function is identified by its module and qualified name, since its lines move when a reloaded
@@ -283,7 +283,7 @@ def _same_definition(first: Any, second: Any) -> bool:
 _IDENTITY = ("__module__", "__qualname__")
 
 
-def _owner(rule: Any) -> str:
+def _owner(rule: Callable[..., Any]) -> str:
     """Return the distribution or module of a type rule, and the line that defines it."""
     owner = described(getattr(rule, "__module__", "?"))
     code = getattr(rule, "__code__", None)

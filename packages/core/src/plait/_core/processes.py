@@ -30,9 +30,12 @@ class Membership(ABC):
     Attributes:
       index: the number of this process.
       count: the number of processes.
+      client: the client of the runtime's service, with its keys and barriers; None before it is
+        connected.
       lost: {number: reason} of processes that ended before their time; it only grows.
     """
 
+    client: Any = None
     index: int
     count: int
     lost: dict[int, str]
@@ -51,7 +54,7 @@ class Membership(ABC):
         """Return a function to call each time that this program begins to run; it must not wait."""
 
     @abstractmethod
-    def agree_on_values(self, values: Any, what: str, owners: tuple[int, ...]) -> None:
+    def agree_on_values(self, values: object, what: str, owners: tuple[int, ...]) -> None:
         """Raise unless all `owners` distribute this numpy array, named `what`, with these
         values."""
 

@@ -15,15 +15,19 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base.errors import ConcretizationError
 from .._base.source import below_hidden, of_a_library, of_standard_library, user_line
 
+if TYPE_CHECKING:
+    from .interpreter import Tracer, Value
+    from .ir import Var
+
 __all__ = ["taken_out", "unknown_value"]
 
 
-def unknown_value(x: Any, title: str) -> ConcretizationError:
+def unknown_value(x: "Var", title: str) -> ConcretizationError:
     """Return the error for asking the value of a tracer that has only a type."""
     asked = _asked(x)
     after = "," if asked.name else ""
@@ -34,7 +38,7 @@ def unknown_value(x: Any, title: str) -> ConcretizationError:
     )
 
 
-def taken_out(what: str, x: Any, title: str) -> ConcretizationError:
+def taken_out(what: str, x: "Tracer", title: str) -> ConcretizationError:
     """Return the error for taking a tracer out of its transformation, by the operation `what`."""
     asked = _asked(x)
     return ConcretizationError(
@@ -65,7 +69,7 @@ _METHODS = frozenset(
 )  # fmt: skip
 
 
-def _asked(x: Any) -> _Asked:
+def _asked(x: "Value") -> _Asked:
     frame: Any = sys._getframe(2)
     method, between = "", False
     while frame is not None:
@@ -80,7 +84,7 @@ def _asked(x: Any) -> _Asked:
     return _Asked(method, between, None, 0, None)
 
 
-def _described(asked: _Asked, x: Any) -> str:
+def _described(asked: _Asked, x: "Value") -> str:
     return repr(x) if asked.name is None else f"`{asked.name}`, {x!r}"
 
 
@@ -106,7 +110,7 @@ def _fix(asked: _Asked) -> str:
 
 
 _STATIC = (
-    "{what} a number that Python knows: sizes, axes and options are part of a program.  Make the "
+    "{what} a concrete number: sizes, axes and options are part of a program.  Make the "
     "argument static (jit's static_argnums or static_argnames), take it from x.shape, or compute "
     "with the greatest size and a mask (plait.numpy.where)"
 )
@@ -120,7 +124,7 @@ _BY_METHOD = {
     "__bool__": _BRANCHES,
     "__int__": "write {x}.astype(int) for a number that stays in the program, or make the argument "
     "static (jit's static_argnums) if Python needs it",
-    "__index__": "a sequence of Python takes a number that Python knows: make the argument static "
+    "__index__": "a sequence of Python takes a concrete number: make the argument static "
     "(jit's static_argnums), or use an array in place of the sequence",
     "__format__": 'write plait.debug.print("{x} = {}", {x}), which prints when the program runs',
     **dict.fromkeys(("__float__", "__complex__", "__array__", "tobytes"), _IN_PROGRAM),
@@ -202,9 +206,19 @@ _INSTEAD_OF_CALLS = {
 
 
 def _of_expression(asked: _Asked, around: list[ast.AST], call: ast.Call | None) -> str | None:
-    """Return what to write for sequences of Python that are indexed by the value."""
+    """Return what to write for formats by %, and subscripts of sequences or of numpy's arrays."""
     for node in around[:2]:
-        if isinstance(node, ast.Subscript) and asked.method == "__index__":
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            return _BY_METHOD["__format__"]
+        if not isinstance(node, ast.Subscript):
+            continue
+        name = _text(node.value)
+        if isinstance(node.ctx, ast.Store):
+            at = f"{name} = {name}.at[{_text(node.slice)}].set({{x}})"
+            return f"make `{name}` an array of plait.numpy, and write {at}"
+        if asked.method == "__array__":
+            return f"write plait.numpy.asarray({name})[{{x}}]"
+        if asked.method == "__index__":
             return (
                 "write plait.numpy.stack(items)[i] for a list of arrays, plait.lax.switch(i, "
                 "functions) to choose what is computed, or make the argument static (jit's "
@@ -256,6 +270,10 @@ def _covers(n: Any, line: Any, last: Any, column: Any, end: Any) -> bool:
         n.end_lineno,
         n.end_col_offset,
     )
+
+
+def _is_text(n: ast.AST) -> bool:
+    return isinstance(n, ast.Constant) and isinstance(n.value, str | bytes)
 
 
 def _within(inner: Any, outer: Any) -> bool:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any, ClassVar
 
+from .._base.argument_names import Namer
 from .._base.config import config
+from .._base.errors import NotAnArrayError
 from .._base.source import here, outline
 from .._types.avals import NOWHERE, OPAQUE, Aval
+from ..tree import key_paths
 from .array import Array, Literal, as_value
 from .check import check
 from .handles import Handle, apply_through, as_handle, handle_among
@@ -23,6 +26,7 @@ from .interpreter import (
     Operation,
     Params,
     Tracer,
+    Value,
     admitted_sizes,
     current,
     enter,
@@ -252,7 +256,7 @@ class Apart(Interpreter):
         return self.parent.apply(prim, args, params)
 
 
-def apart_from(x: Any, by: Interpreter | None = None) -> frozenset[str]:
+def apart_from(x: Tracer | Value | None, by: Interpreter | None = None) -> frozenset[str]:
     """Return the axes of a mesh along which devices do not act alike between here (or `by`) and the
     interpreter that the value `x` belongs to; None and arrays belong outside of all
     interpreters."""
@@ -278,7 +282,7 @@ def entered(x: Tracer, start: Interpreter | None) -> Var | None:
     return None
 
 
-def admitted(x: Any) -> Any:
+def admitted(x: object) -> Any:
     """Return an argument or result of a user's function as a value that may be used here.
 
     Primitives refuse a tracer that has outlived its transformation or is used below it.  A value
@@ -293,6 +297,39 @@ def admitted(x: Any) -> Any:
                 raise escaped(value, here.title(), None)
             raise inverted(value, "a transformation", here.title())
     return value
+
+
+def admitted_leaves(leaves: Sequence[Any], whole: Any, named: Callable[[], Namer]) -> list[Any]:
+    """Return the leaves of `whole` as values.
+
+    Raises NotAnArrayError, which names the leaf, for the first that is not an array.
+
+    Args:
+      leaves: the flat leaves.
+      whole: their tree, or a function that returns it.
+      named: returns the function that names a path in `whole`.
+    """
+    try:
+        return [admitted(x) for x in leaves]
+    except NotAnArrayError as e:
+        for i, x in enumerate(leaves):
+            if _is_refused(x):
+                e.of(leaf_name(whole, i, named()))
+                break
+        raise
+
+
+def leaf_name(whole: Aval | tuple[Any, ...], i: int, named: Namer) -> str:
+    """Return the name of leaf `i` of `whole`."""
+    return named(key_paths(whole)[i])
+
+
+def _is_refused(x: object) -> bool:
+    try:
+        admitted(x)
+    except NotAnArrayError:
+        return True
+    return False
 
 
 def _is_usable(x: Tracer, start: Interpreter) -> bool:
@@ -320,7 +357,7 @@ class _Paused:
         if self.was_on:
             gc.disable()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.was_on:
             gc.enable()
 

@@ -5,11 +5,14 @@ Arrays that programs hold are compared by identity.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base.freezing import number_key
 from .array import Literal
 from .ir import Eqn, Program, Var, derived
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
 
 
 class Unkeyed(Exception):
@@ -67,7 +70,7 @@ def literal(x: Literal) -> tuple[Any, ...]:
     return number_key(x.value), x.aval
 
 
-def parameters(prim: Any, params: dict[str, Any]) -> tuple[Any, ...]:
+def parameters(prim: "Primitive", params: dict[str, Any]) -> tuple[Any, ...]:
     """Return the parameters of an equation as a key, with the structure of their programs.
 
     Raises Unkeyed where they hold Python functions, as custom rules.

@@ -5,13 +5,12 @@ Invariant: the runtime's parser gets only texts that it can read, since others m
 
 import math
 import re
-from typing import Any
 
 from .._base import jaxlib_api
 from .._base.errors import ArgumentError
 
 
-def parse_tiling(x: Any) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+def parse_tiling(x: int | str | None) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
     """Return (how many tiles each axis has, the numbers of the devices in the order of the tiles);
     (None, ()) if every device has the whole array.
 

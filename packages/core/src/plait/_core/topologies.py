@@ -40,7 +40,7 @@ class Topology:
         return _topology, (self.platform, self.name, self.options)
 
 
-def find_topology(platform: str, name: str, **options: Any) -> Topology:
+def find_topology(platform: str, name: str, **options: object) -> Topology:
     """Return the topology that the library of a platform has by this name and these options.
 
     Raises MissingPlatform if no such library is installed, or it cannot be loaded; ArgumentError if
@@ -77,7 +77,7 @@ def _devices(platform: str, name: str, options: dict[str, Any]) -> tuple[Any, ..
         ) from None
 
 
-def topology_of(place: Any) -> Topology | None:
+def topology_of(place: object) -> Topology | None:
     """Return the topology that the devices of a place are of; None for those of this process."""
     return getattr(place, "topology", None)  # places of other distributions need not have one
 
@@ -87,7 +87,7 @@ def same_devices(a: Any, b: Any) -> bool:
     return a.devices == b.devices and topology_of(a) is topology_of(b)
 
 
-def expect_here(place: Any) -> None:
+def expect_here(place: object) -> None:
     """Raise PlacementError if the devices of a place are those of a topology."""
     topology = topology_of(place)
     if topology is not None:

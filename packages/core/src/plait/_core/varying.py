@@ -23,7 +23,7 @@ from typing import Any
 
 from .._types.avals import NOWHERE, Aval
 from .higher_order import Part, Slots, Wiring, deciding
-from .interpreter import current
+from .interpreter import Value, current
 from .ir import Program, derived, evaluate
 from .staging import Stage, staged
 
@@ -57,7 +57,7 @@ def of_result(
     return retyped(out, axes if vma is None else vma(axes, params))
 
 
-def retyped(out: Any, axes: Vma) -> Any:
+def retyped(out: Aval | list[Any], axes: Vma) -> Any:
     """Return the type of a result, or the list of those of several, that varies along the axes."""
     if isinstance(out, tuple | list):
         return [t.with_vma(axes) for t in out]
@@ -68,7 +68,7 @@ def retyped(out: Any, axes: Vma) -> Any:
 
 
 def of_programs(
-    higher: Wiring | None, avals: Sequence[Aval], params: dict[str, Any], outs: Any
+    higher: Wiring | None, avals: Sequence[Aval], params: dict[str, Any], outs: Aval | list[Aval]
 ) -> Any:
     """Return the types of the results of an operation with programs, or with an effect, varying as
     they do after the operation conforms to its operands."""
@@ -195,7 +195,7 @@ def _varying(
         types = [a.with_vma(axes) for a, axes in zip(program.in_avals, ins)]
         given = program
 
-        def run(*xs: Any) -> list[Any]:
+        def run(*xs: Value) -> list[Any]:
             return evaluate(given, _raised(xs, [a.vma for a in given.in_avals]))
 
         program = derived(given, ("varying inputs", ins), lambda: staged(run, types, given.name))

@@ -12,10 +12,16 @@ tier when the better one is ready.
 import weakref
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._base import code_memory
 from .._base.config import config
+from .._core.fitting import chosen, static_parts
+from ..tree import TreeDef
+
+if TYPE_CHECKING:
+    from .._xla.tiers import Options
+    from .compiling import CompiledCall
 
 T = TypeVar("T")
 
@@ -65,13 +71,15 @@ class Traces(dict[tuple[Any, ...], Any]):
     def __init__(self) -> None:
         self._shared, self.owner = {}, _nobody
 
-    def under(self, key: Any) -> dict[Any, Any]:
+    def under(self, key: tuple[str | tuple[Any, ...], ...]) -> dict[Any, Any]:
         """Return the table of the traces for a set of static values."""
         if key not in self:
             make_room(self)
         return self.setdefault(key, {})
 
-    def shared(self, f: Callable[..., Any], key: Any, make: Callable[[], T]) -> T:
+    def shared(
+        self, f: Callable[..., Any], key: "tuple[bool | Options, ...]", make: Callable[[], T]
+    ) -> T:
         """Return the object with this key that all jits of the function `f` share; make it if it is
         not there.
 
@@ -148,33 +156,47 @@ class CompiledCalls:
       one: those with one array, by its dispatch key.
       flat: those with several arrays, by their dispatch keys.
       staged: calls with flat values under a transformation, by their types.
+      structures: the structure that serves another one, where they hold capacities.
       forget: drops them all.
     """
 
-    __slots__ = ("every", "one", "flat", "staged", "forget", "__weakref__")
+    __slots__ = ("every", "one", "flat", "staged", "structures", "forget", "__weakref__")
 
     def __init__(self) -> None:
+        self.structures: dict[tuple[Any, ...], TreeDef] = {}
         self.every: dict[tuple[Any, ...], Any] = {}
         self.one: dict[Any, Any] = {}
         self.flat: dict[Any, Any] = {}
         self.staged: dict[Any, Any] = {}
-        self.forget = forgetting((self.every, self.one, self.flat, self.staged))
+        self.forget = forgetting((self.every, self.one, self.flat, self.staged, self.structures))
 
-    def keep(self, key: tuple[Any, ...], call: Any) -> None:
+    def serving(self, tree: TreeDef) -> TreeDef:
+        """Return the structure that calls of this structure are performed with.
+
+        Where structures hold capacities, calls of similar ones share a program."""
+        key = *static_parts(tree), tree
+        found = self.structures.get(key)
+        if found is None:
+            make_room(self.structures)
+            found = chosen(tree, dict.fromkeys(self.structures.values()))
+            self.structures[key] = found
+        return found
+
+    def keep(self, key: tuple[Any, ...], call: "CompiledCall") -> None:
         """Keep a compiled call."""
         if make_room(self.every):
             self.forget()  # other tables may lead to the dropped calls
         self.every[key] = call
         self._forget_with(call)
 
-    def keep_flat(self, keys: tuple[Any, ...], call: Any) -> None:
+    def keep_flat(self, keys: tuple[Any, ...], call: "CompiledCall") -> None:
         """Keep a compiled call with flat arrays by their dispatch keys alone."""
         self.flat[keys] = call[:4]
         if len(keys) == 1:
             self.one[keys[0]] = call[:4]
         self._forget_with(call)
 
-    def _forget_with(self, call: Any) -> None:
+    def _forget_with(self, call: "CompiledCall") -> None:
         # After the call is in the table: if the other tier arrived in between, it would stay there.
         if call.swap is not None:
             call.swap.tell(self.forget)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
+from .._base.argument_names import parameter_names
 from .._base.config import config
 from .._base.lazy import later
 from .._base.surroundings import Surroundings, around, last_asked
@@ -31,6 +32,7 @@ from .._base.tracebacks import border
 from .._core.array import Array, Literal, as_value, is_tracer
 from .._core.axis_names import named_axes
 from .._core.carrier import Lifted
+from .._core.fitting import fitted, has_capacities
 from .._core.handles import handle_among
 from .._core.interpreter import GROUND, current
 from .._core.ir import Var, evaluate
@@ -38,6 +40,7 @@ from .._core.same_parts import alike, as_one
 from .._ops.control_flow import call as call_
 from .._ops.shape import materialise_at_ground
 from .._types.avals import Key
+from .._xla.operands import as_argument
 from .._xla.tiers import Options
 from ..tree import LEAF, TreeDef, flatten
 from .caches import make_room
@@ -61,6 +64,8 @@ if TYPE_CHECKING:  # at run time they are imported at the first use
 from .tracing import Traced, trace, trace_signature, traced_shapes
 from .versions import Version, Versions
 
+LOOKING: list[Any] = []
+"""The values that functions read, for each open block of `checking_purity`: {function: Reads}."""
 _VALUES = frozenset((Array, Literal, Var, Lifted))
 
 
@@ -69,6 +74,8 @@ _VALUES = frozenset((Array, Literal, Var, Lifted))
 
 def staged(version: Version, args: Args, kwargs: Kwargs) -> Any:
     """Apply the function as one operation of the current interpreter; return its results."""
+    if LOOKING:
+        later("_jit.purity").look_again(LOOKING[-1], version.f)
     if not config.jit:
         leaves, tree = flatten((args, kwargs))
         # Functions could write into numpy arrays, which is unintended where values are traced.
@@ -131,6 +138,8 @@ def perform(
     key = call_key(tree, values, keys)
     found = version.calls.every.get(key)
     if found is None:
+        if version.reads:
+            version.reads.look()
         found = compiled_call(version, of_arrays(tree, values), key)
     if found is None:
         args, kwargs = tree.unflatten(values)
@@ -150,14 +159,32 @@ def done(version: Version, args: Args, kwargs: Kwargs) -> tuple[Any, PerformedCa
         if handle is not None:
             raise handle.refused("jit's donate_argnums")
         return staged(version, args, kwargs), None
-    values = concrete(leaves, args, kwargs, version.donated)
+    values = given = concrete(leaves, args, kwargs, version.donated, version.f)
+    if has_capacities(tree):
+        tree, leaves, values = served(version, tree, leaves, values)
     keys = tuple([x.key for x in values])
     results, found = perform(version, tree, values, keys)
     if found is None:
         return results, None
     form = form_of(tree, leaves, values, version.donated, found)
     forget_donated(values, form.leaves)
+    if given is not values:
+        forget_donated(given, form.leaves)
     return results, PerformedCall(form, keys, found, version)
+
+
+def served(
+    version: Version, tree: TreeDef, leaves: Sequence[Any], values: Sequence[Array]
+) -> tuple[TreeDef, Sequence[Any], Sequence[Array]]:
+    """Return (structure, leaves, arrays) with which a call is performed that holds capacities."""
+    want = version.calls.serving(tree)
+    if want is tree or want == tree:
+        return tree, leaves, values
+    fits = fitted(tree.unflatten(values), want)
+    if fits is None:
+        return tree, leaves, values
+    values = [as_argument(x) for x in flatten(fits)[0]]
+    return want, values, values
 
 
 def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
@@ -169,6 +196,12 @@ def forget_donated(leaves: Sequence[Any], kinds: Sequence[str]) -> None:
     for x, kind in zip(leaves, kinds):
         if kind == "d" and x.__class__ is Array and hasattr(x, "_buf"):
             del x._buf
+
+
+def _may_read(f: Callable[..., Any]) -> bool:
+    """Return whether a function may read more than its arguments; False for most small ones."""
+    code = getattr(f, "__code__", None)
+    return code is None or bool(code.co_freevars or code.co_names or code.co_cellvars)
 
 
 # ---- the state of a jitted function ------------------------------------------------------------
@@ -227,9 +260,11 @@ class JittedState:
     def slow(self, args: Args, kwargs: Kwargs) -> Any:
         """Perform a call in the general way, and prepare the fast path for the next one like it."""
         version, given, rest = self.bind(args, kwargs)
-        there, places = given, self.destinations(given, args, kwargs)
+        if version.reads:
+            version.reads.look()
+        there, places = given, self.destinations(version, given, args, kwargs)
         if places is not None:
-            there = bring(given, places)
+            there = bring(given, places, version.f)
         if current() is not GROUND:
             return staged(version, there, rest)
         results, call = done(version, there, rest)
@@ -259,6 +294,12 @@ class JittedState:
         """Prepare the fast path for calls like this one, whose moved leaves `there` moves."""
         if version.depends and not version.is_apart:
             return  # the next such call finds a version that is apart
+        if version.reads is None:
+            version.reads = config.purity_warning and _may_read(version.f) and later(
+                "_jit.purity"
+            ).reads_of(version.f)  # fmt: skip
+            if version.reads:
+                return  # the next call compares the values that were read
         if version is self.versions.plain and not self.depends and _is_flat(args, kwargs, call):
             version.calls.keep_flat(call.keys, call.compiled)
             self.way = None  # it would be tried before the look-up of flat arrays
@@ -283,7 +324,9 @@ class JittedState:
         version = self.versions.find(divided)
         return version, *jittables.opened((divided.call.args, divided.call.kwargs))
 
-    def destinations(self, given: Args, args: Args, kwargs: Kwargs) -> list[Any] | None:
+    def destinations(
+        self, version: Version, given: Args, args: Args, kwargs: Kwargs
+    ) -> list[Any] | None:
         """Return the placement to which each leaf of a call's dynamic arguments is moved; None if
         jit was given none.
 
@@ -292,7 +335,7 @@ class JittedState:
         if self.roles is None or self.roles.in_shardings is None:
             return None
         before = last_asked()
-        found = destinations(given, self.roles.in_shardings)
+        found = destinations(given, self.roles.in_shardings, version.f)
         self.depends = self.depends or last_asked() is not before
         if current() is not GROUND or not any(map(is_chosen_by_compiler, found)):
             return found
@@ -312,27 +355,29 @@ class JittedState:
         version, given, kwargs = self.bind(args, kwargs)
         if self.roles is not None and self.roles.in_shardings is not None:
             shapes = shapes_only(given)
-            there = destinations(shapes, self.roles.in_shardings)
-            given = bring(*without_chosen(shapes, there))
+            there = destinations(shapes, self.roles.in_shardings, version.f)
+            given = bring(*without_chosen(shapes, there), version.f)
         return version, given, kwargs
 
-    def with_places(self, traced: Traced) -> Traced:
-        """Return a trace with the placements of its results that `jit` was given."""
+    def with_places(self, traced: Traced, version: Version) -> Traced:
+        """Return a trace with the placements of its results that `jit` was given, and the names of
+        its arguments."""
         places = places_of_results(self.versions.f, traced.tree, traced.program.out_avals)
-        return traced._replace(places=places) if places else traced
+        names = parameter_names(version.f)
+        return traced._replace(places=places or traced.places, parameters=names)
 
     @border
-    def trace(self, *args: Any, **kwargs: Any) -> "Staged":
+    def trace(self, *args: object, **kwargs: object) -> "Staged":
         """Stage the function for the types of these arguments, and return its program."""
         version, given, rest = self.bind_shapes(args, kwargs)
         traced = trace(version.f, shapes_only(given), shapes_only(rest), "jit", version.traces)
         version.depends = version.depends or traced.asked
         in_tree = flatten((given, rest))[1]
         staged: type[Staged] = later("_jit.stages").Staged
-        return staged(self.with_places(traced), version.donated, in_tree, version.options)
+        return staged(self.with_places(traced, version), version.donated, in_tree, version.options)
 
     @border
-    def lower(self, *args: Any, lowering_platforms: Any = None, **kwargs: Any) -> "Lowered":
+    def lower(self, *args: object, lowering_platforms: Any = None, **kwargs: object) -> "Lowered":
         """Stage the function for the types of these arguments, and return it as StableHLO.
 
         The platform is that of this process, or those in `lowering_platforms`.
@@ -340,10 +385,10 @@ class JittedState:
         return self.trace(*args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
     @border
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the tree of results for the types of these arguments, as ShapeDtypeStructs."""
         version, given, rest = self.bind_shapes(args, kwargs)
-        return self.with_places(traced_shapes(version.f, given, rest)).shapes()
+        return self.with_places(traced_shapes(version.f, given, rest), version).shapes()
 
     @border
     def clear_cache(self) -> None:

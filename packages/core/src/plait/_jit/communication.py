@@ -5,10 +5,12 @@ Invariant: text that the parser does not understand gives None, never a guess.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from .op_lines import Places
 
 __all__ = ["Collective", "collectives_in"]
 
@@ -67,7 +69,7 @@ def collectives_in(hlo: str, devices: Sequence[int]) -> list[Collective]:
         exchange = re.match(_COLLECTIVE, made["op"])
         if exchange is not None:
             found.append((line, made, exchange["op"]))
-    places = _Places(lines)
+    places = Places(lines)
     return [_read(line, made, op, types, devices, places) for line, made, op in found]
 
 
@@ -77,7 +79,7 @@ def _read(
     op: str,
     types: dict[str, str],
     devices: Sequence[int],
-    places: "_Places",
+    places: Places,
 ) -> Collective:
     rest = line[made.end() :]
     given = re.findall(r"%([^\s,()]+)", rest.partition(")")[0])
@@ -160,43 +162,3 @@ def _numbered(
         return None
     every = groups or [tuple(range(len(devices)))]  # HLO omits a single group of all devices
     return tuple([tuple([devices[i] for i in g]) for g in every])
-
-
-# ---- lines -------------------------------------------------------------------------------------
-
-
-class _Places:
-    """The source lines of operations, from tables at the head of the text, by number."""
-
-    def __init__(self, lines: Sequence[str]):
-        self._tables: dict[str, dict[int, str]] = {}
-        table: dict[int, str] | None = None
-        for line in lines:
-            if line in ("FileNames", "FileLocations", "StackFrames", "FunctionNames"):
-                table = self._tables[line] = {}
-            elif table is not None:
-                number, _, rest = line.partition(" ")
-                if number.isdecimal():
-                    table[int(number)] = rest
-                elif line:
-                    break
-
-    def of(self, metadata: str) -> str | None:
-        """Return the line of an operation with this metadata, as "file.py:12"."""
-        for frame in _numbers(metadata, "stack_frame_id"):
-            for location in _numbers(self._row("StackFrames", frame), "file_location_id"):
-                row = self._row("FileLocations", location)
-                for file, line in zip(_numbers(row, "file_name_id"), _numbers(row, " line")):
-                    name = self._row("FileNames", file).strip('"')
-                    return f"{name}:{line}"
-        told = re.search(r'source_file="([^"]*)" source_line=(\d+)', metadata)
-        return f"{told[1]}:{told[2]}" if told else None
-
-    def _row(self, table: str, number: int) -> str:
-        return self._tables.get(table, {}).get(number, "")
-
-
-def _numbers(text: str, key: str) -> Iterator[int]:
-    found = re.search(rf"{key}=(\d+)", text)
-    if found is not None:
-        yield int(found[1])

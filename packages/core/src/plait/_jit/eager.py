@@ -7,6 +7,7 @@ Invariant: only the ground interpreter executes operations; its cache key is the
 their placement) and the parameters.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._base import jaxlib_api
@@ -16,6 +17,7 @@ from .._core.carrier import expand_rules, promised
 from .._core.handles import apply_through, handle_among
 from .._core.interpreter import GROUND, Tracer, as_list, stray, use
 from .._core.ir import derived, programs_in
+from .._core.primitive import Primitive
 from .._core.staging import staged
 from .._ops.shape import broadcast_in_dim
 from .._types.avals import Aval
@@ -102,7 +104,7 @@ def apply(prim: Any, args: Any, params: dict[str, Any]) -> Any:
     return wrap(outs[0], keys[0])
 
 
-def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
+def _higher(prim: Primitive, args: Any, params: dict, key: list, bufs: list) -> Any:
     """Apply an operation with programs or effects, by its rule in Python, or compiled.
 
     The executable is kept on the first of its programs, and lives as long as that.  Kept on the
@@ -131,7 +133,7 @@ def _higher(prim: Any, args: Any, params: dict, key: list, bufs: list) -> Any:
     return outs if prim.many else outs[0]
 
 
-def _build(prim: Any, args: Any, params: dict) -> Executable:
+def _build(prim: Primitive, args: Any, params: dict) -> Executable:
     """Compile one operation as a program.
 
     Its literals become scalar operands, so that `x + 1` and `x + 2` share one executable.
@@ -169,7 +171,7 @@ def _scalar(aval: Aval) -> Aval:
     return Aval((), aval.dtype, aval.weak_type)
 
 
-def _elsewhere(prim: Any, args: Any, params: dict) -> Any:
+def _elsewhere(prim: Primitive, args: Sequence[Any], params: dict) -> Any:
     """Apply a primitive to operands that are not all arrays: another thread's open tracer, an
     escaped one, or plain numbers."""
     handle = handle_among(args)

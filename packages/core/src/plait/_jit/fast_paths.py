@@ -193,7 +193,7 @@ def form_of(
       compiled: the compiled call.
     """
     kinds = [_letter(x, v, i in donated) for i, (x, v) in enumerate(zip(leaves, values))]
-    if "n" in kinds and not _hostable(compiled, values):
+    if "n" in kinds and (config.guarded or not _hostable(compiled, values)):
         kinds = [_made(i in donated) if k == "n" else k for i, k in enumerate(kinds)]
     return CallForm(exact_key(tree), "".join(kinds))
 
@@ -288,7 +288,7 @@ def _hosted(call: PerformedCall, perform: Perform) -> Callable[..., Any]:
     tree, version = call.form.tree, call.version
     known = [None if kind == "n" else k for kind, k in zip(call.form.leaves, call.keys)]
 
-    def miss(*operands: Any) -> tuple[Any, Any, bool]:
+    def miss(*operands: object) -> tuple[Any, Any, bool]:
         values = [as_argument(x) if k is None else wrap(x, k) for x, k in zip(operands, known)]
         results, compiled = perform(version, tree, values, tuple([x.key for x in values]))
         fast = None
@@ -299,9 +299,10 @@ def _hosted(call: PerformedCall, perform: Perform) -> Callable[..., Any]:
             and all(map(_kept_as_is, operands, values))
         ):
             assert compiled.direct is not None  # or it were not hostable
-            executable, outs = compiled.direct
+            executable, outs, read = compiled.direct
             build = compiled.build or builder(LEAF, outs)
-            fast = jaxlib_api.hosted_entry(executable, default_place()[0], len(values), outs, build)
+            kept = [read is None or i in read for i in range(len(values))]
+            fast = jaxlib_api.hosted_entry(executable, default_place()[0], kept, outs, build)
         return results, fast, False
 
     return jaxlib_api.hosted(miss)

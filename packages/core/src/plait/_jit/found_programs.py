@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from .._base import code_memory
 from .._base.config import config
+from .._base.source import code_of
 from .._core.ir import Eqn, Program
 from .._core.structures import program_key
 
@@ -65,22 +66,20 @@ def is_recorded(f: Callable[..., Any], does: str) -> bool:
     """
     if not (config.eager_programs and config.jit):
         return False
-    code = getattr(f, "__code__", None)
-    vain = _vain.get(code) if isinstance(code, CodeType) else None
+    vain = _vain.get(code) if (code := code_of(f)) is not None else None
     return vain is None or vain.get(does, 0) < _TRIES
 
 
-def note(f: Any, does: str, is_run: bool) -> None:
+def note(f: object, does: str, is_run: bool) -> None:
     """Remember whether a recording of a function was run as a program."""
-    code = getattr(f, "__code__", None)
-    if isinstance(code, CodeType):
+    if (code := code_of(f)) is not None:
         vain = _vain.setdefault(code, {})
         vain[does] = 0 if is_run else vain.get(does, 0) + 1
 
 
 def found(
-    key: Any,
-    does: Any,
+    key: tuple[Any, ...],
+    does: tuple[str | tuple[Any, ...], ...],
     eqns: Sequence[Eqn],
     make: Callable[[], Callable[..., Any]],
     operands: Sequence[Any],
@@ -134,7 +133,9 @@ def forget_found() -> None:
         table.clear()
 
 
-def _is_worth_it(key: Any, does: Any, eqns: Sequence[Eqn]) -> bool:
+def _is_worth_it(
+    key: tuple[Any, ...], does: tuple[str | tuple[Any, ...], ...], eqns: Sequence[Eqn]
+) -> bool:
     operations = [(does, e.prim, *[a.aval for a in e.inputs]) for e in eqns]
     unknown = sum(o not in _done for o in operations)
     if unknown >= _NEW and sum(not w.used for w in list(_compiled.values())) < _UNUSED:

@@ -53,7 +53,7 @@ def unregister_jittable(cls: type) -> None:
     jittables.unregister(cls)
 
 
-def is_jittable(x: Any) -> bool:
+def is_jittable(x: object) -> bool:
     """Return whether the class of `x` is registered by `register_jittable`.
 
     >>> import plait

@@ -30,7 +30,7 @@ from .._base.jaxlib_api import RuntimeFailure
 from .._base.source import where_defined
 from .._base.tracebacks import border, leaving
 from .._base.wrapping import OFFERED, wraps
-from .._core.array import Array, failure
+from .._core.array import DONATED_TWICE, Array, failure
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
 from .._plugins.metadata import resolve
@@ -38,6 +38,7 @@ from .._xla.tiers import Options, expect_tier
 from .calls import JittedState
 from .placements import placed
 from .roles import role, roles_of
+from .signatures import name_shared
 
 if TYPE_CHECKING:  # at run time they are imported at the first use
     from .stages import Lowered, Staged
@@ -131,10 +132,10 @@ def jit(
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: object = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
@@ -150,7 +151,8 @@ def jit(
       in_shardings, out_shardings: placements of arguments and of results, or tree prefixes of
         them; None leaves the choice open.  Arguments are moved there, but an argument that was
         placed on purpose must already have that placement.
-      keep_unused: has no effect: arguments that `fun` does not use are always kept.
+      keep_unused: has no effect: arguments that `fun` does not use are kept in what `lower`
+        returns, and calls leave them out where that is faster.
       device: the device to which arguments are moved; the same as `in_shardings`.
       backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
@@ -278,6 +280,8 @@ def _jitted(f: Callable[..., Any], state: JittedState) -> Callable[..., Any]:
                 return r
             return build(outs)
         except BaseException as e:
+            if getattr(e, "what", None) is DONATED_TWICE:
+                name_shared(e, args, kwargs, f)  # type: ignore[arg-type]
             leaving(e)
             raise
 

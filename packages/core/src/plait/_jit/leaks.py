@@ -58,7 +58,7 @@ class checking_leaks(ContextDecorator):  # noqa: N801 - used as a function is
     def __enter__(self) -> None:
         self._before = {id(x): ref(x) for x in _tracers()}
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is not None:
             return
         gc.collect()
@@ -136,7 +136,7 @@ def _our_module(name: str) -> bool:
     return hidden(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
-def _is_ours(o: Any) -> bool:
+def _is_ours(o: object) -> bool:
     """Return whether `o` is an object, a function, a frame or a module of the library or of a
     plugin."""
     if isinstance(o, FunctionType):

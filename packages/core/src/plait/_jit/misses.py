@@ -14,8 +14,10 @@ from threading import RLock
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from .._base.argument_names import argument_path
 from .._base.freezing import same
 from .._base.source import here, hidden, user_line, where_defined
+from .._types.avals import Aval
 from ..tree import bare_tree, key_paths
 from .jittable import jittables
 
@@ -30,7 +32,7 @@ _MOST = 64
 
 
 @lru_cache(maxsize=4096)
-def _first(code: Any) -> list:
+def _first(code: object) -> list:
     """Return a list, empty at first, for the `id` of the last function with this code that was
     traced."""
     return []
@@ -57,13 +59,13 @@ def explain(
         except TypeError:  # the class has no weak references, or is not hashable
             earlier = []
         earlier += [(static, k) for k in [*known] if not any(same((static, k), e) for e in earlier)]
-        why = _why_another(static, key, earlier) if earlier else _why_first(user)
+        why = _why_another(static, key, earlier, f) if earlier else _why_first(user)
         del earlier[: len(earlier) - _MOST]
         earlier.append((static, key))
     _log.warning("%s of %s is traced at %s: %s", does, where_defined(user), user_line(here()), why)
 
 
-def _why_first(f: Any) -> str:
+def _why_first(f: Callable[..., Any]) -> str:
     """Return why a function without recorded traces is traced."""
     code = getattr(f, "__code__", None)
     others = _first(code) if code is not None else []
@@ -77,15 +79,21 @@ def _why_first(f: Any) -> str:
     return "this function was never seen"
 
 
-def _why_another(static: Any, key: tuple, earlier: list[tuple[Any, tuple]]) -> str:
+def _why_another(
+    static: tuple[dict[str, Any], ...] | None,
+    key: tuple,
+    earlier: list[tuple[Any, tuple]],
+    f: Callable[..., Any],
+) -> str:
     """Return how a call differs from the most similar earlier trace.
 
     Args:
       static: (static values by position, those by name) of the call; None without any.
       key: the key of the call.
       earlier: static values and keys of the earlier traces.
+      f: the function.
     """
-    found = [(old[1][0] != key[0], _differences(static, key, *old)) for old in reversed(earlier)]
+    found = [(old[1][0] != key[0], _differences(static, key, *old, f)) for old in reversed(earlier)]
     _, closest = min(found, key=lambda d: (d[0], sum(map(_kinds, d[1]))))
     return "; ".join(closest) or (
         "such a call was traced before, but that trace was not kept: it was cleared, or used "
@@ -106,7 +114,13 @@ def _axes(bound: tuple | None) -> str:
     return ", ".join([f"{n!r}: {b.size}{'*' * b.typed}" for n, b in bound or ()]) or "none"
 
 
-def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[str]:
+def _differences(
+    static: tuple[dict[str, Any], ...] | None,
+    key: tuple,
+    old_static: tuple[dict[str, Any], ...] | None,
+    old: tuple,
+    f: Callable[..., Any],
+) -> list[str]:
     """Return a text for each thing that differs between a call and an earlier one."""
     about, avals, state, axes, one, around = key
     old_about, old_avals, old_state, old_axes, old_one, old_around = old
@@ -119,7 +133,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
     elif avals != old_avals:
         paths = key_paths(jittables.opened(tree.unflatten(range(len(avals)))))
         changes = [_change(a, b) for a, b in zip(avals, old_avals)]
-        out += [f"{c} of {argument_name(p)}" for p, c in zip(paths, changes) if c]
+        out += [f"{c} of `{argument_path(p, f)}`" for p, c in zip(paths, changes) if c]
     if state is not old_state:
         changed = [(k, a, dict(old_state)[k]) for k, a in state if dict(old_state)[k] != a]
         out += [f"setting {k} is {a!r}, and was {b!r} before" for k, a, b in changed]
@@ -132,7 +146,7 @@ def _differences(static: Any, key: tuple, old_static: Any, old: tuple) -> list[s
     return out
 
 
-def _named(around: Any) -> str:
+def _named(around: tuple[tuple[Any, ...], ...]) -> str:
     """Return names and values as a text, or "none"."""
     return ", ".join([f"{name} {value!r}" for name, value in around or ()]) or "none"
 
@@ -156,12 +170,12 @@ def _structures(tree: Any, old: Any) -> list[str]:
     return out
 
 
-def _listed(names: Any) -> str:
+def _listed(names: list[str]) -> str:
     """Return names with commas between them, or "none"."""
     return ", ".join(map(str, names)) or "none"
 
 
-def _change(a: Any, b: Any) -> str | None:
+def _change(a: Aval, b: Aval) -> str | None:
     """Return the difference of two types as a text; None if they are the same."""
     if a is b:
         return None
@@ -175,13 +189,6 @@ def _change(a: Any, b: Any) -> str | None:
         if differs
     ]
     return f"other {' and '.join(kinds)} ({a!r}, and {b!r} before)"
-
-
-def argument_name(path: str) -> str:
-    """Return a path in (args, kwargs) as users write it: "args[0]['a']", or "name[1]"."""
-    if path.startswith("[0]"):
-        return "args" + path[3:]
-    return path[3:].lstrip("[").replace("]", "", 1).strip("'") if path.startswith("[1]") else path
 
 
 def _static(static: Any) -> str:

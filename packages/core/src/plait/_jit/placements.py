@@ -7,9 +7,11 @@ the choice open.
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from .._base.argument_names import Namer, names_of_arguments
 from .._base.errors import TreeMismatch
 from .._base.wrapping import wraps
 from .._core.array import Array, as_value, is_tracer
+from .._core.interpreter import Value
 from .._core.topologies import topology_of
 from .._types.avals import Placement
 from ..tree import TreeDef, each_leaf, flatten, spread
@@ -29,13 +31,17 @@ class Destination(Placement, Protocol):
         ...
 
 
-def destinations(args: tuple[Any, ...], placements: object) -> list[Destination | None]:
-    """Return the destination of each leaf of the arguments, from placements that are a tree prefix
-    of them; None leaves the choice open."""
-    return _each(placements, args, "in_shardings")
+def destinations(
+    args: tuple[Any, ...], placements: object, f: Callable[..., Any]
+) -> list[Destination | None]:
+    """Return the destination of each leaf of the arguments of `f`, from placements that are a tree
+    prefix of them; None leaves the choice open."""
+    return _each(placements, args, "in_shardings", names_of_arguments(f))
 
 
-def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
+def _each(
+    placements: object, tree: object, what: str, named: Namer | None = None
+) -> list[Destination | None]:
     """Return the destination of each leaf of a tree, from placements that are a prefix of it."""
     for p in flatten(placements, _is_placement)[0]:
         if not _is_placement(p):
@@ -44,14 +50,21 @@ def _each(placements: object, tree: Any, what: str) -> list[Destination | None]:
                 f"but got {p}",
                 fix=f"give {_ENTRY}, or a tree prefix of them",
             )
-    return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY)]
+    return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY, named)]
 
 
-def bring(args: tuple[Any, ...], there: Sequence[Destination | None]) -> tuple[Any, ...]:
-    """Return the arguments, moved to the destinations of their leaves."""
+def bring(
+    args: tuple[Any, ...], there: Sequence[Destination | None], f: Callable[..., Any]
+) -> tuple[Any, ...]:
+    """Return the arguments of `f`, moved to the destinations of their leaves."""
     leaves, tree = flatten(args)
     brought = (x if p is None else _brought(x, p) for x, p in zip(leaves, there))
-    return tree.unflatten(each_leaf(brought, args, "in_shardings: args"))
+    return tree.unflatten(each_leaf(brought, args, _of_in_shardings(f)))
+
+
+def _of_in_shardings(f: Callable[..., Any]) -> Namer:
+    named = names_of_arguments(f)
+    return lambda path: f"{named(path)}, by in_shardings"
 
 
 def without_chosen(
@@ -78,12 +91,12 @@ def _to_be_placed(x: Any, placement: Any) -> Any:
     return Shape(as_value(x).aval, placement)
 
 
-def _is_elsewhere(placement: Any) -> bool:
+def _is_elsewhere(placement: object) -> bool:
     """Return whether a destination is on devices of a topology."""
     return topology_of(getattr(placement, "place", None)) is not None
 
 
-def is_chosen_by_compiler(placement: Any) -> bool:
+def is_chosen_by_compiler(placement: object) -> bool:
     """Return whether the compiler chooses a destination."""
     return getattr(placement, "is_chosen", False)
 
@@ -101,7 +114,7 @@ def placed(f: Callable[..., Any], placements: object) -> Callable[..., Any]:
     """Return `f` with its results constrained to the placements (a tree prefix of them)."""
 
     @wraps(f)
-    def constrained(*args: Any, **kwargs: Any) -> Any:
+    def constrained(*args: Value, **kwargs: object) -> Any:
         out = jittables.opened(f(*args, **kwargs))
         leaves, tree = flatten(out)
         there = _each(placements, out, "out_shardings")

@@ -11,7 +11,7 @@ from typing import Any
 from .._base.config import config
 from .._core.array import Array
 from .._core.dispatch import Plan
-from .._core.interpreter import GROUND
+from .._core.interpreter import GROUND, Value
 from .._core.ir import Var
 from .._types.avals import WEAK
 from .._xla.executables import executable
@@ -27,7 +27,7 @@ _ASKED = Plan()
 # ---- Python numbers as operands ----------------------------------------------------------------
 
 
-def number(x: Any) -> Any:
+def number(x: float) -> Any:
     """Return the buffer of a Python number as an operand; OverflowError if it is too large."""
     dtype = WEAK[x.__class__].dtype
     if x.__class__ is int and dtype.itemsize < 8 and not -(2**31) <= x < 2**31:
@@ -63,10 +63,10 @@ def plan(
     operands if `with_numbers`.
     """
 
-    def is_operand(x: Any) -> bool:
+    def is_operand(x: object) -> bool:
         return x.__class__ is Array or (with_numbers and x.__class__ in _EXACT)
 
-    def body(*xs: Any) -> Any:
+    def body(*xs: Value) -> Any:
         given = iter(xs)
         filled = [
             a.__class__([next(given) if x.__class__ is Array else x for x in a])

@@ -55,7 +55,7 @@ def make_program(
 
     @border
     @wraps(fun)
-    def program_of(*args: Any, **kwargs: Any) -> Program | tuple[Program, Any]:
+    def program_of(*args: object, **kwargs: object) -> Program | tuple[Program, Any]:
         call = without_static(args, kwargs, static)
         f = call.bind(fun, len(args)) if static else fun
         with opened(_Axes(dict(axis_env or ()), current())):

@@ -21,11 +21,13 @@ from .._core.array import Array, Literal
 from .._core.carrier import Carrier, components
 from .._core.deferred import Deferred
 from .._core.handles import apply_through, handle_among
-from .._core.interpreter import GROUND, Interpreter, Tracer, as_list, use
+from .._core.interpreter import GROUND, Interpreter, Tracer, Value, as_list, use
 from .._core.ir import Program, Var, evaluate, programs_in
+from .._core.primitive import Primitive
 from .._core.staging import Stage, staged
 from .._core.structures import structure
 from .._ops.shape import materialise_at_ground
+from .._types.avals import WEAK
 from .found_programs import found, note
 from .jitted import jit
 
@@ -118,7 +120,7 @@ class Recording(Stage):
         users = [p for p in params.values() if p.__class__ is Deferred]
         return any(x.by is self for p in users for x in p.tracers())
 
-    def _refuse_enclosed(self, prim: Any, params: dict[str, Any], out: Any) -> None:
+    def _refuse_enclosed(self, prim: Any, params: dict[str, Any], out: list[Value]) -> None:
         """Refuse results of a function with a custom rule that ran unrecorded and closes over
         recorded values, as the transformation does; see `Carrier.refuse_enclosed`."""
         outs = [o for o in components(as_list(out)) if self.owns(o)]
@@ -133,7 +135,7 @@ class Recording(Stage):
         value = self.values[x]
         return value if isinstance(value, Array) else interpreter.concrete(value)
 
-    def outside(self, x: Any) -> Any:
+    def outside(self, x: Value) -> Any:
         interpreter = self.resume()
         value = self.values[x]
         return x if isinstance(value, Tracer) and value.by is interpreter else value
@@ -156,7 +158,7 @@ class Recording(Stage):
             self.interpreter = interpreter
         return self.interpreter
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: Value) -> Any:
         """Return the value of `x` for the interpreter of the transformation, after `resume`."""
         return self.values[x] if self.owns(x) else x
 
@@ -168,7 +170,7 @@ class Recording(Stage):
         self,
         outs: Sequence[Any],
         operands: Sequence[list[Any]],
-        key: Any,
+        key: tuple[Any, ...],
         transformed: Callable[..., Any],
     ) -> Any:
         """Return the result of the transformed function, from a compiled program.
@@ -201,7 +203,11 @@ class Recording(Stage):
         super().abandon()
 
     def _found(
-        self, outs: Sequence[Any], operands: Sequence[list[Any]], key: Any, transformed: Any
+        self,
+        outs: Sequence[Any],
+        operands: Sequence[list[Any]],
+        key: tuple[Any, ...],
+        transformed: Callable[..., Any],
     ) -> Any:
         held = list(self.consts.values())
         consts = [x for _, x in held]
@@ -219,7 +225,7 @@ class Recording(Stage):
             # Staged anew: the variables hold this recording, which holds the function and arrays.
             program = staged(lambda *xs: evaluate(recorded, xs), types, self.does)
 
-            def whole(consts: list[Any], *operands: Any) -> Any:
+            def whole(consts: list[Any], *operands: list[Any]) -> Any:
                 return transformed(lambda *xs: evaluate(program, [*consts, *xs]), *operands)
 
             return jit(whole)
@@ -228,7 +234,7 @@ class Recording(Stage):
         full = does, what, types, len(consts), config.state
         return found(full, does, self.eqns, make, [consts, *given])
 
-    def _variable(self, value: Any) -> Any:
+    def _variable(self, value: Value) -> Any:
         if not isinstance(value, Tracer) or self.owns(value):
             return value
         v = self.var(value.aval, value.where)
@@ -246,7 +252,7 @@ def is_unplaced(x: Any) -> bool:
     return x.__class__ is not Array or x.key is x.aval
 
 
-def _acts(prim: Any, params: dict[str, Any]) -> bool:
+def _acts(prim: Primitive, params: dict[str, Any]) -> bool:
     """Return whether an operation has effects, or custom rules that are not programs yet."""
     if prim.effect is not None or (prim.higher is not None and prim.higher.pending(params)):
         return True
@@ -254,7 +260,10 @@ def _acts(prim: Any, params: dict[str, Any]) -> bool:
 
 
 def as_operand(x: Any) -> Any:
-    """Return a value as an operand of a jitted function: weak Python numbers stay numbers."""
+    """Return a value as an operand of a jitted function: Python numbers stay numbers.
+
+    A number of another type than Python's, such as a weak float64, would become one of these.
+    """
     if x.__class__ is not Literal:
         return x
-    return x.value if x.aval.weak_type and not x.aval.ndim else materialise_at_ground(x)
+    return x.value if x.aval is WEAK.get(x.value.__class__) else materialise_at_ground(x)

@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from .._base.argument_names import argument_path, numbers_of
 from .._base.errors import ArgumentError, OperandTypeError
 from .._base.freezing import freeze
 from .._base.wrapping import name_of, wraps
+from .._core.interpreter import Value
 from .._core.same_parts import parts_that_may_be_one
 from ..tree import flatten
 from .jittable import jittables
@@ -61,6 +63,7 @@ def role(
                 fix=f"number them from 0 to {len(places) - 1}",
             )
         found[i] = n + len(places) if n < 0 else n
+    found = [n for n in found if n >= 0]  # from the end of arguments whose number is open
     known = {p.name for p in parameters}
     takes_any = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
     for name in given:
@@ -68,6 +71,12 @@ def role(
             raise ArgumentError(
                 f"{what}_argnames {name!r} is not an argument of the function",
                 fix=f"its arguments are {', '.join(known)}",
+            )
+        if any(p.name == name and p.kind is p.POSITIONAL_ONLY for p in parameters):
+            raise ArgumentError(
+                f"{what}_argnames {name!r} is a positional-only argument, which has no name in a "
+                "call",
+                fix=f"write {what}_argnums={places.index(name)}",
             )
     derive = nums is None or names is None
     by_number = {places[n] for n in found if n < len(places)} if derive else set[str]()
@@ -92,7 +101,7 @@ def _said(role: Role) -> str:
 
 
 def _numbers(x: int | Sequence[int] | None) -> tuple[int, ...]:
-    return () if x is None else (x,) if isinstance(x, int) else tuple(x)
+    return () if x is None else numbers_of(x)
 
 
 def _names(x: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -107,25 +116,28 @@ class SplitCall(NamedTuple):
     fixed: dict[int, Any]
     fixed_names: dict[str, Any]
 
-    def key(self, n: int, name: str) -> tuple[Hashable, ...]:
+    def key(self, n: int) -> tuple[Hashable, ...]:
         """Return a key of the static values of a call with `n` positional arguments.
 
-        Raises OperandTypeError if one is not hashable.
+        Raises TypeError if one is not hashable.
         """
         fixed, fixed_names = sorted(self.fixed.items()), sorted(self.fixed_names.items())
-        try:
-            return (
-                n,
-                tuple([(i, freeze(v)) for i, v in fixed]),
-                tuple([(k, freeze(v)) for k, v in fixed_names]),
-            )
-        except TypeError:
-            bad = [v for _, v in (*fixed, *fixed_names) if not _hashable(v)]
-            raise OperandTypeError(
-                f"static arguments of {name} must be hashable, and {bad[0]!r} of type "
-                f"{type(bad[0]).__name__} is not",
-                fix="pass a tuple instead of a list, or do not make the argument static",
-            ) from None
+        return (
+            n,
+            tuple([(i, freeze(v)) for i, v in fixed]),
+            tuple([(k, freeze(v)) for k, v in fixed_names]),
+        )
+
+    def refused(self, f: Callable[..., Any]) -> OperandTypeError:
+        """Return the error for a call of `f` with a static value that is not hashable."""
+        paths = [(f"[0][{i}]", v) for i, v in sorted(self.fixed.items())]
+        paths += [(f"[1]['{k}']", v) for k, v in sorted(self.fixed_names.items())]
+        path, bad = next((p, v) for p, v in paths if not _hashable(v))
+        return OperandTypeError(
+            f"static arguments of {name_of(f, 'f')} must be hashable, and `"
+            f"{argument_path(path, f)}`, {bad!r} of type {type(bad).__name__}, is not",
+            fix=_STATIC_INSTEAD.get(type(bad).__name__, _NOT_STATIC),
+        )
 
     def bind(self, f: Callable[..., Any], n: int) -> Callable[..., Any]:
         """Return `f` as a function of the arguments that are not static."""
@@ -134,7 +146,7 @@ class SplitCall(NamedTuple):
         fixed, fixed_names = self.fixed, self.fixed_names
 
         @wraps(f)
-        def rest(*dynamic: Any, **named: Any) -> Any:
+        def rest(*dynamic: object, **named: Value) -> Any:
             values = iter(dynamic)
             full = [fixed[i] if i in fixed else next(values) for i in range(n)]
             return f(*full, **named, **fixed_names)
@@ -151,6 +163,16 @@ def without_static(args: tuple[Any, ...], kwargs: dict[str, Any], static: Role) 
         {i: args[i] for i in static.nums if i < len(args)},
         {k: kwargs[k] for k in kwargs if k in static.names},
     )
+
+
+_NOT_STATIC = "do not make the argument static, or give its class __hash__ and __eq__"
+_STATIC_INSTEAD = {
+    "list": "pass a tuple instead of a list, or do not make the argument static",
+    "dict": "pass tuple(d.items()), or a frozen dataclass, or do not make the argument static",
+    "set": "pass a frozenset instead of a set, or do not make the argument static",
+    "Array": "do not make the argument static: arrays are what a jitted function takes",
+    "ndarray": "do not make the argument static: arrays are what a jitted function takes",
+}
 
 
 def _hashable(x: object) -> bool:
@@ -216,14 +238,17 @@ class Roles(NamedTuple):
     ) -> DividedCall:
         """Divide a call of `f`; raise ArgumentError or OperandTypeError if that is impossible."""
         n, static, donate = len(args), self.static, self.donate
-        name = name_of(f, "f")
-        check_count(name, n, static, donate)
+        check_count(name_of(f, "f"), n, static, donate)
         call = without_static(args, kwargs, static)
         donated = donated_leaves(args, kwargs, static, donate) if donate else ()
-        return DividedCall(call, n, donated, (*call.key(n, name), donated))
+        try:
+            key = call.key(n)
+        except TypeError:
+            raise call.refused(f) from None
+        return DividedCall(call, n, donated, (*key, donated))
 
 
-def roles_of(static: Role, donate: Role, in_shardings: Any) -> Roles | None:
+def roles_of(static: Role, donate: Role, in_shardings: object) -> Roles | None:
     """Return these roles together, or None if no argument has one.
 
     Raises ArgumentError if an argument has two of them.

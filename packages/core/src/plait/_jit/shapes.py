@@ -41,7 +41,7 @@ class ShapeDtypeStruct:
         return Aval(self.shape, self.dtype, self.weak_type)
 
     @classmethod
-    def like(cls, x: Any) -> "ShapeDtypeStruct":
+    def like(cls, x: object) -> "ShapeDtypeStruct":
         """Return the shape, dtype and weakness of an array, of a traced value or of any object with
         a shape and a dtype; and the sharding of an array that was placed on purpose.
 
@@ -101,7 +101,7 @@ class Shape(Tracer):
         self.by, self.aval, self.where = GROUND, self.key.aval, None
 
 
-def shapes_only(tree_: Any) -> Any:
+def shapes_only(tree_: object) -> Any:
     """Return a tree of arguments in which ShapeDtypeStructs become Shapes, which can be staged.
 
     So do other objects that have a shape and a dtype and are not arrays.
@@ -156,8 +156,10 @@ def of_shape_only(x: object) -> Value | None:
     return None
 
 
-def typeof(x: Any) -> Aval:
+def typeof(x: object) -> Aval:
     """Return the type of an array, a traced value or a Python number: shape, dtype and weakness.
+
+    Raises NotAnArrayError for another object.
 
     >>> import plait
     >>> plait.typeof(plait.numpy.ones((2, 3))), plait.typeof(1.0)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from .. import events
 from .._base import jaxlib_api
+from .._base.argument_names import names_in_call
 from .._base.errors import (
     ArgumentError,
     AxisError,
@@ -22,12 +23,14 @@ from .._base.tracebacks import leaving
 from .._core import forks
 from .._core.array import is_tracer, run_on, wrap
 from .._core.buffers import client, first, platform
+from .._core.fitting import fitted
 from .._core.handles import Handle
 from .._core.ir import Program
+from .._core.staging import leaf_name
 from .._core.topologies import Topology
 from .._ops.platforms import known_platforms
-from .._plugins.metadata import resolve
-from .._types.avals import Aval
+from .._plugins.metadata import page_of, resolve
+from .._types.avals import Aval, Placed
 from .._xla import mlir
 from .._xla.ahead import compiled_for, topology_in
 from .._xla.executables import (
@@ -43,11 +46,10 @@ from .._xla.executables import (
 from .._xla.module import Module, module_of
 from .._xla.operands import as_argument, as_donated
 from .._xla.tiers import USUAL, Options, expect_tier
-from ..tree import LEAF, TreeDef, difference, exact_key, flatten, key_paths
+from ..tree import LEAF, TreeDef, difference, exact_key, flatten, in_words
 from .call_forms import CallForm, Way, builder, looked_up, taker
 from .communication import Collective, collectives_in
 from .jittable import jittables
-from .misses import argument_name
 from .tracing import Traced
 
 
@@ -102,6 +104,22 @@ class _Stage:
     ):
         self._traced, self._donated, self._options = traced, donated, options
         self.in_tree = in_tree
+
+    def _repr_html_(self) -> str | None:
+        return self._traced.program._repr_html_()
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError(
+            f"{type(self).__name__} of {self._traced.program.name} cannot be pickled: it "
+            "belongs to the devices of this process",
+            fix="pickle the function and jit it there, or save it with plait.export",
+        )
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self
 
     @property
     def out_info(self) -> Any:
@@ -189,6 +207,7 @@ class Lowered(_Stage):
         """
         p = self._traced.program
         platforms = self._platforms or (self._platform(),)
+        locations = locations or self._options.lines_now
         tier = self._options.tier_now
         return module_of(p, self._donated, self.keys(), platforms, locations, tier=tier)
 
@@ -270,8 +289,10 @@ class Lowered(_Stage):
             )
         events.happened("lower", traced.program)
         flags = dict(self._options.flags) | (compiler_options or {})
-        options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier)
-        module = module_of(traced.program, self._donated, keys, (target,), tier=options.tier_now)
+        options = Options(tuple(sorted(flags.items())), expect_tier(tier) or self._options.tier,
+                          self._options.lines)  # fmt: skip
+        lines, tier_now = options.lines_now, options.tier_now
+        module = module_of(traced.program, self._donated, keys, (target,), lines, tier=tier_now)
         return Compiled(module, options, traced, self._donated, self.in_tree, keys)
 
 
@@ -335,7 +356,7 @@ class Compiled(_Stage):
         """Take a module that was compiled for devices that are not here."""
         program, name = self._traced.program, self._traced.program.name
 
-        def refuse(*call: Any) -> Any:
+        def refuse(*call: object) -> Any:
             raise PlacementError(
                 f"{name} was compiled for devices that are not here ({topology!r}): it can be "
                 "looked at (memory_analysis, cost_analysis, collectives, as_text), and not called",
@@ -347,7 +368,7 @@ class Compiled(_Stage):
         self._run = Executable(refuse, [], result_keys(program, module, loaded))
         self._loaded, self._way = loaded.executable, refuse
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """Run it on the arguments that are not static; return the tree of results.
 
         Raises:
@@ -384,11 +405,14 @@ class Compiled(_Stage):
         args, kwargs = jittables.opened((args, kwargs))
         leaves, tree = flatten((args, kwargs))
         if tree != self.in_tree:
+            fits = fitted((args, kwargs), self.in_tree)
+            leaves, tree = (leaves, tree) if fits is None else flatten(fits)
+        if tree != self.in_tree:
             like = self.in_tree.unflatten(range(len(self._wanted)))
             raise TreeMismatch(
                 "an executable was called with arguments of another structure than it was "
-                f"compiled for: {difference(like, (args, kwargs), 'the arguments')}",
-                fix=f"give them the structure {self.in_tree} of (args, kwargs), and no static ones",
+                f"compiled for: {_difference(like, (args, kwargs), self._traced.parameters)}",
+                fix=f"give (args, kwargs) like {in_words(self.in_tree)}, without static ones",
             )
         bufs = []
         for i, (x, k) in enumerate(zip(leaves, self._wanted, strict=True)):
@@ -402,12 +426,12 @@ class Compiled(_Stage):
                 try:
                     x = k.placement.accept(x)
                 except (AxisError, PlacementError) as e:
-                    e.of(argument_name(key_paths((args, kwargs))[i]))
+                    e.of(leaf_name((args, kwargs), i, names_in_call(self._traced.parameters)))
                     raise
             if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
                 raise ArgumentError(
                     f"this executable is for {k!r}, not {x.key!r} "
-                    f"({argument_name(key_paths((args, kwargs))[i])})",
+                    f"({leaf_name((args, kwargs), i, names_in_call(self._traced.parameters))})",
                     fix="compile it for these types too, or call the jitted function",
                 )
             bufs.append(x.buffer())
@@ -445,6 +469,9 @@ class Compiled(_Stage):
             loaded = compiled_for(topology, module, self._options)
         devices = (first(),) if module.place is None else tuple(module.place.devices)
         return collectives_in(jaxlib_api.hlo_text(loaded.executable), devices)
+
+    def _repr_html_(self) -> str | None:
+        return page_of("compiled", self, self._traced.program)
 
     def memory_analysis(self) -> Any:
         """Return how much memory a call takes, according to the compiler.
@@ -506,7 +533,7 @@ class Compiled(_Stage):
         return self.out_tree.unflatten(_formats(own, self._run.keys))
 
 
-def _sharding(key: Any) -> Any:
+def _sharding(key: Aval | Placed) -> Any:
     return resolve("SingleDeviceSharding")(first()) if key.placement is None else key.placement
 
 
@@ -514,7 +541,7 @@ def _formats(layouts: list, keys: Sequence[Any]) -> list[Format]:
     return [Format(_major_to_minor(x), _sharding(k)) for x, k in zip(layouts, keys, strict=True)]
 
 
-def _major_to_minor(layout: Any) -> tuple[int, ...]:
+def _major_to_minor(layout: object) -> tuple[int, ...]:
     """Return the axes of a layout, which the runtime writes from minor to major, like
     `{1,0:T(8,128)}`."""
     axes = str(layout).strip("{}").partition(":")[0]
@@ -570,3 +597,12 @@ class Staged(_Stage):
             )
         platforms = known_platforms(lowering_platforms) if lowering_platforms else None
         return Lowered(self._traced, self._donated, self.in_tree, platforms, self._options)
+
+
+def _difference(like: Any, given: Any, parameters: Sequence[str]) -> str:
+    """Return how the arguments that were given differ from those of an executable."""
+    count, got = len(like[0]), len(given[0])
+    if count == got:
+        return difference(like, given)
+    names = ", ".join([f"`{name}`" for name in parameters[:count]])
+    return f"{count} positional arguments ({names}), not {got}"

@@ -40,6 +40,7 @@ class Traced(NamedTuple):
       values: the flat arguments.
       asked: whether the function depends on its surroundings (`plait._base.surroundings`).
       places: the placements of results that jit was given: a placement or None for each.
+      parameters: the names of the positional arguments, for messages of compiled functions.
     """
 
     program: Program
@@ -48,6 +49,7 @@ class Traced(NamedTuple):
     values: Sequence[Any]
     asked: bool = False
     places: Sequence[Any] = ()
+    parameters: tuple[str, ...] = ()
 
     def shapes(self) -> Any:
         """Return the results as a tree of ShapeDtypeStructs."""
@@ -96,7 +98,7 @@ def trace(
         raise ArgumentError(f"{does}: {f!r} is not a function", fix="pass what can be called")
     if does in _OPENING:
         args, kwargs = jittables.opened((args, kwargs))
-    return trace_signature(f, abstracted(args, kwargs, does, avals, same), does, keep, on)
+    return trace_signature(f, abstracted(args, kwargs, does, avals, same, f), does, keep, on)
 
 
 def trace_signature(
@@ -148,9 +150,15 @@ def _flattened(
     tree, one = signature.tree, signature.one
     trees: list[TreeDef] = []
 
-    def flat(*xs: Any) -> list[Any]:
+    def flat(*xs: Value) -> list[Any]:
         a, k = tree.unflatten(as_one(tree, one, xs))
-        out = f(*a, **k)
+        try:
+            out = f(*a, **k)
+        except TypeError as e:
+            mistake = later("_jit.call_mistakes").mistaken_call(e, f, does)
+            if mistake is None:
+                raise
+            raise mistake from None
         if does in _OPENING:
             out = jittables.opened(out)
         outs, out_tree = flatten(out)
@@ -179,12 +187,14 @@ def result(x: object, i: int, out: object, f: Callable[..., Any]) -> Value:
 
 
 @border
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """Return the shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 
     Arguments are arrays, ShapeDtypeStructs or other objects with a shape and a dtype; the result is
     a tree of ShapeDtypeStructs.  `fun` may pass ShapeDtypeStructs to jitted functions, and return
     them.
+
+    Raises ArgumentError if `fun` is not a function, and the errors of tracing it.
 
     >>> import plait
     >>> plait.eval_shape(lambda x: x @ x.T, plait.ShapeDtypeStruct((3, 2), "float32"))

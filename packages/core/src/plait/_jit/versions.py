@@ -25,11 +25,15 @@ class Version:
       calls: its compiled calls.
       is_apart: whether it serves only calls in the same surroundings.
 
+    `reads` is what the function read besides its arguments (see `purity`), once it was called.
+
     `depends` says whether a trace depended on its surroundings.  Versions that are apart keep the
     compiled calls of such traces.
     """
 
-    __slots__ = ("f", "donated", "inline", "options", "calls", "traces", "is_apart", "depends")
+    __slots__ = (
+        "f", "donated", "inline", "options", "calls", "traces", "is_apart", "depends", "reads",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Version:
         self.f, self.traces, self.donated = f, traces, donated
         self.inline, self.options, self.calls = inline, options, calls
         self.is_apart, self.depends = is_apart, False
+        self.reads: Any = None
 
     def clear(self) -> None:
         """Drop all traces and compiled calls."""

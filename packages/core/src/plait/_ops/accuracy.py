@@ -5,11 +5,12 @@ of a function uses that one.
 """
 
 from .._base.errors import ArgumentError
+from .._base.jaxlib_api import IrValue
 from .._core.carrier import expand_rules
 from .._core.primitive import Primitive, primitive
 from .._plugins.traits import Elementwise
 from .._types.avals import FLOATING, Aval
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr
 from . import elementwise as el
 
@@ -36,7 +37,15 @@ def accurate(x: Aval, *, of: str, mode: str, tolerance: tuple) -> Aval:
 
 
 @lower_rules.rule(accurate)
-def _(e, xs, ins, outs, of, mode, tolerance):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    of: str,
+    mode: str,
+    tolerance: tuple[float | int, ...],
+):
     if ins[0].category != FLOATING:
         return lower_rules[PLAIN[of]](e, xs, ins, outs)
     absolute, relative, units = tolerance
@@ -49,5 +58,5 @@ def _(e, xs, ins, outs, of, mode, tolerance):
 
 
 @expand_rules.rule(accurate)
-def _(x, *, of, mode, tolerance):
+def _(x, *, of, mode: object, tolerance: object):
     return PLAIN[of].bind(x)

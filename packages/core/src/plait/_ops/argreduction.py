@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import AxisError, OperandTypeError, ShapeError
-from .._base.jaxlib_api import limits
+from .._base.jaxlib_api import IrValue, limits
 from .._core.array import as_value
 from .._core.carrier import expand_rules
+from .._core.interpreter import Value
 from .._core.primitive import Ints, Primitive, primitive
 from .._plugins.traits import Discrete
 from .._types.avals import BOOL, COMPLEX, INTEGER, Aval, asked_dtype, category, default_dtype
-from .._types.dims import is_symbolic
+from .._types.dims import Dim, is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64, i64s
 from .elementwise import ANY, ORDERED, agreed, eq, once
@@ -102,7 +103,14 @@ CPUs); along longer ones the plain ones, which are vectorised, win (2 to 4 times
 
 def _placing(prim: Primitive, op: str, direction: str, start: Callable) -> None:
     @lower_rules.rule(prim)
-    def _(e, xs, ins, outs, axis, index_dtype):
+    def _(
+        e: Emitter,
+        xs: list[IrValue],
+        ins: list[Aval],
+        outs: list[Aval],
+        axis: int,
+        index_dtype: np.dtype,
+    ):
         (x,), (aval,), (out,) = xs, ins, outs
         counted = Aval(aval.shape, index_dtype)
         index = positions(e, counted, axis)
@@ -129,11 +137,13 @@ def positions(e: Emitter, aval: Aval, axis: int) -> Any:
     return e.op("stablehlo.dynamic_iota", [e.shape(aval.shape)], aval, iota_dimension=i64(axis))
 
 
-def _of_pairs(e: Emitter, x, index, aval: Aval, out: Aval, axes: Ints, direction: str, start):
+def _of_pairs(
+    e: Emitter, x, index: IrValue, aval: Aval, out: Aval, axes: Ints, direction: str, start: float
+):
     """Return the extreme and its position, from one reduction."""
     cell, at, pred = Aval((), aval.dtype), Aval((), out.dtype), Aval((), BOOL)
 
-    def step(r: Emitter, args):
+    def step(r: Emitter, args: list[IrValue]):
         a, i, b, j = args
         logic = lambda f, x, y: r.op("stablehlo." + f, [x, y], pred)  # noqa: E731
         ahead = r.compare(a, b, direction, pred)
@@ -167,13 +177,13 @@ def _marking(
     best_of = extreme(op)
 
     @expand_rules.rule(prim)
-    def _(x, *, axes):
+    def _(x: Value, *, axes: tuple[int, ...]):
         x = once.bind(x)
         best = reduction.bind(x, axes=axes)
         return eq.bind(x, broadcast_in_dim.bind(best, shape=x.aval.shape, dims=_rest(x.aval, axes)))
 
     @lower_rules.rule(prim)
-    def _(e, xs, ins, outs, axes):
+    def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axes: tuple[int, ...]):
         (x,), (aval,), (flags,) = xs, ins, outs
         reduced, rest, first = without_axes(aval, axes), _rest(aval, axes), start(aval.dtype)
         if e.unit.rounds_alike or not aval.inexact or aval.category == COMPLEX:
@@ -214,7 +224,9 @@ _marking(is_min, reduce_min, "minimum", "LT", highest)
 def _finder(prim: Primitive, which: str, example: list[int]):
     name = prim.name.rpartition(".")[2]
 
-    def find(x: Any, axis: Any = None, *, keepdims: bool = False, index_dtype: Any = None) -> Any:
+    def find(
+        x: Any, axis: Any = None, *, keepdims: bool = False, index_dtype: type | None = None
+    ) -> Any:
         x = as_value(x)
         n = x.aval.ndim
         if axis is None:
@@ -245,7 +257,7 @@ def _finder(prim: Primitive, which: str, example: list[int]):
     return find
 
 
-def dtype_for_indices(n: Any) -> np.dtype:
+def dtype_for_indices(n: Dim | int) -> np.dtype:
     """Return the default integer dtype, or int64 if an axis of size `n` needs it."""
     default = default_dtype(INTEGER)
     fits = n.__class__ is not int or n - 1 <= int(limits(default)[1])

@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, OperandTypeError, PlaitError
+from .._base.jaxlib_api import IrValue
+from .._base.lazy import later
+from .._base.source import defined_at, where_defined
 from .._base.tracebacks import border
 from .._core.array import asarray, unmasked
+from .._core.interpreter import Value
 from .._core.ir import Effect
 from .._core.primitive import Primitive
-from .._types.avals import Aval, canonical
+from .._types.avals import Aval, Opaque, canonical
 from .._xla import mlir
-from .._xla.lower import eager_rules, lower_rules
-from ..tree import flatten
+from .._xla.lower import Emitter, eager_rules, lower_rules
+from ..tree import flatten, in_words, map_tree
+from ..typing import ArrayLike
 
 __all__ = ["exact", "host"]
 
@@ -39,34 +44,77 @@ host = Primitive("core.host", _host, many=True, effect=lambda p: p["effect"])
 
 
 def exact(f: Callable, outs: tuple) -> Callable:
-    """Wrap `f` to check its results against the declared types, which the runtime does not do."""
+    """Wrap `f` to check its results against the declared types, which the runtime does not do.
 
-    def called(*xs: Any) -> tuple:
+    The wrapper's `instead(*xs)` returns zeros of these types.
+    """
+
+    def called(*xs: ArrayLike) -> tuple:
         got = f(*[np.asarray(x) for x in xs])
         got = got if isinstance(got, tuple) else (got,)
         if len(got) != len(outs):
             raise ArgumentError(
-                f"the callback promised {len(outs)} results and returned {len(got)}"
+                f"the callback {where_defined(f)} promised {len(outs)} results and returned "
+                f"{len(got)}",
+                where=defined_at(f),
+                fix="make result_shape_dtypes say what the function returns",
             )
         arrays = [np.asarray(unmasked(g)) for g in got]
         for g, o in zip(arrays, outs):
             if g.shape != o.shape or not np.can_cast(g.dtype, o.dtype, "same_kind"):
                 raise OperandTypeError(
-                    f"the callback promised {o!r} and returned {g.dtype}{list(g.shape)}",
+                    f"the callback {where_defined(f)} promised {o!r} and returned "
+                    f"{g.dtype}{list(g.shape)}",
+                    where=defined_at(f),
                     fix="make result_shape_dtypes say what the function returns",
                 )
         return tuple([np.asarray(g, o.dtype, order="C") for g, o in zip(arrays, outs)])
 
+    called.instead = lambda *xs: tuple([np.zeros(o.shape, o.dtype) for o in outs])  # type: ignore[attr-defined]
+    return called
+
+
+def _with_token(f: Callable) -> Callable:
+    """Return `f` for an ordered call, which passes a token on."""
+
+    def called(token: Any, *xs: Any) -> tuple:
+        return token, *f(*xs)
+
+    called.instead = lambda token, *xs: (token, *f.instead(*xs))  # type: ignore[attr-defined]
     return called
 
 
 @lower_rules.rule(host)
-def _(e, xs, ins, types, f, outs, effect, whole):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    types: list[Aval],
+    f,
+    outs: tuple[Aval, ...],
+    effect: Effect | None,
+    whole: str,
+):
+    call = exact(f, outs)
+    acts = lambda b, vs: _called(b, vs, ins, types, call, effect)  # noqa: E731
+    if effect is not None and e.bound:  # devices that run one program each: `Binder.once`
+        return next(iter(e.bound.values())).once(e, xs, ins, types, acts)
+    return acts(e, xs)
+
+
+def _called(
+    e,
+    xs: Sequence[IrValue],
+    ins: list[Aval],
+    types: list[Aval],
+    call: Callable[..., Any],
+    effect: Effect | None,
+):
+    """Emit the call of a Python function; return its results."""
     in_order = effect is not None and effect.ordered
     order = [effect] if in_order else []
-    call = exact(f, outs)
     index = len(e.unit.callbacks)
-    e.unit.callbacks.append((lambda token, *xs: (token, *call(*xs))) if in_order else call)
+    e.unit.callbacks.append(_with_token(call) if in_order else call)
     tokens = [mlir.bindings().token] * len(order)
     o = e.create(
         "stablehlo.custom_call",
@@ -114,22 +162,30 @@ def _row_major(tokens: int, avals: Sequence[Aval]) -> Any:
 
 
 @eager_rules.rule(host)
-def _(args, params):
+def _(args: Sequence[Value], params: dict[str, Any]):
     called = exact(params["f"], params["outs"])
     return [asarray(y) for y in called(*[a.numpy() for a in args])]
 
 
-def _call(f: Callable, shapes: Any, args: tuple, kwargs: dict, effect: Any, whole: str) -> Any:
+def _call(
+    f: Callable, shapes: object, args: tuple, kwargs: dict, effect: Effect | None, whole: str
+) -> Any:
     leaves, tree = flatten((args, kwargs))
     like, out_tree = flatten(shapes)
 
-    def flat(*xs: Any) -> tuple:
+    def flat(*xs: ArrayLike) -> tuple:
         a, k = tree.unflatten(xs)
         got, got_tree = flatten(f(*a, **k))
         if got_tree != out_tree:
-            raise ArgumentError(f"the callback promised {out_tree} and returned {got_tree}")
+            raise ArgumentError(
+                f"the callback {where_defined(f)} promised {in_words(out_tree)} and "
+                f"returned {in_words(got_tree)}",
+                where=defined_at(f),
+                fix="make result_shape_dtypes say what the function returns",
+            )
         return tuple(got)
 
+    flat.__wrapped__ = f  # type: ignore[attr-defined]  # messages name the user's function
     for s in like:
         if not hasattr(s, "shape") or not hasattr(s, "dtype"):
             raise ArgumentError(
@@ -153,12 +209,12 @@ _WHOLE = {
 @border
 def pure_callback(
     callback: Callable,
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    result_shape_dtypes: object,
+    *args: object,
+    sharding: object = None,
     vmap_method: str | None = None,
     vectorized: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call `callback(*args, **kwargs)`, a pure function, in Python on numpy arrays.
 
@@ -197,16 +253,19 @@ def pure_callback(
 @border
 def io_callback(
     callback: Callable,
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    result_shape_dtypes: object,
+    *args: object,
+    sharding: object = None,
     ordered: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call `callback(*args, **kwargs)` in Python for its effect.
 
     It is called exactly as often as the program says and, if `ordered`, in its order.
     `sharding` must be None: operands come whole.
+
+    Raises ArgumentError for a result that is described by neither a shape nor a dtype; when it
+    runs, OperandTypeError for a result of another type.
 
     >>> import plait
     >>> seen = []
@@ -222,10 +281,10 @@ def io_callback(
 
 
 @border
-def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def callback(f: Callable, *args: object, ordered: bool = False, **kwargs: object) -> None:
     """Call `f(*args, **kwargs)` for its effect when the arguments are computed."""
 
-    def act(*a: Any, **k: Any) -> tuple:
+    def act(*a: ArrayLike, **k: object) -> tuple:
         f(*a, **k)
         return ()
 
@@ -233,7 +292,9 @@ def callback(f: Callable, *args: Any, ordered: bool = False, **kwargs: Any) -> N
 
 
 @border
-def debug_print(fmt: str, *args: Any, ordered: bool = False, file: Any = None, **kwargs) -> None:
+def debug_print(
+    fmt: str, *args: object, ordered: bool = False, file: Any = None, **kwargs: object
+) -> None:
     """Print `fmt.format(*args, **kwargs)` when the arguments are computed.
 
     >>> import plait
@@ -241,7 +302,14 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, file: Any = None, *
     x = 1.0
     """
 
-    def show(*a: Any, **k: Any) -> None:
+    def show(*a: Any, **k: object) -> None:
         print(fmt.format(*a, **k), file=file or sys.stdout)
 
+    args, kwargs = map_tree(_shown, (args, kwargs))
     callback(show, *args, ordered=ordered, **kwargs)
+
+
+def _shown(x: object) -> Any:
+    """Return the numbers that a random key holds, to print them, and other values as they are."""
+    is_opaque = getattr(x, "dtype", None).__class__ is Opaque
+    return later("_ops.opaque").unwrap_.bind(x) if is_opaque else x

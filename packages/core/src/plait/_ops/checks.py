@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._base.errors import ArgumentError
+from .._base.jaxlib_api import IrValue
+from .._core.interpreter import Value
 from .._core.ir import Effect, Program
 from .._core.primitive import Primitive
 from .._core.staging import staged
@@ -39,7 +41,7 @@ class Said(Protocol):
         ...
 
 
-def _check(ok: Aval, *payload: Aval, said: Any, optional: bool) -> list[Aval]:
+def _check(ok: Aval, *payload: Aval, said: object, optional: bool) -> list[Aval]:
     """Require that `ok` is True everywhere.  Its axes are leading axes of everything in `payload`,
     which is for the message."""
     if ok.dtype != BOOL or any(x.shape[: ok.ndim] != ok.shape for x in payload):
@@ -54,7 +56,7 @@ check_p = Primitive("core.check", _check, many=True, effect=lambda params: CHECK
 
 
 @eager_rules.rule(check_p)
-def _(args, params):
+def _(args, params: dict[str, Any]):
     ok, *payload = [a.numpy() for a in args]
     if not ok.all():
         raise params["said"].error(ok, payload)
@@ -70,10 +72,10 @@ def _refusal(said: Said, avals: tuple[Aval, ...]) -> Program:
             raise said.error(ok, payload)
         return ()
 
-    def call(*given: Any) -> list[Any]:
+    def call(*given: Value) -> list[Any]:
         return host.bind(*given, f=refuse, outs=(), effect=DEBUG, whole="")
 
-    def choose(ok: Any, *payload: Any) -> list[Any]:
+    def choose(ok: Value, *payload: Value) -> list[Any]:
         holds = reduce_and.bind(ok, axes=tuple(range(ok.aval.ndim)))
         branches = staged(call, avals, "refuse"), staged(lambda *_: [], avals, "held")
         return cond.bind(convert(holds, INT32), ok, *payload, branches=branches)
@@ -82,7 +84,7 @@ def _refusal(said: Said, avals: tuple[Aval, ...]) -> Program:
 
 
 @lower_rules.rule(check_p)
-def _(e, xs, ins, outs, said, optional):
+def _(e, xs: list[IrValue], ins: list[Aval], outs: list[Any], said, optional: float):
     if optional and said.enforced and not e.bound:  # the pieces of `shard_map` call no Python
         return e.call(_refusal(said, tuple(ins)), xs)
     if optional:

@@ -15,14 +15,16 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from .._base.errors import ArgumentError, AxisError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value
-from .._core.axis_names import axis_size, binder, joined
-from .._core.primitive import primitive
+from .._core.axis_names import binder, is_complete, joined, positions
+from .._core.interpreter import Value
+from .._core.primitive import Primitive, primitive
 from .._core.staging import Stage
 from .._plugins.traits import AnyElement, Collective, Elementwise, Linear
 from .._types.avals import INT32, Aval
 from .._types.dims import product
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from ..tree import map_tree
 from ..typing import Array
 from .composed import true_divide
@@ -44,7 +46,9 @@ _many = dict(ambient=lambda p: p["axes"])
 _one = dict(ambient=lambda p: p["name"] if p["name"].__class__ is tuple else (p["name"],))
 
 
-def _resized(x: Aval, axis: int, times: Any, over: Any, what: str, name: Any) -> Aval:
+def _resized(
+    x: Aval, axis: int, times: int, over: int, what: str, name: str | tuple[str, ...]
+) -> Aval:
     n = x.shape[axis] * times
     if over != 1 and n % over != 0:
         raise ShapeError(
@@ -93,7 +97,7 @@ Stage.vary_by(pvary_)
 
 
 @lower_rules.rule(pvary_)
-def _(e, xs, ins, outs, *, axes):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], *, axes: tuple[str, ...]):
     return xs[0]
 
 
@@ -134,7 +138,7 @@ def all_to_all_(
 # ---- functions for users -------------------------------------------------------------------
 
 
-def varied(x: Any, axes: Any) -> Any:
+def varied(x: Any, axes: frozenset[Any] | list[str]) -> Any:
     """Return `x` typed as varying along these axes too."""
     missing = frozenset(axes) - x.aval.vma
     if not missing:
@@ -144,19 +148,19 @@ def varied(x: Any, axes: Any) -> Any:
     return pvary_.bind(x, axes=tuple(sorted(missing)))
 
 
-def _own(x: Any, names: tuple) -> Any:
+def _own(x: Value, names: tuple) -> Any:
     """Return `x` as each position's own value: varying along those of these axes that types
     record."""
     return varied(x, [n for n in names if n in binder(n).typed_axes])
 
 
-def _names(axis_name: Any) -> tuple[Any, ...]:
+def _names(axis_name: object) -> tuple[Any, ...]:
     """Return the names as a tuple; raises AxisError if one is unbound or occurs twice."""
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     if not names:
         raise AxisError("no axis is named", fix="name the axes that are bound outside")
     for n in names:
-        axis_size(n)
+        positions(n)
     twice = [n for i, n in enumerate(names) if n in names[:i]]
     if twice:
         raise AxisError(
@@ -170,18 +174,19 @@ def _names(axis_name: Any) -> tuple[Any, ...]:
 def _groups(what: str, axis_name: Any, given: Any, even: bool = False) -> dict[str, Any]:
     """Return the groups as parameters.
 
-    Each position of one axis is in exactly one group.  The groups have one size if `even` is set.
+    Each position along the axes is in exactly one group; the first axis varies slowest.  The
+    groups have one size if `even` is set.
     """
     if given is None:
         return {}
     if isinstance(axis_name, tuple | list):
-        if len(axis_name) != 1:
+        if len(joined(axis_name)) != 1:
             raise AxisError(
-                f"{what}: axis_index_groups are of one axis, not of {tuple(axis_name)}",
+                f"{what}: axis_index_groups are of axes of one mesh, not of {tuple(axis_name)}",
                 fix="name one axis, or leave the groups out",
             )
-        (axis_name,) = axis_name
-    size = axis_size(axis_name)
+        axis_name = axis_name[0] if len(axis_name) == 1 else tuple(axis_name)
+    size = positions(axis_name)
     try:
         groups = tuple([tuple([i.__index__() for i in g]) for g in given])
     except (AttributeError, TypeError):
@@ -207,8 +212,8 @@ def _steps(what: str, names: tuple, groups: Any) -> tuple[list[tuple], dict[str,
     """
     how = _groups(what, names, groups, even=True)
     if how:
-        return [(names[0], len(how["groups"][0]))], how
-    return [(name, axis_size(name)) for name in joined(names)], how
+        return [(joined(names)[0], len(how["groups"][0]))], how
+    return [(name, positions(name)) for name in joined(names)], how
 
 
 def members(what: str, axis_name: Any, groups: Any) -> Any:
@@ -227,8 +232,8 @@ def _counted(x: Any) -> Any:
 
 _TREE = """  x: a tree of arrays.
   axis_name: a name, or a tuple of names, that is bound outside.
-  axis_index_groups: a list of lists of positions along one axis, each position in one of them:
-    those of a group do it among themselves.
+  axis_index_groups: a list of lists of positions along one axis, or along several of a mesh
+    together, each position in one of them: those of a group do it among themselves.
 
 Raises AxisError for a name that is not bound, and groups that do not divide the axis."""
 
@@ -245,7 +250,7 @@ class _Reduction(Protocol):
     ) -> T: ...
 
 
-def _reduction(prim: Any) -> _Reduction:
+def _reduction(prim: Primitive) -> _Reduction:
     name = prim.name.rpartition(".")[2]
 
     def reduce(
@@ -256,10 +261,10 @@ def _reduction(prim: Any) -> _Reduction:
     ) -> T:
         names = _names(axis_name)
         how = _groups(name, axis_name, axis_index_groups)
-        sizes = {len(g) for g in how["groups"]} if how else {axis_size(names)}
-        scale = prim is psum_ and len(sizes) == 1
+        sizes = {len(g) for g in how["groups"]} if how else {positions(names)}
+        scale = prim is psum_ and len(sizes) == 1 and is_complete(names)
 
-        def one(v: Any) -> Any:
+        def one(v: Value | float) -> Any:
             if scale and v.__class__ in (int, float, bool):
                 return v * next(iter(sizes))
             v = _own(as_value(v), names)
@@ -279,7 +284,10 @@ def pmean(
     x: T, axis_name: Hashable, *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
 ) -> T:  # fmt: skip
-    """Return the mean over named axes, for all; arguments as of `psum`."""
+    """Return the mean over named axes, for all; arguments as of `psum`.
+
+    Raises UnboundAxisName for a name that is not bound where it is called.
+    """
     add = lambda v: psum(v, axis_name, axis_index_groups=axis_index_groups)  # noqa: E731
     n = add(1)
     return map_tree(lambda v: true_divide(add(v), n), x)
@@ -293,11 +301,11 @@ def axis_index(axis_name: Hashable) -> Array:
     Raises AxisError for an unbound name.
     """
     if not isinstance(axis_name, tuple | list):
-        axis_size(axis_name)
+        positions(axis_name)
         return _own(axis_index_(name=axis_name), (axis_name,))
     at: Any = as_value(np.int32(0))
     for n in axis_name:
-        at = at * axis_size(n) + axis_index(n)
+        at = at * positions(n) + axis_index(n)
     return at
 
 
@@ -323,7 +331,7 @@ def all_gather(
     if to not in ("varying", "reduced"):
         raise ArgumentError(f"all_gather to {to!r}", fix='leave it out, or write to="varying"')
 
-    def one(v: Any) -> Any:
+    def one(v: Value) -> Any:
         v = _own(as_value(v), names)
         at = normal_axis(axis, v.aval.ndim + (not tiled))
         y = v if tiled else expand_dims(v, at)
@@ -355,7 +363,7 @@ def psum_scatter(
     steps, how = _steps("psum_scatter", names, axis_index_groups)
     total = product(tuple([size for _, size in steps]))
 
-    def one(v: Any) -> Any:
+    def one(v: Value) -> Any:
         v = _counted(_own(as_value(v), names))
         at = normal_axis(scatter_dimension, v.aval.ndim, "scatter_dimension")
         if not tiled and v.aval.shape[at] != total:
@@ -387,7 +395,7 @@ def ppermute(x: T, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T:
     target twice.
     """
     names = _names(axis_name)
-    size = axis_size(names)
+    size = positions(names)
     try:
         pairs = tuple([(a.__index__(), b.__index__()) for a, b in perm])
     except (AttributeError, TypeError, ValueError):
@@ -408,14 +416,14 @@ def ppermute(x: T, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> T:
     return map_tree(lambda v: _sent(_own(as_value(v), names), joined(names), pairs), x)
 
 
-def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
+def _sent(x: Value, names: tuple, pairs: tuple) -> Any:
     """Send `x` along axes; some may be tuples of axes that are bound together.
 
     Sends along the last axis happen in turns.  In one turn, all pairs (source, target) of that axis
     make the same moves along the axes before it.
     """
     *before, last = names
-    n = axis_size(last)
+    n = positions(last)
     if not before:
         return ppermute_(x, name=last, perm=pairs, size=n)
     moves: dict[tuple, list] = {}
@@ -431,14 +439,14 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
         turn[source] = target
     out: Any = None
     for along, kept in turns.items():
-        still = all(a == b for a, b in along) and len(along) == axis_size(tuple(before))
+        still = all(a == b for a, b in along) and len(along) == positions(tuple(before))
         moved = x if still else _sent(x, tuple(before), along)
         for turn in kept:
             got = ppermute_(moved, name=last, perm=tuple(turn.items()), size=n)
             if out is None:
                 out = got
                 continue
-            table = np.zeros(axis_size(names), bool)
+            table = np.zeros(positions(names), bool)
             table[[b * n + target for _, b in along for target in turn.values()]] = True
             ours = dynamic_index_in_dim(table, axis_index(names), keepdims=False)
             out = select(ours, got, out)
@@ -446,8 +454,11 @@ def _sent(x: Any, names: tuple, pairs: tuple) -> Any:
 
 
 def pshuffle(x: T, axis_name: Hashable, perm: Sequence[int]) -> T:
-    """Permute along an axis: position i gets the value of position `perm[i]`."""
-    size = axis_size(axis_name)
+    """Permute along an axis: position i gets the value of position `perm[i]`.
+
+    Raises UnboundAxisName for a name that is not bound where it is called.
+    """
+    size = positions(axis_name)
     perm = fixed_each("pshuffle", "perm", perm)
     if sorted(perm) != list(range(size)):
         raise AxisError(
@@ -462,9 +473,9 @@ def pbroadcast(x: T, axis_name: Hashable, source: int) -> T:
 
     Raises AxisError for an unbound name, and for a position out of range.
     """
-    at = normal_axis(source, axis_size(axis_name), "source")
+    at = normal_axis(source, positions(axis_name), "source")
 
-    def one(v: Any) -> Any:
+    def one(v: Value) -> Any:
         v = as_value(v)
         here = eq(axis_index(axis_name), at)
         sent = psum(select(here, v, fill(0, v.aval)), axis_name)
@@ -513,7 +524,7 @@ def all_to_all(
         return map_tree(lambda v: _to_all(v, steps, split_axis, concat_axis, tiled), x)
     ((axis_name, size),) = steps
 
-    def one(v: Any) -> Any:
+    def one(v: Value) -> Any:
         v = as_value(v)
         split = normal_axis(split_axis, v.aval.ndim, "split_axis")
         concat = normal_axis(concat_axis, v.aval.ndim, "concat_axis")
@@ -542,11 +553,13 @@ def pswapaxes(
     """Swap an axis of the tree's arrays with the named axis, which has the same size.
 
     Arguments and errors are those of `all_to_all`.
+
+    Raises UnboundAxisName for a name that is not bound where it is called.
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def _to_all(x: Any, steps: list, split_axis: int, concat_axis: int, tiled: bool) -> Any:
+def _to_all(x: Value, steps: list, split_axis: int, concat_axis: int, tiled: bool) -> Any:
     """Apply all_to_all over several axes, one after the other.
 
     The split axis is cut into one axis for each; the received pieces lie along these axes.

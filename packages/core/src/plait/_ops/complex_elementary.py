@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.jaxlib_api import IrValue
 from .._types.avals import BOOL, FLOAT32, Aval
 from .._xla.lower import Emitter
 from .hyperbolic import cosh, sinh
@@ -35,59 +36,59 @@ class _Reals:
     def number(self, v: float) -> Any:
         return self.e.constant(v, self.aval)
 
-    def op(self, name: str, *xs: Any) -> Any:
+    def op(self, name: str, *xs: IrValue) -> Any:
         return self.e.op(name if "." in name else "stablehlo." + name, xs, self.aval)
 
-    def times(self, x: Any, y: Any) -> Any:
+    def times(self, x: Any, y: IrValue) -> Any:
         return self.op("multiply", x, y)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         return self.e.op("stablehlo.select", [condition, x, y], self.aval)
 
-    def both(self, *conditions: Any) -> Any:
+    def both(self, *conditions: IrValue) -> Any:
         out, *rest = conditions
         for c in rest:
             out = self.e.op("stablehlo.and", [out, c], self.flag)
         return out
 
-    def either(self, x: Any, y: Any) -> Any:
+    def either(self, x: IrValue, y: IrValue) -> Any:
         return self.e.op("stablehlo.or", [x, y], self.flag)
 
-    def no(self, x: Any) -> Any:
+    def no(self, x: IrValue) -> Any:
         return self.e.op("stablehlo.not", [x], self.flag)
 
-    def equal(self, x: Any, y: Any) -> Any:
+    def equal(self, x: IrValue, y: IrValue) -> Any:
         return self.e.compare(x, y, "EQ", self.flag)
 
-    def is_nan(self, x: Any) -> Any:
+    def is_nan(self, x: IrValue) -> Any:
         return self.e.compare(x, x, "NE", self.flag)
 
-    def is_inf(self, x: Any) -> Any:
+    def is_inf(self, x: IrValue) -> Any:
         return self.equal(self.op("abs", x), self.inf)
 
-    def is_finite(self, x: Any) -> Any:
+    def is_finite(self, x: IrValue) -> Any:
         return self.e.op("stablehlo.is_finite", [x], self.flag)
 
-    def is_zero(self, x: Any) -> Any:
+    def is_zero(self, x: IrValue) -> Any:
         return self.equal(x, self.zero)
 
-    def signed(self, x: Any, like: Any) -> Any:
+    def signed(self, x: IrValue, like: IrValue) -> Any:
         """Return |x| with the sign of `like`."""
         bits = self.e.op("stablehlo.bitcast_convert", [like], self.bits)
         minus = self.e.compare(bits, self.e.constant(0, self.bits), "LT", self.flag)
         x = self.op("abs", x)
         return self.where(minus, self.op("negate", x), x)
 
-    def parts(self, z: Any) -> Pair:
+    def parts(self, z: IrValue) -> Pair:
         return self.op("real", z), self.op("imag", z)
 
-    def ask(self, name: str, x: Any, y: Any) -> Pair:
+    def ask(self, name: str, x: IrValue, y: IrValue) -> Pair:
         """Apply the compiler's function to x + y i."""
         z = self.e.op("stablehlo.complex", [x, y], self.whole)
         return self.parts(self.e.op(name, [z], self.whole))
 
 
-def _exp(r: _Reals, x: Any, y: Any) -> Pair:
+def _exp(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.exponential", x, y)
     far, wild = r.is_inf(x), r.no(r.is_finite(y))
     up = r.equal(x, r.inf)
@@ -97,7 +98,7 @@ def _exp(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.where(r.is_zero(y), y, imag)
 
 
-def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
+def _expm1(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.exponential_minus_one", x, y)
     along = r.is_zero(y)
     lost = r.both(r.is_inf(x), r.no(r.is_finite(y)))
@@ -109,30 +110,30 @@ def _expm1(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.where(along, y, imag)
 
 
-def _logistic(r: _Reals, x: Any, y: Any) -> Pair:
+def _logistic(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = _exp(r, r.op("negate", x), r.op("negate", y))
     below = r.e.op("stablehlo.complex", [r.op("add", real, r.number(1.0)), imag], r.whole)
     return r.parts(r.e.op("stablehlo.divide", [r.e.constant(1, r.whole), below], r.whole))
 
 
-def _half_lost(r: _Reals, x: Any, y: Any) -> Any:
+def _half_lost(r: _Reals, x: IrValue, y: IrValue) -> Any:
     """Mark values with one infinite and one nan part."""
     return r.both(r.either(r.is_inf(x), r.is_inf(y)), r.either(r.is_nan(x), r.is_nan(y)))
 
 
-def _log(r: _Reals, x: Any, y: Any) -> Pair:
+def _log(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.log", x, y)
     return r.where(_half_lost(r, x, y), r.inf, real), imag
 
 
-def _log1p(r: _Reals, x: Any, y: Any) -> Pair:
+def _log1p(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.log_plus_one", x, y)
     pole = r.equal(x, r.number(-1.0))
     real = r.where(pole, r.op("log", r.op("abs", y)), real)
     return r.where(_half_lost(r, x, y), r.inf, real), imag
 
 
-def _sqrt(r: _Reals, x: Any, y: Any) -> Pair:
+def _sqrt(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.sqrt", x, r.op("abs", y))
     far = r.is_inf(y)
     real, imag = r.where(far, r.inf, real), r.where(far, r.inf, imag)
@@ -142,7 +143,7 @@ def _sqrt(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.signed(imag, y)
 
 
-def _spread(r: _Reals, x: Any, by_sinh: Any, by_cosh: Any) -> Pair:
+def _spread(r: _Reals, x: IrValue, by_sinh: IrValue, by_cosh: IrValue) -> Pair:
     """Return sinh(x) * by_sinh and cosh(x) * by_cosh, without overflow in sinh or cosh alone.
 
     For large |x| both are exp(|x|) / 2; half of the exponent is applied after the product.
@@ -158,7 +159,7 @@ def _spread(r: _Reals, x: Any, by_sinh: Any, by_cosh: Any) -> Pair:
     )
 
 
-def _sinh(r: _Reals, x: Any, y: Any) -> Pair:
+def _sinh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = _spread(r, x, r.op("cosine", y), r.op("sine", y))
     wild = r.no(r.is_finite(y))
     real = r.where(r.both(wild, r.either(r.is_zero(x), r.is_inf(x))), x, real)
@@ -166,7 +167,7 @@ def _sinh(r: _Reals, x: Any, y: Any) -> Pair:
     return r.where(along, sinh(r.e, x, r.aval), real), r.where(along, y, imag)
 
 
-def _cosh(r: _Reals, x: Any, y: Any) -> Pair:
+def _cosh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     imag, real = _spread(r, x, r.op("sine", y), r.op("cosine", y))
     wild = r.no(r.is_finite(y))
     real = r.where(r.both(wild, r.is_inf(x)), r.inf, real)
@@ -176,7 +177,7 @@ def _cosh(r: _Reals, x: Any, y: Any) -> Pair:
     return r.where(along, cosh(r.e, x, r.aval), real), r.where(still, nothing, imag)
 
 
-def _tanh(r: _Reals, x: Any, y: Any) -> Pair:
+def _tanh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("stablehlo.tanh", x, y)
     across = r.both(r.is_zero(x), r.no(r.is_finite(y)))
     real, imag = r.where(across, x, real), r.where(across, r.nan, imag)
@@ -187,7 +188,7 @@ def _tanh(r: _Reals, x: Any, y: Any) -> Pair:
     return r.where(along, r.op("tanh", x), real), r.where(along, y, imag)
 
 
-def _asinh(r: _Reals, x: Any, y: Any) -> Pair:
+def _asinh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("chlo.asinh", r.op("abs", x), r.op("abs", y))
     unknown = r.is_nan(x)
     real = r.where(r.both(unknown, r.is_finite(y)), r.nan, real)
@@ -199,7 +200,7 @@ def _asinh(r: _Reals, x: Any, y: Any) -> Pair:
     return r.signed(real, x), r.signed(imag, y)
 
 
-def _acosh(r: _Reals, x: Any, y: Any) -> Pair:
+def _acosh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("chlo.acosh", x, r.op("abs", y))
     one = r.either(r.is_nan(x), r.is_nan(y))
     far = r.either(r.is_inf(x), r.is_inf(y))
@@ -208,7 +209,7 @@ def _acosh(r: _Reals, x: Any, y: Any) -> Pair:
     return real, r.signed(r.where(across, r.number(math.pi / 2), imag), y)
 
 
-def _atanh(r: _Reals, x: Any, y: Any) -> Pair:
+def _atanh(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("chlo.atanh", r.op("abs", x), r.op("abs", y))
     one = r.either(r.is_nan(x), r.is_nan(y))
     real, imag = r.where(one, r.nan, real), r.where(one, r.nan, imag)
@@ -224,18 +225,18 @@ def _atanh(r: _Reals, x: Any, y: Any) -> Pair:
 def _turned(hyperbolic: Callable) -> Callable:
     """Return the circular function f(z) = -i h(i z) of an odd h."""
 
-    def f(r: _Reals, x: Any, y: Any) -> Pair:
+    def f(r: _Reals, x: IrValue, y: IrValue) -> Pair:
         real, imag = hyperbolic(r, y, x)
         return imag, real
 
     return f
 
 
-def _cos(r: _Reals, x: Any, y: Any) -> Pair:
+def _cos(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     return _cosh(r, r.op("negate", y), x)
 
 
-def _acos(r: _Reals, x: Any, y: Any) -> Pair:
+def _acos(r: _Reals, x: IrValue, y: IrValue) -> Pair:
     real, imag = r.ask("chlo.acos", x, r.op("abs", y))
     one = r.either(r.is_nan(x), r.is_nan(y))
     far = r.either(r.is_inf(x), r.is_inf(y))
@@ -248,7 +249,7 @@ def _acos(r: _Reals, x: Any, y: Any) -> Pair:
 def _whole(by_parts: Callable[..., Pair]) -> Callable[[Emitter, Any, Aval], Any]:
     """Return the function of complex values that `by_parts` computes from their parts."""
 
-    def emit(e: Emitter, z: Any, whole: Aval) -> Any:
+    def emit(e: Emitter, z: IrValue, whole: Aval) -> Any:
         r = _Reals(e, whole.strong())
         return e.op("stablehlo.complex", by_parts(r, *r.parts(z)), whole)
 
@@ -269,7 +270,7 @@ FUNCTIONS = {name: _whole(f) for name, f in _BY_PARTS.items()}
 """The functions that need more than the compiler's own, by the names of their primitives."""
 
 
-def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:
+def power(e: Emitter, z: IrValue, w: IrValue, whole: Aval) -> Any:
     """Return z ** w; 0 ** w is 0 if the real part of w is positive."""
     r = _Reals(e, whole.strong())
     nothing = r.both(*map(r.is_zero, r.parts(z)))
@@ -278,7 +279,7 @@ def power(e: Emitter, z: Any, w: Any, whole: Aval) -> Any:
     return e.op("stablehlo.select", [nothing, e.constant(0, r.whole), out], whole)
 
 
-def modulus(e: Emitter, z: Any, whole: Aval) -> Any:
+def modulus(e: Emitter, z: IrValue, whole: Aval) -> Any:
     """Return |z|, infinite if a part is."""
     r = _Reals(e, whole.strong())
     x, y = r.parts(z)
@@ -286,7 +287,7 @@ def modulus(e: Emitter, z: Any, whole: Aval) -> Any:
     return r.where(far, r.inf, r.op("abs", z))
 
 
-def direction(e: Emitter, z: Any, whole: Aval) -> Any:
+def direction(e: Emitter, z: IrValue, whole: Aval) -> Any:
     """Return z / |z|, and 0 for 0.  For infinite z, only its infinite parts count."""
     r = _Reals(e, whole.strong())
     x, y = r.parts(z)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.errors import OperandTypeError
 from .._core.array import Literal, as_value
+from .._core.interpreter import Value
 from .._core.primitive import Primitive
 from .._types.avals import BOOL, BOOLEAN, COMPLEX, FLOATING, INTEGER, default_dtype
 from ..typing import Array as AnyArray
@@ -45,12 +46,25 @@ from .elementwise import (
 from .shape import convert
 
 __all__ = [
-    "floor_divide", "fmod", "greater", "greater_equal", "less", "less_equal", "modulo", "power",
-    "square", "true_divide",
+    "floor_divide", "fmod", "greater", "greater_equal", "less", "less_equal", "LGAMMA_SERIES",
+    "modulo", "power", "square", "true_divide",
 ]  # fmt: skip
 
+LGAMMA_SERIES = (
+    0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546,
+    -0.007385551028673986, 0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425,
+    -0.00022315475845357939, 9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05,
+    -9.439488275268397e-06, 4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07,
+    -4.492469198764566e-07, 2.1207184805554665e-07, -1.0043224823968099e-07,
+    4.7698101693639804e-08, -2.2711094608943164e-08, 1.0838659214896955e-08,
+    -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09,
+    5.731367241678862e-10, -2.7595228851242334e-10,
+)  # fmt: skip
+"""The coefficients of t, t ** 2, ... in lgamma(2 + t): 1 less Euler's constant, then
+(-1) ** k (zeta(k) - 1) / k (DLMF 5.7.3)."""
 
-def square(x: Any) -> Any:
+
+def square(x: AnyArray) -> Any:
     """Return x * x."""
     return integer_pow(x, exponent=2)
 
@@ -89,7 +103,7 @@ def power(x: ArrayLike, y: ArrayLike) -> AnyArray:
     return _integers_to_integers(a, b)
 
 
-def _integers_to_integers(x: Any, y: Any) -> Any:
+def _integers_to_integers(x: Value, y: Value) -> Any:
     """Multiply squares over the bits of the exponent; truncate 1 / x ** -y for negative ones."""
     bits = x.aval.dtype.itemsize * 8 - (x.aval.dtype.kind == "i")
     one = Literal(1, x.aval)
@@ -109,7 +123,7 @@ def _integers_to_integers(x: Any, y: Any) -> Any:
 def _ordering(strict: Primitive, prim: Primitive) -> Callable:
     """Extend `prim` to complex numbers: by real part; where these are equal, by imaginary part."""
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: object, y: object, /) -> Any:
         a, b = comparable((x, y))
         if a.aval.category != COMPLEX:
             return prim(a, b)
@@ -123,7 +137,7 @@ less, less_equal = _ordering(lt, lt), _ordering(lt, le)
 greater, greater_equal = _ordering(gt, gt), _ordering(gt, ge)
 
 
-def true_divide(x: Any, y: Any) -> Any:
+def true_divide(x: object, y: object) -> Any:
     """Return x / y, as floats."""
     return div.bind(*floating((x, y)))
 
@@ -157,7 +171,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike) -> AnyArray:
     return _by_nonzero(select(and_(ne(r, 0), ne(lt(r, 0), lt(b, 0))), sub(q, 1), q), b)
 
 
-def _by_nonzero(out: Any, y: Any) -> Any:
+def _by_nonzero(out: Value, y: Any) -> Any:
     """Return the quotient of integers, and 0 for division by zero, as numpy does.
 
     The hardware's result of a division by zero is undefined.
@@ -167,7 +181,7 @@ def _by_nonzero(out: Any, y: Any) -> Any:
     return select(eq(y, 0), Literal(0, out.aval), out)
 
 
-def modulo(x: Any, y: Any) -> Any:
+def modulo(x: object, y: object) -> Any:
     """Return the remainder of floor division: its sign is that of y, also of zeros.
 
     It is 0 for integers by zero.
@@ -186,7 +200,7 @@ def modulo(x: Any, y: Any) -> Any:
     return select(some, out, zero)
 
 
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: object, y: ArrayLike | None) -> Any:
     """Return the remainder of division towards zero, with the sign of x; 0 for integers by zero."""
     a, b = promoted((x, y))
     r = rem.bind(a, b)

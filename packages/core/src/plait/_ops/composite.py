@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError
+from .._base.jaxlib_api import IrValue
 from .._core.higher_order import Wiring
 from .._core.ir import Program, ordered
 from .._core.primitive import Primitive
@@ -26,7 +27,7 @@ class Named(Wiring):
     custom = "name"
     hint = True
 
-    def erase(self, prim, params):
+    def erase(self, prim, params: dict[str, Any]):
         return call, {"program": params["program"]}
 
 
@@ -42,7 +43,16 @@ composite = Primitive("core.composite", _composite, many=True, higher=Named())
 
 
 @lower_rules.rule(composite)
-def _(e: Emitter, xs, ins, outs, program, name, version, attributes):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    program: Program,
+    name: str,
+    version: int,
+    attributes: tuple[tuple[Any, ...], ...],
+):
     if not name or ordered([program]) or e.dims or e.unit.needs(program) or not outs:
         return e.call(program, xs)
     said = ", ".join(f"{_quoted(k)} = {v}" for k, v in attributes)
@@ -70,7 +80,7 @@ def _quoted(text: str) -> str:
     return '"' + "".join(chr(b) if plain(b) else f"\\{b:02X}" for b in text.encode()) + '"'
 
 
-def attribute(name: str, key: str, value: Any) -> str:
+def attribute(name: str, key: str, value: object) -> str:
     """Return a keyword argument as the text of an attribute.
 
     Raises TypeRule for a value without such a text.

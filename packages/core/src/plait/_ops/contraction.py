@@ -12,16 +12,21 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
+from .._base.lazy import later
 from .._core.array import as_value
 from .._core.dispatch import dispatched
 from .._core.primitive import Ints, primitive
 from .._types.avals import NOTHING, Aval, asked_dtype, broadcast_shapes, dtype_of, nothing_to_do
 from .._types.dims import product
-from .._xla.lower import lower_rules
+from .._xla.cpu_forms import cpu_form_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr
+from ..typing import Array
 from .elementwise import conj, mul
 from .shape import convert, convert_together, given_axes, normal_axes, reshape, squeeze, transpose
 from .static_arguments import fixed_each
+from .widening import judge_widening
 
 __all__ = [
     "axis_pairs", "contracted", "dot", "dot_general", "inner", "matmul", "normal_precision",
@@ -124,8 +129,22 @@ def precision_config(precision: str) -> dict[str, Any]:
     return {"precision_config": attr(f"[{one}, {one}]")}
 
 
+@cpu_form_rules.rule(dot_general)
+def _(avals: Sequence[Aval], **params: object) -> Any:
+    return later("_ops.contraction_forms").form_of(avals, **params)
+
+
 @lower_rules.rule(dot_general)
-def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    precision: str,
+    out_dtype: np.dtype,
+):
     numbers = _numbers(contract, shared)
     config = precision_config(precision)
     return e.op("stablehlo.dot_general", xs, outs[0], dot_dimension_numbers=numbers, **config)
@@ -134,7 +153,7 @@ def _(e, xs, ins, outs, contract, shared, precision, out_dtype):
 # ---- functions for users -------------------------------------------------------------------
 
 
-def normal_precision(precision: Any) -> str:
+def normal_precision(precision: object) -> str:
     """Convert a precision that users may write to one of `PRECISIONS`.
 
     It may be None, a name, an object with a `name`, or a pair of these; the greater counts.  An
@@ -168,10 +187,13 @@ def _as_exact(algorithm: Any) -> str:
 
 def product_operands(x: Any, y: Any, dtype: Any = None) -> tuple[Any, Any, np.dtype]:
     """Return both operands in one dtype, and the dtype of the result."""
+    given = x, y
     x, y = as_value(x), as_value(y)
     a, b = x.aval, y.aval
     if a.dtype != b.dtype or a.weak_type != b.weak_type:
         x, y = convert_together([x, y])
+        if x.aval.dtype.itemsize >= 8:
+            judge_widening(given, x.aval.dtype)
     if dtype is None or dtype is x.aval.dtype:
         return x, y, x.aval.dtype
     return x, y, asked_dtype(dtype)
@@ -183,7 +205,7 @@ def contracted(
     contract: Sequence[Any],
     shared: Sequence[Any] = ((), ()),
     *,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: Any = None,
 ) -> Any:
     """Multiply elements and sum over axes.
@@ -235,6 +257,19 @@ def matmul(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any
     return dot_general.bind(x, y, **params) if "contract" in params else _stacks(x, y, params)
 
 
+def _to_meet(a: Aval, b: Aval) -> str:
+    """Return what to write for operands of a product whose sizes differ."""
+    rule = "these sizes must be equal"
+    if a.ndim > 1 and b.ndim > 1 and a.shape[-1] == b.shape[-1]:
+        return f"{rule}: the right operand transposed, y.mT, fits"
+    if a.ndim > 1 and b.ndim > 1 and a.shape[-2] == b.shape[-2]:
+        return f"{rule}: the left operand transposed, x.mT, fits"
+    if a.ndim and b.ndim > 1:
+        wanted = (*b.shape[:-2], a.shape[-1], b.shape[-1])
+        return f"{rule}: a right operand of shape {wanted} fits the left one"
+    return rule
+
+
 @cache
 def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any]:
     """Return the parameters of a product of vectors and matrices; for stacks, only those that do
@@ -248,7 +283,7 @@ def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any
         raise ShapeError(
             f"matmul of {a!r} and {b!r}: the last axis of the left operand has size "
             f"{a.shape[-1]}, the axis it meets {b.shape[m]}",
-            fix="these sizes must be equal",
+            fix=_to_meet(a, b),
         )
     config = dict(precision=precision, out_dtype=dtype)
     if n > 2 or b.ndim > 2:
@@ -256,7 +291,7 @@ def _product(a: Aval, b: Aval, precision: str, dtype: np.dtype) -> dict[str, Any
     return dict(contract=((n - 1,), (m,)), shared=((), ()), **config)
 
 
-def _stacks(x: Any, y: Any, config: dict[str, Any]) -> Any:
+def _stacks(x: Array, y: Array, config: dict[str, Any]) -> Any:
     """Multiply stacks of matrices.
 
     Leading axes that both operands have are shared.  Where one has size 1 or is missing, the axis
@@ -311,7 +346,7 @@ def dot(x: Any, y: Any, *, precision: Any = None, preferred_element_type: Any = 
 
 
 def tensordot(
-    x: Any, y: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+    x: Any, y: Any, axes: Any = 2, *, precision: object = None, preferred_element_type: Any = None
 ) -> Any:
     """Return numpy's tensordot: the sum of products over `axes`.
 

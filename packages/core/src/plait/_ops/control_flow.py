@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal
 from .._core.divided import with_axis
 from .._core.higher_order import Slots, Wiring, width
+from .._core.interpreter import Value
 from .._core.ir import Program, evaluate, ordered
 from .._core.primitive import Primitive
 from .._core.staging import staged
@@ -53,7 +55,7 @@ call = Primitive("core.call", _call, many=True, higher=Wiring())
 
 
 @lower_rules.rule(call)
-def _(e: Emitter, xs, ins, outs, program):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], program: Program):
     return e.call(program, xs)
 
 
@@ -70,7 +72,14 @@ class Branches(Wiring):
         bodies = [(b, range(1, n), outs) for b in params["branches"]]
         return Slots(range(n), outs, bodies, n + m, plain=[0])
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         return [operands[0], *extra, *operands[1:]], {"branches": tuple(programs)}
 
 
@@ -89,7 +98,9 @@ cond = Primitive("core.cond", _cond, many=True, higher=Branches())
 
 
 @lower_rules.rule(cond)
-def _(e: Emitter, xs, ins, outs, branches):
+def _(
+    e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], branches: tuple[Program, ...]
+):
     known = 0 if len(branches) == 1 else constant_of(xs[0])
     if known is not None:
         return e.program(branches[known], xs[1:])
@@ -108,7 +119,7 @@ def _of_platforms(branches: Sequence[Program], platforms: Sequence[tuple], xs: l
     """
 
     def body(p: Program, names: tuple) -> Any:
-        def lowered(b: Emitter, _: Any) -> Any:
+        def lowered(b: Emitter, _: list[Any]) -> Any:
             before, b.unit.platforms = b.unit.platforms, names
             try:
                 return b.program(p, xs)
@@ -138,7 +149,14 @@ class Until(Wiring):
         ]
         return Slots(range(n), carry, bodies, n + 1, plain=[n])
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         c, b = params["cond_consts"], params["body_consts"]
         cc, bc = width(parts[:c]), width(parts[c : c + b])
         operands = [*extra, *operands[:cc], *extra, *operands[cc:]]
@@ -178,7 +196,17 @@ while_ = Primitive("core.while", _while, many=True, higher=Until())
 
 
 @lower_rules.rule(while_)
-def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts, max_steps=None):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    cond: Program,
+    body: Program,
+    cond_consts: int,
+    body_consts: int,
+    max_steps: int | None = None,
+):
     k = cond_consts + body_consts
     cc, bc, init = xs[:cond_consts], xs[cond_consts:k], xs[k:]
     order = ordered([cond, body])
@@ -194,13 +222,13 @@ def _(e: Emitter, xs, ins, outs, cond, body, cond_consts, body_consts, max_steps
     return r if len(outs) != 1 else [r]
 
 
-def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
+def _while_acting(e: Emitter, cc, bc, init, outs: list[Aval], cond, body: Program, order):
     """Lower a loop whose predicate has effects.
 
     Tokens can leave the predicate only if it is computed before the loop and after each turn.
     """
 
-    def turn(b, s):
+    def turn(b: Emitter, s: list[IrValue]):
         new = b.program(body, [*bc, *s[1:]])
         return [*b.program(cond, [*cc, *new]), *new]
 
@@ -211,16 +239,26 @@ def _while_acting(e: Emitter, cc, bc, init, outs, cond, body, order):
     return list(r)[1:] if outs else []
 
 
-def _while_bounded(e: Emitter, cc, bc, init, outs, cond, body, order, max_steps):
+def _while_bounded(
+    e: Emitter,
+    cc: list[IrValue],
+    bc: list[IrValue],
+    init: list[IrValue],
+    outs: list[Aval],
+    cond: Program,
+    body: Program,
+    order: tuple[Any, ...],
+    max_steps: int,
+):
     """Lower a loop that also carries its number of turns; its predicate may have effects."""
     index = _counter(max_steps)
 
-    def going(b, i, s):
+    def going(b: Emitter, i: IrValue, s: list[IrValue]):
         (more,) = b.program(cond, [*cc, *s])
         left = b.compare(i, b.constant(max_steps, index), "LT", _B)
         return b.op("stablehlo.and", [more, left], _B)
 
-    def turn(b, s):
+    def turn(b: Emitter, s: list[IrValue]):
         i = b.op("stablehlo.add", [s[1], b.constant(1, index)], index)
         new = b.program(body, [*bc, *s[2:]])
         return [going(b, i, new), i, *new]
@@ -249,7 +287,14 @@ class Steps(Wiring):
         mapped: dict[int, tuple[int, ...]] = dict.fromkeys((*range(k + c, n), *ys), (0,))
         return Slots(range(n), outs, [(p, range(n), outs)], n + m - c, mapped)
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         k, c, n = params["consts"], params["carry"], len(params["body"].inputs)
         fixed = width(parts[: k + c])
         rows = [p.at[0] for ps in parts[k + c : n] for p in ps]
@@ -263,10 +308,10 @@ class Steps(Wiring):
             "carry": width(parts[k : k + c]),
         }
 
-    def carried(self, params):
+    def carried(self, params: dict[str, Any]):
         return lambda *xs: _in_buffers(*xs, **params)
 
-    def returned(self, params, parts, values):
+    def returned(self, params, parts: Sequence[tuple[Any, ...]], values: Sequence[Value]):
         k, c, n = params["consts"], params["carry"], len(params["body"].inputs)
         ends = width(parts[k : k + c])
         rows = [p.at[0] for ps in parts[n:] for p in ps]
@@ -276,7 +321,7 @@ class Steps(Wiring):
         ]
 
 
-def _in_front(x: Any, axis: int | None, length: Any) -> Any:
+def _in_front(x: Value, axis: int | None, length: Dim | int) -> Any:
     """Move the rows along `axis` to a leading axis; None repeats a single row."""
     if axis is None:
         shape, dims = (length, *x.aval.shape), tuple(range(1, x.aval.ndim + 1))
@@ -328,7 +373,7 @@ def _in_buffers(
     return [*outs[m + 1 :], *outs[1 : m + 1]]
 
 
-def _written(y: Any, row: Any, i: Any) -> Any:
+def _written(y: Any, row: Any, i: IrValue) -> Any:
     """Return `y` with `row` at position `i` of its leading axis."""
     shape = row.aval.shape
     box = broadcast_in_dim.bind(row, shape=(1, *shape), dims=tuple(range(1, len(shape) + 1)))
@@ -343,16 +388,16 @@ def _with_row_at_least(aval: Aval) -> Aval:
     return with_room(aval, (1, *aval.shape[1:]))
 
 
-def _counter(most: Any) -> Aval:
+def _counter(most: Dim | int) -> Aval:
     """Return the type of a counter of up to `most` turns: i32, unless that is too narrow."""
     return _I if most.__class__ is Dim or most < 2**31 else Aval((), np.int64)
 
 
-def _at(e: Emitter, i: Any, n: int, index: Aval) -> list:
+def _at(e: Emitter, i: IrValue, n: int, index: Aval) -> list:
     return [i, *(e.constant(0, index) for _ in range(n - 1))]
 
 
-def _row(e: Emitter, x: Any, i: Any, aval: Aval, index: Aval) -> Any:
+def _row(e: Emitter, x: IrValue, i: IrValue, aval: Aval, index: Aval) -> Any:
     """Read row `i`, a value of type `index`, of a value of this type."""
     slim, row = aval.with_shape((1, *aval.shape[1:])), aval.with_shape(aval.shape[1:])
     if is_symbolic(row.shape):
@@ -370,7 +415,7 @@ def _row(e: Emitter, x: Any, i: Any, aval: Aval, index: Aval) -> Any:
     return e.op("stablehlo.reshape", [y], row)
 
 
-def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval, index: Aval) -> Any:
+def _with_row(e: Emitter, ys: IrValue, i: IrValue, y: IrValue, aval: Aval, index: Aval) -> Any:
     """Return `ys` with row `i` replaced."""
     slim = aval.with_shape((1, *aval.shape[1:]))
     if is_symbolic(slim.shape):
@@ -381,7 +426,18 @@ def _with_row(e: Emitter, ys: Any, i: Any, y: Any, aval: Aval, index: Aval) -> A
 
 
 @lower_rules.rule(scan)
-def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    body: Program,
+    consts: int,
+    carry: int,
+    length,
+    reverse: bool,
+    unroll,
+):
     k = consts + carry
     ks, init, rows = xs[:consts], xs[consts:k], xs[k:]
     row_avals = [_with_row_at_least(a) for a in ins[k:]]
@@ -392,10 +448,10 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
     if not symbolic and length == 0:
         return [*init, *ys]
 
-    def limit(b: Emitter, n: Any) -> Any:
+    def limit(b: Emitter, n: Dim | int) -> Any:
         return b.size(n) if symbolic else b.constant(n, index)
 
-    def step(b: Emitter, i, state, ys):
+    def step(b: Emitter, i: IrValue, state: list[IrValue], ys: list[IrValue]):
         """Run turn number `i`, a value."""
         j = b.op("stablehlo.subtract", [limit(b, length - 1), i], index) if reverse else i
         given = [_row(b, x, j, a, index) for x, a in zip(rows, row_avals)]
@@ -406,14 +462,14 @@ def _(e: Emitter, xs, ins, outs, body, consts, carry, length, reverse, unroll):
     unroll = 1 if symbolic else max(1, min(unroll, length))
     turns = length if symbolic else length // unroll * unroll
 
-    def turn(b: Emitter, s):
+    def turn(b: Emitter, s: list[IrValue]):
         i, state, ys = s[0], s[1 : 1 + carry], s[1 + carry :]
         for _ in range(unroll):
             state, ys = step(b, i, state, ys)
             i = b.op("stablehlo.add", [i, b.constant(1, index)], index)
         return [i, *state, *ys]
 
-    def going(b: Emitter, s):
+    def going(b: Emitter, s: list[IrValue]):
         return [b.compare(s[0], limit(b, turns), "LT", _B)]
 
     state = list(init)

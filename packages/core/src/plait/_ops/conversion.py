@@ -10,13 +10,25 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value
 from .._core.primitive import primitive
 from .._core.staging import staged
-from .._types.avals import BOOL, COMPLEX, FLOAT32, Aval, category, dtype_of, is_narrow
+from .._types.avals import (
+    BOOL,
+    COMPLEX,
+    FLOAT32,
+    NOTHING,
+    Aval,
+    category,
+    dtype_of,
+    is_narrow,
+    nothing_to_do,
+)
 from .._types.dims import is_symbolic
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
+from ..typing import Array
 from .elementwise import and_, mul, shift_left, shift_right_logical
 from .reduction import reduce_or
 from .shape import broadcast_in_dim, convert, iota
@@ -39,6 +51,8 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
     one element of the result.
     """
     for d in (x.dtype, dtype):
+        if category(d) == NOTHING:
+            raise nothing_to_do([x])
         if d == BOOL or category(d) == COMPLEX:
             raise ShapeError(
                 f"bitcast of {x!r} to {dtype.name}: {d.name} elements cannot be read as bits",
@@ -58,7 +72,7 @@ def bitcast_(x: Aval, *, dtype: np.dtype) -> Aval:
 
 
 @lower_rules.rule(bitcast_)
-def _(e, xs, ins, outs, dtype):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], dtype: np.dtype):
     if ins[0].dtype == dtype:
         return xs[0]
     if is_symbolic(ins[0].shape) and bits_of(ins[0].dtype) != bits_of(dtype):
@@ -105,11 +119,11 @@ def bitcast(x: Any, dtype: Any) -> Value:
     return x if x.aval.dtype == dtype else bitcast_.bind(x, dtype=dtype)
 
 
-def single(x: Any) -> Any:
+def single(x: Array) -> Any:
     """Return narrow floats as float32, and anything else as it is."""
     return convert(x, FLOAT32) if is_narrow(x.aval) else x
 
 
-def rounded(y: Any, x: Any) -> Any:
+def rounded(y: Value, x: Array) -> Any:
     """Return a result of `single(x)` in the dtype of `x`, if that is narrow."""
     return convert(y, x.aval.dtype) if is_narrow(x.aval) and y.aval.dtype == FLOAT32 else y

@@ -14,12 +14,13 @@ import numpy as np
 from plait.typing import Array, ArrayLike, DTypeLike
 
 from .._base.errors import ArgumentError, AxisError, ShapeError, TypeRule
+from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
 from .._core.primitive import Ints, primitive
 from .._types.avals import INT32, Aval
-from .._types.dims import is_symbolic, max_dim
+from .._types.dims import Dim, is_symbolic, max_dim
 from .._xla.cpu_forms import cpu_form_rules
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, i64, i64s, matrix
 from .contraction import PRECISIONS, normal_precision, precision_config, product_operands
 from .layout import free, placed
@@ -44,14 +45,14 @@ class ConvDims(NamedTuple):
 # ---- the primitive -------------------------------------------------------------------------
 
 
-def dilated(n: Any, step: int) -> Any:
+def dilated(n: int, step: int) -> Any:
     """Return the extent of `n` elements that are `step` apart."""
     if n.__class__ is int:
         return (n - 1) * step + 1 if n else 0
     return n if step == 1 else max_dim((n - 1) * step + 1, 0)
 
 
-def windows(n: Any, window: Any, stride: int) -> Any:
+def windows(n: Dim | int, window: Dim | int, stride: int) -> Any:
     """Return the number of positions of a window along an axis of size `n`."""
     positions = (n - window) // stride + 1
     return max(positions, 0) if positions.__class__ is int else max_dim(positions, 0)
@@ -152,13 +153,13 @@ def conv_general(
 
 
 @lower_rules.rule(conv_general)
-def _(e: Any, xs: Any, ins: Any, outs: Any, **params: Any) -> Any:
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], **params: object) -> Any:
     # The lowering binds convolutions of other forms and branches, which lie above this module.
     return later("_ops.sliding").lowered(e, xs, ins, outs, **params)
 
 
 @cpu_form_rules.rule(conv_general)
-def _(avals: Sequence[Aval], **params: Any) -> Any:
+def _(avals: Sequence[Aval], **params: object) -> Any:
     return later("_ops.convolution_forms").form_of(avals, **params)
 
 
@@ -174,7 +175,7 @@ def _numbers(dims: ConvDims):
     return attr(f"#stablehlo.conv<[{lhs}]x[{rhs}]->[{text(dims.out_spec, 'b', 'f')}]>")
 
 
-def emit_convolution(e, xs, ins, out, **params):
+def emit_convolution(e: Emitter, xs: list[IrValue], ins: list[Aval], out, **params: object):
     """Emit the convolution of `xs`, of types `ins`, as a value of type `out`.
 
     In a module for several devices it has a form that the compiler divides correctly.
@@ -192,8 +193,21 @@ def emit_convolution(e, xs, ins, out, **params):
     return e.whole_along(made, out, given)
 
 
-def _emitted(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilation, dims,
-             feature_group_count, batch_group_count, precision, out_dtype):  # fmt: skip
+def _emitted(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    out,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dims,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    out_dtype,
+):
     flat = [p for pair in padding for p in pair]
     if not is_symbolic((*flat, *ins[0].shape)):
         x, padding, lhs_dilation = _apart(
@@ -218,7 +232,7 @@ def _emitted(e, xs, ins, out, window_strides, padding, lhs_dilation, rhs_dilatio
     return e.op("stablehlo.convolution", xs, out, **attributes)
 
 
-def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
+def moved_groups(x: Array, axis: int, to: int, groups: int) -> Any:
     """Move the groups of an axis to another axis, where they become the slowest part.
 
     >>> import numpy as np
@@ -237,7 +251,7 @@ def moved_groups(x: Any, axis: int, to: int, groups: int) -> Any:
 
 
 def _apart(
-    e: Any, x: Any, aval: Aval, axes: Ints, strides: Ints, padding: tuple, dilation: Ints
+    e: Emitter, x: IrValue, aval: Aval, axes: Ints, strides: Ints, padding: tuple, dilation: Ints
 ) -> tuple[Any, tuple, Ints]:
     """Apply padding and dilation outside a convolution where the compiler does them wrong inside.
 
@@ -274,7 +288,7 @@ def _apart(
 # ---- functions for users -------------------------------------------------------------------
 
 
-def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDims:
+def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: object) -> ConvDims:
     """Return the roles of axes, from what users write.
 
     Args:
@@ -319,7 +333,7 @@ def _by_letters(text: str, names: str, space: Sequence[str], n: int) -> list[int
     return [text.index(c) for c in wanted]
 
 
-def _bad_numbers(given: Any) -> AxisError:
+def _bad_numbers(given: object) -> AxisError:
     return AxisError(
         f"dimension_numbers {given!r} do not number the axes of input, kernel and result",
         fix='write for instance ("NHWC", "HWIO", "NHWC"), or nothing for ("NCHW", "OIHW", "NCHW")',
@@ -340,7 +354,12 @@ def same_padding(sizes: Any, kernel: Any, strides: Sequence[int], lower: bool = 
     return tuple(pairs)
 
 
-def explicit_padding(padding: Any, sizes: Any, kernel: Any, strides: Sequence[int]) -> tuple:
+def explicit_padding(
+    padding: Sequence[tuple[Any, ...]] | str,
+    sizes: Sequence[int | Dim],
+    kernel: Sequence[int | Dim],
+    strides: Sequence[int],
+) -> tuple:
     """Return pairs (low, high), from "SAME", "SAME_LOWER", "VALID", or pairs.
 
     Raises TypeRule for anything else.
@@ -364,7 +383,7 @@ def explicit_padding(padding: Any, sizes: Any, kernel: Any, strides: Sequence[in
     )
 
 
-def _pair(p: Any) -> tuple[Any, Any]:
+def _pair(p: tuple[int | Dim, ...]) -> tuple[Any, Any]:
     low, high = p
     whole = lambda v: v if hasattr(v, "variables") else v.__index__()  # noqa: E731
     return whole(low), whole(high)
@@ -385,9 +404,9 @@ def _each(value: Any, count: int, what: str) -> Ints:
 def conv_general_dilated(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-    feature_group_count: int = 1, batch_group_count: int = 1, precision: Any = None,
-    preferred_element_type: DTypeLike | None = None, out_sharding: Any = None,
+    rhs_dilation: Sequence[int] | None = None, dimension_numbers: object = None,
+    feature_group_count: int = 1, batch_group_count: int = 1, precision: object = None,
+    preferred_element_type: DTypeLike | None = None, out_sharding: object = None,
 ) -> Array:  # fmt: skip
     """Convolve (cross-correlate) over any number of axes.
 
@@ -438,10 +457,13 @@ def conv_general_dilated(
 
 def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
-    padding: str | Sequence[tuple[int, int]], precision: Any = None,
+    padding: str | Sequence[tuple[int, int]], precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Convolve an input NCHW with a kernel OIHW (any number of spatial axes).
+
+    Raises ArgumentError if the features of operand and kernel do not agree, and ShapeError for a
+    padding that does not fit.
 
     >>> import numpy as np
     >>> conv(np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3)), (1, 1), "VALID").shape
@@ -456,10 +478,13 @@ def conv(
 def conv_with_general_padding(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
-    rhs_dilation: Sequence[int] | None, precision: Any = None,
+    rhs_dilation: Sequence[int] | None, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Convolve as `conv`, with dilations and pairs of padding; arguments as `conv_general_dilated`.
+
+    Raises ArgumentError if the features of operand and kernel do not agree, and ShapeError for a
+    padding that does not fit.
 
     >>> import numpy as np
     >>> x, y = np.ones((1, 1, 5)), np.ones((1, 1, 2))
@@ -479,7 +504,7 @@ _LAST = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "N
 def conv_transpose(
     lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]], rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    dimension_numbers: object = None, transpose_kernel: bool = False, precision: object = None,
     preferred_element_type: DTypeLike | None = None, use_consistent_padding: bool = False,
 ) -> Array:  # fmt: skip
     """Apply a transposed ("fractionally strided") convolution, which inverts the shapes of one.

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base.errors import AxisError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value
 from .._core.carrier import expand_rules
+from .._core.interpreter import Value
 from .._core.ir import Program
 from .._core.primitive import Primitive
 from .._core.staging import staged
@@ -27,6 +29,7 @@ from .._types.avals import BOOL, COMPLEX, FLOAT32, INT32, Aval, is_narrow
 from .._types.dims import is_symbolic
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
+from ..typing import ArrayLike
 from . import elementwise as el
 from . import shape as sh
 from .control_flow import scan
@@ -91,7 +94,7 @@ def _monoid(
     return p
 
 
-def _log_add(x: Any, y: Any) -> Any:
+def _log_add(x: Value, y: Value) -> Any:
     """Return log(e**x + e**y), also for infinities."""
     apart = el.select.bind(
         el.eq.bind(x, y), Literal(0.0, x.aval), el.neg.bind(el.abs_.bind(el.sub.bind(x, y)))
@@ -148,7 +151,7 @@ def _turn(prim: Primitive, row: Aval, count: int, wide: Aval) -> Program:
     """Return the program (carry, rows) -> (carry, row of the result)."""
     law = _laws[prim]
 
-    def turn(carry: Any, *rows: Any) -> list[Any]:
+    def turn(carry: Value, *rows: Value) -> list[Any]:
         carry = law.step(carry, *(sh.convert(x, wide.dtype) for x in rows))
         return [carry, sh.convert(carry, row.dtype)]
 
@@ -166,10 +169,10 @@ def _rows(e: Emitter, xs: Sequence[Any], aval: Aval, prim: Primitive, axis: int,
     )
     program, sizes = _turn(prim, row, len(xs), wide), i64s(*row.shape)
 
-    def going(r: Emitter, state):
+    def going(r: Emitter, state: list[IrValue]):
         return [r.compare(state[0], r.constant(n, index), "LT", flag)]
 
-    def turn(r: Emitter, state):
+    def turn(r: Emitter, state: list[IrValue]):
         i, carry, out = state
         j = r.op("stablehlo.subtract", [r.constant(n - 1, index), i], index) if back else i
         at = [j if k == axis else r.constant(0, index) for k in range(aval.ndim)]
@@ -216,7 +219,7 @@ def _climb(join: Callable, xs: Sequence[Any], axis: int) -> Sequence[Any]:
     return [_interleave(a, b, axis, n) for a, b in zip(even, odd)]
 
 
-def _interleave(x: Any, y: Any, axis: int, n: int) -> Any:
+def _interleave(x: Value, y: Value, axis: int, n: int) -> Any:
     """Return x[0], y[0], x[1], y[1], ...: n elements along `axis`."""
     m = n // 2
     a = sh.slice_in_dim(x, 0, m, 1, axis)
@@ -245,7 +248,9 @@ def _as_scan(prim: Primitive, xs: Sequence[Any], axis: int, reverse: bool) -> An
 
 def _rules(prim: Primitive) -> None:
     @lower_rules.rule(prim)
-    def _(e, xs, ins, outs, axis, reverse):
+    def _(
+        e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axis: int, reverse: bool
+    ):
         aval = outs[0]
         if is_symbolic(aval.shape):
             say = _as_scan
@@ -258,7 +263,7 @@ def _rules(prim: Primitive) -> None:
         return e.program(staged(lambda *vs: [say(prim, vs, axis, reverse)], ins), xs)[0]
 
     @expand_rules.rule(prim)
-    def _(*xs, axis, reverse):
+    def _(*xs, axis: int, reverse: bool):
         return _as_scan(prim, xs, axis, reverse)
 
 
@@ -272,7 +277,9 @@ for _p in _laws:
 def _running(prim: Primitive, what: str, example: list[float]) -> Callable:
     name = prim.name.rpartition(".")[2]
 
-    def cumulate(x: Any, axis: Any = None, dtype: Any = None, *, reverse: bool = False) -> Any:
+    def cumulate(
+        x: Any, axis: Any = None, dtype: np.dtype | type | None = None, *, reverse: bool = False
+    ) -> Any:
         x = summand(x, dtype)
         if axis is None:
             x, axis = sh.reshape(x, (x.aval.size,)), 0
@@ -319,7 +326,7 @@ cummin = _along(cummin_, "Running minimum (nan from the first one on)")
 cumlogsumexp = _along(cumlogsumexp_, "Logarithm of the running sum of e**x, for floats,")
 
 
-def linear_recurrence(a: Any, u: Any, axis: int = 0, reverse: bool = False) -> Any:
+def linear_recurrence(a: ArrayLike, u: ArrayLike, axis: int = 0, reverse: bool = False) -> Any:
     """Return y with y[i] = a[i] * y[i - 1] + u[i] along `axis`, from zero, in linear work.
 
     Args:

@@ -12,14 +12,19 @@ Invariant: no convolution by groups that the compiler may divide reaches it with
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.interpreter import Value
 from .._core.staging import staged
 from .._types.avals import Aval
+from .._xla.lower import Emitter
 from .contraction import dot_general
 from .shape import concatenate, convert, expand_dims, pad, reshape, slice_, transpose
+
+if TYPE_CHECKING:
+    from .convolution import ConvDims
 
 MOST_PRODUCTS = 128
 """The most positions to lower with one product each; larger modules take long to compile."""
@@ -48,7 +53,9 @@ def whole_axes(params: dict[str, Any], products: bool) -> tuple[Sequence[int], .
     return dims.lhs_spec[1:], dims.rhs_spec, dims.out_spec[1:]
 
 
-def lowered_by_products(e: Any, xs: Sequence[Any], ins: Sequence[Aval], params: Any) -> Any:
+def lowered_by_products(
+    e: Emitter, xs: Sequence[Any], ins: Sequence[Aval], params: dict[str, Any]
+) -> Any:
     """Lower a convolution as products of matrices."""
     avals = [a.with_sharding(None) for a in ins]
     program = staged(lambda x, y: [_products(x, y, **params)], avals, "convolution")
@@ -56,10 +63,18 @@ def lowered_by_products(e: Any, xs: Sequence[Any], ins: Sequence[Aval], params: 
 
 
 def _products(
-    x: Any, y: Any, window_strides: Sequence[int], padding: Sequence, lhs_dilation: Sequence[int],
-    rhs_dilation: Sequence[int], dims: Any, feature_group_count: int, batch_group_count: int,
-    precision: str, out_dtype: np.dtype,
-) -> Any:  # fmt: skip
+    x: Value,
+    y: Value,
+    window_strides: Sequence[int],
+    padding: Sequence,
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    dims: "ConvDims",
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: str,
+    out_dtype: np.dtype,
+) -> Any:
     groups = feature_group_count * batch_group_count
     x = _grouped(transpose(x, dims.lhs_spec), 1 if feature_group_count > 1 else 0, groups)
     y = _grouped(transpose(y, dims.rhs_spec), 0, groups)
@@ -81,7 +96,7 @@ def _products(
     return transpose(reshape(out, (n, g * o, *space)), tuple(np.argsort(dims.out_spec).tolist()))
 
 
-def _grouped(x: Any, axis: int, groups: int) -> Any:
+def _grouped(x: Value, axis: int, groups: int) -> Any:
     """Return `x` with the groups, the slowest part of an axis, as its first axis."""
     s = x.aval.shape
     x = reshape(x, (*s[:axis], groups, s[axis] // groups, *s[axis + 1 :]))
@@ -89,7 +104,7 @@ def _grouped(x: Any, axis: int, groups: int) -> Any:
 
 
 def every(
-    x: Any, axes: Sequence[int], start: Sequence[int], count: Sequence[int], steps: Sequence[int]
+    x: Value, axes: Sequence[int], start: Sequence[int], count: Sequence[int], steps: Sequence[int]
 ) -> Any:
     """Return `count` elements along each of these axes, from `start` on, `steps` apart."""
     starts, limits, strides = [0] * x.aval.ndim, [*x.aval.shape], [1] * x.aval.ndim
@@ -101,8 +116,8 @@ def every(
 
 
 def _each_of_window(
-    x: Any, y: Any, window: Sequence[int], places: Sequence[int], apart: Sequence[int],
-    strides: Sequence[int], how: Any,
+    x: Value, y: Value, window: Sequence[int], places: Sequence[int], apart: Sequence[int],
+    strides: Sequence[int], how: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the sum over the positions of the kernel: groups, batch, space, features."""
     total: Any = None
@@ -118,8 +133,8 @@ def _each_of_window(
 
 
 def _each_of_places(
-    x: Any, y: Any, window: Sequence[int], places: Sequence[int], apart: Sequence[int],
-    strides: Sequence[int], how: Any,
+    x: Value, y: Value, window: Sequence[int], places: Sequence[int], apart: Sequence[int],
+    strides: Sequence[int], how: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the results at each place one after the other: groups, batch, space, features."""
     summed = tuple(range(2, x.aval.ndim))

@@ -11,13 +11,14 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import OperandTypeError, ShapeError, SubscriptError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value
 from .._core.interpreter import Value, admitted_sizes
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Indexing
 from .._types.avals import INT32, INTEGER, Aval
 from .._types.dims import Dim, decide_ge, is_symbolic, max_dim
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, i64s
 from ..typing import Array, ArrayLike, Shape
 from . import shape as sh
@@ -61,7 +62,7 @@ def dynamic_slice_(x: Aval, *starts: Aval, sizes: Sizes) -> Aval:
 
 
 @lower_rules.rule(dynamic_slice_)
-def _(e, xs, ins, outs, sizes):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], sizes: tuple[int, ...]):
     wide = with_room(ins[0], sizes)
     xs = [make_room(e, xs[0], ins[0], wide), *xs[1:]]
     if not is_symbolic(sizes):
@@ -78,7 +79,13 @@ def _(e, xs, ins, outs, sizes):
     return e.op("stablehlo.real_dynamic_slice", box, outs[0])
 
 
-def _within(e, starts, avals, shape, sizes):
+def _within(
+    e: Emitter,
+    starts: list[IrValue],
+    avals: list[Aval],
+    shape: tuple[int, ...],
+    sizes: tuple[int, ...],
+):
     """Clamp positions to keep the box within the array.
 
     The operation clamps by definition, but the compiler omits it on axes divided over devices.
@@ -93,7 +100,7 @@ def _within(e, starts, avals, shape, sizes):
     return found
 
 
-def _narrow(e, x, aval):
+def _narrow(e: Emitter, x: IrValue, aval: Aval):
     """Convert a position to i32, clamped to its range."""
     if aval.dtype == INT32:
         return x
@@ -105,7 +112,7 @@ def _narrow(e, x, aval):
     return e.op("stablehlo.convert", [x], Aval((), INT32))
 
 
-def _stacked(e, xs):
+def _stacked(e: Emitter, xs: list[IrValue]):
     parts = [e.op("stablehlo.reshape", [x], Aval((1,), INT32)) for x in xs]
     return e.op("stablehlo.concatenate", parts, Aval((len(xs),), INT32), dimension=attr("0 : i64"))
 
@@ -123,7 +130,7 @@ def dynamic_update_slice_(x: Aval, box: Aval, *starts: Aval) -> Aval:
 
 
 @lower_rules.rule(dynamic_update_slice_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     wide = with_room(ins[0], ins[1].shape)
     x = make_room(e, xs[0], ins[0], wide)
     starts = _within(e, xs[2:], ins[2:], wide.shape, ins[1].shape)
@@ -134,7 +141,7 @@ def _(e, xs, ins, outs):
 # ---- functions for users -------------------------------------------------------------------
 
 
-def _counting(x: Any, allowed: Any, what: str) -> tuple[bool, ...]:
+def _counting(x: Value, allowed: bool | tuple[bool, ...], what: str) -> tuple[bool, ...]:
     """Return, for each axis, True if negative positions count from its end."""
     if isinstance(allowed, bool | np.bool):
         return (bool(allowed),) * x.aval.ndim
@@ -160,7 +167,7 @@ def _inside(i: Any, n: Any, what: str) -> Any:
     return i
 
 
-def _starts(x: Any, starts: Any, what: str, allowed: Any = True) -> list[Any]:
+def _starts(x: Value, starts: object, what: str, allowed: Any = True) -> list[Any]:
     positions: list[Any]
     if isinstance(starts, Value | np.ndarray) and starts.ndim == 1:
         v = as_value(starts)
@@ -277,7 +284,7 @@ def dynamic_index_in_dim(
     return out if keepdims else _without(out, sh.normal_axis(axis, x.aval.ndim))
 
 
-def _without(x: Any, axis: int) -> Any:
+def _without(x: Array, axis: int) -> Any:
     return sh.reshape(x, (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, OperandTypeError, OutOfBounds, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
 from .._core.array import Array, Literal, as_value, laid, standing_for
 from .._core.interpreter import GROUND, Value, current
@@ -24,6 +25,7 @@ from .._plugins.traits import (
     Elementwise,
     Increasing,
     Linear,
+    Trait,
     ZeroPreserving,
 )
 from .._types.avals import (
@@ -43,6 +45,7 @@ from .._types.avals import (
 from .._xla.lower import Emitter, lower_rules, simple
 from .._xla.mlir import attr, without_zeros
 from .shape import convert, fit
+from .widening import judge_widening
 
 __all__ = [
     "abs_", "acos", "acosh", "add", "agreed", "and_", "asin", "asinh", "atan", "atan2", "atanh",
@@ -71,6 +74,8 @@ def promoted(args: Sequence[Any]) -> Sequence[Value]:
     else:
         return vs
     aval = met(tuple([v.aval for v in vs]))
+    if aval.dtype.itemsize >= 8:
+        judge_widening(args, aval.dtype)
     return [v if v.aval is aval else fit(v, aval) for v in vs]
 
 
@@ -85,16 +90,20 @@ def comparable(args: Sequence[Any]) -> Sequence[Any]:
 
 
 def floating(args: Sequence[Any]) -> Sequence[Value]:
-    """Promote operands, and convert integers and booleans to floats."""
+    """Promote operands, and convert integers and booleans to floats.
+
+    They are converted at once: a weak -1 beside uint8 would become 255 first.
+    """
     if len(args) == 1 and isinstance(args[0], Value) and args[0].aval.inexact:
         return args
-    vs = promoted(args)
-    if vs[0].aval.inexact:
-        return vs
-    if vs[0].aval.category == NOTHING:
-        raise nothing_to_do([vs[0].aval])
-    dtype = default_dtype(FLOATING)
-    return [fit(v, Aval(v.aval.shape, dtype, v.aval.weak_type)) for v in vs]
+    vs = [a if isinstance(a, Value) else as_value(a) for a in args]
+    aval = vs[0].aval if len(vs) == 1 else met(tuple([v.aval for v in vs]))
+    if aval.inexact:
+        return promoted(args)
+    if aval.category == NOTHING:
+        raise nothing_to_do([aval])
+    to = Aval(aval.shape, default_dtype(FLOATING), aval.weak_type)
+    return [fit(v, to) for v in vs]
 
 
 # ---- type rules ----------------------------------------------------------------------------
@@ -119,6 +128,19 @@ IMAGINARY = (COMPLEX,)
 EVERY = (*ANY, OPAQUE)
 
 
+_OF_CONDITIONS = {"and": "(x > 0) & (y > 0)", "or": "(x > 0) | (y > 0)", "not": "~(x > 0)"}
+_USUAL = {BOOLEAN: "bool", INTEGER: "int32", FLOATING: "float32", COMPLEX: "complex64"}
+
+
+def _advice(name: str, accepts: Sequence[int]) -> str:
+    """Return what to write instead of an operation on operands of another kind."""
+    if name in _OF_CONDITIONS:
+        return f"combine conditions: {_OF_CONDITIONS[name]}; or convert with .astype(bool)"
+    usual = [_USUAL[c] for c in (FLOATING, INTEGER, COMPLEX, BOOLEAN) if c in accepts]
+    logical = "write ~x for booleans, or " if name == "neg" else ""
+    return f"{logical}convert with .astype({usual[0]!r})" if usual else "convert with .astype"
+
+
 def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
     """Return the common type of operands, which must have one shape and an accepted dtype."""
     for y in rest:
@@ -135,7 +157,7 @@ def agreed(name: str, accepts: Sequence[int], x: Aval, *rest: Aval) -> Aval:
             raise nothing_to_do([x, *rest])
         words = " or ".join(_WORDS[c] for c in accepts)
         raise OperandTypeError(
-            f"{name} is for {words} arrays, not {x!r}", fix="convert with .astype"
+            f"{name} is for {words} arrays, not {x!r}", fix=_advice(name, accepts)
         )
     return x
 
@@ -181,7 +203,7 @@ def _complex(x: Aval) -> Aval:
 def _corrected(name: str, rule: Callable) -> Callable:
     """Extend the lowering rule of an elementary function to correct complex values."""
 
-    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
+    def lowering(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]) -> Any:
         if ins[0].category == COMPLEX:
             by_parts = later("_ops.complex_elementary").FUNCTIONS.get(name)
             if by_parts is not None:
@@ -202,7 +224,7 @@ def _define(
     doc: str,
     accepts: Sequence[int] = NUMBER,
     traits: Sequence[Any] = (),
-    prepare: Any = promoted,
+    prepare: Callable[..., Any] = promoted,
     result: Callable[[Aval], Aval] | None = None,
 ) -> Primitive:
     rule = _rule(name, accepts, doc, result)
@@ -221,14 +243,14 @@ sign = _define("sign", None, "-1, 0 or 1 (x / |x| if complex); nan of nan.",
 
 
 @lower_rules.rule(abs_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     if ins[0].category == COMPLEX:
         return later("_ops.complex_elementary").modulus(e, xs[0], ins[0])
     return xs[0] if "uint" in ins[0].dtype.name else e.op("stablehlo.abs", xs, outs[0])
 
 
 @lower_rules.rule(sign)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     if "uint" in ins[0].dtype.name:
         return e.op("stablehlo.minimum", [xs[0], e.constant(1, ins[0])], outs[0])
     if ins[0].category == COMPLEX:
@@ -262,7 +284,7 @@ def _division(hlo: str, of_nothing: Callable[[Emitter, Any, Aval], Any]) -> Call
     replaced first, unless the divisors are constants without zeros.
     """
 
-    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
+    def lowering(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]) -> Any:
         aval = outs[0]
         if aval.category != INTEGER or without_zeros(xs[1]):
             return e.op("stablehlo." + hlo, xs, aval)
@@ -295,7 +317,7 @@ def extreme(name: str) -> Callable[..., Any]:
     """
     direction = "GT" if name == "maximum" else "LT"
 
-    def emit(e: Any, xs: Sequence[Any], aval: Aval) -> Any:
+    def emit(e: Emitter, xs: Sequence[Any], aval: Aval) -> Any:
         if aval.category != COMPLEX:
             return e.op("stablehlo." + name, xs, aval)
         pred = Aval(aval.shape, BOOL)
@@ -326,7 +348,7 @@ _NORMAL = {"bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
 """The least normal number of each dtype whose subnormal numbers XLA flushes to zero on CPUs."""
 
 
-def without_subnormals(e, x, aval):
+def without_subnormals(e: Emitter, x: IrValue, aval: Aval):
     """Replace subnormal numbers by zeros of their sign.
 
     On CPUs the compiler's arithmetic flushes them, but its library functions give results that are
@@ -341,10 +363,10 @@ def without_subnormals(e, x, aval):
     return e.op("stablehlo.select", [small, zero, x], aval)
 
 
-def _steady(hlo):
+def _steady(hlo: str):
     """Return a lowering rule by a compiler operation that is wrong for subnormal numbers."""
 
-    def rule(e, xs, ins, outs):
+    def rule(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
         return e.op(hlo, [without_subnormals(e, x, a) for x, a in zip(xs, ins)], outs[0])
 
     return rule
@@ -354,7 +376,7 @@ lower_rules.rule(atan2)(_steady("stablehlo.atan2"))
 
 
 @lower_rules.rule(pow_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     if ins[0].category == COMPLEX:
         return later("_ops.complex_elementary").power(e, *xs, outs[0])
     return _steady("stablehlo.power")(e, xs, ins, outs)
@@ -363,7 +385,9 @@ def _(e, xs, ins, outs):
 # ---- transcendental functions --------------------------------------------------------------
 
 
-def _function(name: str, hlo: str | None, doc: str, *traits: Any, accepts: Sequence[int] = INEXACT):
+def _function(
+    name: str, hlo: str | None, doc: str, *traits: Trait, accepts: Sequence[int] = INEXACT
+):
     return _define(name, hlo, doc, accepts, traits, prepare=floating)
 
 
@@ -418,7 +442,7 @@ integer_pow = Primitive("core.integer_pow", _integer_pow, (Elementwise,), prepar
 
 
 @lower_rules.rule(integer_pow)
-def _(e, xs, ins, outs, exponent):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], exponent: int):
     """Lower by repeated squaring.
 
     A negative power is the product of two factors with about half the exponent each: x ** 2 may
@@ -433,7 +457,7 @@ def _(e, xs, ins, outs, exponent):
     return _whole_power(e, x, aval, exponent)
 
 
-def _whole_power(e, x, aval, exponent):
+def _whole_power(e: Emitter, x: IrValue, aval: Aval, exponent: int):
     if exponent >= 0:
         return _by_squaring(e, x, aval, exponent)
     half, odd = divmod(-exponent, 2)
@@ -446,7 +470,7 @@ def _whole_power(e, x, aval, exponent):
     return e.op("stablehlo.multiply", [root, rest], aval)
 
 
-def _by_squaring(e, x, aval, n):
+def _by_squaring(e: Emitter, x: IrValue, aval: Aval, n: int):
     out = None
     while n:
         if n & 1:
@@ -470,7 +494,20 @@ shift_right_arithmetic = _define("shift_right_arithmetic", "shift_right_arithmet
 shift_right_logical = _define("shift_right_logical", "shift_right_logical",
                               "x >> y, zeros coming in.", WHOLE, (Discrete,))  # fmt: skip
 population_count = _define("population_count", "popcnt", "Number of bits set.", WHOLE, (Discrete,))
-clz = _define("clz", "count_leading_zeros", "Number of leading zero bits.", WHOLE, (Discrete,))
+clz = _define("clz", None, "Number of leading zero bits.", WHOLE, (Discrete,))
+
+
+@lower_rules.rule(clz)
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
+    (aval,) = outs
+    if aval.dtype.name[0] == "u":
+        return e.op("stablehlo.count_leading_zeros", xs, aval)
+    # Of a negative constant of a signed type, the compiler counts minus 32 zeros.
+    bits = aval.update(dtype=np.dtype("u" + aval.dtype.name))
+    x = e.op("stablehlo.bitcast_convert", xs, bits)
+    found = e.op("stablehlo.count_leading_zeros", [x], bits)
+    return e.op("stablehlo.bitcast_convert", [found], aval)
+
 
 # ---- comparison ----------------------------------------------------------------------------
 
@@ -480,7 +517,7 @@ def _comparison(name: str, words: str, accepts: Sequence[int]) -> Primitive:
     p = _define(name, None, words, accepts, traits, comparable, _boolean)
 
     @lower_rules.rule(p)
-    def _(e, xs, ins, outs):
+    def _(e, xs: Sequence[IrValue], ins: list[Aval], outs: Sequence[Aval]):
         return e.compare(*xs, name.upper(), outs[0])
 
     return p
@@ -503,7 +540,7 @@ conj = _define("conj", None, "The complex conjugate.", IMAGINARY, (Linear,))
 
 
 @lower_rules.rule(conj)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     part = _real(ins[0])
     re, im = (e.op("stablehlo." + n, xs, part) for n in ("real", "imag"))
     return e.op("stablehlo.complex", [re, e.op("stablehlo.negate", [im], part)], outs[0])
@@ -547,7 +584,7 @@ clamp = Primitive("core.clamp", _clamp, (Increasing, Elementwise), prepare=promo
 
 
 @lower_rules.rule(clamp)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     low, x, high = xs
     if ins[1].category == BOOLEAN:  # The compiler's fast tier has no clamp of booleans.
         return e.op("stablehlo.and", [e.op("stablehlo.or", [x, low], outs[0]), high], outs[0])
@@ -558,7 +595,7 @@ relu = _define("relu", None, "max(x, 0).", REAL, (ZeroPreserving, Increasing))
 
 
 @lower_rules.rule(relu)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     return e.op("stablehlo.maximum", [xs[0], e.constant(0, ins[0])], outs[0])
 
 
@@ -571,7 +608,7 @@ once = _define("once", None, "x itself, rounded once: every reader gets the same
 
 
 @lower_rules.rule(once)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     # Values are compared with their own extreme, so both uses must read the same rounding.
     if e.unit.rounds_alike or not ins[0].inexact:
         return xs[0]
@@ -599,7 +636,14 @@ reduce_precision = Primitive(
 
 
 @lower_rules.rule(reduce_precision)
-def _(e, xs, ins, outs, exponent_bits, mantissa_bits):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    exponent_bits: int,
+    mantissa_bits: int,
+):
     bits = dict(
         exponent_bits=attr(f"{exponent_bits} : i32"), mantissa_bits=attr(f"{mantissa_bits} : i32")
     )

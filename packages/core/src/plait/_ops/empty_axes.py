@@ -19,12 +19,13 @@ passed on as they are.
 from collections.abc import Sequence
 from typing import Any
 
+from .._base.jaxlib_api import IrValue
 from .._types.avals import Aval
-from .._types.dims import decide_ge, max_dim
+from .._types.dims import Dim, decide_ge, max_dim
 from .._xla.lower import Emitter
 
 
-def suffices(n: Any, m: Any) -> bool:
+def suffices(n: Dim | int, m: Dim | int) -> bool:
     """Return True if a window of size `m` always fits an axis of size `n`, or both are ints."""
     if n.__class__ is int and m.__class__ is int:
         return True
@@ -41,7 +42,7 @@ def with_room(aval: Aval, windows: Sequence[Any]) -> Aval:
     )
 
 
-def make_room(e: Emitter, x: Any, aval: Aval, wide: Aval, value: Any = 0) -> Any:
+def make_room(e: Emitter, x: IrValue, aval: Aval, wide: Aval, value: float = 0) -> Any:
     """Pad `x`, of type `aval`, to the type that `with_room` returned."""
     if wide.shape == aval.shape:
         return x
@@ -51,7 +52,7 @@ def make_room(e: Emitter, x: Any, aval: Aval, wide: Aval, value: Any = 0) -> Any
     return e.op("stablehlo.dynamic_pad", [x, fill, none, more, none], wide)
 
 
-def take_back(e: Emitter, x: Any, wide: Aval, aval: Aval) -> Any:
+def take_back(e: Emitter, x: IrValue, wide: Aval, aval: Aval) -> Any:
     """Cut `x`, which `make_room` padded, back to the type `aval`."""
     if wide.shape == aval.shape:
         return x

@@ -27,7 +27,6 @@ from . import (
     index_access,
     index_plans,
     indexing,
-    key_reuse,
     keys,
     mapping,
     opaque,
@@ -48,6 +47,6 @@ __all__ = [
     "accuracy", "argreduction", "callbacks", "checks", "collective", "complex_elementary",
     "composed", "composite", "contraction", "control_flow", "conversion", "convolution",
     "cumulative", "dynamic_slicing", "elementwise", "foreign_calls", "fourier", "index_access",
-    "index_plans", "indexing", "key_reuse", "keys", "mapping", "opaque", "platforms", "reduction",
+    "index_plans", "indexing", "keys", "mapping", "opaque", "platforms", "reduction",
     "rng", "scattering", "shape", "sizes", "sliding", "sorting", "subscript", "taking", "windows",
 ]  # fmt: skip

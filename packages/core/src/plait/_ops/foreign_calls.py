@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import as_value
+from .._core.interpreter import Value
 from .._core.ir import Effect
 from .._core.primitive import Ints, Primitive
 from .._types.avals import Aval
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import array_of, attr, boolean, indices, string
 from ..tree import flatten
 from .callbacks import IO
@@ -62,7 +64,20 @@ foreign = Primitive("core.foreign", _foreign, many=True, effect=_effect)
 
 
 @lower_rules.rule(foreign)
-def _(e, xs, ins, types, target, outs, config, acts, vmap_method, in_layouts, out_layouts, aliases):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    types: list[Aval],
+    target: str,
+    outs: list[Aval],
+    config: str,
+    acts: bool,
+    vmap_method: object,
+    in_layouts: tuple[tuple[Any, ...], ...],
+    out_layouts: tuple[tuple[Any, ...], ...],
+    aliases: tuple[Any, ...],
+):
     several = len(outs) > 1
     out = e.op(
         "stablehlo.custom_call",
@@ -91,7 +106,7 @@ def _(e, xs, ins, types, target, outs, config, acts, vmap_method, in_layouts, ou
 # ---- attributes of foreign functions -----------------------------------------------------------
 
 
-def said(name: str, value: Any) -> str:
+def said(name: str, value: object) -> str:
     """Return a Python or numpy value as the text of an attribute.
 
     Raises TypeRule for a value without such a text.
@@ -145,12 +160,12 @@ def _layouts(given: Any, avals: Sequence[Aval]) -> tuple[Ints, ...]:
 
 def ffi_call(
     target_name: str,
-    result_shape_dtypes: Any,
+    result_shape_dtypes: object,
     *,
     has_side_effect: bool = False,
     vmap_method: str | None = None,
     input_layouts: Sequence[Any] | None = None,
-    output_layouts: Any = None,
+    output_layouts: object = None,
     input_output_aliases: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
     """Return a function that calls a compiled one, registered with the runtime by its name.
@@ -188,7 +203,7 @@ def ffi_call(
     leaves, tree = flatten(result_shape_dtypes)
     outs = tuple([Aval(tuple(s.shape), np.dtype(s.dtype)) for s in leaves])
 
-    def call(*args: Any, **attributes: Any) -> Any:
+    def call(*args: Value, **attributes: object) -> Any:
         xs = [as_value(x) for x in args]
         results = foreign(
             *xs,

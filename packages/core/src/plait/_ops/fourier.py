@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import as_value
 from .._core.interpreter import Value
 from .._core.primitive import Sizes, primitive
 from .._plugins.traits import Linear
 from .._types.avals import COMPLEX, FLOATING, Aval, default_dtype
 from .._types.dims import Dim, decide_ge, is_symbolic
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, i64s
 from ..typing import Array, ArrayLike, Shape
 from .shape import convert, normal_shape
@@ -79,7 +80,14 @@ def fft_(x: Aval, *, kind: str, lengths: Sizes) -> Aval:
 
 
 @lower_rules.rule(fft_)
-def _(e, xs, ins, outs, kind, lengths):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    kind: str,
+    lengths: tuple[int, ...],
+):
     if not is_symbolic(outs[0].shape) and outs[0].size == 0:
         return e.constant(0, outs[0])
     for n in lengths:
@@ -96,7 +104,7 @@ def _(e, xs, ins, outs, kind, lengths):
     return _gathered(e, out, outs[0])
 
 
-def _gathered(e: Any, x: Any, aval: Aval) -> Any:
+def _gathered(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Return an operand or result whole on each device, in memory in the order of its axes.
 
     Every device transforms the whole array anyway, and XLA's partitioner fails if it divides one.
@@ -134,7 +142,7 @@ def spectral(x: Any, real: bool = False) -> Value:
     return convert(x, x.aval.dtype)
 
 
-def fft(x: ArrayLike, fft_type: Any, fft_lengths: Shape) -> Array:
+def fft(x: ArrayLike, fft_type: object, fft_lengths: Shape) -> Array:
     """Return the discrete Fourier transform over the last axes.
 
     Args:

@@ -8,27 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from .._base.jaxlib_api import IrValue
 from .._types.avals import BOOL, Aval
 from .._xla.lower import Emitter
+from .composed import LGAMMA_SERIES
 from .hyperbolic import log1p, rule
 
 __all__ = ["RULES"]
 
-_SERIES = (
-    0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546,
-    -0.007385551028673986, 0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425,
-    -0.00022315475845357939, 9.945751278180853e-05, -4.492623673813314e-05, 2.050721277567069e-05,
-    -9.439488275268397e-06, 4.374866789907488e-06, -2.039215753801366e-06, 9.55141213040742e-07,
-    -4.492469198764566e-07, 2.1207184805554665e-07, -1.0043224823968099e-07,
-    4.7698101693639804e-08, -2.2711094608943164e-08, 1.0838659214896955e-08,
-    -5.183475041970047e-09, 2.4836745438024785e-09, -1.1921401405860912e-09,
-    5.731367241678862e-10, -2.7595228851242334e-10,
-)  # fmt: skip
-"""The coefficients of t, t ** 2, ... in lgamma(2 + t): 1 less Euler's constant, then
-(-1) ** k (zeta(k) - 1) / k (DLMF 5.7.3)."""
 
-
-def lgamma(e: Emitter, x: Any, aval: Aval) -> Any:
+def lgamma(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Emit log |Gamma(x)|.
 
     The compiler's approximation has an absolute error of one unit of 1, which is all that is left
@@ -38,7 +27,7 @@ def lgamma(e: Emitter, x: Any, aval: Aval) -> Any:
     """
     flags = Aval(aval.shape, BOOL)
 
-    def op(name: str, *xs: Any) -> Any:
+    def op(name: str, *xs: IrValue) -> Any:
         return e.op("stablehlo." + name, xs, aval)
 
     def number(v: float) -> Any:
@@ -46,7 +35,7 @@ def lgamma(e: Emitter, x: Any, aval: Aval) -> Any:
 
     first = e.compare(x, number(1.5), "LT", flags)
     t = op("subtract", x, op("select", first, number(1.0), number(2.0)))
-    terms = _SERIES if aval.dtype == np.float64 else _SERIES[:13]
+    terms = LGAMMA_SERIES if aval.dtype == np.float64 else LGAMMA_SERIES[:13]
     total = number(terms[-1])
     for c in reversed(terms[:-1]):
         total = op("add", op("multiply", total, t), number(c))

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from .._base.jaxlib_api import IrValue
 from .._types.avals import BOOL, Aval
 from .._xla.lower import Emitter
 
 Real = Callable[[Emitter, Any, Aval], Any]
 
 
-def _op(e: Emitter, name: str, aval: Aval, *xs: Any) -> Any:
+def _op(e: Emitter, name: str, aval: Aval, *xs: IrValue) -> Any:
     return e.op("stablehlo." + name, xs, aval)
 
 
-def _halves(e: Emitter, x: Any, aval: Aval) -> tuple[Any, Any]:
+def _halves(e: Emitter, x: IrValue, aval: Aval) -> tuple[Any, Any]:
     """Return e ** |x| / 2 and e ** -|x| / 2.
 
     They are squares of e ** (|x| / 2), whose argument is exact.  The alternative
@@ -35,7 +36,7 @@ def _halves(e: Emitter, x: Any, aval: Aval) -> tuple[Any, Any]:
     return up, down
 
 
-def sinh(e: Emitter, x: Any, aval: Aval) -> Any:
+def sinh(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Emit the hyperbolic sine; for |x| < 1 with t = e ** x - 1 it is (t + t / (t + 1)) / 2."""
     up, down = _halves(e, x, aval)
     t = _op(e, "exponential_minus_one", aval, x)
@@ -50,12 +51,12 @@ def sinh(e: Emitter, x: Any, aval: Aval) -> Any:
     return _op(e, "select", aval, small, near, far)
 
 
-def cosh(e: Emitter, x: Any, aval: Aval) -> Any:
+def cosh(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Emit the hyperbolic cosine."""
     return _op(e, "add", aval, *_halves(e, x, aval))
 
 
-def log1p(e: Emitter, x: Any, aval: Aval) -> Any:
+def log1p(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Emit log(1 + x).
 
     The compiler's approximation in double precision holds for x > sqrt(1 / 2) - 1, but the
@@ -70,7 +71,7 @@ def log1p(e: Emitter, x: Any, aval: Aval) -> Any:
     return _op(e, "select", aval, low, plain, out)
 
 
-def atanh(e: Emitter, x: Any, aval: Aval) -> Any:
+def atanh(e: Emitter, x: IrValue, aval: Aval) -> Any:
     """Emit the inverse hyperbolic tangent, log(1 + 2 |x| / (1 - |x|)) / 2 with the sign of x."""
     size = _op(e, "abs", aval, x)
     one = e.constant(1, aval)
@@ -88,7 +89,7 @@ def atanh(e: Emitter, x: Any, aval: Aval) -> Any:
 def rule(emit: Real) -> Callable[..., Any]:
     """Return the lowering rule of a formula: narrow floats are widened, the result rounded."""
 
-    def lowering(e: Emitter, xs: Any, ins: Any, outs: Any) -> Any:
+    def lowering(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]) -> Any:
         aval = ins[0]
         if aval.dtype.itemsize >= 4:
             return emit(e, xs[0], aval)

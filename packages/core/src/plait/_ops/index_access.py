@@ -122,7 +122,7 @@ def _new_axes(plan: IndexPlan, values: Sequence[Any]) -> tuple[int, ...]:
     return tuple(new)
 
 
-def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
+def _boxed(x: Value, entries: Sequence[Any], values: Sequence[Any]) -> Any:
     """Read a box, with a plain slice if its position may be part of the program."""
     it = iter(values)
     starts = [0 if e == ALL else next(it) for e in entries]
@@ -142,14 +142,14 @@ def _boxed(x: Any, entries: Sequence[Any], values: Sequence[Any]) -> Any:
     return squeeze_.bind(x, axes=points) if points else x
 
 
-def _stepped(x: Any, steps: Sequence[int]) -> Any:
+def _stepped(x: Value, steps: Sequence[int]) -> Any:
     """Return every `steps`-th element along each axis."""
     if max(steps, default=1) == 1:
         return x
     return slice_.bind(x, starts=(0,) * len(steps), limits=x.aval.shape, strides=tuple(steps))
 
 
-def _box(x: Any, entries: Sequence[Any]) -> tuple:
+def _box(x: Value, entries: Sequence[Any]) -> tuple:
     """Return the sizes of the box that is read or written for each position."""
     return tuple(
         [
@@ -159,7 +159,7 @@ def _box(x: Any, entries: Sequence[Any]) -> tuple:
     )
 
 
-def _as_positions(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
+def _as_positions(x: Value, entries: Sequence[Any], starts: Sequence[Any]) -> list[Any]:
     """Return positions as operands of one dtype, counted from the front."""
     wide = any(isinstance(s, Value) and s.aval.dtype == INT64 for s in starts) or any(
         s.__class__ is int and s >= 2**31 for s in starts
@@ -172,7 +172,7 @@ def _as_positions(x: Any, entries: Sequence[Any], starts: Sequence[Any]) -> list
     return out
 
 
-def _gathered(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
+def _gathered(x: Value, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any:
     """Read a window for each of the positions."""
     entries = plan.entries
     index, rank = _index(x, plan, values)
@@ -199,7 +199,7 @@ def _gathered(x: Any, plan: IndexPlan, values: Sequence[Any], spec: Spec) -> Any
 
 
 def _index(
-    x: Any, plan: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
+    x: Value, plan: IndexPlan, values: Sequence[Any], runs: Sequence[int] = ()
 ) -> tuple[Any, int]:
     """Return (indices with a component for each axis that has a position, number of other axes).
 
@@ -236,7 +236,7 @@ def _index(
     return concatenate(columns, rank), rank
 
 
-def _run(least: Any, entry: tuple) -> Any:
+def _run(least: Value, entry: tuple) -> Any:
     """Return the positions of a range that begins at `least`."""
     size, step = entry
     shape = Aval((size,), least.aval.dtype)
@@ -265,7 +265,7 @@ SCATTER = {
 
 
 def write(
-    x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
+    x: Value, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec = PLAIN
 ) -> Any:
     """Write `v` by `op` to the elements of `x` that a plan selects; arguments as `read`."""
     if op in _DERIVED:
@@ -292,7 +292,7 @@ def shape_of_positions(plan: IndexPlan, values: Sequence[Any]) -> tuple:
     return broadcast_shapes([v.aval.shape for e, v in _named(plan, values) if e in (ROWS, LOOSE)])
 
 
-def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
+def result_shape(x: Value, plan: IndexPlan, values: Sequence[Any]) -> tuple:
     """Return the shape of the elements that a plan reads."""
     shape: list[Any] = []
     for a in plan.layout:
@@ -306,7 +306,7 @@ def result_shape(x: Any, plan: IndexPlan, values: Sequence[Any]) -> tuple:
     return tuple(shape)
 
 
-def _spread(v: Any, shape: tuple, x: Any) -> Any:
+def _spread(v: Value, shape: tuple, x: Value) -> Any:
     """Broadcast `v` to the written elements; further leading axes of size 1 are dropped."""
     extra = v.aval.ndim - len(shape)
     if extra > 0 and all(d.__class__ is int and d == 1 for d in v.aval.shape[:extra]):
@@ -324,13 +324,13 @@ def _spread(v: Any, shape: tuple, x: Any) -> Any:
     return broadcast_to(v, shape)
 
 
-def _kept_layout(v: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
+def _kept_layout(v: Value, plan: IndexPlan, values: Sequence[Any]) -> Any:
     """Return the written value without the axes that the array lacks."""
     new = _new_axes(plan, values)
     return squeeze(v, new) if new else v
 
 
-def _replaced(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
+def _replaced(x: Value, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
     """Replace a box; a range with steps keeps the elements between."""
     v = _kept_layout(v, plan, values)
     entries = plan.entries
@@ -354,7 +354,7 @@ def _replaced(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any) -> Any:
     return v if sizes == x.aval.shape else dynamic_update_slice_.bind(x, v, *positions)
 
 
-def _between(box: Any, v: Any, steps: Sequence[int]) -> Any:
+def _between(box: Value, v: Value, steps: Sequence[int]) -> Any:
     """Replace every `steps`-th element of `box` by `v`."""
     none = (0,) * len(steps)
     spacing = dict(low=none, high=none, interior=tuple([s - 1 for s in steps]))
@@ -373,7 +373,9 @@ def _with_axes(v: Any, axes: Sequence[int]) -> Any:
     return expand_dims(v, tuple(axes))
 
 
-def _scattered(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec) -> Any:
+def _scattered(
+    x: Value, plan: IndexPlan, values: Sequence[Any], v: Any, op: str, spec: Spec
+) -> Any:
     """Write a window for each position; ranges with steps are written position by position."""
     entries = plan.entries
     v = _kept_layout(v, plan, values)
@@ -411,7 +413,7 @@ def _stepping(entry: Any) -> bool:
     return entry.__class__ is tuple and abs(entry[1]) > 1
 
 
-def _factors(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+def _factors(x: Value, plan: IndexPlan, values: Sequence[Any], v: Value, spec: Spec) -> Any:
     """Return ones with `v` multiplied in at the written positions."""
     v = as_value(v)
     dtype, weak = promote([x.aval, v.aval])
@@ -425,7 +427,7 @@ def _changed(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     At computed ones, which may repeat, `v` is the product of the values written there.
     """
 
-    def do(x: Any, plan: IndexPlan, values: Sequence[Any], v: Any, spec: Spec) -> Any:
+    def do(x: Value, plan: IndexPlan, values: Sequence[Any], v: Value, spec: Spec) -> Any:
         if plan.computed:
             return f(x, _factors(x, plan, values, v, spec))
         new = f(read(x, plan, values), v)

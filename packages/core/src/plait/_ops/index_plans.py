@@ -138,7 +138,7 @@ def _leaves(i: Any) -> Iterator[Any]:
             yield v
 
 
-def _stacked(i: Any) -> Any:
+def _stacked(i: Value | int | list[Any]) -> Any:
     """Stack nested lists that hold traced values or symbolic sizes."""
     if i.__class__ is Dim:
         return size_value(i, default_dtype(INTEGER))
@@ -157,7 +157,7 @@ def _uneven(i: Any) -> TypeRule:
     )
 
 
-def _short(x: Any) -> str:
+def _short(x: object) -> str:
     text = repr(x)
     return text if len(text) < 40 else text[:37] + "..."
 
@@ -169,7 +169,7 @@ def _not_integers(what: str) -> TypeRule:
     )
 
 
-def concrete_mask(mask: Any) -> np.ndarray:
+def concrete_mask(mask: np.ndarray | Value) -> np.ndarray:
     """Return a boolean array as numpy's; raises ConcretizationError if it has no value yet."""
     if not isinstance(mask, Value):
         return mask
@@ -219,7 +219,7 @@ class _Reading:
             signed = item.aval.dtype.kind != "u"
             self.pick(k, LOOSE if signed else ROWS, integers(item, "indices"))
 
-    def pick(self, k: int, entry: int, value: Any) -> None:
+    def pick(self, k: int, entry: int, value: Value) -> None:
         axis = len(self.entries)
         n = self.sizes[axis]
         if self.strict and n.__class__ is int and not n and 0 not in value.shape:
@@ -237,7 +237,7 @@ class _Reading:
             self.layout.append(len(self.entries))
             self.entries.append(ALL)
 
-    def point(self, k: int, i: Any) -> None:
+    def point(self, k: int, i: float) -> None:
         axis = len(self.entries)
         n = self.sizes[axis]
         if n.__class__ is Dim or i.__class__ is Dim:
@@ -253,7 +253,7 @@ class _Reading:
             self.pick(k, SCALAR, Literal(min(max(i, -n - 1), n), Aval((), np.int32)))
         return None
 
-    def symbolic_point(self, k: int, i: Any, n: Any) -> None:
+    def symbolic_point(self, k: int, i: Any, n: Dim) -> None:
         """Parse a fixed position where sizes are symbolic.
 
         A position counts as computed if it is inside for all sizes but 0, or if a mode is given.
@@ -273,7 +273,7 @@ class _Reading:
         i = i + n if front is False else i
         self.pick(k, SCALAR, size_value(i, np.dtype(np.int32)))
 
-    def outside(self, i: Any, n: Any) -> NoReturn:
+    def outside(self, i: Any, n: Dim | int) -> NoReturn:
         """Refuse a fixed index."""
         axis = len(self.entries) - len(self.grown)
         raise SubscriptError(
@@ -325,7 +325,7 @@ class _Reading:
         return IndexPlan(tuple(self.entries), tuple(layout), tuple(self.grown))
 
 
-def parse(shape: Sequence[Any], index: Any, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
+def parse(shape: Sequence[Any], index: object, strict: bool = True) -> tuple[IndexPlan, list[Any]]:
     """Return (plan, positions) of an index into an array of this shape.
 
     Args:
@@ -366,7 +366,7 @@ def _axes(item: Any) -> int:
     return item.ndim if item.dtype == BOOL else 1
 
 
-def is_inside(i: Any, n: Any) -> bool | None:
+def is_inside(i: Dim | int, n: Dim | int) -> bool | None:
     """Return True if an axis of size `n` always has position `i`, False if never, else None."""
     low, high = decide_ge(i, -n), decide_ge(n - 1, i)
     if low is False or high is False:
@@ -392,7 +392,7 @@ def unknown_position(i: Any, n: Any) -> UndecidedDim:
 # ---- slices --------------------------------------------------------------------------------
 
 
-def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
+def slice_of(s: slice, n: Dim | int) -> tuple[Any, Any, int]:
     """Return (least position read, size, step) of a slice of an axis of size `n`."""
     start, stop, step = _bound(s.start), _bound(s.stop), _bound(s.step)
     step = 1 if step is None else step
@@ -414,7 +414,7 @@ def slice_of(s: slice, n: Any) -> tuple[Any, Any, int]:
     return (b + 1 if step == -1 else a + (size - 1) * step), size, step
 
 
-def _bound(v: Any) -> Any:
+def _bound(v: Dim | int | None) -> Any:
     """Return the end of a slice as None, an int or a Dim."""
     if v is None or v.__class__ is int or v.__class__ is Dim:
         return admitted_sizes(v)
@@ -430,7 +430,7 @@ def _bound(v: Any) -> Any:
         raise NotAnIndexError(f"a slice cannot end at {v!r}", fix="use integers") from e
 
 
-def _clipped(v: Any, n: Any, default: Any, least: int = 0) -> Any:
+def _clipped(v: Dim | int | None, n: Any, default: Dim | int, least: int = 0) -> Any:
     """Clip the end of a slice to [least, n], where sizes are symbolic."""
     if v is None:
         return default

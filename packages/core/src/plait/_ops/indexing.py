@@ -15,12 +15,14 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import as_value
+from .._core.interpreter import Value
 from .._core.primitive import Ints, primitive
 from .._plugins.traits import Indexing
 from .._types.avals import BOOL, INT32, INTEGER, Aval, category
-from .._types.dims import is_symbolic
-from .._xla.lower import lower_rules
+from .._types.dims import Dim, is_symbolic
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64s
 from ..typing import Array, ArrayLike
 from .empty_axes import make_room, take_back, together, with_room
@@ -42,7 +44,7 @@ class GatherScatterMode(enum.StrEnum):
     PROMISE_IN_BOUNDS = PROMISE
 
 
-def normal_mode(mode: Any) -> str:
+def normal_mode(mode: "GatherScatterMode | str | None") -> str:
     """Return the mode as primitives spell it; "drop" and "fill" are the same."""
     try:
         return _MODES[mode if mode is None else str(mode)]
@@ -156,8 +158,18 @@ def gather_(
 
 
 @lower_rules.rule(gather_)
-def _(e, xs, ins, outs, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted,
-      unique_indices):  # fmt: skip
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    dimension_numbers: "GatherDimensionNumbers",
+    slice_sizes: tuple[int | Dim, ...],
+    mode: str,
+    fill_value: float | None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+):
     n = dimension_numbers
     if no_index(ins[1]):
         return e.constant(0, outs[0])
@@ -203,7 +215,9 @@ def default_fill(dtype: np.dtype) -> Any:
     return int(jaxlib_api.limits(dtype)[1 if "uint" in dtype.name else 0])
 
 
-def greatest_places(e, ins, axes, sizes):
+def greatest_places(
+    e: Emitter, ins: list[Aval], axes: tuple[int, ...], sizes: tuple[int | Dim, ...]
+):
     """Return the greatest positions of windows on these axes, in the dtype of the indices."""
     room = [ins[0].shape[a] - sizes[a] for a in axes]
     aval = Aval((len(room),), ins[1].dtype)
@@ -214,7 +228,9 @@ def greatest_places(e, ins, axes, sizes):
     return e.constant(np.array([min(r, top) for r in room], aval.dtype), aval)
 
 
-def _inside(e, indices, ins, axes, sizes):
+def _inside(
+    e: Emitter, indices, ins: list[Aval], axes: tuple[int, ...], sizes: tuple[int | Dim, ...]
+):
     """Mark the indices whose window lies inside."""
     aval = ins[1]
     each = aval.shape[:-1]
@@ -231,7 +247,7 @@ def _inside(e, indices, ins, axes, sizes):
                 dimensions=i64s(aval.ndim - 1))  # fmt: skip
 
 
-def taken(x: Any, positions: Any, axis: int) -> Any:
+def taken(x: Value, positions: Value, axis: int) -> Any:
     """Read `x` at positions along `axis`, one for each element of the result."""
     n = x.aval.ndim
     rest = tuple([i for i in range(n) if i != axis])

@@ -16,6 +16,7 @@ from .._base.config import config
 from .._base.errors import ArgumentError, OperandTypeError
 from .._core.array import Literal
 from .._core.carrier import expand_rules
+from .._core.interpreter import Value
 from .._core.primitive import Sizes, primitive
 from .._core.staging import staged
 from .._plugins.traits import AnyElement, Structural
@@ -143,7 +144,7 @@ def random_clone(keys: Aval) -> Aval:
 
 
 @physical_rules.rule(random_clone)
-def _(tail, xs):
+def _(tail: tuple[int, ...], xs: list[Value]):
     return xs[0]
 
 
@@ -151,35 +152,35 @@ lower_rules.rule(random_clone)(lambda e, xs, ins, outs: xs[0])
 
 
 @eager_rules.rule(random_clone)
-def _(args, params):
+def _(args, params: dict[str, Any]):
     return None if config.debug_key_reuse else args[0]
 
 
 @expand_rules.rule(random_seed)
-def _(seeds, dtype):
+def _(seeds: Value, dtype: Opaque):
     high, low = _halves(seeds)
     return wrap_.bind(GENERATORS[dtype].seed(high, low), dtype=dtype)
 
 
 @expand_rules.rule(random_split)
-def _(keys, shape):
+def _(keys: Value, shape: tuple[int, ...]):
     dtype = keys.aval.dtype
     split = GENERATORS[dtype].split
     return wrap_.bind(split(unwrap_.bind(keys), shape), dtype=dtype)
 
 
 @expand_rules.rule(random_fold_in)
-def _(keys, numbers):
+def _(keys: Value, numbers: Value):
     dtype = keys.aval.dtype
     return wrap_.bind(GENERATORS[dtype].fold_in(unwrap_.bind(keys), numbers), dtype=dtype)
 
 
 @expand_rules.rule(random_bits)
-def _(keys, shape, dtype):
+def _(keys: Value, shape: tuple[int, ...], dtype: np.dtype):
     return GENERATORS[keys.aval.dtype].bits(unwrap_.bind(keys), shape, dtype)
 
 
-def _halves(s: Any) -> tuple[Any, Any]:
+def _halves(s: Value) -> tuple[Any, Any]:
     """Return the high and low words of integers.
 
     The high word is 0 for integers that fit 32 bits, signed or not.
@@ -197,13 +198,13 @@ def _halves(s: Any) -> tuple[Any, Any]:
 # ---- Threefry ------------------------------------------------------------------------------
 
 
-def _together(words: Any) -> Any:
+def _together(words: list[Value]) -> Any:
     """Join words of keys, each an array, along a new last axis."""
     n = words[0].aval.ndim
     return sh.concatenate([sh.expand_dims(w, n) for w in words], n)
 
 
-def _word(words: Any, i: int) -> Any:
+def _word(words: Value, i: int) -> Any:
     """Return word number `i` of each key."""
     *front, _ = words.aval.shape
     at = sh.slice_.bind(
@@ -215,7 +216,7 @@ def _word(words: Any, i: int) -> Any:
     return sh.reshape(at, tuple(front))
 
 
-def _hashes(words: Any, shape: tuple) -> Any:
+def _hashes(words: Value, shape: tuple) -> Any:
     """Hash the number of each element of an array of this shape with Threefry, under each key."""
     front = words.aval.shape[:-1]
     full = (*front, *shape)
@@ -230,7 +231,7 @@ def _hashes(words: Any, shape: tuple) -> Any:
     return threefry2x32.bind(k1, k2, x1, x2)
 
 
-def _threefry_seed(high: Any, low: Any) -> Any:
+def _threefry_seed(high: Value, low: Value) -> Any:
     return _together([high, low])
 
 
@@ -243,16 +244,16 @@ def _derived(hashes: list) -> Any:
     return sh.barrier.bind(_together(hashes))[0]
 
 
-def _threefry_split(words: Any, shape: tuple) -> Any:
+def _threefry_split(words: Value, shape: tuple) -> Any:
     return _derived(_hashes(words, shape))
 
 
-def _threefry_fold_in(words: Any, numbers: Any) -> Any:
+def _threefry_fold_in(words: Value, numbers: Value) -> Any:
     zero = Literal(0, numbers.aval)
     return _derived(threefry2x32.bind(_word(words, 0), _word(words, 1), zero, numbers))
 
 
-def _threefry_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
+def _threefry_bits(words: Value, shape: tuple, dtype: np.dtype) -> Any:
     """Compute one hash for each number.  Narrow numbers are truncated, so that the bits at a
     position do not depend on the shape drawn."""
     a, b = _hashes(words, shape)
@@ -271,7 +272,7 @@ FRY = define_generator(
 # ---- the generator of the device -----------------------------------------------------------
 
 
-def _both(f: Callable, words: Any, *args: Any) -> Any:
+def _both(f: Callable, words: Value, *args: Any) -> Any:
     """Apply a function of Threefry to each half of four words."""
     *front, _ = words.aval.shape
     halves = sh.reshape(words, (*front, 2, 2))
@@ -282,15 +283,15 @@ def _both(f: Callable, words: Any, *args: Any) -> Any:
     return sh.reshape(moved, (*moved.aval.shape[:-2], 4))
 
 
-def _rbg_seed(high: Any, low: Any) -> Any:
+def _rbg_seed(high: Value, low: Value) -> Any:
     return _together([high, low, high, low])
 
 
-def _rbg_split(words: Any, shape: tuple) -> Any:
+def _rbg_split(words: Value, shape: tuple) -> Any:
     return _both(_threefry_split, words, shape)
 
 
-def _rbg_fold_in(words: Any, numbers: Any) -> Any:
+def _rbg_fold_in(words: Value, numbers: Value) -> Any:
     shape = (*numbers.aval.shape, 2)
     dims = tuple(range(numbers.aval.ndim))
     return _both(
@@ -298,7 +299,7 @@ def _rbg_fold_in(words: Any, numbers: Any) -> Any:
     )
 
 
-def _alone(f: Callable, words: Any, *others: Any) -> Any:
+def _alone(f: Callable, words: Value, *others: Any) -> Any:
     """Apply `f` to each key, since the device's generator cannot start several at once."""
     xs = [words, *others]
     if words.aval.ndim == 1:
@@ -311,7 +312,7 @@ def _alone(f: Callable, words: Any, *others: Any) -> Any:
     )[0]
 
 
-def _rbg_bits(words: Any, shape: tuple, dtype: np.dtype) -> Any:
+def _rbg_bits(words: Value, shape: tuple, dtype: np.dtype) -> Any:
     """Run the device's generator once for each key."""
     how = dict(shape=shape, dtype=dtype, algorithm="default")
     return _alone(lambda w: rng_bit_generator.bind(w, **how)[1], words)
@@ -324,15 +325,15 @@ _APART = 10
 """Derived keys of the device's generator use one of this many rows of the words drawn."""
 
 
-def _drawn(words: Any, rows: Any) -> Any:
+def _drawn(words: Value, rows: int) -> Any:
     return rng_bit_generator.bind(words, shape=(rows, 4), dtype=UINT32, algorithm="default")[1]
 
 
-def _urbg_split(words: Any, shape: tuple) -> Any:
+def _urbg_split(words: Value, shape: tuple) -> Any:
     """Draw the words of new keys with the generator, which does not guarantee their
     independence."""
 
-    def one(words: Any) -> Any:
+    def one(words: Value) -> Any:
         drawn = _drawn(words, _APART * product(shape))
         limits = drawn.aval.shape
         rows = sh.slice_.bind(drawn, starts=(0, 0), limits=limits, strides=(_APART, 1))
@@ -341,8 +342,8 @@ def _urbg_split(words: Any, shape: tuple) -> Any:
     return _alone(one, words)
 
 
-def _urbg_fold_in(words: Any, numbers: Any) -> Any:
-    def one(words: Any, number: Any) -> Any:
+def _urbg_fold_in(words: Value, numbers: Value) -> Any:
+    def one(words: Value, number: Value) -> Any:
         drawn = _drawn(_rbg_seed(Literal(0, number.aval), number), _APART)
         last = sh.slice_.bind(drawn, starts=(_APART - 1, 0), limits=(_APART, 4), strides=(1, 1))
         return el.xor.bind(words, sh.reshape(last, (4,)))

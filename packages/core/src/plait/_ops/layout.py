@@ -14,15 +14,16 @@ from .._core.divided import lie_as
 from .._core.interpreter import Value
 from .._plugins.metadata import resolve
 from ..tree import flatten
+from ..typing import Array as AnyArray
 from .collective import varied
 
 
-def placed(out: Any, sharding: Any) -> Any:
+def placed(out: Any, sharding: object) -> Any:
     """Constrain `out`, a tree, to `sharding` if one is given."""
     return out if sharding is None else resolve("with_sharding_constraint")(out, sharding)
 
 
-def free(x: Any, sharding: Any) -> Any:
+def free(x: object, sharding: object) -> Any:
     """Release an operand of a result whose `sharding` is given.
 
     The division of the operand over explicit axes then has no effect on the result, and is removed
@@ -33,7 +34,7 @@ def free(x: Any, sharding: Any) -> Any:
     return lie_as(x, None)
 
 
-def all_free(tree: Any, sharding: Any) -> Any:
+def all_free(tree: object, sharding: object) -> Any:
     """Release the leaves of a tree."""
     if sharding is None:
         return tree
@@ -78,7 +79,7 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a function to take one more argument, `out_sharding`, for its results."""
 
     @functools.wraps(f)
-    def function(*args: Any, out_sharding: Any = None, **options: Any) -> Any:
+    def function(*args: object, out_sharding: object = None, **options: object) -> Any:
         try:
             return placed(f(*all_free(args, out_sharding), **options), out_sharding)
         except BaseException as e:
@@ -88,7 +89,7 @@ def laid_out(f: Callable[..., Any]) -> Callable[..., Any]:
     return offering(function, f, OUT_SHARDING)
 
 
-def beside(out: Any, like: Any) -> Any:
+def beside(out: AnyArray, like: Any) -> Any:
     """Return `out` placed like `like`: an array, a traced value, or a description of an array.
 
     If the shapes agree, it goes to the placement of the array, or gets the sharding of the type.

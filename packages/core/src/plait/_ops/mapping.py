@@ -12,10 +12,12 @@ from .._base.errors import ShapeError
 from .._core.carrier import expand_rules
 from .._core.divided import with_axis, without_axis
 from .._core.higher_order import Slots, Wiring
+from .._core.interpreter import Value
 from .._core.ir import Program, derived
 from .._core.primitive import Primitive
 from .._plugins.rules import RuleTable
 from .._types.avals import Aval
+from .._types.dims import Dim
 from .control_flow import expect, scan
 from .shape import moveaxis
 
@@ -32,10 +34,17 @@ class Along(Wiring):
         mapped = {s: (a,) for s, a in enumerate(axes) if a is not None}
         return Slots(ins, outs, [(params["program"], ins, outs)], len(axes), mapped)
 
-    def carried(self, params):
+    def carried(self, params: dict[str, Any]):
         return lambda *xs: _one_by_one(*xs, **{**params, "parallel": False})
 
-    def rebuild(self, params, programs, parts, operands, extra):
+    def rebuild(
+        self,
+        params: dict[str, Any],
+        programs: list[Program],
+        parts: list[tuple[Any, ...]],
+        operands: list[Value],
+        extra: list[Any],
+    ):
         n, axes = len(params["in_axes"]), (*params["in_axes"], *params["out_axes"])
         moved = [tuple([a if a is None else p.at[a] for p in ps]) for ps, a in zip(parts, axes)]
         ins = (*(None for _ in extra), *sum(moved[:n], ()))
@@ -79,7 +88,14 @@ parallel_rules = RuleTable(
 
 
 @expand_rules.rule(map_axes)
-def _(*xs, program, in_axes, out_axes, size, parallel):
+def _(
+    *xs: Value,
+    program: Program,
+    in_axes: tuple[None | int, ...],
+    out_axes: tuple[int, ...],
+    size: int,
+    parallel: bool,
+):
     at_once = parallel_rules.find(map_axes) if parallel and not program.effects else None
     if at_once is not None:
         return at_once(
@@ -91,7 +107,7 @@ def _(*xs, program, in_axes, out_axes, size, parallel):
 
 
 def _one_by_one(
-    *xs: Any, program: Program, in_axes: tuple, out_axes: tuple, size: Any, parallel: bool
+    *xs: Value, program: Program, in_axes: tuple, out_axes: tuple, size: Dim | int, parallel: bool
 ) -> list[Any]:
     """Apply a map as a scan over the rows."""
     same = [i for i, a in enumerate(in_axes) if a is None]

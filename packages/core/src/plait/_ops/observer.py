@@ -105,11 +105,11 @@ class Observer(Interpreter):
             )
         return {**found, **more}
 
-    def stacked(self, found: Any, count: Any) -> Any:
+    def stacked(self, found: Any, count: object) -> Any:
         """Return the findings of `count` runs, given their trees stacked along a leading axis."""
         return found
 
-    def rows(self, given: Any, program: Program, count: Any) -> Any:
+    def rows(self, given: object, program: Program, count: object) -> Any:
         """Return a tree with a leading axis, whose rows `count` runs of a program are given; None:
         each run is given the same.
 
@@ -198,9 +198,13 @@ class Observer(Interpreter):
         return self._alone(program, Run("examples", count), rows, along)
 
     def taken_examples(
-        self, watched: Watched, outs: Sequence[Any], words: Callable[[int], str] | None = None
+        self,
+        watched: Watched,
+        outs: Sequence[Any],
+        words: Callable[[int], str] | None = None,
+        there: object = None,
     ) -> list[Any]:
-        """Join the findings of several runs."""
+        """Join the findings of several runs; those that do not count found zeros."""
         tree, count = watched.note
         found = tree.unflatten(outs[: watched.width])
         self.found = self.join(self.found, self.stacked(found, count))
@@ -211,7 +215,7 @@ class Observer(Interpreter):
         return as_value(True)
 
     def taken_one(
-        self, watched: Watched, at: Any, outs: Sequence[Any], words: Callable[[int], str]
+        self, watched: Watched, at: object, outs: Sequence[Any], words: Callable[[int], str]
     ) -> list[Any]:
         """Join the findings of one of several runs."""
         return self.taken(watched, outs)

@@ -20,6 +20,7 @@ from .._core.array import Literal
 from .._core.buffers import first
 from .._core.dispatch import dispatched
 from .._core.interpreter import Value, admitted_sizes, current
+from .._core.primitive import Primitive
 from .._plugins.metadata import resolve
 from .._types.avals import (
     BOOLEAN,
@@ -44,7 +45,7 @@ _OTHERS = (Value, np.ndarray, np.generic, int, float, complex)
 _CONTAINERS = {list, tuple, set, dict}
 
 
-def _operand(x: Any) -> bool:
+def _operand(x: object) -> bool:
     """Return True if an operator takes `x`; otherwise Python asks the class of `x`.
 
     A class with only `__array__` may have labels, units or gradients, which a conversion would
@@ -63,17 +64,39 @@ def _operand(x: Any) -> bool:
     return any(hasattr(x, name) for name in _PROTOCOLS)
 
 
+def _refused(x: Any) -> Any:
+    """Return NotImplemented, so that Python asks the class of `x`, unless it is one of Python's
+    that would refuse or repeat the array with words about neither."""
+    if x is None:
+        raise OperandTypeError(
+            "operators take arrays and numbers, not None",
+            fix="a function without `return` returns None: return its result",
+        )
+    if x.__class__ is str or x.__class__ is bytes:
+        raise OperandTypeError(
+            f"operators take arrays and numbers, not {x!r}",
+            fix="convert the text first: float(text)",
+        )
+    return NotImplemented
+
+
+def _unequal(x: Any) -> Any:
+    """Return NotImplemented: by identity, an array equals no value of another kind."""
+    return NotImplemented
+
+
 # Each operator trims its own traceback: the `try` costs nothing while nothing is raised, and a
 # decorator would cost a call.
 
 
-def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) -> Callable:
+def _fast(prim: Primitive, general: Callable, kinds: tuple[int, ...] | None = None) -> Callable:
     """Return a binary operator: `prim` where no promotion is needed, else `general`.
 
     A Python scalar that is not wider than the array takes the array's type.  If `kinds` is given,
     this holds for arrays of these categories only.  `general` takes the others (`/` converts
     integers first, and `<` compares complex numbers by parts).
     """
+    refused = _unequal if prim is el.eq or prim is el.ne else _refused
 
     def op(self: Any, other: ArrayLike) -> Array:
         try:
@@ -96,7 +119,7 @@ def _fast(prim: Any, general: Callable, kinds: tuple[int, ...] | None = None) ->
                             return current().apply(prim, (self, Literal(other, a)), _NONE)
                 elif isinstance(other, Value) and other.aval is a:
                     return current().apply(prim, (self, other), _NONE)
-            return general(self, other) if _operand(other) else NotImplemented
+            return general(self, other) if _operand(other) else refused(other)
         except BaseException as e:
             leaving(e)
             raise
@@ -109,7 +132,7 @@ def _reflected(general: Callable) -> Callable:
 
     def op(self: Any, other: ArrayLike) -> Array:
         try:
-            return general(other, self) if _operand(other) else NotImplemented
+            return general(other, self) if _operand(other) else _refused(other)
         except BaseException as e:
             leaving(e)
             raise
@@ -122,7 +145,7 @@ def _plain(general: Callable) -> Callable:
 
     def op(self: Any, other: ArrayLike) -> Array:
         try:
-            return general(self, other) if _operand(other) else NotImplemented
+            return general(self, other) if _operand(other) else _refused(other)
         except BaseException as e:
             leaving(e)
             raise
@@ -132,7 +155,7 @@ def _plain(general: Callable) -> Callable:
 
 def _divmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
     try:
-        return _both(self, other) if _operand(other) else NotImplemented
+        return _both(self, other) if _operand(other) else _refused(other)
     except BaseException as e:
         leaving(e)
         raise
@@ -140,13 +163,13 @@ def _divmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
 
 def _rdivmod(self: Any, other: ArrayLike) -> tuple[Array, Array]:
     try:
-        return _both(other, self) if _operand(other) else NotImplemented
+        return _both(other, self) if _operand(other) else _refused(other)
     except BaseException as e:
         leaving(e)
         raise
 
 
-def _both(x: Any, y: Any) -> tuple[Array, Array]:
+def _both(x: Any, y: ArrayLike) -> tuple[Array, Array]:
     """Return the rounded quotients and the remainders."""
     return composed.floor_divide(x, y), composed.modulo(x, y)
 
@@ -162,7 +185,7 @@ def _one(general: Callable) -> Callable:
     return op
 
 
-def _getitem(self: Any, index: Any) -> Array:
+def _getitem(self: Any, index: object) -> Array:
     try:
         return subscript.getitem(self, index)
     except BaseException as e:
@@ -170,7 +193,7 @@ def _getitem(self: Any, index: Any) -> Array:
         raise
 
 
-def _shift_right(x: Any, y: Any) -> Any:
+def _shift_right(x: Value, y: int) -> Any:
     unsigned = x.aval.dtype.kind == "u" if isinstance(x, Value) else False
     return (el.shift_right_logical if unsigned else el.shift_right_arithmetic)(x, y)
 
@@ -219,7 +242,7 @@ def _arithmetic() -> dict[str, Any]:
     }
 
 
-def _round(x: Any, ndigits: int | None = None) -> Array:
+def _round(x: Value, ndigits: int | None = None) -> Array:
     """Round as Python does: without `ndigits`, floats become integers."""
     if ndigits is not None or x.aval.category == COMPLEX:
         return _numpy().round(x, ndigits or 0)
@@ -238,7 +261,10 @@ def _contains(self: Any, item: ArrayLike) -> bool:
 
 def _iterate(self: Any) -> Iterator[Array]:
     if not self.aval.ndim:
-        raise TypeError("an array without axes cannot be iterated over")
+        raise ShapeError(
+            "an array without axes cannot be iterated over",
+            fix="write plait.numpy.atleast_1d(x), or map over the array that has its axis",
+        )
     return (subscript.getitem(self, i) for i in range(len(self)))
 
 
@@ -266,7 +292,7 @@ def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False) -> Array:
 
 @dispatched
 def _reshape(
-    self: Any, *sizes: SupportsIndex | Dim | Shape, order: str = "C", out_sharding: Any = None
+    self: Any, *sizes: SupportsIndex | Dim | Shape, order: str = "C", out_sharding: object = None
 ) -> Array:
     """Arrange the same elements in another shape, and return that array.
 
@@ -284,7 +310,7 @@ def _reshape(
     return placed(out, out_sharding)
 
 
-def _raveled(self: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
+def _raveled(self: Any, order: str = "C", *, out_sharding: object = None) -> Array:
     """Return all elements as a vector, the last axis fastest ("F": the first one).
 
     As numpy.ndarray.ravel and flatten, which are the same here.
@@ -331,7 +357,7 @@ def _imag(self: Any) -> Array:
 
 @border
 def _compress(
-    self: Any, condition: ArrayLike, axis: SupportsIndex | None = None, **options: Any
+    self: Any, condition: ArrayLike, axis: SupportsIndex | None = None, **options: object
 ) -> Array:
     """Return the slices along an axis where a condition holds; of elements, without an axis.
 
@@ -365,6 +391,8 @@ def _view(self: Any, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
     if self.dtype == bool:
         self = shape.convert(self, np.uint8)
     old, new, sizes = conversion.bits_of(self.dtype), conversion.bits_of(want), self.shape
+    if not old or not new:  # float0, which is refused
+        return conversion.bitcast(self, want)
     if old != new and (not sizes or sizes[-1] * old % new):
         raise ShapeError(
             f"{self.aval!r} cannot be viewed as {want.name}: the last axis has no whole number "
@@ -381,7 +409,7 @@ def _view(self: Any, dtype: DTypeLike | None = None, *sizes: Any) -> Array:
     return shape.reshape(bits, (*sizes[:-1], sizes[-1] * old // new))
 
 
-def _view_parts(x: Any, want: Any) -> Any:
+def _view_parts(x: Array, want: Any) -> Any:
     """View `x` as `want` where either is complex: two floats, one after the other."""
     if not x.ndim:
         return shape.reshape(_view_parts(shape.reshape(x, (1,)), want), ())
@@ -416,7 +444,7 @@ class _OfNumpy:
     def __init__(self, name: str):
         self.name = name
 
-    def __get__(self, x: Any, cls: Any = None) -> Any:
+    def __get__(self, x: Value, cls: Any = None) -> Any:
         f = _function(self.name)
         Value.receive({self.name: f})  # Later look-ups find the function directly.
         return f if x is None else f.__get__(x)
@@ -479,7 +507,7 @@ def _device(self: Any) -> Any:
 
 
 @border
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Array:
+def _to_device(self: Any, device: object, /, *, stream: object = None) -> Array:
     """Move the array to another device, or lay it out by a sharding, and return it.
 
     If it is there already, it is returned itself.  `stream` has no effect.  plait-sharding must be
@@ -520,11 +548,19 @@ def _flat(self: Any) -> Array:
     return _reshape(self, -1)
 
 
-def _no_item(self: Any, index: Any, value: Any) -> None:
+def _no_item(self: Any, index: object, value: object) -> None:
     """Raise TypeError, since arrays are immutable."""
-    raise TypeError(
-        f"arrays are immutable, and {self.aval!r} cannot be written to.\n"
-        "  write:  x = x.at[index].set(value)"
+    raise ArgumentError(
+        f"arrays are immutable, and {self.aval!r} cannot be written to",
+        fix="write x = x.at[index].set(value), or .add(value), .multiply(value)",
+    )
+
+
+def _no_deletion(self: Any, index: Any) -> None:
+    """Raise TypeError, since arrays are immutable."""
+    raise ArgumentError(
+        f"arrays are immutable, and elements of {self.aval!r} cannot be deleted",
+        fix="write x = plait.numpy.delete(x, index)",
     )
 
 
@@ -533,6 +569,7 @@ def _methods() -> dict[str, Any]:
     return {
         "__getitem__": _getitem,
         "__setitem__": _no_item,
+        "__delitem__": _no_deletion,
         "__iter__": _iter,
         "__contains__": _contains,
         "__array_namespace__": _namespace,

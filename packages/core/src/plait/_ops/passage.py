@@ -101,9 +101,16 @@ class Passage(Protocol):
         ...
 
     def taken_examples(
-        self, watched: Watched, outs: Sequence[Any], words: Callable[[int], str] | None = None
+        self,
+        watched: Watched,
+        outs: Sequence[Any],
+        words: Callable[[int], str] | None = None,
+        there: Any = None,
     ) -> list[Any]:
-        """Take further outputs with an axis of runs in front; `words(number)` names a run."""
+        """Take further outputs with an axis of runs in front; `words(number)` names a run.
+
+        `there`, bool[runs], marks the runs that count; the further outputs of others are zeros.
+        None: all count."""
         ...
 
     def finds(self, outs: Sequence[Any]) -> Any:

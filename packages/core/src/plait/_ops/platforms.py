@@ -83,7 +83,13 @@ def read(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 @lower_rules.rule(platform_index)
-def _(e: Emitter, xs, ins, outs, platforms):
+def _(
+    e: Emitter,
+    xs: list[Any],
+    ins: list[Any],
+    outs: list[Aval],
+    platforms: tuple[tuple[Any, ...], ...],
+):
     here = e.unit.platforms
     chosen = {index_of(platforms, name) for name in here}
     if len(chosen) == 1:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._base.errors import OperandTypeError, ShapeError
 from .._core.array import as_value
+from .._core.interpreter import Value
 from .._types.avals import INT32
 from ..typing import Array, ArrayLike
 from . import elementwise as el
@@ -76,7 +77,7 @@ def ragged_all_to_all(
     return el.select(broadcast_to(there, out.aval.shape), moved, out)
 
 
-def _last_of(rows: Any, first: Any, at: Any, count: Any, size: int) -> Any:
+def _last_of(rows: Value, first: Value, at: Value, count: Value, size: int) -> Any:
     """Return for each row of the result the last slice that covers it, -1 if there is none."""
     (k,) = at.aval.shape
     into = rows - expand_dims(at, 1)  # the offset into each slice, for each row
@@ -97,7 +98,7 @@ def _place(axis_name: Any, groups: Any) -> Any:
     return take(table, here, 0, "clip")
 
 
-def _expect_alike(x: Any, out: Any) -> None:
+def _expect_alike(x: Value, out: Value) -> None:
     if not x.aval.ndim or not out.aval.ndim or x.aval.shape[1:] != out.aval.shape[1:]:
         raise ShapeError(
             f"ragged_all_to_all: operand {x.aval!r} and output {out.aval!r} have rows of different "
@@ -111,7 +112,7 @@ def _expect_alike(x: Any, out: Any) -> None:
         )
 
 
-def _narrow(v: Any) -> Any:
+def _narrow(v: Value) -> Any:
     """Convert `v` to int32; values beyond are clamped, and name no row in either case."""
     if v.aval.dtype == INT32:
         return v

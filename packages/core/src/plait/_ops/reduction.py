@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import AxisError, OperandTypeError, ShapeError
-from .._base.jaxlib_api import limits
+from .._base.jaxlib_api import IrValue, limits
+from .._base.lazy import later
 from .._core.array import Literal, as_value
+from .._core.interpreter import Value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Discrete, Increasing, Linear, Reduction
 from .._types.avals import (
@@ -31,6 +33,7 @@ from .._types.avals import (
     nothing_to_do,
 )
 from .._types.dims import decide_ge, product
+from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s
 from ..typing import Array, ArrayLike, Axis
@@ -85,7 +88,9 @@ def without_axes(x: Aval, axes: Ints) -> Aval:
     return x.with_shape([d for i, d in enumerate(x.shape) if i not in axes])
 
 
-def reduce_by(e: Emitter, x: Any, aval: Aval, out: Aval, axes: Ints, start: Any, step: Callable):
+def reduce_by(
+    e: Emitter, x: IrValue, aval: Aval, out: Aval, axes: Ints, start: complex, step: Callable
+):
     """Reduce along `axes` from `start` by `step(emitter, [a, b], cell) -> value`."""
     cell = Aval((), aval.dtype)
     regions = [((cell, cell), lambda r, ab: [step(r, ab, cell)])]
@@ -115,7 +120,7 @@ def _define(
     p = Primitive("core.reduce_" + name, rule, (*traits, Reduction))
 
     @lower_rules.rule(p)
-    def _(e, xs, ins, outs, axes):
+    def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axes: tuple[int, ...]):
         (x,), (aval,), (out,) = xs, ins, outs
         if not wide or aval.category != FLOATING or aval.dtype.itemsize > 2:
             return reduce_by(e, x, aval, out, axes, neutral(aval.dtype), step)
@@ -148,6 +153,13 @@ def _ones(dtype: np.dtype) -> Any:
 
 reduce_sum = _define("sum", plain("add"), lambda d: 0, "Sum over `axes`.", NUMBER,
                      (Linear, Increasing), wide=True)  # fmt: skip
+
+
+@cpu_form_rules.rule(reduce_sum)
+def _(avals: Sequence[Aval], **params: Any) -> Any:
+    return later("_ops.reduction_forms").form_of(avals, **params)
+
+
 reduce_prod = _define("prod", _product, lambda d: 1, "Product over `axes`.", NUMBER,
                       wide=True)  # fmt: skip
 reduce_max = _define("max", extreme("maximum"), lowest,
@@ -167,7 +179,7 @@ reduce_xor = _define("xor", plain("xor"), lambda d: 0, "Bitwise exclusive or ove
 # ---- functions for users -------------------------------------------------------------------
 
 
-def _sorted_axes(axis: Any, ndim: int) -> Ints:
+def _sorted_axes(axis: object, ndim: int) -> Ints:
     try:
         return _axes_of[axis.__class__, axis, ndim]
     except (KeyError, TypeError):
@@ -181,7 +193,9 @@ def _sorted_axes(axis: Any, ndim: int) -> Ints:
 _axes_of: dict[tuple, Ints] = {}
 
 
-def _over(prim: Primitive, x: Any, axis: Any, keepdims: bool, where: Any, neutral: Callable) -> Any:
+def _over(
+    prim: Primitive, x: Any, axis: object, keepdims: bool, where: Any, neutral: Callable
+) -> Any:
     """Reduce over axes as users give them; elements not in `where` count as `neutral`."""
     if where is not None:
         where = as_value(where)
@@ -232,7 +246,7 @@ def sum_(
     *,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Return the sum of the elements over axes, as numpy's.
 
@@ -257,12 +271,12 @@ def sum_(
 
 def prod(
     x: Any,
-    axis: Any = None,
+    axis: object = None,
     dtype: Any = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Return the product of the elements over axes, as numpy's; arguments are those of `sum_`.
 
@@ -280,7 +294,7 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
         axis: Any = None,
         *,
         keepdims: bool = False,
-        initial: Any = None,
+        initial: ArrayLike | None = None,
         where: Any = None,
     ) -> Any:
         x = as_value(x)
@@ -306,7 +320,7 @@ def _extremum(name: str, prim: Primitive, join: Primitive, neutral: Callable, wh
     return reduce
 
 
-def _not_empty(name: str, x: Aval, axis: Any, where: Any) -> None:
+def _not_empty(name: str, x: Aval, axis: object, where: ArrayLike | None) -> None:
     axes = normal_axes(axis, x.ndim)
     sizes = [x.shape[a] for a in axes]
     # The answer for a named size is left open, so that maps over piles learn of the question.
@@ -371,7 +385,12 @@ def all_(
 
 
 def mean(
-    x: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = None
+    x: Any,
+    axis: Value | float | tuple[Any, ...] | None = None,
+    dtype: Any = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Return the arithmetic mean over axes, as numpy's; nan without elements.
 
@@ -398,7 +417,7 @@ def mean(
     return convert(div(total, _number(x, axis, keepdims, where, total.aval)), result, weak)
 
 
-def _number(x: Any, axis: Any, keepdims: bool, where: Any, aval: Aval) -> Any:
+def _number(x: Value, axis: Any, keepdims: bool, where: ArrayLike | None, aval: Aval) -> Any:
     """Return the number of elements of a mean, in the dtype of the sum."""
     if where is None:
         n = product([x.aval.shape[a] for a in normal_axes(axis, x.aval.ndim)])

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal
 from .._core.carrier import expand_rules
+from .._core.interpreter import Value
 from .._core.primitive import Primitive, Sizes
 from .._plugins.traits import Discrete, Elementwise
 from .._types.avals import Aval
 from .._types.dims import Dim, is_symbolic, product
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, string
 from .elementwise import add, or_, shift_left, shift_right_logical, xor
 from .shape import convert
@@ -44,7 +46,7 @@ threefry2x32 = Primitive("core.threefry2x32", _threefry2x32, (Discrete, Elementw
 
 
 @expand_rules.rule(threefry2x32)
-def _(k1, k2, x1, x2):
+def _(k1: Value, k2: Value, x1: Value, x2: Value):
     """Expand the rounds of J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as
     easy as 1, 2, 3; SC 2011, section 4.3.
 
@@ -63,7 +65,7 @@ def _(k1, k2, x1, x2):
     return [x1, x2]
 
 
-def _rotated(x: Any, r: int, aval: Aval) -> Any:
+def _rotated(x: Value, r: int, aval: Aval) -> Any:
     """Rotate the bits of `x` left by `r`."""
     left = shift_left.bind(x, Literal(r, aval))
     return or_.bind(left, shift_right_logical.bind(x, Literal(32 - r, aval)))
@@ -111,7 +113,15 @@ rng_bit_generator = Primitive("core.rng_bit_generator", _rng_bit_generator, many
 
 
 @lower_rules.rule(rng_bit_generator)
-def _(e, xs, ins, outs, shape, dtype, algorithm):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    shape,
+    dtype: np.dtype,
+    algorithm,
+):
     x, (state, bits) = xs[0], outs
     wide = Aval((state.shape[0] * state.dtype.itemsize // 8,), UINT64)
     pairs = Aval((*wide.shape, 2), UINT32)

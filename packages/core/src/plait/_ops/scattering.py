@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .._base.errors import OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import as_value
 from .._core.primitive import Ints, Primitive
 from .._plugins.traits import Indexing
 from .._types.avals import BOOL, FLOAT32, OPAQUE, Aval, is_narrow, no_number
 from .._types.dims import is_symbolic, product
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean
 from ..typing import Array, ArrayLike
 from . import indexing as ix
@@ -57,7 +58,9 @@ def window_sizes(x: Aval, updates: Aval, numbers: ScatterDimensionNumbers) -> tu
     return tuple([1 if i in dropped else next(sizes) for i in range(x.ndim)])
 
 
-def _check_scatter(name, x, indices, updates, n) -> Aval:
+def _check_scatter(
+    name: str, x: Aval, indices: Aval, updates: Aval, n: "ScatterDimensionNumbers"
+) -> Aval:
     window, inserted, to, together, with_ = n
     ix.correspond(name, x, indices, window, inserted, to, together, with_)
     if updates.ndim != indices.ndim - 1 + len(window) or updates.dtype != x.dtype:
@@ -82,7 +85,7 @@ def _check_scatter(name, x, indices, updates, n) -> Aval:
     return x.strong() if not updates.weak_type else x
 
 
-def _whole_rows(e: Any, shape: Sequence[Any], batching: Ints, hlo: str | None) -> list[int]:
+def _whole_rows(e: Emitter, shape: Sequence[Any], batching: Ints, hlo: str | None) -> list[int]:
     """Return the axes of indices, of this shape, along which a scatter must not be divided.
 
     Where pieces are padded to equal sizes, XLA writes the padding too, unless it adds.  XLA also
@@ -123,7 +126,7 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
     p = Primitive("core." + name, rule, (Indexing,))
 
     @lower_rules.rule(p)
-    def _(e, xs, ins, outs, **how):
+    def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], **how: object):
         if ix.no_index(ins[1]):
             return xs[0]
         if hlo in ("add", "multiply") and not how["unique_indices"] and _rounds_often(ins):
@@ -133,7 +136,16 @@ def _scatter(verb: str, hlo: str | None, doc: str) -> Primitive:
             return e.op("stablehlo.convert", [out], outs[0])
         return emit(e, xs, ins, outs, **how)
 
-    def emit(e, xs, ins, outs, dimension_numbers, mode, indices_are_sorted, unique_indices):
+    def emit(
+        e: Emitter,
+        xs: list[IrValue],
+        ins: list[Aval],
+        outs: list[Aval],
+        dimension_numbers,
+        mode,
+        indices_are_sorted,
+        unique_indices,
+    ):
         n, (x, indices, updates) = dimension_numbers, xs
         sizes, wide = window_sizes(ins[0], ins[2], n), ins[0]
         if is_symbolic(ins[0].shape) or is_symbolic(sizes):
@@ -195,7 +207,7 @@ def _single(x: Aval) -> Aval:
     return x.with_dtype(FLOAT32)
 
 
-def _fitting_only(e: Any, indices: Any, ins: Any, axes: Ints, sizes: Any) -> Any:
+def _fitting_only(e: Emitter, indices: Any, ins: list[Aval], axes: Ints, sizes: Any) -> Any:
     """Return the indices, moved outside where the axis is too short, so that nothing is written."""
     if all(sizes[a].__class__ is int and sizes[a] == 1 for a in axes):
         return indices  # Writes beyond an empty axis are cut off again.
@@ -306,9 +318,11 @@ scatter_max = _scattering(
 def scatter_sub(
     operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-    unique_indices: bool = False, mode: Any = None,
+    unique_indices: bool = False, mode: object = None,
 ) -> Array:  # fmt: skip
     """Return `operand` with updates subtracted from windows; arguments as of `scatter_add`.
+
+    Raises OperandTypeError if the indices are not integers.
 
     >>> import numpy as np, plait
     >>> numbers = plait.lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -18,6 +18,7 @@ from .._base.errors import (
     ShapeError,
     UndecidedDim,
 )
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value, asarray, fits, solid, wrap
 from .._core.buffers import put
 from .._core.interpreter import Tracer, Value, admitted_sizes, current
@@ -36,7 +37,7 @@ from .._types.avals import (
     promote,
 )
 from .._types.dims import Dim, decide_eq, divide_exact, is_symbolic, max_dim, product
-from .._xla.lower import eager_rules, lower_rules
+from .._xla.lower import Emitter, eager_rules, lower_rules
 from .._xla.mlir import i64, i64s
 from ..typing import Array, ArrayLike, Axis
 from .empty_axes import make_room, with_room
@@ -131,7 +132,14 @@ def broadcast_in_dim(x: Aval, *, shape: Sizes, dims: Ints) -> Aval:
 
 
 @lower_rules.rule(broadcast_in_dim)
-def _(e, xs, ins, outs, shape, dims):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    shape: tuple[int | Dim, ...],
+    dims: tuple[int, ...],
+):
     return e.broadcast(xs[0], dims, outs[0])
 
 
@@ -160,19 +168,37 @@ def _(args: Any, params: dict[str, Any]) -> Any:
     return wrap(put(np.full(shape, number), aval), aval)
 
 
+def _divisors(n: int) -> str:
+    """Return a text of the divisors of a number that users are likely to mean."""
+    found = [d for d in range(2, min(n, 100) + 1) if not n % d][:6]
+    return f"as {', '.join(map(str, found))} do" if found else "as 1 does"
+
+
+def _as_many(size: Any, shape: tuple[Any, ...]) -> str:
+    """Return what to write for a shape with another number of elements."""
+    for i, n in reversed([*enumerate(shape)]):
+        rest = product([m for j, m in enumerate(shape) if j != i])
+        if size.__class__ is int and rest.__class__ is int and n != 1 and rest and not size % rest:
+            fits = (*shape[:i], size // rest, *shape[i + 1 :])
+            return f"give a shape with as many elements, such as {fits}"
+    return "give a shape with as many elements; one size may be -1"
+
+
 @primitive("core.reshape", traits=STRUCTURE)
 def reshape_(x: Aval, *, shape: Sizes) -> Aval:
     """Return the same elements in row-major order, in another shape."""
     if product(x.shape) != product(shape):
         raise ShapeError(
             f"{x!r} of {x.size} elements cannot be reshaped to {shape}, which has {product(shape)}",
-            fix="give a shape with as many elements; one size may be -1",
+            fix=_as_many(x.size, shape),
         )
     return x.with_shape(shape)
 
 
 @lower_rules.rule(reshape_)
-def _(e, xs, ins, outs, shape):
+def _(
+    e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], shape: tuple[int | Dim, ...]
+):
     if is_symbolic(shape):
         return e.op("stablehlo.dynamic_reshape", [xs[0], e.shape(shape)], outs[0])
     return e.op("stablehlo.reshape", xs, outs[0])
@@ -190,7 +216,7 @@ def squeeze_(x: Aval, *, axes: Ints) -> Aval:
 
 
 @lower_rules.rule(squeeze_)
-def _(e, xs, ins, outs, axes):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axes: tuple[int, ...]):
     if is_symbolic(outs[0].shape):
         return e.op("stablehlo.dynamic_reshape", [xs[0], e.shape(outs[0].shape)], outs[0])
     return e.op("stablehlo.reshape", xs, outs[0])
@@ -208,7 +234,7 @@ def transpose_(x: Aval, *, perm: Ints) -> Aval:
 
 
 @lower_rules.rule(transpose_)
-def _(e, xs, ins, outs, perm):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], perm: tuple[int, ...]):
     return e.op("stablehlo.transpose", xs, outs[0], permutation=i64s(*perm))
 
 
@@ -219,7 +245,7 @@ def rev(x: Aval, *, axes: Ints) -> Aval:
 
 
 @lower_rules.rule(rev)
-def _(e, xs, ins, outs, axes):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axes: tuple[int, ...]):
     return e.op("stablehlo.reverse", xs, outs[0], dimensions=i64s(*axes))
 
 
@@ -229,7 +255,7 @@ def slice_(x: Aval, *, starts: Sizes, limits: Sizes, strides: Ints) -> Aval:
     return x.with_shape([_steps(b - a, s) for a, b, s in zip(starts, limits, strides, strict=True)])
 
 
-def _within(e, starts, limits, shape):
+def _within(e: Emitter, starts, limits, shape: tuple[int | Dim, ...]):
     """Return the limits of a slice as vectors, clamped for the operation.
 
     An empty slice may be written with limits out of bounds, or with an end before its start; the
@@ -243,13 +269,21 @@ def _within(e, starts, limits, shape):
     return first, e.op("stablehlo.maximum", [first, last], types)
 
 
-def _steps(n, s):
+def _steps(n, s: int):
     n = max_dim(n, 0) if n.__class__ is Dim else max(n, 0)
     return n if s == 1 else -(-n // s)
 
 
 @lower_rules.rule(slice_)
-def _(e, xs, ins, outs, starts, limits, strides):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    starts: Sequence[int],
+    limits: Sequence[int | Dim],
+    strides: Sequence[int],
+):
     if is_symbolic(ins[0].shape):
         wide = with_room(ins[0], limits)
         xs = [make_room(e, xs[0], ins[0], wide)]
@@ -265,14 +299,14 @@ def _(e, xs, ins, outs, starts, limits, strides):
     return e.op("stablehlo.slice", xs, outs[0], **at)
 
 
-def _same_dtype(args):
+def _same_dtype(args: tuple[Any, ...]):
     x, v = map(as_value, args)
     if v.aval.dtype != x.aval.dtype:
         v = convert(v, x.aval.dtype)
     return x, v
 
 
-@primitive("core.pad", traits=(AnyElement,), prepare=_same_dtype)
+@primitive("core.pad", traits=(Structural, Increasing, AnyElement), prepare=_same_dtype)
 def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Aval:
     """Put `value` around and between elements; negative `low` and `high` cut off."""
     if value.dtype != x.dtype or value.ndim:
@@ -298,13 +332,21 @@ def pad_(x: Aval, value: Aval, *, low: Sizes, high: Sizes, interior: Ints) -> Av
     return x.with_shape(shape)
 
 
-def _gaps(n):
+def _gaps(n: int):
     """Return the number of places between elements."""
     return max_dim(n - 1, 0) if n.__class__ is Dim else max(n - 1, 0)
 
 
 @lower_rules.rule(pad_)
-def _(e, xs, ins, outs, low, high, interior):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    low: tuple[int, ...],
+    high: tuple[int, ...],
+    interior: tuple[int, ...],
+):
     if is_symbolic(ins[0].shape):
         # Padding may cut off more than the axis holds.
         cut = [0 if i else max_dim(-a - b, 0) for a, b, i in zip(low, high, interior)]
@@ -322,10 +364,22 @@ def _(e, xs, ins, outs, low, high, interior):
     return e.whole_along(out, outs[0], axes)
 
 
-def _promoted(args):
+def _promoted(args: tuple[Value, ...]):
     vs = [as_value(a) for a in args]
     dtypes = {v.aval.dtype for v in vs}
     return vs if len(dtypes) < 2 else convert_together(vs)
+
+
+def _to_join(a: Aval, b: Aval, axis: int) -> str:
+    """Return what to write for arrays that cannot be concatenated along an axis."""
+    if a.ndim != b.ndim:
+        return "give all of them as many axes: x[None] has one more"
+    apart = [i for i, (m, n) in enumerate(zip(a.shape, b.shape)) if m != n]
+    if apart in ([], [axis]):
+        return "convert them to one dtype, with .astype"
+    if len(apart) == 1:
+        return f"write axis={apart[0]}, in which they differ: the other sizes must agree"
+    return "all sizes but that of the axis must agree"
 
 
 @primitive("core.concatenate", traits=(Structural, Increasing), prepare=_promoted)
@@ -338,8 +392,8 @@ def concatenate_(*xs: Aval, axis: int) -> Aval:
         )
         if not same or x.dtype != first.dtype:
             raise ShapeError(
-                f"{x!r} and {first!r} cannot be concatenated along axis {axis}",
-                fix="all sizes but that of the axis must agree",
+                f"{first!r} and {x!r} cannot be concatenated along axis {axis}",
+                fix=_to_join(first, x, axis),
             )
     total = xs[0].shape[axis]
     for x in xs[1:]:
@@ -349,7 +403,7 @@ def concatenate_(*xs: Aval, axis: int) -> Aval:
 
 
 @lower_rules.rule(concatenate_)
-def _(e, xs, ins, outs, axis):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], axis: int):
     return e.op("stablehlo.concatenate", xs, outs[0], dimension=i64(axis))
 
 
@@ -360,7 +414,15 @@ def iota_(*, shape: Sizes, axis: int, dtype: np.dtype) -> Aval:
 
 
 @lower_rules.rule(iota_)
-def _(e, xs, ins, outs, shape, axis, dtype):
+def _(
+    e: Emitter,
+    xs: list[Any],
+    ins: list[Any],
+    outs: list[Aval],
+    shape: tuple[int | Dim, ...],
+    axis: int,
+    dtype: np.dtype,
+):
     if is_symbolic(shape):
         size = [e.shape(shape)]
         return e.op("stablehlo.dynamic_iota", size, outs[0], iota_dimension=i64(axis))
@@ -368,7 +430,7 @@ def _(e, xs, ins, outs, shape, axis, dtype):
 
 
 @eager_rules.rule(iota_)
-def _(args: Any, params: dict[str, Any]) -> Any:
+def _(args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Count along an axis on the host; None for many elements."""
     shape, axis, dtype = params["shape"], params["axis"], params["dtype"]
     if not _is_small(shape) or dtype.kind not in "iufc":
@@ -388,7 +450,7 @@ def barrier(*xs: Aval) -> list:
 
 
 @lower_rules.rule(barrier)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     r = e.op("stablehlo.optimization_barrier", xs, *outs)
     return r if len(outs) != 1 else [r]
 
@@ -409,7 +471,9 @@ def convert_(x: Aval, *, dtype: np.dtype, weak: bool) -> Aval:
 
 
 @lower_rules.rule(convert_)
-def _(e, xs, ins, outs, dtype, weak):
+def _(
+    e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], dtype: np.dtype, weak: bool
+):
     x, (source,) = xs[0], ins
     if source.dtype == dtype:
         return x
@@ -475,7 +539,7 @@ def fit(v: Any, aval: Aval) -> Any:
 # ---- functions for users -------------------------------------------------------------------
 
 
-def fill(value: Any, aval: Aval) -> Value:
+def fill(value: float, aval: Aval) -> Value:
     """Return an array of this type filled with a Python scalar; a literal while tracing."""
     if value and aval.category == OPAQUE:
         raise no_number("fill", aval)
@@ -524,7 +588,7 @@ def reshape(x: Any, shape: Any) -> Value:
             if size % known:
                 raise ShapeError(
                     f"{x.aval!r} of {size} elements cannot be reshaped to {shape}",
-                    fix=f"the other sizes must divide {size}",
+                    fix=f"the other sizes must divide {size}, {_divisors(size)}",
                 )
             rest = size // known
         else:
@@ -556,7 +620,7 @@ def moveaxis(x: ArrayLike, source: Axis, destination: Axis) -> Array:
     return transpose(v, perm)
 
 
-def expand_dims(x: Any, axis: Any) -> Value:
+def expand_dims(x: Any, axis: object) -> Value:
     """Add axes of size 1, at positions of the result."""
     x, axis = as_value(x), given_axes(axis)
     count = len(axis) if isinstance(axis, tuple) else 1
@@ -602,7 +666,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Value:
     return concatenate_(*vs, axis=at) if len(vs) > 1 else materialise_at_ground(vs[0])
 
 
-def materialise_at_ground(x: Any) -> Any:
+def materialise_at_ground(x: Array) -> Any:
     """Return the value that users get: an Array while nothing is traced."""
     return materialise(x) if x.__class__ is Literal and current().at_once else x
 
@@ -629,7 +693,7 @@ def fitting(what: str, v: Any, x: Any) -> Any:
     return convert(v, b.dtype, b.weak_type)
 
 
-def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
+def pad(x: Array, value: ArrayLike, config: Sequence[tuple]) -> Any:
     """Put `value` around and between: (low, high, interior) for each axis; low and high may cut."""
     low, high, interior = ([c[k] for c in config] for k in range(3))
     if not len(config):
@@ -637,7 +701,7 @@ def pad(x: Any, value: Any, config: Sequence[tuple]) -> Any:
     return pad_(x, value, low=tuple(low), high=tuple(high), interior=tuple(interior))
 
 
-def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0) -> Value:
+def slice_in_dim(x: Array, start: Any, limit: Dim | int, stride: int = 1, axis: int = 0) -> Value:
     """Return the part of one axis from `start` to `limit`."""
     x = as_value(x)
     at = normal_axis(axis, x.aval.ndim)
@@ -651,12 +715,12 @@ def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0)
     )
 
 
-def iota(dtype: Any, shape: Any, axis: int = 0) -> Any:
+def iota(dtype: np.dtype | type, shape: Sequence[Any], axis: int = 0) -> Any:
     """Count 0, 1, 2, ... along `axis` of an array of this shape."""
     return iota_.bind(shape=normal_shape(shape), axis=axis, dtype=dtype_of(dtype))
 
 
-def array(x: Any, dtype: Any = None) -> Any:
+def array(x: object, dtype: np.dtype | None = None) -> Any:
     """Make an Array from scalars, numpy arrays and nested lists; values are converted if needed."""
     if x.__class__ is Dim:
         x = as_value(x)
@@ -667,7 +731,7 @@ def array(x: Any, dtype: Any = None) -> Any:
     return asarray(x, dtype)
 
 
-def _holds_tracers(x: Any) -> bool:
+def _holds_tracers(x: object) -> bool:
     """Return whether there are traced values in nested lists."""
     if isinstance(x, list | tuple):
         return any(map(_holds_tracers, x))

@@ -14,7 +14,7 @@ from .._core.array import Literal, as_value
 from .._core.primitive import primitive
 from .._types.avals import INT32, INTEGER, Aval
 from .._types.dims import Dim
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .elementwise import add, lt, mul, select
 from .shape import broadcast_to, convert, iota_
 
@@ -30,7 +30,7 @@ def dim_(*, size: Dim) -> Aval:
 
 
 @lower_rules.rule(dim_)
-def _(e, xs, ins, outs, size):
+def _(e: Emitter, xs: list[Any], ins: list[Any], outs: list[Aval], size: Dim):
     return e.size(size)
 
 

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal
+from .._core.interpreter import Value
 from .._core.staging import staged
 from .._types.avals import FLOAT32, FLOATING, INT32, Aval
 from .._xla.lower import Emitter
+from ..typing import Array
 from . import elementwise as el
 from .contraction import normal_precision, product_operands
 from .control_flow import cond
@@ -31,7 +34,9 @@ INFINITE = float("inf")
 FLOAT64 = np.dtype(np.float64)
 
 
-def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any = None) -> Any:
+def slide(
+    x: Array, kernel: Any, padding: list[tuple[Any, ...]], precision: Any = None, dtype: Any = None
+) -> Any:
     """Sum the products of `x` with `kernel` at every place of it, where `x` has elements.
 
     Args:
@@ -53,7 +58,14 @@ def slide(x: Any, kernel: Any, padding: Any, precision: Any = None, dtype: Any =
     return reshape(out, out.aval.shape[2:])
 
 
-def lowered(e: Emitter, xs: Any, ins: Any, outs: Any, exact: bool = False, **params: Any) -> Any:
+def lowered(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    exact: bool = False,
+    **params: object,
+) -> Any:
     """Lower `conv_general`; a rule of the table `lower`."""
     cpu = e.unit.platforms == ("cpu",)
     way = _better_groups(ins, params) if cpu and not e.is_divided else None
@@ -85,7 +97,7 @@ def _better_groups(ins: Sequence[Aval], params: dict[str, Any]) -> dict[str, int
     return None
 
 
-def _regrouped(x: Any, params: dict[str, Any], to_features: bool) -> Any:
+def _regrouped(x: Value, params: dict[str, Any], to_features: bool) -> Any:
     batch, feature = params["dims"].lhs_spec[:2]
     if to_features:
         return moved_groups(x, batch, feature, params["batch_group_count"])
@@ -98,7 +110,7 @@ def _overlaps(params: dict[str, Any]) -> bool:
     return any(p != 0 for pair in params["padding"] for p in pair) or any(s > 1 for s in steps)
 
 
-def _checked(x: Any, y: Any, careful: Callable, params: dict[str, Any]) -> Any:
+def _checked(x: Value, y: Value, careful: Callable, params: dict[str, Any]) -> Any:
     plain = lambda x, y: [conv_general.bind(x, y, **params)]  # noqa: E731
     apart = lambda x, y: [careful(x, y, params)]  # noqa: E731
     # The elements of x meet padding of the kernel only where that is dilated.
@@ -110,7 +122,7 @@ def _checked(x: Any, y: Any, careful: Callable, params: dict[str, Any]) -> Any:
     return cond.bind(convert(safe, INT32), x, y, branches=branches)[0]
 
 
-def _in_double(x: Any, y: Any, params: dict[str, Any]) -> Any:
+def _in_double(x: Value, y: Value, params: dict[str, Any]) -> Any:
     """Return the convolution by the CPU's loop over elements, which visits no padding.
 
     The compiler has this loop for double precision only; narrower floats go to a library that pads.
@@ -120,7 +132,7 @@ def _in_double(x: Any, y: Any, params: dict[str, Any]) -> Any:
     return convert(conv_general.bind(x, y, **{**params, "out_dtype": FLOAT64}), params["out_dtype"])
 
 
-def _counted(x: Any, y: Any, params: dict[str, Any]) -> Any:
+def _counted(x: Value, y: Any, params: dict[str, Any]) -> Any:
     """Convolve the finite elements, and set nan and infinity where products have them."""
     finite = [el.select(el.is_finite(v), v, Literal(0, v.aval)) for v in (x, y)]
     out = conv_general.bind(*finite, **params)
@@ -140,7 +152,7 @@ def _counted(x: Any, y: Any, params: dict[str, Any]) -> Any:
 class _Kinds:
     """Masks of the elements of an array, one for each kind."""
 
-    def __init__(self, x: Any):
+    def __init__(self, x: Value):
         if x.aval.dtype.itemsize < 4:
             x = convert(x, FLOAT32)
         zero = Literal(0, x.aval)

@@ -9,18 +9,20 @@ therefore sorted as integers in the same order.  A key of up to 32 bits with oth
 packed with its position in one 64-bit integer.  After the sort, all operands are gathered at these
 positions.  Two such keys alone, the first not a float, are one 64-bit integer.  Several keys with
 other operands are sorted by the last key first, as in radix sort (Knuth, "The Art of Computer
-Programming", vol. 3, 5.2.5).
+Programming", vol. 3, 5.2.5).  On CPUs a network sorts the integers where there are many rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._base.errors import AxisError, OperandTypeError, ShapeError
-from .._base.jaxlib_api import limits
+from .._base.jaxlib_api import IrValue, limits
+from .._base.lazy import later
 from .._core.array import as_value
 from .._core.carrier import expand_rules
+from .._core.interpreter import Value
 from .._core.primitive import primitive
 from .._plugins.traits import Discrete
 from .._types.avals import (
@@ -35,6 +37,7 @@ from .._types.avals import (
     nothing_to_do,
 )
 from .._types.dims import Dim, is_symbolic
+from .._xla.cpu_forms import cpu_form_rules
 from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import attr, boolean, i64, i64s
 from .argreduction import dtype_for_indices, positions
@@ -74,7 +77,15 @@ def sort_(*xs: Aval, axis: int, num_keys: int, stable: bool) -> list:
 
 
 @lower_rules.rule(sort_)
-def _(e, xs, ins, outs, axis, num_keys, stable):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    axis: int,
+    num_keys: int,
+    stable: bool,
+):
     key = ins[0]
     if not is_symbolic(key.shape) and key.size == 0:
         return xs
@@ -90,11 +101,18 @@ def _(e, xs, ins, outs, axis, num_keys, stable):
     return _sort(e, xs, ins, axis, stable, lambda r, pairs: _before(r, pairs, ins[:num_keys]))
 
 
-def _sort(e: Emitter, xs, avals: Sequence[Aval], axis: int, stable: bool, before) -> list:
+def _sort(
+    e: Emitter,
+    xs: list[IrValue],
+    avals: Sequence[Aval],
+    axis: int,
+    stable: bool,
+    before: Callable[..., Any],
+) -> list:
     """Sort by `before(emitter, pairs)`, which compares the first of each pair with the second."""
     cells = [Aval((), a.dtype) for a in avals for _ in range(2)]
 
-    def body(r: Emitter, args):
+    def body(r: Emitter, args: list[IrValue]):
         return [before(r, list(zip(args[::2], args[1::2])))]
 
     out = e.op(
@@ -107,7 +125,7 @@ def _sort(e: Emitter, xs, avals: Sequence[Aval], axis: int, stable: bool, before
 _FLAG = Aval((), BOOL)
 
 
-def _before(r: Emitter, pairs, keys: Sequence[Aval]) -> Any:
+def _before(r: Emitter, pairs: list[tuple[Any, ...]], keys: Sequence[Aval]) -> Any:
     """Compare in lexicographic order: by a key if it differs, else by the next one."""
     spread = [k for (a, b), t in zip(pairs, keys) for k in _plain_keys(r, a, b, t)]
     *first, (a, b, t) = spread
@@ -119,7 +137,7 @@ def _before(r: Emitter, pairs, keys: Sequence[Aval]) -> Any:
     return out
 
 
-def _plain_keys(r: Emitter, a, b, key: Aval) -> list:
+def _plain_keys(r: Emitter, a: IrValue, b: IrValue, key: Aval) -> list:
     """Return real keys for one that may be complex; which parts are nan counts first."""
     if key.category != COMPLEX:
         return [(a, b, Aval((), key.dtype))]
@@ -129,7 +147,7 @@ def _plain_keys(r: Emitter, a, b, key: Aval) -> list:
     return [(*nans[0], _FLAG), (*nans[1], _FLAG), (*real, part), (*imag, part)]
 
 
-def _less(r: Emitter, a, b, cell: Aval) -> Any:
+def _less(r: Emitter, a: IrValue, b: IrValue, cell: Aval) -> Any:
     less = r.compare(a, b, "LT", _FLAG)
     if cell.category != FLOATING:
         return less
@@ -137,18 +155,27 @@ def _less(r: Emitter, a, b, cell: Aval) -> Any:
     return r.op("stablehlo.or", [less, r.op("stablehlo.and", [number, nan], _FLAG)], _FLAG)
 
 
-def _alone(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
+def _alone(e: Emitter, x: IrValue, aval: Aval, axis: int) -> Any:
     """Sort one real operand by `<`, as integers of its width.  Negative zeros come first."""
     widened = _widened(aval)
     if widened is not aval:
         x = e.op("stablehlo.convert", [x], widened)
     if widened.category != FLOATING:
-        (x,) = _sort(e, [x], [widened], axis, False, _by_less)
+        x = _increasing(e, x, widened, axis)
     else:
         bits, whole = _ordered_bits(e, _with_one(e, x, widened, nan=True), widened)
-        (bits,) = _sort(e, [bits], [whole], axis, False, _by_less)
+        bits = _increasing(e, bits, whole, axis)
         x = e.op("stablehlo.bitcast_convert", [_flipped(e, bits, whole)], widened)
     return x if widened is aval else e.op("stablehlo.convert", [x], aval)
+
+
+def _increasing(e: Emitter, x: Any, aval: Aval, axis: int) -> Any:
+    """Sort one operand by `<`, which is total for its dtype."""
+    if e.unit.formed and e.unit.tier == "full" and not e.is_divided:
+        program = later("_ops.sorting_network").network(aval, axis)
+        if program is not None:
+            return e.call(program, [x])[0]
+    return _sort(e, [x], [aval], axis, False, _by_less)[0]
 
 
 def _widened(aval: Aval) -> Aval:
@@ -161,7 +188,7 @@ def _widened(aval: Aval) -> Aval:
     return Aval(aval.shape, INT32) if aval.dtype.name in ("int4", "uint4") else aval
 
 
-def _with_one(e: Emitter, x: Any, aval: Aval, nan: bool = False, zero: bool = False) -> Any:
+def _with_one(e: Emitter, x: IrValue, aval: Aval, nan: bool = False, zero: bool = False) -> Any:
     """Return `x` with a single representation of nan, or of zero."""
     flags = Aval(aval.shape, BOOL)
     if zero:
@@ -173,13 +200,13 @@ def _with_one(e: Emitter, x: Any, aval: Aval, nan: bool = False, zero: bool = Fa
     return x
 
 
-def _ordered_bits(e: Emitter, x: Any, aval: Aval) -> tuple[Any, Aval]:
+def _ordered_bits(e: Emitter, x: IrValue, aval: Aval) -> tuple[Any, Aval]:
     """Return floats as signed integers in the same order, and their type."""
     whole = Aval(aval.shape, np.dtype(f"int{aval.dtype.itemsize * 8}"))
     return _flipped(e, e.op("stablehlo.bitcast_convert", [x], whole), whole), whole
 
 
-def _flipped(e: Emitter, bits: Any, whole: Aval) -> Any:
+def _flipped(e: Emitter, bits: IrValue, whole: Aval) -> Any:
     """Invert all bits but the sign of negative numbers; it is its own inverse."""
     width = whole.dtype.itemsize * 8
     sign = e.op("stablehlo.shift_right_arithmetic", [bits, e.constant(width - 1, whole)], whole)
@@ -188,7 +215,7 @@ def _flipped(e: Emitter, bits: Any, whole: Aval) -> Any:
     return e.op("stablehlo.xor", [bits, mask], whole)
 
 
-def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int, num_keys: int) -> list:
+def _packed(e: Emitter, xs: list[IrValue], ins: Sequence[Aval], axis: int, num_keys: int) -> list:
     """Sort by each key, the last one first; equal elements keep the order found so far."""
     order = Aval(ins[0].shape, INT32)
     at: Any = None
@@ -199,33 +226,33 @@ def _packed(e: Emitter, xs, ins: Sequence[Aval], axis: int, num_keys: int) -> li
     return [_gathered(e, x, a, at, order, axis) for x, a in zip(xs, ins)]
 
 
-def _by_less(r: Emitter, pairs) -> Any:
+def _by_less(r: Emitter, pairs: list[tuple[Any, ...]]) -> Any:
     ((a, b),) = pairs
     return r.compare(a, b, "LT", _FLAG)
 
 
-def _together(e: Emitter, upper: Any, lower: Any, wide: Aval) -> Any:
+def _together(e: Emitter, upper: IrValue, lower: IrValue, wide: Aval) -> Any:
     """Pack a small number with one of 0 to 2**32 - 1, which orders equal numbers."""
     upper = e.op("stablehlo.shift_left", [upper, e.constant(32, wide)], wide)
     return e.op("stablehlo.or", [upper, lower], wide)
 
 
-def _lower_half(e: Emitter, packed: Any, wide: Aval) -> Any:
+def _lower_half(e: Emitter, packed: IrValue, wide: Aval) -> Any:
     return e.op("stablehlo.and", [packed, e.constant(2**32 - 1, wide)], wide)
 
 
-def _order(e: Emitter, x: Any, key: Aval, axis: int) -> Any:
+def _order(e: Emitter, x: IrValue, key: Aval, axis: int) -> Any:
     """Return the positions of the elements in sorted order.
 
     The sorted 64-bit integers have the key in the upper half and the position in the lower.
     """
     wide = Aval(key.shape, INT64)
     packed = _together(e, _small_key(e, x, key, wide, zero=True), positions(e, wide, axis), wide)
-    (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
+    packed = _increasing(e, packed, wide, axis)
     return e.op("stablehlo.convert", [_lower_half(e, packed, wide)], Aval(key.shape, INT32))
 
 
-def _pair(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
+def _pair(e: Emitter, xs: list[IrValue], ins: Sequence[Aval], axis: int) -> list:
     """Sort by two keys without other operands, as one integer.  Negative zeros come first.
 
     The first key must not be a float: its zeros would have to be equal in the integer, and could
@@ -235,13 +262,13 @@ def _pair(e: Emitter, xs, ins: Sequence[Aval], axis: int) -> list:
     lower, base = _small_key(e, xs[1], ins[1], wide, zero=False), e.constant(2**31, wide)
     lower = e.op("stablehlo.add", [lower, base], wide)  # to start at 0
     packed = _together(e, _small_key(e, xs[0], ins[0], wide, zero=False), lower, wide)
-    (packed,) = _sort(e, [packed], [wide], axis, False, _by_less)
+    packed = _increasing(e, packed, wide, axis)
     upper = e.op("stablehlo.shift_right_arithmetic", [packed, e.constant(32, wide)], wide)
     lower = e.op("stablehlo.subtract", [_lower_half(e, packed, wide), base], wide)
     return [_of_small_key(e, k, a, wide) for k, a in zip((upper, lower), ins)]
 
 
-def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval, zero: bool) -> Any:
+def _small_key(e: Emitter, x: IrValue, aval: Aval, wide: Aval, zero: bool) -> Any:
     """Return a key of at most 32 bits as a signed 64-bit integer of that size, in the same order.
 
     If `zero`, all zeros become one.
@@ -257,7 +284,7 @@ def _small_key(e: Emitter, x: Any, aval: Aval, wide: Aval, zero: bool) -> Any:
     return x
 
 
-def _of_small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
+def _of_small_key(e: Emitter, x: IrValue, aval: Aval, wide: Aval) -> Any:
     """Return the key that `_small_key` converted to an integer."""
     if aval.dtype == np.uint32:
         x = e.op("stablehlo.add", [x, e.constant(2**31, wide)], wide)
@@ -269,7 +296,7 @@ def _of_small_key(e: Emitter, x: Any, aval: Aval, wide: Aval) -> Any:
     return x if aval is single else e.op("stablehlo.convert", [x], aval)
 
 
-def _gathered(e: Emitter, x: Any, aval: Aval, at: Any, places: Aval, axis: int) -> Any:
+def _gathered(e: Emitter, x: IrValue, aval: Aval, at: IrValue, places: Aval, axis: int) -> Any:
     """Read `x` at positions along `axis`, one for each position of the result.
 
     The result has the shape of the positions, whose type is `places`.
@@ -304,7 +331,7 @@ def argsort_(x: Aval, *, axis: int, stable: bool, descending: bool, index_dtype:
 
 
 @expand_rules.rule(argsort_)
-def _(x, *, axis, stable, descending, index_dtype):
+def _(x: Value, *, axis: int, stable: bool, descending: bool, index_dtype: np.dtype):
     positions = iota(index_dtype, x.aval.shape, axis)
     if descending:
         x, positions = (rev.bind(v, axes=(axis,)) for v in (x, positions))
@@ -338,8 +365,13 @@ def top_k_(x: Aval, *, k: int) -> list:
     return [x.with_shape(shape), Aval(shape, INT32)]
 
 
+@cpu_form_rules.rule(top_k_)
+def _(avals: Sequence[Aval], *, k: int):
+    return later("_ops.sorting_forms").form_of(avals, k=k)
+
+
 @lower_rules.rule(top_k_)
-def _(e, xs, ins, outs, k):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], k: int):
     (x,), (aval,) = xs, ins
     if not is_symbolic(aval.shape) and aval.size == 0:
         return [e.constant(0, out) for out in outs]
@@ -358,14 +390,14 @@ def _(e, xs, ins, outs, k):
 # ---- functions for users -------------------------------------------------------------------
 
 
-def _sortable(x: Any, axis: Any) -> tuple[Any, int]:
+def _sortable(x: Any, axis: float | None) -> tuple[Any, int]:
     x = as_value(x)
     if axis is None:
         return reshape(x, (x.aval.size,)), 0
     return x, normal_axis(axis, x.aval.ndim)
 
 
-def sort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = False) -> Any:
+def sort(x: object, axis: int | None = -1, *, stable: bool = True, descending: bool = False) -> Any:
     """Sort along an axis, as numpy's: nans last, complex numbers by real part first.
 
     Args:
@@ -385,7 +417,7 @@ def sort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = Fals
     return rev.bind(out, axes=(at,)) if descending else out
 
 
-def argsort(x: Any, axis: Any = -1, *, stable: bool = True, descending: bool = False) -> Any:
+def argsort(x: Any, axis: int | None = -1, *, stable: bool = True, descending: bool = False) -> Any:
     """Return the order that sorts, as numpy's: indices along an axis.
 
     Args:
@@ -444,7 +476,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> list[Any]:
     return [moveaxis(v, -1, at) for v in out]
 
 
-def _top_by_sorting(x: Any, k: Any, axis: int) -> list[Any]:
+def _top_by_sorting(x: Any, k: int, axis: int) -> list[Any]:
     """Return the `k` greatest elements and their indices, for a symbolic size `k`.
 
     The compiler's operation takes numbers only.  The array is sorted in reverse, so that of equal

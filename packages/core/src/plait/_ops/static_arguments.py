@@ -39,14 +39,14 @@ def fixed_each(what: str, name: str, given: Any) -> tuple[int, ...]:
     return tuple([n if n.__class__ in (int, Dim) else fixed(what, name, n) for n in items])
 
 
-def flag(what: str, name: str, given: Any) -> bool:
+def flag(what: str, name: str, given: object) -> bool:
     """Return a bool; TypeRule for an array with axes."""
     if getattr(given, "ndim", 0):
         raise ArgumentError(f"{what}: {name} is {given!r}", fix=f"write {name}=True or False")
     return bool(given)
 
 
-def record(what: str, kind: Any, given: Any) -> Any:
+def record(what: str, kind: type, given: Any) -> Any:
     """Return a named tuple of tuples of integers, such as dimension numbers."""
     try:
         if getattr(given, "_fields", kind._fields)[0] != kind._fields[0]:

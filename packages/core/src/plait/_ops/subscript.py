@@ -19,7 +19,7 @@ from .._base.tracebacks import border, leaving
 from .._core.array import Array, Literal, as_value, failure, integer_bounds, wrap
 from .._core.interpreter import GROUND, Tracer, Value, current, use
 from .._core.staging import staged
-from .._types.avals import BOOL, INT32, INTEGER, OPAQUE, Aval
+from .._types.avals import BOOL, INT32, INTEGER, NOTHING, OPAQUE, Aval, nothing_to_do
 from .._types.dims import product
 from .._xla.executables import executable
 from .._xla.operands import scalar_buffer
@@ -47,7 +47,7 @@ _starts: dict[int, Any] = {}
 _KEPT = 4096
 
 
-def _keep(store: dict, key: Any, value: Any) -> Any:
+def _keep(store: dict, key: object, value: object) -> Any:
     if len(store) >= _KEPT:
         store.clear()
     store[key] = value
@@ -70,7 +70,7 @@ def _types_of(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _program(kind: Any, f: Callable, operands: Sequence[Any]) -> tuple:
+def _program(kind: tuple[Any, ...], f: Callable, operands: Sequence[Any]) -> tuple:
     """Return (run, handlers, key of the result) of `f`, for operands with these dispatch keys."""
     key = kind, tuple(operands)
     try:
@@ -124,7 +124,7 @@ def _solid(values: Sequence[Any]) -> list[Any] | None:
     return out
 
 
-def _read_now(x: Array, index: Any) -> Any:
+def _read_now(x: Array, index: object) -> Any:
     """Return `x[index]` while nothing is traced."""
     exact = _exact(index)
     if exact is not None:
@@ -190,7 +190,7 @@ def getitem(x: Any, index: Any) -> AnyArray:
 # ---- x.at[...] -----------------------------------------------------------------------------
 
 
-def _single_mask(x: Any, index: Any) -> Any:
+def _single_mask(x: Value, index: Any) -> Any:
     """Return the mask if the index is one boolean array with axes, else None."""
     if index.__class__ is tuple and len(index) == 1:
         index = index[0]
@@ -207,8 +207,15 @@ class At:
     def __init__(self, array: Any):
         self.array = array
 
-    def __getitem__(self, index: Any) -> "Positions":
+    def __getitem__(self, index: object) -> "Positions":
         return Positions(self.array, index)
+
+    @border
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise ArgumentError(
+            "x.at[index] cannot be assigned to: arrays are immutable",
+            fix="write x = x.at[index].set(value), or .add(value), .multiply(value)",
+        )
 
     def __repr__(self) -> str:
         return f"At({self.array!r})"
@@ -241,7 +248,7 @@ class Positions:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         wrap_negative_indices: bool = True,
-        out_sharding: Any = None,
+        out_sharding: object = None,
     ) -> AnyArray:
         """Read the elements.
 
@@ -254,14 +261,14 @@ class Positions:
             out_sharding,
         )
 
-    def _free(self, sharding: Any) -> "Positions":
+    def _free(self, sharding: object) -> "Positions":
         """Return the same positions, released from the shardings of the array and the index."""
         return Positions(free(self.array, sharding), all_free(self.index, sharding))
 
     def _get(
         self,
-        mode: Any,
-        fill_value: Any,
+        mode: str | None,
+        fill_value: float | None,
         indices_are_sorted: bool,
         unique_indices: bool,
         wrap_negative_indices: bool,
@@ -309,44 +316,44 @@ class Positions:
             raise
 
     @border
-    def add(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def add(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array with `values` added there, as often as a position occurs."""
         return self._write("add", values, **how)
 
     @border
-    def subtract(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def subtract(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array with `values` subtracted there, as often as a position occurs."""
         return self._write("subtract", values, **how)
 
     @border
-    def multiply(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def multiply(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array multiplied by `values` there, as often as a position occurs."""
         return self._write("multiply", values, **how)
 
     mul = multiply
 
     @border
-    def divide(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def divide(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array divided by `values` there, as often as a position occurs."""
         return self._write("divide", values, **how)
 
     @border
-    def power(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def power(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array raised to `values` there, as often as a position occurs."""
         return self._write("power", values, **how)
 
     @border
-    def min(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def min(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array with the least of its elements and `values` there."""
         return self._write("min", values, **how)
 
     @border
-    def max(self, values: ArrayLike, **how: Any) -> AnyArray:
+    def max(self, values: ArrayLike, **how: object) -> AnyArray:
         """Return the array with the greatest of its elements and `values` there."""
         return self._write("max", values, **how)
 
     @border
-    def apply(self, func: Callable[[Any], Any], **how: Any) -> AnyArray:
+    def apply(self, func: Callable[[Any], Any], **how: object) -> AnyArray:
         """Return the array with `func` applied to elements there, as often as a position occurs.
 
         `func` is elementwise.  Each application takes the result of the one before, in the array's
@@ -372,12 +379,12 @@ class Positions:
             new = func(read(x, plan, values))
         return write(x, plan, values, new, "set", spec)
 
-    def _write(self, op: str, v: Any, **how: Any) -> Any:
+    def _write(self, op: str, v: object, **how: object) -> Any:
         sharding = how.pop("out_sharding", None)
         x = self if sharding is None else self._free(sharding)
         return placed(x._written(op, free(v, sharding), **how), sharding)
 
-    def _written(self, op: str, v: Any, **how: Any) -> Any:
+    def _written(self, op: str, v: Any, **how: object) -> Any:
         x = materialise_at_ground(as_value(self.array))
         if v.__class__ is int and op not in _OF_FLOATS and x.aval.category != OPAQUE:
             v = convert(v, x.aval.dtype, True)  # This refuses an int that does not fit.
@@ -387,6 +394,8 @@ class Positions:
                 f"complex values {v.aval!r} cannot be written into {x.aval!r}",
                 fix="write their real part, or convert the array with .astype first",
             )
+        if v.aval.category == NOTHING and x.aval.category != NOTHING:
+            raise nothing_to_do([x.aval, v.aval])
         spec = _spec(how)
         mask = _single_mask(x, self.index)
         if mask is not None and v.aval.ndim <= x.aval.ndim - mask.ndim:
@@ -439,7 +448,7 @@ class Positions:
         return _array(found, [x.buffer(), mask.buffer(), v.buffer()])
 
 
-def _written_value(v: Any) -> Any:
+def _written_value(v: object) -> Any:
     """Return the written argument as a value; lists, ranges and memory are accepted, as by JAX."""
     if isinstance(v, Value):
         return v
@@ -448,7 +457,7 @@ def _written_value(v: Any) -> Any:
     return as_value(v)
 
 
-def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -> Any:
+def _each_time(func: Callable, x: Value, plan: IndexPlan, values: Sequence[Any]) -> Any:
     """Return the values at positions after applying `func` as often as each position occurs.
 
     All occurrences of one position start with one value and end with one, so it does not matter
@@ -463,7 +472,7 @@ def _each_time(func: Callable, x: Any, plan: IndexPlan, values: Sequence[Any]) -
     first = read(x, plan, values)
     again = lambda v: convert(func(v), x.aval.dtype, x.aval.weak_type)  # noqa: E731
 
-    def turn(k: Any, v: Any) -> Any:
+    def turn(k: ArrayLike, v: Value) -> Any:
         active = el.gt(counts, k)
         # Inactive elements get `first`, so that `func` gives their derivatives no new nan.
         return el.select(active, again(el.select(active, v, first)), v)

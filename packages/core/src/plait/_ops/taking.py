@@ -9,6 +9,7 @@ from typing import Any
 from .._base.errors import ShapeError
 from .._core.array import as_value
 from .._types.avals import broadcast_shapes
+from ..typing import ArrayLike
 from . import composed
 from . import elementwise as el
 from .indexing import GatherDimensionNumbers, gather_, normal_fill, normal_mode
@@ -22,7 +23,7 @@ __all__ = ["take", "take_along_axis"]
 def take(
     x: Any,
     indices: Any,
-    axis: Any = None,
+    axis: float | None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
@@ -63,7 +64,11 @@ def take(
 
 
 def take_along_axis(
-    x: Any, indices: Any, axis: Any = -1, mode: str | None = None, fill_value: Any = None
+    x: Any,
+    indices: ArrayLike,
+    axis: float | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """Return elements along one axis, by numbers that may differ from position to position.
 

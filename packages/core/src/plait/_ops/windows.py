@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._base.errors import OperandTypeError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.array import Literal, as_value
+from .._core.interpreter import Value
 from .._core.primitive import Ints, Primitive
 from .._types.avals import FLOAT32, FLOATING, INTEGER, Aval, is_narrow
 from .._types.dims import is_symbolic
-from .._xla.lower import lower_rules
+from .._xla.lower import Emitter, lower_rules
 from .._xla.mlir import i64s, matrix
 from ..typing import Array, ArrayLike
 from .convolution import explicit_padding, windows
@@ -59,7 +61,16 @@ select_and_scatter_add_ = Primitive("core.select_and_scatter_add", _select_and_s
 
 
 @lower_rules.rule(select_and_scatter_add_)
-def _(e, xs, ins, outs, select, window, strides, padding):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    select: str,
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[Any, ...], ...],
+):
     """Pad with the worst value, so that elements of the array are chosen before the padding."""
     source, x = xs
     aval = ins[1]
@@ -79,7 +90,7 @@ def _(e, xs, ins, outs, select, window, strides, padding):
         better = r.compare(*pair, first, flag)
         return [r.op("stablehlo.or", [better, r.compare(pair[0], pair[0], "NE", flag)], flag)]
 
-    def total(r, pair):
+    def total(r: Emitter, pair: list[IrValue]):
         return [r.op("stablehlo.add", pair, cell)]
 
     # Sums of narrow floats are made in float32, where elements compare as they do themselves.
@@ -102,7 +113,7 @@ def _(e, xs, ins, outs, select, window, strides, padding):
 
 
 def chosen_from(
-    t: Any, x: Any, *, select_: str, window: Sequence[int], strides: Sequence[int],
+    t: Value, x: Value, *, select_: str, window: Sequence[int], strides: Sequence[int],
     padding: Sequence[Any],
 ) -> Any:  # fmt: skip
     """Return the element of `t` at the extreme of each window of `x`."""

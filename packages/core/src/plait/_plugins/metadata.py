@@ -50,7 +50,9 @@ DISTRIBUTION_OF = {
         "polygamma random_gamma_grad regularized_incomplete_beta zeta"
     ),
     "plait-checks": "checks",
+    "plait-inspect": "show profiler breakpoint progress",
     "plait-testing": "testing",
+    "plait-sparse": "sparse",
 }
 """The distributions that offer each public name, for install hints only."""
 TABLES = {
@@ -65,7 +67,9 @@ TABLES = {
     "piles": "plait-batching",
     "padding": "plait-batching",
     "explicit": "plait-sharding",
+    "notes": "plait-inspect",
     "discharge": "plait-state",
+    "sparsify": "plait-sparse",
 }
 MODULES = {
     "ad_checkpoint": "plait-autodiff",
@@ -83,15 +87,22 @@ MODULES = {
     "ext.ops.attention": "plait-numpy",
     "ext.ops.linalg": "plait-numpy",
     "ext.ops.special": "plait-numpy",
+    "ext.notes": "plait-inspect",
     "ext.testing": "plait-testing",
     "lax.linalg": "plait-numpy",
 }
 """The distributions that offer each module of names, for install hints only."""
+GUARD_HINTS = {"debug_key_reuse": "plait-checks"}
+"""The distributions with the checks of programs, by the settings that turn them on."""
 HINTS = {name: dist for dist, names in DISTRIBUTION_OF.items() for name in names.split()}
 
 
 SURFACES = ("plait.api", "plait.lax", "plait.debug")
 """Groups of names that plugins add to `plait`, and to some of its modules."""
+GUARDS = "plait.guards"
+"""The group of checks of programs, by the setting that turns each on."""
+PAGES = "plait.pages"
+"""The group of functions that return the HTML of a value, by kinds of values."""
 EXTENSIONS = "plait.ext"
 """The group of modules that plugins add to `plait.ext`."""
 
@@ -128,7 +139,7 @@ class _Loading:
         if self._depth == 1:
             self._there = frozenset([t.ident for t in enumerate_threads()])
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._depth -= 1
         self._lock.release()
 
@@ -309,6 +320,16 @@ def _text(error: BaseException) -> str:
         return "(it has no text)"
 
 
+def install_command(*distributions: str, extra: str = "") -> str:
+    """Return the command that installs distributions; its module is imported for messages alone."""
+    return later("_plugins.installing").install_command(*distributions, extra=extra)
+
+
+def library(name: str, does: str, distribution: str, extra: str) -> Any:
+    """Import a module of a library that an extra requires; see `installing.library`."""
+    return later("_plugins.installing").library(name, does, distribution, extra)
+
+
 def _closest(module: str, name: str) -> Callable[[], str]:
     spelling = later("_base.spelling")
     return spelling.closest(module, name, lambda: dir(sys.modules[module]))
@@ -332,34 +353,49 @@ def resolve(name: str, group: str = "plait.api"):
             if not isinstance(e.__context__, MissingPlugin):
                 raise
             what = f"{module}.{name} of {found[0]} needs more than is installed: {e.what}"
-            raise MissingPlugin(what, fix=_with_extra(found[0].distribution, e.fix or "")) from None
+            raise _with_extra(what, found[0].distribution, e.__context__) from None
     dist = HINTS.get(name) or MODULES.get(name)
     if dist is None or any(declared(g, name) for g in SURFACES):
         raise MissingPlugin(f"{module} has no {name!r}", fix=_closest(module, name))
     hidden = "" if admitted(dist) else f", or admit it: PLAIT_PLUGINS={config.plugins},..."
     raise MissingPlugin(
         f"{module}.{name} belongs to {dist}, which is not installed",
-        fix=f"python -m pip install {dist}{hidden}",
+        fix=lambda: install_command(dist) + hidden,
+        distribution=dist,
     )
 
 
-def _with_extra(distribution: str, fix: str) -> str:
-    """Return the command that installs a missing distribution: by the extra that requires it, if
-    one does, which brings the others that are needed with it."""
-    extra = extra_of(distribution, fix)
-    return f'{fix.rpartition(" ")[0]} "{distribution}[{extra}]"' if extra else fix
+def _with_extra(what: str, distribution: str, missing: MissingPlugin) -> MissingPlugin:
+    """Return the error of a plugin that needs a missing distribution.
+
+    The remedy is the extra that requires the missing one, if there is such an extra: it also brings
+    the others that are needed.
+    """
+    extra = extra_of(distribution, missing.distribution)
+    fix = install_command(distribution, extra=extra) if extra else missing.fix
+    return MissingPlugin(what, fix=fix, distribution=missing.distribution)
 
 
-def extra_of(distribution: str, fix: str) -> str | None:
-    """Return the extra of a distribution that requires what the command `fix` installs."""
+def extra_of(distribution: str, missing: str | None) -> str | None:
+    """Return the extra of a distribution that requires a missing one."""
     from importlib.metadata import requires
 
-    missing = fix.rpartition(" ")[2]
+    if missing is None:
+        return None
     for row in requires(distribution) or ():
         found = re.match(rf"{missing}\b.*; *extra *== *['\"](\w+)['\"]", row)
         if found:
             return found[1]
     return None
+
+
+def page_of(kind: str, *values: Any) -> str | None:
+    """Return the HTML that notebooks show for values of Plait; None if no plugin makes pages.
+
+    `kind` is a name in the group `plait.pages`.
+    """
+    found = declared(PAGES, kind)
+    return load(found[0])(*values) if found else None
 
 
 def public_names(group: str = "plait.api") -> list[str]:

@@ -32,6 +32,7 @@ from .metadata import (
     admitted,
     declared,
     distribution_of,
+    install_command,
     installed,
     left_out,
     load,
@@ -72,7 +73,7 @@ class Signature:
         self.operands = any(n.startswith("*") and not n.startswith("**") for n in names)
         self.params = any(n.startswith("**") for n in names)
 
-    def objection(self, code: CodeType, prim: Any) -> str | None:
+    def objection(self, code: CodeType, prim: object) -> str | None:
         """Return the objection to a function of this code as a rule for `prim` (a primitive or a
         trait); None if it can be called."""
         first = isinstance(prim, Trait)  # a trait's rule receives the primitive, too
@@ -94,7 +95,7 @@ class Signature:
                 return f"does not take the parameter {name!r}"
         return None
 
-    def demand(self, fn: Any, prim: Any) -> str | None:
+    def demand(self, fn: Callable[..., Any], prim: Any) -> str | None:
         """Return the objection to a rule that needs a parameter the primitive does not have."""
         rule = getattr(getattr(prim, "rule", None), "__code__", None)
         if not self.params or rule is None or rule.co_flags & _VARKEYWORDS:
@@ -214,7 +215,7 @@ class RuleTable:
         for table in self._above:
             table._forget()
 
-    def _validate(self, key: Any, fn: Any) -> None:
+    def _validate(self, key: object, fn: Callable[..., Any]) -> None:
         """Raise RegistrationError unless `fn` can be the rule for `key`."""
         if not (isinstance(key, Trait) or (hasattr(key, "traits") and hasattr(key, "namespace"))):
             known = [str(k) for k in self._rules if str(k) == key]
@@ -398,7 +399,7 @@ class RuleTable:
             for error in self._failed.get(namespace, ()):
                 raise error
 
-    def missing(self, prim: Keyed, where: Any = None) -> MissingRule:
+    def missing(self, prim: Keyed, where: object = None) -> MissingRule:
         """Return the error for a primitive without a rule."""
         found: tuple[Declared, ...] = declared(self.group, prim.namespace)
         looked = ", ".join(f"{d.point.value} of {d}" for d in found) or "no installed module"
@@ -408,7 +409,7 @@ class RuleTable:
             f"or say it with other primitives:  @expand_rules.rule({short})"
         )
         if not found and self.name in TABLES and not declared("plait.tables", self.name):
-            fix = f"python -m pip install {TABLES[self.name]}\n" + fix
+            fix = f"{install_command(TABLES[self.name])}\n{fix}"
         return MissingRule(
             f"no {self.name!r} rule for primitive {prim.name!r}; looked in {looked} "
             f"(entry-point group {self.group!r}, name {prim.namespace!r})",
@@ -475,7 +476,7 @@ def _named(name: str, user: str) -> RuleTable:
     if name not in _tables:
         raise PluginError(
             f"the table {user!r} falls back to {name!r}, which no installed distribution has",
-            fix=f"python -m pip install {TABLES.get(name, 'its distribution')}",
+            fix=install_command(TABLES[name]) if name in TABLES else "install its distribution",
         )
     return _tables[name]
 

@@ -46,13 +46,13 @@ def _made_by(a: Any, prim: Primitive, made: Made) -> Eqn | None:
 
 
 @rule(el.add)
-def _(ins, params, out, made):
+def _(ins, params: object, out: object, made: object):
     x, y = ins
     return y if _is_neutral(x, True) else x if _is_neutral(y, True) else None
 
 
 @rule(el.sub)
-def _(ins, params, out, made):
+def _(ins, params: object, out, made: object):
     x, y = ins
     if x is y and out.category == INTEGER:
         return Literal(0, out)
@@ -60,7 +60,7 @@ def _(ins, params, out, made):
 
 
 @rule(el.mul)
-def _(ins, params, out, made):
+def _(ins, params: object, out, made: object):
     if out.category == COMPLEX:  # (inf + 0i)(1 + 0i) has a nan
         return None
     for x, y in (ins, ins[::-1]):
@@ -76,19 +76,19 @@ def _zero(aval: Aval) -> Any:
 
 
 @rule(el.div)
-def _(ins, params, out, made):
+def _(ins, params: object, out, made: object):
     return ins[0] if _is(ins[1], 1) and out.category != COMPLEX else None
 
 
 @rule(el.integer_pow)
-def _(ins, params, out, made):
+def _(ins, params, out, made: object):
     n = params["exponent"]
     return ins[0] if n == 1 else Literal(1, out) if n == 0 else None
 
 
 def _involution(prim: Primitive) -> None:
     @rule(prim)
-    def _(ins, params, out, made):
+    def _(ins, params: object, out: object, made):
         e = _made_by(ins[0], prim, made)
         return None if e is None else e.inputs[0]
 
@@ -98,14 +98,14 @@ for _prim in (el.neg, el.not_, el.conj):
 
 
 @rule(el.maximum, el.minimum)
-def _(ins, params, out, made):
+def _(ins, params: object, out: object, made: object):
     return ins[0] if ins[0] is ins[1] else None
 
 
 def _logic(zero: Callable[[Any, Aval], Any], ones: Callable[[Any, Aval], Any]) -> Callable:
     """Return the rule of an idempotent operation, given its results beside all bits 0 or 1."""
 
-    def logic(ins, params, out, made):
+    def logic(ins, params: object, out, made: object):
         if ins[0] is ins[1]:
             return ins[0]
         for x, y in (ins, ins[::-1]):
@@ -131,7 +131,7 @@ rule(el.or_)(_logic(_same, lambda x, out: Literal(_ones(out), out)))
 
 
 @rule(el.xor)
-def _(ins, params, out, made):
+def _(ins, params: object, out, made: object):
     x, y = ins
     if x is y:
         return Literal(_zero(out), out)
@@ -139,7 +139,7 @@ def _(ins, params, out, made):
 
 
 @rule(el.shift_left, el.shift_right_arithmetic, el.shift_right_logical)
-def _(ins, params, out, made):
+def _(ins, params: object, out: object, made: object):
     return ins[0] if _is(ins[1], 0) else None
 
 
@@ -159,7 +159,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 @rule(el.stop)
-def _(ins, params, out, made):
+def _(ins, params: object, out: object, made: object):
     return ins[0] if ins[0].__class__ is Literal else None
 
 
@@ -181,7 +181,7 @@ def _same_scalar(x: Any, y: Any) -> bool:
 
 
 @rule(Structural)
-def _(prim, ins, params, out, made):
+def _(prim: Primitive, ins, params: object, out, made: object):
     return _spread(ins, out)
 
 
@@ -238,7 +238,7 @@ def _differ(sizes: Sequence[Any], n: int) -> list[bool]:
 
 
 @rule(sh.pad_)
-def _(ins, params, out, made):
+def _(ins, params, out, made: object):
     if ins[0].__class__ is Literal:
         return _spread(ins, out)
     around = (*params["low"], *params["high"], *params["interior"])
@@ -246,7 +246,7 @@ def _(ins, params, out, made):
 
 
 @rule(sh.concatenate_)
-def _(ins, params, out, made):
+def _(ins, params: object, out, made: object):
     return ins[0] if len(ins) == 1 else _spread(ins, out)
 
 

@@ -6,6 +6,7 @@ Invariant: every variable of the result is defined once.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._core.interpreter import Value
 from .._core.ir import Eqn, Program, Var, derived
 from .._ops.control_flow import call
 from .._ops.shape import convert_
@@ -62,11 +63,11 @@ def _again(v: Var) -> Var:
     return new
 
 
-def typed(eqns: list[Eqn], where: Any) -> Callable[[Any, Var], Any]:
+def typed(eqns: list[Eqn], where: object) -> Callable[[Any, Var], Any]:
     """Return a function that converts results to the types of the variables they replace: a program
     may be called with weaker types than its own."""
 
-    def typed(a: Any, v: Var) -> Any:
+    def typed(a: Value, v: Var) -> Any:
         if a.aval is v.aval:
             return a
         new, params = _again(v), {"dtype": v.aval.dtype, "weak": v.aval.weak_type}

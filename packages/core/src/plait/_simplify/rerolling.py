@@ -8,7 +8,8 @@ comes from the same place in each turn, one turn is the body of a scan:
     from an equation of the same turn        a value of the body;
     from an equation of the turn before      the carry;
     the same from outside in all turns       a constant of the scan;
-    others from outside, or literals         rows of one array, stacked in front of the scan
+    others from outside, or literals         rows of one array, stacked in front of the scan, or
+                                             of one that another scan reads or writes
 
 Invariant: a program and its rolled form perform the same operations on the same values in the same
 order; only the storage of values differs.
@@ -21,13 +22,17 @@ import numpy as np
 
 from .._core.array import Literal, as_value
 from .._core.divided import without_axis
+from .._core.interpreter import Value
 from .._core.ir import Eqn, Program, Var, derived, evaluate, programs_in
 from .._core.staging import staged
 from .._core.structures import Unkeyed, literal, parameters
 from .._ops.control_flow import scan
-from .._ops.shape import broadcast_in_dim, convert_, reshape, slice_in_dim, stack
+from .._ops.shape import broadcast_in_dim, convert_
+from .._types.avals import Aval
+from .deadcode import dce
 from .inlining import copied, typed
 from .pieces import equation, replaced, with_programs
+from .stacks import Stacks, Stretch, row, whole
 
 
 class Layers(NamedTuple):
@@ -109,26 +114,30 @@ class _Rerolling:
         env: dict[Any, Any] = {}
         eqns: list[Eqn] = []
         consts = {id(x): (v, x) for v, x in old.consts}
+        stacks, rolls = Stacks(), False
         for turns in self.found(0, len(self.eqns)):
-            if isinstance(turns, _Turns):
-                atoms = replaced(turns.operands, env)
-                q = turns.rolled([a.aval for a in atoms])
-                # Weak types are converted, since rows of a stack are never weak.
-                results = copied(q, atoms, eqns, consts)
-                for v, x in zip(turns.results, results, strict=True):
-                    env[v] = typed(eqns, turns.where)(x, v)
-            else:
+            if not isinstance(turns, _Turns):
                 eqns.append(equation(turns, _now(turns.inputs, env), turns.params))
-        if all(a is b for a, b in zip(eqns, old.eqns)) and len(eqns) == len(old.eqns):
+                continue
+            rolls = True
+            scanned = turns.scanned(env, stacks)
+            results = copied(scanned.program, scanned.operands, eqns, consts)
+            # Weak types are converted, since rows of a stack are never weak.
+            fitted = typed(eqns, turns.where)
+            env.update({v: fitted(x, v) for v, x in zip(turns.used, results)})
+            scanned.record(results[len(turns.used) :], env, stacks)
+        if not rolls and all(a is b for a, b in zip(eqns, old.eqns)):
             return old
         outputs = replaced(old.outputs, env)
-        return Program(old.inputs, eqns, outputs, old.name, consts.values())
+        new = Program(old.inputs, eqns, outputs, old.name, consts.values())
+        # Rows that only went from one scan to the next are read by nothing.
+        return dce(new)[0].with_inputs(old.inputs) if rolls else new
 
     def found(self, low: int, high: int) -> Iterator["Eqn | _Turns"]:
         """Yield the equations of a stretch in order, with layers in place of their equations."""
         for layers in self.candidates(low, high):
             turns = self.turns(layers, high)
-            if turns is not None:
+            if turns is not None and turns.saving > 0:
                 yield from self.found(low, turns.layers.start)
                 yield turns
                 yield from self.found(turns.layers.stop, high)
@@ -178,7 +187,8 @@ class _Rerolling:
     def turn(self, layers: Layers) -> "_Turns | None":
         """Return how to roll these equations; None if the origin of an operand varies."""
         start, period, times = layers
-        turns = _Turns(layers, self.eqns[start].where)
+        weight = int(self.weights[start : start + period].sum())
+        turns = _Turns(layers, weight, self.eqns[start].where)
         for j in range(period):
             each = [self.eqns[start + r * period + j] for r in range(times)]
             for q in range(len(each[0].inputs)):
@@ -212,7 +222,7 @@ class _Rerolling:
                 return Source("carry", (atoms[0],), at)
         return None
 
-    def place(self, a: Any, layers: Layers) -> tuple[int, int] | None:
+    def place(self, a: Value, layers: Layers) -> tuple[int, int] | None:
         """Return the equation and result number of an atom that the layers compute, else None."""
         at = self.home.get(a) if a.__class__ is Var else None
         return at if at is not None and layers.start <= at[0] < layers.stop else None
@@ -226,13 +236,14 @@ class _Turns:
     """Layers, and the way to roll them.
 
     Attributes:
+      weight: the number of equations of a turn, including those of its programs.
       sources: the source of each operand of the body, in order of the equations and operands.
       body: the equations of the first turn.
       used: variables that are read afterwards -> (turn, equation, number of the result).
     """
 
-    def __init__(self, layers: Layers, where: Any):
-        self.layers, self.where = layers, where
+    def __init__(self, layers: Layers, weight: int, where: object):
+        self.layers, self.weight, self.where = layers, weight, where
         self.sources: list[Source] = []
         self.body: list[Eqn] = []
         self.used: dict[Any, tuple[int, int, int]] = {}
@@ -244,58 +255,34 @@ class _Turns:
     @property
     def cost(self) -> int:
         """The number of values that go through the scan."""
-        return len(self.of("carry")) + len(self.of("rows")) + len(set(self.stacked()))
+        return len(self.of("carry")) + len(self.of("rows")) + len(self.stacked())
+
+    @property
+    def saving(self) -> int:
+        """The number of equations that a scan saves, less those that move rows in and out.
+
+        The update of a parameter is a few operations, and each layer has its own operands: as a
+        scan it would be longer.
+        """
+        moved = len(self.of("rows")) + len(self.stacked())
+        return self.weight * (self.layers.times - 1) - self.layers.times * moved
 
     def stacked(self) -> list[tuple[int, int]]:
-        """Return the results of the body that are stacked, with repetitions."""
+        """Return the results of the body that are stacked."""
         last, ends = self.layers.times - 1, {s.at for s in self.of("carry")}
-        return [(j, k) for r, j, k in self.used.values() if r != last or (j, k) not in ends]
+        every = [(j, k) for r, j, k in self.used.values() if r != last or (j, k) not in ends]
+        return list(dict.fromkeys(every))
 
-    @property
-    def operands(self) -> list[Any]:
-        """The operands of the scan: variables and literals, from outside."""
-        kinds = "constant", "carry", "rows"
-        return [a for kind in kinds for s in self.of(kind) for a in s.atoms]
-
-    @property
-    def results(self) -> list[Any]:
-        """The variables that are read afterwards."""
-        return list(self.used)
-
-    def rolled(self, avals: list[Any]) -> Program:
-        """Return a program that maps the operands to the results."""
-        times, rows = self.layers.times, self.of("rows")
-        constants, carries = self.of("constant"), self.of("carry")
-        numbers = self.of("numbers")
-        kept = list(dict.fromkeys(self.stacked()))
-        fixed = len(constants) + len(carries)
-
-        def run(*xs: Any) -> list[Any]:
-            front = list(xs[:fixed])
-            for i in range(len(rows)):
-                at = fixed + i * times
-                front.append(stack(xs[at : at + times]))
-            front += [_numbers(s.atoms) for s in numbers]
-            slim = [without_axis(x.aval, 0) for x in front[fixed:]]
-            body = staged(step, [*[x.aval for x in front[:fixed]], *slim], "layer")
-            out = scan.bind(
-                *front, body=body, consts=len(constants), carry=len(carries), length=times,
-                reverse=False, unroll=1,
-            )  # fmt: skip
-            ends = {s.at: x for s, x in zip(carries, out)}
-            ys = dict(zip(kept, out[len(carries) :]))
-            last = times - 1
-            return [
-                ends[j, k] if r == last and (j, k) in ends else _row(ys[j, k], r)
-                for r, j, k in self.used.values()
-            ]
-
-        def step(*xs: Any) -> list[Any]:
-            sources = [*constants, *carries, *rows, *numbers]
-            values = self.turn({s.key: x for s, x in zip(sources, xs, strict=True)})
-            return [*[values[s.at] for s in carries], *[values[at] for at in kept]]
-
-        return staged(run, avals, "layers")
+    def scanned(self, env: dict[Any, Any], stacks: Stacks) -> "_Scanned":
+        """Return the scan of the layers, in the direction in which most of its rows lie already."""
+        rows = [replaced(s.atoms, env) for s in self.of("rows")]
+        forward = [stacks.stretches(atoms) for atoms in rows]
+        every = [s for stretches in forward for s in stretches if s.length > 1]
+        reverse = sum(s.step * s.length for s in every) < 0
+        if reverse:
+            rows = [atoms[::-1] for atoms in rows]
+            forward = [stacks.stretches(atoms) for atoms in rows]
+        return _Scanned(self, env, rows, forward, reverse)
 
     def turn(self, found: dict[Any, Any]) -> dict[tuple[int, int], Any]:
         """Apply the body to operands, by their sources; return its values, by their places."""
@@ -317,6 +304,77 @@ class _Turns:
             for k, x in enumerate(evaluate(alone, operands)):
                 values[j, k] = x
         return values
+
+
+class _Scanned:
+    """The scan of some layers.
+
+    Attributes:
+      rows: the values that each array of rows consists of, in the order of rows.
+      stretches: where these are found, for each array.
+      reverse: whether the first turn reads the last row.
+      operands: the operands of the program: constants, carries, and atoms of the stretches.
+      program: maps them to the variables that are read afterwards, the arrays that the scan writes,
+        and those that it reads.
+    """
+
+    def __init__(
+        self,
+        turns: _Turns,
+        env: dict[Any, Any],
+        rows: list[list[Any]],
+        stretches: list[list[Stretch]],
+        reverse: bool,
+    ):
+        self.turns, self.rows, self.stretches, self.reverse = turns, rows, stretches, reverse
+        self.fixed = [*turns.of("constant"), *turns.of("carry")]
+        atoms = [s.atom for found in stretches for s in found]
+        self.operands = [*replaced([s.atoms[0] for s in self.fixed], env), *atoms]
+        self.kept = turns.stacked()
+        self.program = staged(self.run, [a.aval for a in self.operands], "layers")
+
+    def row_of(self, turn: int) -> int:
+        """Return the row that a turn reads and writes."""
+        return self.turns.layers.times - 1 - turn if self.reverse else turn
+
+    def run(self, *xs: Value) -> list[Any]:
+        turns, carries = self.turns, self.turns.of("carry")
+        rest = iter(xs[len(self.fixed) :])
+        arrays = [whole(found, [next(rest) for _ in found]) for found in self.stretches]
+        numbers = turns.of("numbers")
+        order = -1 if self.reverse else 1
+        read = [*arrays, *[_numbers(s.atoms[::order]) for s in numbers]]
+        front = xs[: len(self.fixed)]
+        sources = [*self.fixed, *turns.of("rows"), *numbers]
+
+        def step(*xs: Value) -> list[Any]:
+            values = turns.turn({s.key: x for s, x in zip(sources, xs, strict=True)})
+            return [*[values[s.at] for s in carries], *[values[at] for at in self.kept]]
+
+        slim = [without_axis(x.aval, 0) for x in read]
+        out = scan.bind(
+            *front, *read, body=staged(step, [*[x.aval for x in front], *slim], "layer"),
+            consts=len(front) - len(carries), carry=len(carries), length=turns.layers.times,
+            reverse=self.reverse, unroll=1,
+        )  # fmt: skip
+        ends = {s.at: x for s, x in zip(carries, out)}
+        written = out[len(carries) :]
+        ys = dict(zip(self.kept, written))
+        last = turns.layers.times - 1
+        used = [
+            ends[j, k] if r == last and (j, k) in ends else row(ys[j, k], self.row_of(r))
+            for r, j, k in turns.used.values()
+        ]
+        return [*used, *written, *arrays]
+
+    def record(self, arrays: Sequence[Any], env: dict[Any, Any], stacks: Stacks) -> None:
+        """Record the values that lie in the arrays that the scan writes and reads."""
+        values: dict[Any, list[Any]] = {at: [None] * self.turns.layers.times for at in self.kept}
+        for v, (r, j, k) in self.turns.used.items():
+            if (j, k) in values:
+                values[j, k][self.row_of(r)] = env[v]
+        for array, lying in zip(arrays, [*values.values(), *self.rows], strict=True):
+            stacks.keep(array, lying)
 
 
 # ---- equations and atoms -----------------------------------------------------------------------
@@ -352,15 +410,11 @@ def _numbers(literals: Sequence[Literal]) -> Any:
     return as_value(np.array([a.value for a in literals], literals[0].aval.dtype))
 
 
-def _filled(x: Any, aval: Any) -> Any:
+def _filled(x: Value, aval: Aval) -> Any:
     """Return the number `x` with the type of the literal that it replaces."""
     if x.aval.weak_type != aval.weak_type:
         x = convert_.bind(x, dtype=aval.dtype, weak=aval.weak_type)
     return broadcast_in_dim(x, shape=aval.shape, dims=()) if aval.shape else x
-
-
-def _row(ys: Any, r: int) -> Any:
-    return reshape(slice_in_dim(ys, r, r + 1), ys.aval.shape[1:])
 
 
 def _now(atoms: Sequence[Any], env: dict[Any, Any]) -> Sequence[Any]:

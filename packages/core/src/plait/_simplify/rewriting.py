@@ -127,5 +127,5 @@ def _is_apart(prim: Primitive) -> bool:
     return prim.higher is not None or prim.effect is not None or prim is barrier
 
 
-def _apart(*_: Any) -> None:
+def _apart(*_: object) -> None:
     """Mark primitives that `_is_apart` accepts in the table of rules; it is never called."""

@@ -17,6 +17,7 @@ cache of Plait may key on them at C speed.  Python scalars are weak: they take t
 dtype.
 """
 
+import warnings
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -59,7 +60,7 @@ NOWHERE: frozenset[str] = frozenset()
 _sets: dict[frozenset[str], frozenset[str]] = {NOWHERE: NOWHERE}
 
 
-def category(dtype: Any) -> int:
+def category(dtype: np.dtype | Opaque) -> int:
     """Return BOOLEAN, INTEGER, FLOATING or COMPLEX; NOTHING for float0, OPAQUE for an Opaque."""
     try:
         return _categories[dtype]
@@ -114,8 +115,9 @@ class Aval:
         except (KeyError, TypeError):
             pass
         shape = tuple([_unowned(d) if d.__class__ is Dim else _size(d) for d in shape])
-        dtype = dtype if dtype.__class__ is Opaque else np.dtype(dtype)
-        key = shape, dtype, bool(weak_type)
+        if dtype.__class__ is not Opaque and not isinstance(dtype, np.dtype):
+            dtype = dtype_of(dtype)
+        key: Any = shape, dtype, bool(weak_type)
         self = cls._all.get(key)
         return cls._made(key, NOWHERE) if self is None else self
 
@@ -228,7 +230,7 @@ class Aval:
     def __copy__(self) -> "Aval":
         return self
 
-    def __deepcopy__(self, memo: Any) -> "Aval":
+    def __deepcopy__(self, memo: dict[str, Any] | dict[Any, Any]) -> "Aval":
         return self
 
 
@@ -255,7 +257,11 @@ def _full_key(
 
 
 def _again(
-    shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str], sharding: "Division | None"
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    weak_type: bool,
+    vma: frozenset[str],
+    sharding: "Division | None",
 ) -> Aval:
     """Return the type that was pickled."""
     return Aval(shape, dtype, weak_type).with_vma(vma).with_sharding(sharding)
@@ -265,7 +271,7 @@ def _unowned(d: Dim) -> Dim:
     return d.owned() if d.owners else d
 
 
-def _size(d: Any) -> int:
+def _size(d: int) -> int:
     n = d.__index__() if hasattr(d, "__index__") else None
     if n is None or n < 0:
         raise ShapeError(
@@ -275,7 +281,7 @@ def _size(d: Any) -> int:
     return n
 
 
-def short_name(dtype: Any) -> str:
+def short_name(dtype: np.dtype | Opaque) -> str:
     """Return the name that Programs print for a dtype: `f32`, `i8`, `bf16`, ..."""
     if dtype.__class__ is Opaque:
         return dtype.name
@@ -294,6 +300,14 @@ def no_number(what: str, aval: Aval) -> TypeRule:
     )
 
 
+_SCALARS: frozenset[Any] = frozenset(np.sctypeDict.values())
+"""Classes of scalars that have a dtype, among others that packages register."""
+
+
+def _is_scalar(name: Any) -> bool:
+    return isinstance(name, type) and issubclass(name, np.generic)
+
+
 def dtype_of(name: Any) -> "np.dtype[Any]":
     """Return the dtype for anything that numpy accepts as one, or for a name that numpy lacks."""
     if isinstance(name, np.dtype):
@@ -303,9 +317,14 @@ def dtype_of(name: Any) -> "np.dtype[Any]":
     if isinstance(name, str) and name in EXTRA_DTYPES:
         return EXTRA_DTYPES[name]
     try:
+        if _is_scalar(name) and name not in _SCALARS:
+            # Before 2.4 numpy takes np.floating for float64, and warns.
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", DeprecationWarning)
+                return np.dtype(name)
         found = np.dtype(name)
         return found if found.isnative else found.newbyteorder("=")
-    except TypeError:
+    except (TypeError, DeprecationWarning):
         raise OperandTypeError(
             f"{name!r} is not a dtype", fix='write for instance dtype="float32"'
         ) from None
@@ -329,7 +348,7 @@ def canonical(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
     return dtype if config.x64 else _NARROW.get(dtype, dtype)
 
 
-def asked_dtype(dtype: Any, kind: int = FLOATING) -> "np.dtype[Any]":
+def asked_dtype(dtype: object, kind: int = FLOATING) -> "np.dtype[Any]":
     """Return the dtype that a user requests by `dtype`; Python's classes mean the default dtypes,
     and None the default one of `kind`."""
     if dtype is None:
@@ -345,7 +364,7 @@ def is_narrow(a: Aval) -> bool:
     return a.category == FLOATING and a.dtype.itemsize < 4
 
 
-def inexact_dtype(name: str, dtype: Any) -> "np.dtype[Any]":
+def inexact_dtype(name: str, dtype: object) -> "np.dtype[Any]":
     """Return the dtype that a user requests by `dtype`, for results of `name` that are fractions or
     nan; refuse integers and booleans."""
     found = asked_dtype(dtype)
@@ -551,7 +570,7 @@ def scalar_aval(x: "np.generic[Any]") -> Aval:
     return weak
 
 
-def aval_for(shape: Any, dtype: Any) -> Aval:
+def aval_for(shape: tuple[int | Dim, ...], dtype: str | type) -> Aval:
     """Return the strong type of an array."""
     return Aval(tuple(shape), dtype_of(dtype))
 

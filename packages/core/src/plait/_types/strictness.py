@@ -36,7 +36,7 @@ def users_operands() -> list[Any] | None:
     return list(_leaves([values.get(name) for name in code.co_varnames[:count]], _DEEP))
 
 
-def _leaves(x: Any, deep: int) -> Iterator[Any]:
+def _leaves(x: object, deep: int) -> Iterator[Any]:
     if isinstance(x, list | tuple | dict):
         for v in x.values() if isinstance(x, dict) else x:
             if deep:

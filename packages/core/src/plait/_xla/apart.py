@@ -23,10 +23,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .._base import jaxlib_api
+from .._base.jaxlib_api import IrOperation, IrType, IrValue
+from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 4
+VERSION = 7
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -34,7 +36,7 @@ _ENTERED = {
     "stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation",
     "sdy.named_computation",
 }  # fmt: skip
-"""Operations whose regions are walked.  Reductions and sorts are left alone: the compiler
+"""Operations whose regions are walked.  Sorts and reductions are left alone: the compiler
 recognises them by the exact text of their regions."""
 
 _MOVING = {
@@ -57,37 +59,42 @@ _COMPOSED = {"stablehlo." + n for n in ("tan", "log_plus_one")}
 
 _WORDS = (
     *(b"divide", b"multiply", b"add", b"subtract", b"compare", b"exponential", b"logistic"),
-    *(b"abs", b"sqrt", b"log", b"power", b"tan", b"clamp", b"chlo"),
+    *(b"abs", b"sqrt", b"log", b"power", b"tan", b"clamp", b"chlo", b"reduce"),
 )
 
 
-def kept_apart(code: bytes) -> bytes:
+def kept_apart(code: bytes, cpus: int = 0) -> bytes:
     """Return the code of a module that computes the same, without patterns that the compiler
-    simplifies."""
+    simplifies; `cpus` is how many of these it runs on, 0 for devices of other kinds."""
     if not any(word in code for word in _WORDS):
         return code
     with jaxlib_api.lock:
         module = mlir.parse(code)
-        walk = _Walk()
+        walk = _Walk(cpus)
         for f in module.body.operations:
             walk.function(f.operation)
+        for op in walk.dead:
+            op.erase()
         return mlir.bytecode(module) if walk.changed else code
 
 
 class _Walk:
     """One pass over a module, in the order of its operations."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: int) -> None:
+        self.cpus = cpus
         self.m = mlir.bindings()
         self.marks: dict[Any, Mark] = {}
         self.kinds: dict[Any, Kind] = {}
         self.changed = False
+        self.dead: list[Any] = []
+        """Operations that others have replaced."""
         self.spread = False
         """True if the compiler may compute this operation before its operands are broadcast."""
 
     # -- where to look -------------------------------------------------------------------------
 
-    def function(self, f: Any) -> None:
+    def function(self, f: IrOperation) -> None:
         """Walk over a function; the arguments of `main` are arrays and match no pattern."""
         if f.name != "func.func":
             return
@@ -120,47 +127,37 @@ class _Walk:
             if self.spread and len(op.results) == 1 and op.result not in self.marks:
                 self.marks[op.result] = Mark(frozenset(), None, True)
 
-    def kind(self, value: Any) -> Kind:
+    def kind(self, value: IrValue) -> Kind:
         """Return the kind of the elements of a value."""
         t = value.type
         found = self.kinds.get(t)
         if found is None:
-            text = str(t.element_type) if hasattr(t, "element_type") else ""
-            if text.startswith("complex"):
-                found = Kind("c", 0)
-            elif text[:1] == "f" or text == "bf16":
-                found = Kind("f", 0)
-            elif text == "i1":
-                found = Kind("b", 1)
-            else:
-                signed = text[:1] == "i" and text[1:].isdigit()
-                found = Kind("i", int(text[1:])) if signed else Kind("", 0)
-            self.kinds[t] = found
+            found = self.kinds[t] = origins.kind_of(t)
         return found
 
-    def inexact(self, value: Any) -> bool:
+    def inexact(self, value: IrValue) -> bool:
         """Return whether a value has elements that are rounded."""
         return self.kind(value).category in ("f", "c")
 
-    def mark(self, value: Any) -> Mark:
+    def mark(self, value: IrValue) -> Mark:
         """Return the origin of a value."""
         return self.marks.get(value, NOTHING)
 
     # -- inserted operations -------------------------------------------------------------------
 
-    def made(self, at: Any, name: str, t: Any, xs: list[Any], **attributes: Any) -> Any:
+    def made(self, at: object, name: str, t: IrType, xs: list[Any], **attributes: object) -> Any:
         """Return the result of a new operation, before the operation `at` or at that point."""
         self.changed = True
         point = self.m.ir.InsertionPoint
         ip = at if isinstance(at, point) else point(at)
         return self.m.create(name, [t], xs, attributes or None, None, 0, self.m.unknown, ip).result
 
-    def rounded(self, op: Any, i: int) -> None:
+    def rounded(self, op: IrOperation, i: int) -> None:
         """Replace operand `i` of an operation by an equal value that the compiler keeps."""
         x = op.operands[i]
         op.operands[i] = self._opaque(op, x)
 
-    def parts(self, op: Any, x: Any) -> list[Any]:
+    def parts(self, op: IrOperation, x: IrValue) -> list[Any]:
         """Return the real and the imaginary part of complex numbers."""
         t = x.type
         part = self.m.ir.RankedTensorType.get(
@@ -171,14 +168,14 @@ class _Walk:
             self.moved(p.owner.operation)
         return made
 
-    def nans(self, op: Any, x: Any) -> Any:
+    def nans(self, op: IrOperation, x: IrValue) -> Any:
         """Return where numbers are nan; for complex numbers, where both parts are."""
         if self.kind(x).category != "c":
             return self.flags(op, x, x, "NE")
         re, im = (self.flags(op, p, p, "NE") for p in self.parts(op, x))
         return self.made(op, "stablehlo.and", re.type, [re, im])
 
-    def _opaque(self, op: Any, x: Any) -> Any:
+    def _opaque(self, op: IrOperation, x: IrValue) -> Any:
         t = x.type
         if self.kind(x).category == "c":
             parts = [self._opaque(op, p) for p in self.parts(op, x)]
@@ -186,7 +183,7 @@ class _Walk:
         bits = dict(exponent_bits=mlir.attr("11 : i32"), mantissa_bits=mlir.attr("52 : i32"))
         return self.made(op, "stablehlo.reduce_precision", t, [x], **bits)
 
-    def flags(self, op: Any, x: Any, y: Any, direction: str) -> Any:
+    def flags(self, op: object, x: IrValue, y: IrValue, direction: str) -> Any:
         """Return the booleans of a comparison."""
         t = x.type
         bools = self.m.ir.RankedTensorType.get(
@@ -196,7 +193,7 @@ class _Walk:
         how = mlir.attr(f"#stablehlo<comparison_direction {direction}>")
         return self.made(op, "stablehlo.compare", bools, [x, y], comparison_direction=how)
 
-    def replaced(self, op: Any, make: Callable[[Any], Any]) -> None:
+    def replaced(self, op: IrOperation, make: Callable[[Any], Any]) -> None:
         """Let `make(place after it)` replace the result of an operation for all other readers."""
         new = make(self.m.ir.InsertionPoint.after(op))
         op.result.replace_all_uses_except(new, new.owner.operation)
@@ -204,19 +201,25 @@ class _Walk:
 
     # -- rules ---------------------------------------------------------------------------------
 
-    def leave(self, x: Any, kinds: Iterable[str], number: Any = None, spread: bool = False) -> None:
+    def leave(
+        self,
+        x: IrValue,
+        kinds: Iterable[str],
+        number: IrOperation | None = None,
+        spread: bool = False,
+    ) -> None:
         """Give a value its mark, unless there is nothing to say of it."""
         found, spread = frozenset(kinds), spread or self.spread
         if found or spread:
             self.marks[x] = Mark(found, number, spread)
 
-    def constant(self, op: Any) -> None:
+    def constant(self, op: IrOperation) -> None:
         self.marks[op.result] = Mark(origins.NUMBER, op)
 
-    def positions(self, op: Any) -> None:
+    def positions(self, op: IrOperation) -> None:
         self.leave(op.result, (), None, len(op.result.type.shape) > 1)
 
-    def folded(self, op: Any) -> None:
+    def folded(self, op: IrOperation) -> None:
         """Mark a result as a constant to be, if the compiler may find that all operands are."""
         operands = list(op.operands)
         marks = [self.mark(x) for x in operands]
@@ -234,7 +237,7 @@ class _Walk:
             if not m.kinds & origins.CONSTANT:
                 self.marks[op.result] = Mark(m.kinds | origins.LATE, m.number, m.spread)
 
-    def any_of(self, op: Any, marks: Sequence[Mark], spread: bool = False) -> None:
+    def any_of(self, op: IrOperation, marks: Sequence[Mark], spread: bool = False) -> None:
         """Mark a result that may turn out to be any of some values, or to hold elements of each."""
         if all(m.written for m in marks):
             self.leave(op.result, origins.NUMBER)
@@ -246,14 +249,14 @@ class _Walk:
         number = numbers.pop() if len(numbers) == 1 else None
         self.leave(op.result, kinds, number, spread or any(m.spread for m in marks))
 
-    def one_of(self, op: Any) -> None:
+    def one_of(self, op: IrOperation) -> None:
         """Mark a result that may turn out to be any of the operands, not counting a condition."""
         operands = list(op.operands)
         marks = [self.mark(x) for x in operands[op.name == "stablehlo.select" :]]
         self.any_of(op, [*marks, Mark(frozenset(["chosen"]))])
         self.folded(op)
 
-    def moved(self, op: Any) -> None:
+    def moved(self, op: IrOperation) -> None:
         """Copy the marks of the elements that an operation moves, not those of positions."""
         marks = [self.mark(x) for x in list(op.operands)[: _OPERANDS_MOVED.get(op.name, 1)]]
         spread = "broadcast" in op.name
@@ -266,16 +269,16 @@ class _Walk:
         else:
             self.any_of(op, marks)
 
-    def negated(self, op: Any) -> None:
+    def negated(self, op: IrOperation) -> None:
         m = self.mark(op.operands[0])
         self.leave(op.result, m.kinds, None, m.spread)
 
-    def passed(self, op: Any) -> None:
+    def passed(self, op: IrOperation) -> None:
         for x, y in zip(op.operands, op.results, strict=True):
             if x in self.marks:
                 self.marks[y] = self.marks[x]
 
-    def converted(self, op: Any) -> None:
+    def converted(self, op: IrOperation) -> None:
         x = op.operands[0]
         m = self.mark(x)
         kinds = m.kinds if self.inexact(x) else m.kinds & origins.CONVERTED
@@ -283,7 +286,7 @@ class _Walk:
             kinds |= origins.MASK
         self.leave(op.result, kinds, m.number if m.written else None, m.spread)
 
-    def divide(self, op: Any) -> None:
+    def divide(self, op: IrOperation) -> None:
         if not self.inexact(op.result):
             self.folded(op)
             return
@@ -303,7 +306,7 @@ class _Walk:
         kinds = origins.QUOTIENT | (origins.SCALED if my.kinds & origins.CONSTANT else frozenset())
         self.leave(op.result, kinds | self.beside(mx, y, my, 1))
 
-    def divisor(self, op: Any, x: Any, y: Any) -> Any:
+    def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
         If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
@@ -314,7 +317,7 @@ class _Walk:
             return self.hidden(op, y)
         return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
 
-    def hidden(self, op: Any, x: Any) -> Any:
+    def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.
 
         It is a selection by booleans that differ from element to element as far as the compiler can
@@ -333,20 +336,20 @@ class _Walk:
         minus = self.made(op, "stablehlo.negate", t, [x])
         return self.made(op, "stablehlo.select", t, [never, minus, x])
 
-    def beside(self, m: Mark, y: Any, my: Mark, neutral: float) -> frozenset[str]:
+    def beside(self, m: Mark, y: IrValue, my: Mark, neutral: float) -> frozenset[str]:
         """Return the kinds of a value that an operation returns if `y` is neutral in it."""
         if not my.kinds & origins.CONSTANT or (my.written and value_of(my) not in (None, neutral)):
             return frozenset()
         return m.kinds - origins.NUMBER | origins.LATE if m.written else m.kinds
 
-    def inverts(self, x: Any, m: Mark) -> bool:
+    def inverts(self, x: IrValue, m: Mark) -> bool:
         """Return whether multiplying by its reciprocal equals dividing by a number in all bits."""
         value = value_of(m)
         if value is None or self.kind(x).category == "c" or not math.isfinite(value):
             return False
         return abs(math.frexp(value)[0]) == 0.5 and 2.0**-6 <= abs(value) <= 2.0**6
 
-    def multiply(self, op: Any) -> None:
+    def multiply(self, op: IrOperation) -> None:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         category = self.kind(op.result).category
@@ -367,7 +370,7 @@ class _Walk:
         else:
             self.leave(op.result, origins.SCALED | kinds, scales[0].number)
 
-    def dot(self, op: Any) -> None:
+    def dot(self, op: IrOperation) -> None:
         """Protect factors as those of a multiplication, which products with vectors become.
 
         Products of two matrices stay calls of the compiler's kernels, and keep their factors.
@@ -375,7 +378,7 @@ class _Walk:
         if self.inexact(op.result) and _is_with_a_vector(op):
             self.multiply(op)
 
-    def reduced(self, op: Any) -> None:
+    def reduced(self, op: IrOperation) -> None:
         """Mark results whose reduced axes have one element, or equal ones: x + x is 2 x."""
         for i, (x, y) in enumerate(zip(list(op.operands), op.results, strict=False)):
             m = self.mark(x)
@@ -385,8 +388,18 @@ class _Walk:
                 self.leave(y, m.kinds | origins.SCALED, None, True)
             elif m != NOTHING and math.prod(x.type.shape) == math.prod(y.type.shape):
                 self.marks[y] = m
+        self.extremes(op)
 
-    def clamped(self, after: Any, x: Any) -> Any:
+    def extremes(self, op: IrOperation) -> None:
+        """Replace a reduction to the greatest or the least, which loses nan on CPUs."""
+        forms = later("_xla.extremes")
+        new = forms.replaced(op, self.cpus, self.mark(op.operands[-1]))
+        if new:
+            self.changed = True
+            self.dead.append(op)
+            self.marks.update(zip(new, map(self.mark, op.results), strict=True))
+
+    def clamped(self, after: object, x: IrValue) -> Any:
         """Return integers clamped to the range of their type, which changes none."""
         bits = self.kind(x).bits
         scalar = self.m.ir.RankedTensorType.get([], x.type.element_type, None, self.m.unknown)
@@ -398,7 +411,7 @@ class _Walk:
         ]  # fmt: skip
         return self.made(after, "stablehlo.clamp", x.type, [ends[0], x, ends[1]])
 
-    def add(self, op: Any) -> None:
+    def add(self, op: IrOperation) -> None:
         if not self.inexact(op.result):
             self.folded(op)
             return
@@ -426,7 +439,7 @@ class _Walk:
             kinds |= origins.SUM
         self.leave(op.result, kinds)
 
-    def by_parts(self, op: Any) -> None:
+    def by_parts(self, op: IrOperation) -> None:
         """Add complex numbers part by part: the CPU compiler turns a - b + b into a."""
         xs, ys = (self.parts(op, x) for x in op.operands)
         sums = [self.made(op, op.name, a.type, [a, b]) for a, b in zip(xs, ys, strict=True)]
@@ -436,7 +449,7 @@ class _Walk:
             self.add(part.owner.operation)
         self.moved(whole.owner.operation)
 
-    def cleared(self, op: Any, x: Any, zero: Any, minus: bool) -> None:
+    def cleared(self, op: IrOperation, x: IrValue, zero: IrValue, minus: bool) -> None:
         """Write x + 0 as a selection: the zero where x equals 0, and x elsewhere.
 
         Only -0 changes in this sum.
@@ -450,7 +463,7 @@ class _Walk:
         op.result.replace_all_uses_with(new)
         self.leave(new, (self.mark(x).kinds & origins.CONSTANT) - origins.NUMBER)
 
-    def compare(self, op: Any) -> None:
+    def compare(self, op: IrOperation) -> None:
         x, y = op.operands
         mx, my = self.mark(x), self.mark(y)
         self.folded(op)
@@ -461,7 +474,7 @@ class _Walk:
             if zero and a.kinds & origins.NEVER_NEGATIVE:
                 self.rounded(op, i)
 
-    def of_one(self, op: Any) -> None:
+    def of_one(self, op: IrOperation) -> None:
         """Protect functions that undo others: the root of a square, the logarithm of a power."""
         x = op.operands[0]
         m = self.mark(x)
@@ -477,7 +490,7 @@ class _Walk:
             self.leave(op.result, (name,))
         self.folded(op)
 
-    def function_of_one(self, op: Any) -> None:
+    def function_of_one(self, op: IrOperation) -> None:
         """Select nan beside a function of x where x is nan.
 
         If the compiler finds that x is nan, its code for exp(x) and for functions of exp(x) reads
@@ -488,13 +501,13 @@ class _Walk:
         if self.kind(x).category != "f" or op.result.type != x.type:
             return
 
-        def chosen(after: Any) -> Any:
+        def chosen(after: object) -> Any:
             nan = self.flags(after, x, x, "NE")
             return self.made(after, "stablehlo.select", x.type, [nan, x, op.result])
 
         self.replaced(op, chosen)
 
-    def absolute(self, op: Any) -> None:
+    def absolute(self, op: IrOperation) -> None:
         (x,) = op.operands
         m = self.mark(x)
         self.leave(op.result, {"abs"} | (m.kinds - origins.NUMBER))
@@ -505,7 +518,7 @@ class _Walk:
             op.result.replace_all_uses_with(new)
             self.leave(new, self.mark(op.result).kinds & origins.CONSTANT)
 
-    def bounded(self, op: Any) -> None:
+    def bounded(self, op: IrOperation) -> None:
         """Write a clamp as a minimum of a maximum, unless its bounds are known to be in order.
 
         The compiler takes a clamp for no less than its lower bound.
@@ -527,7 +540,7 @@ class _Walk:
         else:
             self.one_of(op)
 
-    def composed(self, op: Any) -> None:
+    def composed(self, op: IrOperation) -> None:
         """Protect the operands of an operation that the compiler expands: its parts may make a
         pattern with the operations that made them."""
         if len(op.results) != 1:
@@ -579,6 +592,7 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
     "stablehlo.optimization_barrier": _Walk.passed,
     "stablehlo.sort": _Walk.passed,
     "stablehlo.reduce": _Walk.reduced,
+    "stablehlo.all_reduce": _Walk.extremes,
     "stablehlo.dot_general": _Walk.dot,
     "stablehlo.convolution": _Walk.dot,
     **dict.fromkeys(_MOVING, _Walk.moved),
@@ -588,7 +602,7 @@ _RULES: dict[str, Callable[[_Walk, Any], None]] = {
 }
 
 
-def _is_with_a_vector(op: Any) -> bool:
+def _is_with_a_vector(op: IrOperation) -> bool:
     """Return whether a product has one factor, or an operand without other axes than summed ones.
 
     True, too, where the sizes are unknown.

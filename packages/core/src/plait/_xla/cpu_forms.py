@@ -13,7 +13,7 @@ from typing import Any
 
 from .._base.config import config
 from .._core.interpreter import as_list
-from .._core.ir import Program
+from .._core.ir import Eqn, Program
 from .._core.staging import staged
 from .._plugins.rules import RuleTable
 
@@ -31,14 +31,19 @@ def wanted(platforms: tuple[str, ...]) -> bool:
     return config.cpu_forms and platforms == ("cpu",)
 
 
-def form(e: Any) -> Program | None:
-    """Return the program that an equation of a primitive with a rule becomes; None to keep it."""
+def form(e: Eqn) -> Program | None:
+    """Return the program that an equation of a primitive with a rule becomes; None to keep it.
+
+    Operations on values with explicit shardings are kept: pieces of these may not be divisible.
+    """
     rule: Any = cpu_form_rules.find(e.prim)
     avals = tuple([a.aval for a in e.inputs])
+    if any(a.sharding is not None for a in avals):
+        return None
     key = "form", avals, e.prim.frozen(e.params)
     known = e.prim.compiled
     if key not in known:
-        function = rule([a.with_sharding(None) for a in avals], **e.params)
+        function = rule(avals, **e.params)
         if function is None:
             known[key] = None
         else:

@@ -54,7 +54,9 @@ def _tell(text: str) -> None:
     warn(text, CacheWarning, once=True)
 
 
-def path_of(code: bytes, ids: tuple[int, ...], options: Any, asked: Any) -> str | None:
+def path_of(
+    code: bytes, ids: tuple[int, ...], options: object, asked: tuple[tuple[Any, ...], ...]
+) -> str | None:
     """Return the path of the entry of a module; None if the module must not be stored.
 
     Args:
@@ -132,7 +134,7 @@ def keep(path: str, serialize: Callable[[], bytes]) -> None:
             _tell(f"executables cannot be kept in {folder}: {e.strerror or e}")
 
 
-def _writes_files(asked: Any) -> bool:
+def _writes_files(asked: tuple[tuple[Any, ...], ...]) -> bool:
     """Return whether the compiler dumps files for the user, which a cache hit would not write."""
     return any("dump" in text for text in (os.environ.get("XLA_FLAGS", ""), repr(asked)))
 

@@ -26,8 +26,8 @@ from .._core.topologies import expect_here
 from .._types.avals import Aval, Key, Placed
 from . import disk_cache
 from .apart import kept_apart
+from .guards import guarded
 from .inspection import placement_of
-from .key_reuse import guarded
 from .module import Module, is_chosen, module_of
 from .runs import (
     as_flight,
@@ -110,12 +110,19 @@ def load(module: Module, options: Options = USUAL) -> Loaded:
     return made
 
 
-def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool], None]) -> None:
+def load_in_tiers(
+    module: Module,
+    options: Options,
+    take: Callable[[Loaded, bool], None],
+    quick: Module | None = None,
+) -> None:
     """Call `take(loaded, last)` with the module compiled in the tier of the options.
 
     For "both" it is called twice: at once with the fast tier, and later, by another thread, with
     the full tier and `last` true.  It is called only once, with the full tier, if that is cached
     already.  The same holds for callbacks and placement queries, which need a single compilation.
+
+    `quick` is the module that the fast tier compiles for "both", if that is another one.
     """
     options = options.resolved()
     if _together(_ids(module)) is not None:  # background compilations have no order among processes
@@ -129,7 +136,7 @@ def load_in_tiers(module: Module, options: Options, take: Callable[[Loaded, bool
     if found is not None:
         take(found, True)
         return
-    take(load(module, options.at("fast")), False)
+    take(load(quick or module, options.at("fast")), False)
     later(lambda: take(load(module, full), True))
 
 
@@ -203,7 +210,7 @@ def _expect_runnable(ids: tuple[int, ...]) -> None:
 
 
 def _refused(
-    e: Exception, module: Module, ids: tuple[int, ...], where: Any, asked: Options
+    e: Exception, module: Module, ids: tuple[int, ...], where: object, asked: Options
 ) -> PlaitError:
     """Return the error for a module that the compiler refused.
 
@@ -244,8 +251,9 @@ def _compiled(module: Module, ids: tuple[int, ...], asked: Options) -> Loaded:
         )
     if made is None:
         try:
-            code = kept_apart(module.code)
-            made = jaxlib_api.load(client(), code, where, options, module.callbacks)
+            code = kept_apart(module.code, len(ids) if platform() == "cpu" else 0)
+            with lazy.later("_xla.patience").waiting_for(module.name, module.equations):
+                made = jaxlib_api.load(client(), code, where, options, module.callbacks)
         except jaxlib_api.RuntimeFailure as e:
             if jaxlib_api.lacks_fast_flag(e, fast):
                 return _compiled(module, ids, asked)
@@ -392,23 +400,43 @@ def compile_in_tiers(
     keys: Sequence[Any],
     options: Options,
     take: Callable[[Executable, bool], None],
+    quick: Program | None = None,
 ) -> None:
     """Call `take(executable, last)` with the program compiled in one tier or two, as
-    `load_in_tiers` does."""
-    events.happened("lower", program)
+    `load_in_tiers` does.
+
+    `quick` computes the same, and is what the fast tier compiles; by default the program itself.
+    """
     keys = list(keys) or list(program.in_avals)
     failures: list[BaseException] = []
-    module = module_of(program, donated, keys, (platform(),), tier=options.tier_now)
+    lines, tier = options.lines_now, options.tier_now
+
+    def lowered(p: Program) -> Module:
+        events.happened("lower", p)
+        return module_of(p, donated, keys, (platform(),), lines, tier=tier)
+
+    differ = quick is not None and quick is not program
+    if differ and tier == "fast":
+        assert quick is not None
+        program, differ = quick, False
+    module = lowered(program)
     divided = module.place is not None and len(module.place.devices) > 1
     if module.callbacks:
         called = lazy.later("_xla.nesting").as_callback
-        module.callbacks = [called(caught(f, failures), divided) for f in module.callbacks]
+        module.callbacks = [called(caught(f, failures, divided), divided) for f in module.callbacks]
     agreed(module, program.name)
 
-    def bind(loaded: Loaded, last: bool) -> None:
-        take(bound(program, module, loaded, keys, failures, donated), last)
+    if differ and tier == "both" and not module.callbacks:
+        assert quick is not None
+        first = quick, lowered(quick)
+    else:
+        first = program, module
 
-    load_in_tiers(module, options, bind)
+    def bind(loaded: Loaded, last: bool) -> None:
+        which, code = (program, module) if last else first
+        take(bound(which, code, loaded, keys, failures, donated), last)
+
+    load_in_tiers(module, options, bind, first[1])
 
 
 def agreed(module: Module, name: str) -> None:
@@ -435,12 +463,13 @@ def bound(
     """
     run = loaded.executable.execute_sharded
     acts = bool(module.callbacks or program.effects)
+    place = module.place
+    divided = place is not None and len(place.devices) > 1
     if acts:
-        run = watched(run, failures)
+        run = watched(run, failures, divided)
     if module.callbacks:
         run = lazy.later("_xla.nesting").limited(run)
-    place = module.place
-    if place is not None and len(place.devices) > 1:
+    if place is not None and divided:
         world = _together(place.devices)
         if world is not None:
             of = owners(place.devices)
@@ -493,7 +522,9 @@ def result_keys(program: Program, module: Module, loaded: Loaded) -> list[Key]:
     ]
 
 
-def _where(module: Module, told: Any, tiles: Any, aval: Aval) -> Any:
+def _where(
+    module: Module, told: object, tiles: tuple[tuple[Any, ...], ...] | None, aval: Aval
+) -> Any:
     """Return the placement of a result: as the program sets it, or else as the compiler chose."""
     if told is not None:
         return told

@@ -11,13 +11,17 @@ raises comes out of the compilation.
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._base import jaxlib_api
 from .._base.errors import PlaitError
+from .._base.jaxlib_api import IrValue
 from .._types.avals import Aval
 from . import mlir
 from .mlir import type_of
+
+if TYPE_CHECKING:
+    from .lower import Emitter, Unit
 
 TARGET = "plait_inspect_placement"
 
@@ -52,7 +56,7 @@ class Question:
         return f"func.func public @main(%x: tensor<{piece}{self._element}>) {{ return }}"
 
 
-def placement_of(places: list[Any], tiles: Any, ndim: int) -> Any:
+def placement_of(places: list[Any], tiles: tuple[tuple[Any, ...], ...] | None, ndim: int) -> Any:
     """Return the placement of an array of `ndim` axes with this tiling.
 
     The first place of the module that can express the tiling does so; otherwise the placement has
@@ -75,7 +79,7 @@ _open: "weakref.WeakValueDictionary[int, Question]" = weakref.WeakValueDictionar
 """The queries of living modules, by the numbers in their code."""
 
 
-def ask(e: Any, x: Any, aval: Aval, tell: Callable[[Any], None]) -> None:
+def ask(e: "Emitter", x: IrValue, aval: Aval, tell: Callable[[Any], None]) -> None:
     """Record a query for `x`, a value of this type: `tell(placement)` gets the answer."""
     number, question = next(_numbers), Question(tell, e.unit.places, aval)
     _open[number] = question
@@ -94,7 +98,7 @@ def _answered(number: bytes, sharding: Any) -> str:
     return _open[int(number)].answer(sharding)
 
 
-def settle(unit: Any) -> list[Question]:
+def settle(unit: "Unit") -> list[Question]:
     """Answer the queries that are known once a module is complete; return the others."""
     if unit.places and len(unit.place.devices) > 1:
         return [question for question, _ in unit.questions]

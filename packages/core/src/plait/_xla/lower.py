@@ -15,10 +15,11 @@ import numpy as np
 
 from .._base.config import config
 from .._base.errors import PlacementError, PlaitError, ShapeError
+from .._base.jaxlib_api import IrValue
 from .._core.axis_names import unbound
 from .._core.carrier import expand_rules, promised
-from .._core.interpreter import as_list
-from .._core.ir import Effect, Program, Var, derived, live_equations, ordered, programs_in
+from .._core.interpreter import Value, as_list
+from .._core.ir import Effect, Eqn, Program, Var, derived, live_equations, ordered, programs_in
 from .._core.staging import staged
 from .._core.topologies import same_devices
 from .._plugins.rules import RuleTable
@@ -73,13 +74,16 @@ class Unit:
         text.  The operation then becomes a function of the module, which carries the text.
       formed: whether operations have the forms of `cpu_forms`.
       unformed: the primitives that have none.
+      within: with `locations`, that of the equation without programs which is being lowered, else
+        None.  The operations that its rule, form or expansion consists of were made elsewhere, and
+        perhaps for another call.
     """
 
     __slots__ = (
         "module", "functions", "names", "symbols", "callbacks", "constants", "places",
         "placements", "questions", "acting", "platforms", "locations", "embed", "said", "made",
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
-        "_ruled", "formed", "unformed",
+        "_ruled", "formed", "unformed", "within",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +114,7 @@ class Unit:
         self.supposed_alone = False
         self.formed = instead is named is None and cpu_forms.wanted(platforms)
         self.unformed: set[Any] = set()
+        self.within: Any = None
         self._needed: dict[Program, dict[int, Any]] = {}
         self._ruled: set[Any] = set()
 
@@ -134,11 +139,11 @@ class Unit:
         """The place where it must run; None is the default device."""
         return self.places[0] if self.places else None
 
-    def embeds(self, x: Any) -> bool:
+    def embeds(self, x: Value) -> bool:
         """Return whether a constant array is written into the module, and not passed to `main`."""
         return bool(self.embed(x)) if callable(self.embed) else self.embed
 
-    def run_at(self, place: Any) -> None:
+    def run_at(self, place: object) -> None:
         """Demand that the module runs at `place`; raise PlacementError if it must run elsewhere."""
         if self.places and not same_devices(self.place, place):
             raise PlacementError(
@@ -173,7 +178,7 @@ class Unit:
                 found.update(self.needs(self.expanded(e)))
         return found
 
-    def expanded(self, e: Any, instead: Callable | None = None) -> Program:
+    def expanded(self, e: Eqn, instead: Callable | None = None) -> Program:
         """Return the program that the `expand` rule of an equation, or the function `instead`,
         turns it into."""
         prim, params = e.prim, e.params
@@ -194,7 +199,7 @@ class Unit:
             store[key] = q
         return q
 
-    def declare(self, key: Any, name: str, text: str) -> str:
+    def declare(self, key: object, name: str, text: str) -> str:
         """Return the name of a module-level operation, declared once per `key` by `text`."""
         if key not in self.symbols:
             self.symbols[key] = name = self.unique(name)
@@ -213,7 +218,8 @@ class Emitter:
 
     Attributes:
       unit: the module.
-      bound: axis name -> the operation that binds it here (`.lowering(prim)` returns a rule).
+      bound: axis name -> the operation that binds it here: `.lowering(prim)` returns a rule, and
+        `.once(e, xs, ins, outs, act)` emits `act(emitter, xs)`, which has effects.
       dims: symbolic size -> its value here.
       consts: identity of a constant array -> its value here.
       tokens: ordered effect -> its last token.
@@ -240,7 +246,7 @@ class Emitter:
         answers = hasattr(place, "is_left")  # places of plugins for older releases lack it
         return answers and len(place.devices) > 1 and place.is_left(self.bound)
 
-    def whole_along(self, x: Any, aval: Aval, axes: Collection[int]) -> Any:
+    def whole_along(self, x: IrValue, aval: Aval, axes: Collection[int]) -> Any:
         """Return `x`, gathered so that every device has it whole along these axes.
 
         The compiler divides operations even where its result is wrong: some operations, divided
@@ -262,7 +268,7 @@ class Emitter:
         order: Sequence[Effect] = (),
         end: str = "stablehlo.return",
         bound: dict | None = None,
-        **attributes: Any,
+        **attributes: object,
     ) -> Any:
         """Make one operation; return a value if it has one result, else a list.
 
@@ -276,7 +282,17 @@ class Emitter:
         o = self.create(name, types, inputs, attributes or None, None, 0, self.where, self.ip)
         return o.result if len(outs) == 1 else list(o.results)
 
-    def _with_regions(self, name, inputs, outs, regions, order, end, bound, attributes) -> Any:
+    def _with_regions(
+        self,
+        name: str,
+        inputs: Sequence[IrValue],
+        outs: tuple[Aval, ...],
+        regions: list[tuple[Any, ...]],
+        order: Sequence[Any],
+        end: str,
+        bound: dict[str, Any] | None,
+        attributes: object,
+    ) -> Any:
         """Make an operation with regions, and thread the tokens of `order` through it.
 
         Regions of loops take and return tokens (a predicate only takes them); other regions see
@@ -309,7 +325,7 @@ class Emitter:
             self.tokens.update(zip(order, results[len(outs) :]))
         return results[0] if len(outs) == 1 else results[: len(outs)]
 
-    def alike(self, key: Any, inputs: Sequence[Any], make: Callable[[], Any]) -> Any:
+    def alike(self, key: tuple[Any, ...], inputs: Sequence[Any], make: Callable[[], Any]) -> Any:
         """Make an operation with one result; `make` makes the first one for each `key`.
 
         Later ones are copies with other inputs: an operation with regions takes several calls of
@@ -325,7 +341,7 @@ class Emitter:
             o.operands[i] = x
         return o.results[0]
 
-    def inside(self, b, bound: dict | None = None) -> "Emitter":
+    def inside(self, b: object, bound: dict | None = None) -> "Emitter":
         """Return an emitter for a block of a region here."""
         ip = mlir.insertion_point(b)
         bound = self.bound if bound is None else bound
@@ -360,7 +376,7 @@ class Emitter:
             "stablehlo.constant", types, [], found, None, 0, self.where, self.ip
         ).result
 
-    def broadcast(self, x: Any, dims: Sequence[int], aval: Aval) -> Any:
+    def broadcast(self, x: IrValue, dims: Sequence[int], aval: Aval) -> Any:
         """Make a `broadcast_in_dim`, or a dynamic one if the shape is symbolic."""
         at = i64s(*dims)
         if is_symbolic(aval.shape):
@@ -370,7 +386,7 @@ class Emitter:
             )
         return self.op("stablehlo.broadcast_in_dim", [x], aval, broadcast_dimensions=at)
 
-    def compare(self, x: Any, y: Any, direction: str, aval: Aval) -> Any:
+    def compare(self, x: Any, y: IrValue, direction: str, aval: Aval) -> Any:
         """Make a comparison (`EQ`, `LT`, ...); `aval` is the type of the booleans."""
         how = attr(f"#stablehlo<comparison_direction {direction}>")
         return self.op("stablehlo.compare", [x, y], aval, comparison_direction=how)
@@ -414,12 +430,12 @@ class Emitter:
             )
         return self.dims[name]
 
-    def _floordiv(self, a, b):
+    def _floordiv(self, a: IrValue, b: IrValue):
         """Divide sizes, rounding down: divisors are positive, dividends may be negative."""
         sub = self.op("stablehlo.subtract", [a, self._mod(a, b)], I32)
         return self.op("stablehlo.divide", [sub, b], I32)
 
-    def _mod(self, a, b):
+    def _mod(self, a: IrValue, b: IrValue):
         # `remainder` has the sign of the dividend, so the divisor is added and it is taken again.
         r = self.op("stablehlo.remainder", [a, b], I32)
         r = self.op("stablehlo.add", [r, b], I32)
@@ -439,7 +455,7 @@ class Emitter:
         sizes = [self._entry(d) for d in shape]
         return self.op("stablehlo.concatenate", sizes, out, dimension=mlir.i64(0))
 
-    def _entry(self, d: Any) -> Any:
+    def _entry(self, d: Dim | int) -> Any:
         """Return a size as a vector of one i32 value; reuse it for the same size in this block."""
         one = Aval((1,), INT32)
         if d.__class__ is not Dim:
@@ -479,8 +495,12 @@ class Emitter:
         formed, unformed = self.unit.formed, self.unit.unformed
         for e in live_equations(p.eqns, p.outputs):
             prim = e.prim
-            if locations:
+            outermost = locations and self.unit.within is None
+            if outermost:
                 self.where = mlir.location(e.where)
+                self.unit.within = self.where if prim.higher is None else None
+            elif locations:
+                self.where = self.unit.within
             instead = None if self.unit.instead is None else self._instead(e)
             rule = None
             named = None if self.unit.named is None else self.unit.named(e)
@@ -510,9 +530,11 @@ class Emitter:
             for o in e.outputs:
                 if o.aval.sharding is not None:
                     env[o] = o.aval.sharding.obeyed(self, env[o], o.aval)
+            if outermost:
+                self.unit.within = None
         return [read(a) for a in p.outputs]
 
-    def _instead(self, e: Any) -> Callable | None:
+    def _instead(self, e: Eqn) -> Callable | None:
         """Return the function lowered in place of an equation without programs and named axes."""
         if e.prim.higher is not None or e.prim.ambient is not None:
             return None
@@ -522,7 +544,9 @@ class Emitter:
         """Return a rule that calls a function for one operation: its program is `alone`, and an
         attribute of the function holds the text of the operation."""
 
-        def rule(e: Emitter, xs, ins, outs, **params):
+        def rule(
+            e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], **params: object
+        ):
             unit, before = e.unit, e.unit.named
             key: Any = alone, frozenset(), unit.platforms
             known = key in unit.functions
@@ -538,16 +562,20 @@ class Emitter:
 
         return rule
 
-    def said_otherwise(self, e: Any, xs: Sequence[Any], instead: Callable | None = None) -> Any:
+    def said_otherwise(self, e: Eqn, xs: Sequence[Any], instead: Callable | None = None) -> Any:
         """Lower an operation without a rule by its expansion; inline if that is short."""
         return self._inline(self.unit.expanded(e, instead), xs, e.prim)
 
     def _inline(self, q: Program, xs: Sequence[Any], prim: Any) -> Any:
-        """Lower the program of one operation, by a call if it is long; return its results."""
-        results = self.program(q, xs) if len(q.eqns) < 8 else self.call(q, xs)
+        """Lower the program of one operation, by a call if it is long; return its results.
+
+        With locations it is always inline: two operations that share a function would share a line.
+        """
+        inline = len(q.eqns) < 8 or self.unit.locations
+        results = self.program(q, xs) if inline else self.call(q, xs)
         return results if prim.many else results[0]
 
-    def _form(self, e: Any) -> Program | None:
+    def _form(self, e: Eqn) -> Program | None:
         """Return the program of the form that an equation has here, if it has one."""
         if e.prim.higher is not None or cpu_forms.cpu_form_rules.find(e.prim) is None:
             self.unit.unformed.add(e.prim)
@@ -651,7 +679,7 @@ def simple(name: str, **texts: str) -> Callable:
     """Return a rule that makes the operation of this name on the same operands."""
     full = name if "." in name else "stablehlo." + name
 
-    def rule(e: Emitter, xs, ins, outs):
+    def rule(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
         attributes = {k: attr(v) for k, v in texts.items()} if texts else None
         types = [type_of(outs[0])]
         return e.create(full, types, xs, attributes, None, 0, e.where, e.ip).result

@@ -7,6 +7,7 @@ leave it as bytes.
 """
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
@@ -16,10 +17,16 @@ import numpy as np
 
 from .._base import jaxlib_api
 from .._base.errors import ShapeError
-from .._base.source import Named, hidden
+from .._base.jaxlib_api import IrModule, IrOperation, IrType
+from .._base.source import Named, hidden, of_a_library, of_standard_library
 from .._types.avals import COMPLEX, FLOATING, Aval, category, float0
 
 _state: dict[str, Any] = {}
+
+
+def _is_called(file: str) -> bool:
+    """Return whether code of this file is Plait's, or calls Plait on behalf of the user."""
+    return hidden(file) or of_standard_library(file) or of_a_library(file)
 
 
 def bindings() -> Any:
@@ -34,7 +41,7 @@ def bindings() -> Any:
             m.context = jaxlib_api.new_context()
             m.unknown = m.ir.Location.unknown(m.context)
             m.create = m.ir.Operation.create
-            m.locations = jaxlib_api.location_cache(hidden, m.context)
+            m.locations = jaxlib_api.location_cache(_is_called, m.context)
             m.dynamic = m.ir.ShapedType.get_dynamic_size()
             m.token = m.ir.Type.parse("!stablehlo.token", m.context)
             _state["m"] = m
@@ -90,7 +97,7 @@ _MOST = 2**60 - 1
 """The most bytes whose bits can be counted too, as the runtime does for small types."""
 
 
-def _expect_countable(sizes: Iterable[Any], element: int, what: Any) -> None:
+def _expect_countable(sizes: Iterable[Any], element: int, what: IrType | Aval) -> None:
     # The compiler ends the process where such a product overflows.  It multiplies sizes in their
     # order, so that an axis of size 0 helps only in front: like numpy, these are left out.
     sizes = list(sizes)
@@ -244,6 +251,12 @@ def new_module():
     return module
 
 
+def name_module(module: IrModule, name: str) -> None:
+    """Give a module the name under which profilers show it; by default modules of equal programs
+    are equal."""
+    module.operation.attributes["sym_name"] = string(re.sub(r"\W+", "_", name).strip("_") or "f")
+
+
 def function(module, name: str, ins: Sequence[Any], outs: Sequence[Any], public: bool):
     """Return the entry block of a new function, and the function."""
     m = bindings()
@@ -261,7 +274,7 @@ def code_of(f) -> bytes:
     return bytecode(module)
 
 
-def add_function(module, code: bytes, name: str) -> None:
+def add_function(module: IrModule, code: bytes, name: str) -> None:
     """Add a function to a module, from its bytes, under this name."""
     parsed = parse(code)  # keeps the module alive, since its operations do not
     (f,) = parsed.body.operations
@@ -269,7 +282,7 @@ def add_function(module, code: bytes, name: str) -> None:
     made.attributes["sym_name"] = string(name)
 
 
-def function_of(module, name: str):
+def function_of(module: IrModule, name: str):
     """Return the function with this name."""
     symbols = bindings().ir.SymbolTable(module.operation)
     return symbols[name]
@@ -285,7 +298,7 @@ def annotate(f, arguments: Sequence[dict], results: Sequence[dict] = ()) -> None
             )
 
 
-def declare(module, text: str) -> None:
+def declare(module: IrModule, text: str) -> None:
     """Add a module-level operation, given as text."""
     m = bindings()
     parsed = m.ir.Module.parse(text, m.context)
@@ -298,12 +311,12 @@ def block(region, types: Sequence[Any]):
     return region.blocks.append(*types, arg_locs=[bindings().unknown] * len(types))
 
 
-def insertion_point(b):
+def insertion_point(b: object):
     """Return the point at the end of a block."""
     return bindings().ir.InsertionPoint(b)
 
 
-def bytecode(module) -> bytes:
+def bytecode(module: IrModule) -> bytes:
     """Return the module as bytes.
 
     The compiler reads them into its own context: it runs without the GIL, and a context belongs to
@@ -327,7 +340,7 @@ def parse(code: bytes):
     return bindings().ir.Module.parse(code, bindings().context)
 
 
-def expect_countable(module) -> None:
+def expect_countable(module: IrModule) -> None:
     """Raise ShapeError if a module from elsewhere has values with more bytes than can be counted.
 
     The caller holds the lock.
@@ -336,7 +349,7 @@ def expect_countable(module) -> None:
     walk_on, ranked = m.ir.WalkResult.ADVANCE, m.ir.RankedTensorType
     found = set()
 
-    def look(op: Any) -> Any:
+    def look(op: IrOperation) -> Any:
         found.update([r.type for r in op.results])
         return walk_on
 

@@ -15,7 +15,7 @@ from .._core.axis_names import unbound
 from .._core.check import check
 from .._core.ir import Program
 from .._core.staging import collector_paused
-from .._types.avals import BOOL, Aval
+from .._types.avals import BOOL, Aval, Placed
 from .._types.dims import Dim, Scope, measure_dims
 from . import mlir
 from .inspection import Question, settle
@@ -36,11 +36,12 @@ class Module:
       chosen: for each argument of `main`, whether the compiler places it; empty if it places none.
       questions: the placement queries that are answered when it is compiled.
       has_one_zero: whether it has numbers of a type without a negative zero.
+      name, equations: the name of the program, and the number of its equations.
     """
 
     __slots__ = (
         "code", "constants", "callbacks", "places", "results", "chosen", "questions",
-        "has_one_zero",
+        "has_one_zero", "name", "equations",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,7 @@ class Module:
         self.results = results
         chosen = tuple([is_left(unit, k) for k in (*(x.key for x in self.constants), *keys)])
         self.chosen = chosen if any(chosen) else ()
+        self.name, self.equations = "a program", 0
 
     @property
     def place(self) -> Any:
@@ -108,19 +110,23 @@ def module_of(
             unit.places += places
             results = _main(unit, p, donated, keys)
         questions = settle(unit)
-        return Module(mlir.bytecode(unit.module), unit, results, keys, questions)
+        if locations:
+            mlir.name_module(unit.module, p.name)
+        made = Module(mlir.bytecode(unit.module), unit, results, keys, questions)
+        made.name, made.equations = p.name, len(p.eqns)
+        return made
 
 
 SMALL = 1 << 14
 """The most bytes of an array in the default place that is copied to each device."""
 
 
-def is_chosen(key: Any) -> bool:
+def is_chosen(key: Aval | Placed) -> bool:
     """Return whether the compiler chooses the placement of an argument with this dispatch key."""
     return getattr(key.placement, "is_chosen", False)
 
 
-def is_left(unit: Unit, key: Any) -> bool:
+def is_left(unit: Unit, key: Aval | Placed) -> bool:
     """Return whether the compiler decides how an argument of a module is divided.
 
     It does so on request, and for arguments in the default place that are too large to copy to each
@@ -228,7 +234,7 @@ def _square_root(e: Emitter, n: Any) -> Any:
     return root
 
 
-def _argument(unit: Unit, key: Any, donated: bool) -> dict:
+def _argument(unit: Unit, key: Aval | Placed, donated: bool) -> dict:
     """Return the attributes of an argument of `main`.  Called once the devices are known."""
     placement = key.placement
     if placement is None and unit.places and not is_left(unit, key):

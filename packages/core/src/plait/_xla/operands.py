@@ -28,7 +28,7 @@ def scalar_buffer(x: Literal) -> Any:
     return number_buffer(x.value, x.aval.dtype)
 
 
-def number_buffer(v: Any, dtype: Any) -> Any:
+def number_buffer(v: complex, dtype: np.dtype) -> Any:
     """Return a 0-d buffer with the value of a Python number; common values are cached."""
     kind = v.__class__  # inlined from `number_key` to save a call
     if kind is float:
@@ -95,10 +95,18 @@ def as_donated(x: Any) -> Array:
     return solid(as_value(x)) if x.__class__ in WEAK else as_argument(x)
 
 
+def _forget_hosted() -> None:
+    """Let the next arrays of numpy pass by the guards of transfers."""
+    _hosted.clear()
+
+
+config.watch(_forget_hosted)
+
+
 def _first_of_its_type(x: np.ndarray) -> Array:
     made = as_value(x)
     if made.__class__ is Literal:
         return solid(made)
-    if made.aval.dtype == x.dtype:
+    if made.aval.dtype == x.dtype and not config.guarded:
         _hosted[x.shape, x.dtype, config.x64] = (made.aval, *default_place())
     return made

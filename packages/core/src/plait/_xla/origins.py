@@ -59,6 +59,19 @@ NEVER_NEGATIVE = {"product", "scaled", "abs", "chosen", "power", "sqrt", "rsqrt"
 UNDONE = {"product", "scaled", "divide", "power", "sqrt", "rsqrt", "composed", "unknown"}
 
 
+def kind_of(t: Any) -> Kind:
+    """Return the kind of the elements of a type."""
+    text = str(t.element_type) if hasattr(t, "element_type") else ""
+    if text.startswith("complex"):
+        return Kind("c", 0)
+    if text[:1] == "f" or text == "bf16":
+        return Kind("f", 0)
+    if text == "i1":
+        return Kind("b", 1)
+    signed = text[:1] == "i" and text[1:].isdigit()
+    return Kind("i", int(text[1:])) if signed else Kind("", 0)
+
+
 def value_of(m: Mark) -> float | None:
     """Return the number that fills a constant; None if there are several or it is complex."""
     if m.number is None:

@@ -11,12 +11,12 @@ Invariant: a value of opaque type always has the form WORDS here, also if it is 
 literal; the result of `laid_out` contains numbers only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.array import Array, Literal, laid
 from .._core.carrier import Carrier, Lifted, expand_rules
-from .._core.interpreter import as_list, enter, leave
+from .._core.interpreter import Value, as_list, enter, leave
 from .._core.ir import Program, derived, programs_in
 from .._core.lift_higher_order import lift_program
 from .._core.primitive import Primitive
@@ -43,7 +43,7 @@ class Physical(Carrier):
     rules = physical_rules
     does = "lowering"
 
-    def part_avals(self, aval: Aval, form: Any) -> tuple[Aval, ...]:
+    def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return (aval.physical,)
 
     def lose(self, prim: Primitive, params: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ class Physical(Carrier):
             return WORDS, x.parts
         return self.form_of(x), (_memory(x),)
 
-    def apply(self, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    def apply(self, prim: Primitive, args: Sequence[Value], params: dict[str, Any]) -> Any:
         if prim.higher is not None:
             if any(map(self.form_of, args)) or any(map(speaks, programs_in(params))):
                 return self.through(prim, args, params)
@@ -85,7 +85,13 @@ class Physical(Carrier):
         wrapped = [self._lifted(o, t) for o, t in zip(as_list(outs), results, strict=True)]
         return wrapped if prim.many else wrapped[0]
 
-    def _said(self, say: Any, prim: Primitive, args: Any, params: dict[str, Any]) -> Any:
+    def _said(
+        self,
+        say: Callable[..., Any],
+        prim: Primitive,
+        args: Sequence[Value],
+        params: dict[str, Any],
+    ) -> Any:
         token = enter(self)
         try:
             out = say(*args, **params)
@@ -93,7 +99,7 @@ class Physical(Carrier):
             leave(token)
         return as_list(out) if prim.many else out
 
-    def _lifted(self, x: Any, aval: Aval) -> Any:
+    def _lifted(self, x: Value, aval: Aval) -> Any:
         return self.lift(aval, WORDS, (x,)) if aval.category == OPAQUE else x
 
 
@@ -142,7 +148,7 @@ def laid_out(program: Program) -> Program:
     return lift_program(carrier, program, forms, outs)[0]
 
 
-def physical_key(key: Any) -> Any:
+def physical_key(key: Aval | Placed) -> Any:
     """Return the dispatch key of the memory of an array with this key."""
     aval = key.aval.physical
     return aval if key.placement is None else Placed(aval, key.placement)

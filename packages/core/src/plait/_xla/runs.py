@@ -91,8 +91,11 @@ def as_flight(
     at once might run their collectives in another order elsewhere.  After a failed collective, the
     bytes of the next one would be read as its own.
     """
+    expect_turn = lazy.later("_xla.nesting").expect_turn
 
     def taken(bufs: list[Any]) -> Any:
+        if one_by_one:
+            expect_turn()
         with _turn:
             expect_present(of)
             if one_by_one:
@@ -143,7 +146,7 @@ def behind_flights(run: Callable) -> Callable:
     It raises if a run before it will not end, since it would wait behind that run forever.
     """
 
-    def taken(bufs: list[Any], **how: Any) -> Any:
+    def taken(bufs: list[Any], **how: object) -> Any:
         for flight in in_flight:
             found = flight.loss()
             if found is not None:
@@ -204,7 +207,7 @@ def _places(buf: Any) -> list[tuple[int, int]]:
 
 
 def fronted(run: Callable, front: list) -> Callable:
-    def fronted(bufs):
+    def fronted(bufs: list[Any]):
         try:
             return run(front + bufs)
         except jaxlib_api.RuntimeFailure as e:  # the caller checks only its own buffers
@@ -217,7 +220,7 @@ _copies: dict[int, tuple[Any, dict]] = {}
 """Copies of small arrays of the default place by number, for as long as the originals live."""
 
 
-def brought(buf: Any, key: Placed) -> Any:
+def brought(buf: object, key: Placed) -> Any:
     """Return a copy of an array of the default place, made when it is first needed there.
 
     The same small arrays (a constant, a learning rate) go to the same devices at each call, so
@@ -238,7 +241,7 @@ def brought(buf: Any, key: Placed) -> Any:
     return copy
 
 
-def _carried(buf: Any, key: Placed) -> Any:
+def _carried(buf: object, key: Placed) -> Any:
     events.happened("transfer", key)
     return move(buf, key)
 
@@ -249,7 +252,7 @@ def moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
     The program may write to donated operands, so a donated array gets a fresh copy.
     """
 
-    def moved(bufs):
+    def moved(bufs: list[Any]):
         bufs = list(bufs)
         for i, key, donated in stay:
             bufs[i] = _carried(bufs[i], key) if donated else brought(bufs[i], key)
@@ -258,35 +261,50 @@ def moving(run: Callable, stay: Sequence[tuple[int, Placed, bool]]) -> Callable:
     return moved
 
 
-def caught(f: Callable, failures: list) -> Callable:
-    """Return `f`, which records its exceptions in `failures`: the runtime keeps only their text."""
+def caught(f: Any, failures: list, divided: bool) -> Callable:
+    """Return `f`, which records its exceptions in `failures`: the runtime keeps only their text.
+
+    On several devices the program goes on with zeros, without further callbacks.  If one device
+    stopped, the others would wait for it in the next collective forever.
+    """
 
     def called(*xs):
+        if divided and failures:
+            return f.instead(*xs)
         try:
             return f(*xs)
         except BaseException as e:
             failures.append(e)
+            if divided:
+                return f.instead(*xs)
             raise
 
     return called
 
 
-def watched(run: Callable, failures: list) -> Callable:
+def watched(run: Callable, failures: list, divided: bool) -> Callable:
     """Return `run` for programs with side effects, which waits until these have happened.
 
     An exception of a callback is raised itself, instead of the runtime's text of it.
     """
 
     def watched(bufs):
+        if divided:  # an interrupted run may have left failures
+            failures.clear()
         try:
             results = run(bufs, with_tokens=True)
             results.consume_token().block_until_ready()
-            return results
         except jaxlib_api.RuntimeFailure as e:
-            if failures:
-                error = failures[0]
-                failures.clear()
-                raise error from None
-            raise failure(e, bufs) from None
+            if not failures:
+                raise failure(e, bufs) from None
+            raise first_failure() from None
+        if divided and failures:
+            raise first_failure()
+        return results
+
+    def first_failure():
+        error = failures[0]
+        failures.clear()
+        return error
 
     return watched

@@ -2,7 +2,8 @@
 later, on a thread).
 
 The fast tier leaves out most of LLVM's loop passes, and the emitters whose code takes longest to
-compile.  Compiling takes a third of the time or less, and programs take one to three times as long.
+compile.  Equal layers are rolled into scans (`_simplify/rerolling.py`).  Compiling takes a third of
+the time or less, and programs take one to three times as long.
 
 Invariant: a tier changes only time and the rounding of results.  A full compilation that fails on
 the thread gives a warning and nothing else.  The process waits for the thread at exit: native code
@@ -28,20 +29,29 @@ TIERS = ("full", "fast", "both")
 
 
 class Options(NamedTuple):
-    """Options of one compilation: names and values of compiler flags, and the tier, None for that
-    of the setting."""
+    """Options of one compilation: names and values of compiler flags; the tier; and whether the
+    executable carries source lines.  None is what the setting says."""
 
     flags: tuple[tuple[str, Any], ...] = ()
     tier: str | None = None
+    lines: bool | None = None
 
     def resolved(self) -> "Options":
-        """Return the same options with the tier filled in."""
-        return self if self.tier is not None else Options(self.flags, config.tier)
+        """Return the same options with what settings say filled in."""
+        if self.tier is not None and self.lines is not None:
+            return self
+        lines = config.source_lines if self.lines is None else self.lines
+        return Options(self.flags, self.tier or config.tier, lines)
 
     @property
     def tier_now(self) -> str:
         """The tier, or that of the setting if none is given."""
         return str(self.resolved().tier)
+
+    @property
+    def lines_now(self) -> bool:
+        """True if the executable carries source lines."""
+        return bool(self.resolved().lines)
 
     def single(self) -> "Options":
         """Return the same options with one tier: "both" becomes the full one."""
@@ -50,14 +60,15 @@ class Options(NamedTuple):
 
     def at(self, tier: str) -> "Options":
         """Return the same flags with another tier."""
-        return Options(self.flags, tier)
+        return Options(self.flags, tier, self.lines)
 
 
 USUAL = Options()
-FAST = Options((), "fast")
+_OF_OPERATION = Options((), None, False)  # one serves the calls of many lines
+FAST = Options((), "fast", False)
 
 
-def expect_tier(tier: Any) -> str | None:
+def expect_tier(tier: str | None) -> str | None:
     """Return the tier, which may be None; raise ArgumentError if no tier has this name."""
     if tier is not None and tier not in TIERS:
         raise ArgumentError(
@@ -89,24 +100,24 @@ def of_operation(program: Program) -> Options:
     Beyond some thousands of elements, running takes longer than compiling saved.
     """
     if platform() != "cpu":
-        return USUAL
+        return _OF_OPERATION
     rounded = 0
     for e in program.eqns:
         space, _, name = e.prim.name.partition(".")
         if space != "core" or name not in _MOVED | _ROUNDED:
-            return USUAL
+            return _OF_OPERATION
         rounded += name in _ROUNDED and e.outputs[0].aval.category == FLOATING
     if rounded > 1:
-        return USUAL
+        return _OF_OPERATION
     for a in (
         *program.in_avals,
         *program.out_avals,
         *(v.aval for e in program.eqns for v in e.outputs),
     ):
         if a.category in (COMPLEX, OPAQUE) or not all(isinstance(d, int) for d in a.shape):
-            return USUAL
+            return _OF_OPERATION
         if prod(a.shape) > _SMALL:
-            return USUAL
+            return _OF_OPERATION
     return FAST
 
 

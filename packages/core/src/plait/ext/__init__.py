@@ -16,12 +16,15 @@ The names that an author needs first are here; the modules below have the rest:
     ext.ops       every primitive, by family, and the functions that users call
     ext.control   loops and branches as users write them
     ext.surface   tools for libraries of array functions
+    ext.text      what shows programs in another form
+    ext.profiling the runtime's profiler
     ext.errors    errors in three parts, and the user's lines that they name
     ext.tree      trees of values
     ext.plugins   declarations of installed plugins
     ext.sizes     sizes known by name
     ext.types     types of values and of their elements
     ext.devices   devices, placements, memory
+    ext.transfers guards of transfers between the host and devices
     ext.processes  several processes that compute together
 
 A plugin imports only these modules, `plait` itself and its public surfaces from core; Plait's own
@@ -86,8 +89,9 @@ from .types import Aval, Opaque
 from .values import Array, Literal, as_value
 
 MODULES = (
-    "control", "devices", "errors", "ir", "lower", "observers", "ops", "plugins", "processes",
-    "rules", "sizes", "surface", "trace", "tree", "types", "values",
+    "control", "devices", "errors", "ir", "lower", "observers", "ops", "plugins",
+    "processes", "profiling", "rules", "sizes", "surface", "text", "trace", "transfers", "tree",
+    "types", "values",
 )  # fmt: skip
 
 __all__ = [

@@ -5,6 +5,7 @@ Invariant: nothing is defined here.
 
 from .._base.jaxlib_api import (
     JAXLIB_VERSION,
+    IrValue,
     RuntimeFailure,
     load_portable_artifact,
     lock,
@@ -35,7 +36,7 @@ from .._xla.module import Module, measured, module_of
 
 __all__ = [
     "array_of", "ask", "ASKED", "attr", "bindings", "boolean", "circumstances", "Emitter",
-    "executable_again", "I32", "i64", "i64s", "index_of", "indices", "JAXLIB_VERSION",
+    "executable_again", "I32", "i64", "i64s", "index_of", "indices", "IrValue", "JAXLIB_VERSION",
     "known_platforms", "LETTERS", "load", "load_portable_artifact", "loaded_again", "lock",
     "matrix", "measured", "mlir", "Module", "module_of", "OPERATION", "portable_artifact", "read",
     "refine_shapes", "RuntimeFailure", "serialized", "simple", "SOLVERS", "STABLE",

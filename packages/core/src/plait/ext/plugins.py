@@ -6,6 +6,6 @@
 Invariant: nothing is defined here.
 """
 
-from .._plugins.metadata import declared, load, names
+from .._plugins.metadata import declared, library, load, names
 
-__all__ = ["declared", "load", "names"]
+__all__ = ["declared", "library", "load", "names"]

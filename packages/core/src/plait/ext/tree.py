@@ -4,7 +4,8 @@ Invariant: nothing is defined here.
 """
 
 from .._base.guarded import guard, guarded_nodes
-from .._core.elements import advice_for_elements
+from .._core.elements import SavedClass, advice_for_elements
+from .._core.fitting import aligned, fitted, register_capacities
 from .._core.openable import registered_by
 from .._core.same_parts import tell_parts_apart
 from ..tree import (
@@ -13,8 +14,10 @@ from ..tree import (
     children,
     difference,
     each_leaf,
+    exact_key,
     flatten,
     flatten_up_to,
+    in_words,
     key_paths,
     map_tree,
     node_data,
@@ -25,7 +28,8 @@ from ..tree import (
 from ..tree_util import Partial
 
 __all__ = [
-    "LEAF", "registered_by", "Partial", "TreeDef", "advice_for_elements", "children", "difference",
-    "each_leaf", "flatten", "flatten_up_to", "guard", "guarded_nodes", "key_paths", "map_tree",
-    "node_data", "register", "registry", "spread", "tell_parts_apart",
+    "advice_for_elements", "aligned", "children", "difference", "each_leaf", "exact_key", "fitted",
+    "flatten", "flatten_up_to", "guard", "guarded_nodes", "in_words", "key_paths", "LEAF",
+    "map_tree", "node_data", "Partial", "register", "register_capacities", "registered_by",
+    "registry", "SavedClass", "spread", "tell_parts_apart", "TreeDef",
 ]  # fmt: skip

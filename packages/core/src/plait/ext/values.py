@@ -21,11 +21,11 @@ from .._core.array import (
     wrap,
 )
 from .._core.interpreter import add_members
-from .._xla.key_reuse import seeded
+from .._xla.guards import is_seeded, seeded
 from .._xla.operands import as_argument, scalar_buffer
 
 __all__ = [
     "Array", "Literal", "add_members", "as_argument", "as_value", "asarray", "canonical",
-    "from_numpy", "is_literal_zero", "is_tracer", "solid", "wrap", "integer_bounds",
+    "from_numpy", "is_literal_zero", "is_seeded", "is_tracer", "solid", "wrap", "integer_bounds",
     "on_accelerator", "scalar_buffer", "seeded", "shared", "standing_for", "unmasked",
 ]  # fmt: skip

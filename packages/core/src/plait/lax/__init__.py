@@ -10,6 +10,7 @@ Invariant: functions here apply primitives and `plait._control` only; importing 
 compiler, no plugin, and no primitive of another namespace than `core`.
 """
 
+from .._base.wrapping import found_by_name as _found_by_name
 from .._control import cond, fori_loop, scan, switch, while_loop
 from .._control import map_ as map
 from .._control.prefixes import associative_scan
@@ -99,4 +100,5 @@ __all__ += elementwise.__all__
 __all__ += reductions.__all__
 __all__ += structure.__all__
 
+_found_by_name(globals())
 __getattr__, __dir__ = _additions(globals(), "plait.lax")

@@ -35,7 +35,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable[
             fix='write composite(function, "library.operation")',
         )
 
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorated(*args: Any, **kwargs: object) -> Any:
         given = [(k, attribute(name, k, v)) for k, v in kwargs.items() if v is not None]
         traced = trace(lambda *xs: decomposition(*xs, **kwargs), args, {}, name)
         outs = composite_p.bind(

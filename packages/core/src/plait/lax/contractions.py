@@ -5,6 +5,7 @@ right one's.
 """
 
 import enum
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -12,6 +13,7 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, ShapeError
 from .._base.jaxlib_api import ml_dtypes
+from .._core.interpreter import Value
 from .._ops.contraction import axis_pairs, contracted
 from .._ops.elementwise import mul
 from .._ops.layout import free, placed
@@ -86,8 +88,8 @@ DotDimensionNumbers = tuple[
 
 
 def dot_general(
-    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None,
-    preferred_element_type: DTypeLike | None = None, *, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: object, precision: object = None,
+    preferred_element_type: DTypeLike | None = None, *, out_sharding: object = None,
 ) -> Array:  # fmt: skip
     """Return products of elements, summed over axes.
 
@@ -126,8 +128,8 @@ def dot_general(
 
 
 def dot(
-    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: Any = None, precision: Any = None,
-    preferred_element_type: DTypeLike | None = None, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: object = None, precision: object = None,
+    preferred_element_type: DTypeLike | None = None, out_sharding: object = None,
 ) -> Array:  # fmt: skip
     """Multiply vectors and matrices; with `dimension_numbers`, apply `dot_general`.
 
@@ -151,7 +153,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
     """Multiply stacks of matrices: all but the last two axes are shared.
 
     lhs: (..., m, k); rhs: (..., k, n); the result is (..., m, n).  precision: as in `dot_general`.
@@ -173,7 +175,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
 
 def scaled_dot(
     lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: ArrayLike | None = None,
-    rhs_scale: ArrayLike | None = None, dimension_numbers: Any = None,
+    rhs_scale: ArrayLike | None = None, dimension_numbers: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return (lhs * lhs_scale) times (rhs * rhs_scale), for narrow operands such as float8.
@@ -213,7 +215,7 @@ def scaled_dot(
     return convert(contracted(x, y, contract, shared, precision="highest"), kind)
 
 
-def _scaled(x: Any, scale: Any, summed: Any) -> Any:
+def _scaled(x: Value, scale: object, summed: Sequence[int]) -> Any:
     if scale is None:
         return x
     s, shape = value(scale), x.aval.shape

@@ -3,7 +3,7 @@
 Invariant: spatial axes are in the order of the kernel's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -11,6 +11,7 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
 from .._core.array import Literal
+from .._core.interpreter import Value
 from .._ops import convolution as cn
 from .._ops import shape as sh
 from .._ops.contraction import contracted
@@ -42,8 +43,8 @@ def _each(what: str, name: str, given: Any, count: int) -> tuple:
 
 def conv_general_dilated_patches(
     lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-    lhs_dilation: Any = None, rhs_dilation: Any = None, dimension_numbers: Any = None,
-    precision: Any = None, preferred_element_type: DTypeLike | None = None,
+    lhs_dilation: object = None, rhs_dilation: object = None, dimension_numbers: Any = None,
+    precision: object = None, preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the input elements in each window of a convolution.
 
@@ -76,7 +77,12 @@ def _inverse(order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _patches(
-    what: str, x: Any, filter_shape: Any, padding: Any, steps: tuple, numbers: Any
+    what: str,
+    x: Value,
+    filter_shape: Sequence[int],
+    padding: Sequence[tuple[Any, ...]] | str,
+    steps: tuple,
+    numbers: tuple[str, ...] | None,
 ) -> tuple[Any, cn.ConvDims]:
     """Return ((batch, features times elements of a window, positions...), the axis of each)."""
     n = x.aval.ndim
@@ -109,8 +115,8 @@ def _patches(
 
 def conv_general_dilated_local(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Any,
-    filter_shape: Sequence[int], lhs_dilation: Any = None, rhs_dilation: Any = None,
-    dimension_numbers: Any = None, precision: Any = None,
+    filter_shape: Sequence[int], lhs_dilation: object = None, rhs_dilation: object = None,
+    dimension_numbers: Any = None, precision: object = None,
 ) -> Array:  # fmt: skip
     """Convolve with a different kernel at each position: a locally connected layer.
 
@@ -154,7 +160,7 @@ def conv_general_dilated_local(
 # ---- axes and shapes -----------------------------------------------------------------------
 
 
-def conv_general_permutations(dimension_numbers: Any) -> tuple:
+def conv_general_permutations(dimension_numbers: object) -> tuple:
     """Return the axes of input, kernel and result in canonical order, from three strings.
 
     The order is (batch, features, space...), and (output features, input features, space...) for
@@ -176,7 +182,13 @@ def conv_general_permutations(dimension_numbers: Any) -> tuple:
     return tuple(cn.conv_dimension_numbers(sizes, sizes, texts))
 
 
-def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: int = 1) -> tuple:
+def _shape(
+    lhs_shape: Any,
+    rhs_shape: Any,
+    numbers: tuple[str, ...] | None,
+    space: Callable[..., Any],
+    batches: int = 1,
+) -> tuple:
     """Return the result's shape; `space(sizes of the input, of the kernel)` gives the spatial
     sizes."""
     x, w = normal_shape(lhs_shape), normal_shape(rhs_shape)
@@ -189,7 +201,7 @@ def _shape(lhs_shape: Any, rhs_shape: Any, numbers: Any, space: Any, batches: in
     return tuple([found[i] for i in _inverse(dims.out_spec)])
 
 
-def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
+def _places(sizes: list[int], kernel: list[int], strides: tuple[int, ...], padding: Any) -> list:
     pads = cn.explicit_padding(padding, sizes, kernel, strides)
     return [
         cn.windows(low + n + high, k, s)
@@ -198,9 +210,15 @@ def _places(sizes: Any, kernel: Any, strides: Any, padding: Any) -> list:
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+    lhs_shape: object,
+    rhs_shape: object,
+    window_strides: object,
+    padding: Any,
+    dimension_numbers: Any,
 ) -> tuple[int, ...]:
     """Return the shape of `conv_general_dilated`, without dilations and groups.
+
+    Raises ShapeError for a padding that is not one of the window.
 
     >>> import plait
     >>> layout = ("NHC", "HIO", "NHC")
@@ -216,9 +234,11 @@ def conv_general_shape_tuple(
 
 
 def conv_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
+    lhs_shape: object, rhs_shape: object, strides: object, pads: Any, batch_group_count: int = 1
 ) -> tuple[int, ...]:
     """Return the shape of `conv`: batch and features come first.
+
+    Raises ShapeError for a padding that is not one of the window.
 
     >>> import plait
     >>> plait.lax.conv_shape_tuple((1, 3, 8, 8), (4, 3, 3, 3), (2, 2), "SAME")
@@ -233,9 +253,15 @@ def conv_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+    lhs_shape: object,
+    rhs_shape: object,
+    window_strides: object,
+    padding: object,
+    dimension_numbers: Any,
 ) -> tuple[int, ...]:
     """Return the shape of `conv_transpose`.
+
+    Raises ShapeError for a padding that is not one of the window.
 
     >>> import plait
     >>> layout = ("NHC", "HIO", "NHC")

@@ -18,7 +18,7 @@ from .._types.avals import INT32, INTEGER, Aval, asked_dtype, dtype_of
 from .slices import stack
 
 
-def iota(dtype: DTypeLike, size: Any) -> Array:
+def iota(dtype: DTypeLike, size: object) -> Array:
     """Return 0, 1, 2, ...: a vector of this dtype and size.  Raises TypeRule for a negative size.
 
     >>> import plait
@@ -29,7 +29,7 @@ def iota(dtype: DTypeLike, size: Any) -> Array:
 
 
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Any = None
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: object = None
 ) -> Array:
     """Return 0, 1, 2, ... along one axis of an array of this shape.
 
@@ -47,7 +47,7 @@ def broadcasted_iota(
 
 def full(
     shape: SupportsIndex | Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
-    sharding: Any = None,
+    sharding: object = None,
 ) -> Array:  # fmt: skip
     """Return `fill_value`, a number without axes, everywhere; in its own dtype if none is given.
 
@@ -66,7 +66,7 @@ def full(
 
 def full_like(
     x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None,
-    sharding: Any = None,
+    sharding: object = None,
 ) -> Array:  # fmt: skip
     """Return `fill_value` everywhere, in the shape and dtype of `x` unless others are given.
 
@@ -88,10 +88,12 @@ def full_like(
     return beside(out, x) if sharding is None else placed(out, sharding)
 
 
-def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Array:
     """Return zeros: arrays always have defined contents.
 
     out_sharding: sharding of the result.
+
+    Raises ShapeError if `shape` is not a tuple of integers.
 
     >>> import plait
     >>> plait.lax.empty((2,), "float32").tolist()
@@ -102,6 +104,8 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
 
 def shape_as_value(shape: Shape) -> Array:
     """Return a shape, which may have symbolic sizes, as a vector of i32.
+
+    Raises ShapeError if `shape` is not a tuple of integers.
 
     >>> import plait
     >>> plait.lax.shape_as_value((2, 3)).tolist()

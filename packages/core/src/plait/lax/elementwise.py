@@ -311,7 +311,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _upper(x, y)
 
 
-def _upper(x: Any, y: Any) -> Any:
+def _upper(x: Value, y: Value) -> Any:
     """Return the upper half for 64 bits, by halves.  Carries of the lower parts are summed in
     parts that cannot overflow (Knuth, "The Art of Computer Programming", 4.3.1)."""
     low = Literal(0xFFFFFFFF, x.aval.strong())

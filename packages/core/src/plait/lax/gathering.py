@@ -60,7 +60,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
 def scatter_apply(
     operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers, *, update_shape: Any = (),
-    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: object = None,
 ) -> Array:  # fmt: skip
     """Apply `func` to the elements of `operand` in windows, once for each window an element is in.
 
@@ -86,7 +86,7 @@ def scatter_apply(
         indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
     )  # fmt: skip
 
-    def turn(done: Any, v: Any) -> Any:
+    def turn(done: ArrayLike, v: Array) -> Any:
         new = value(func(v))
         if not new.aval.same_type(v.aval):
             raise OperandTypeError(

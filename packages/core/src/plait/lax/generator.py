@@ -26,7 +26,7 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_PHILOX = 2
 
 
-def _algorithm(algorithm: Any) -> str:
+def _algorithm(algorithm: object) -> str:
     try:
         return rng.ALGORITHMS[RandomAlgorithm(algorithm)]
     except ValueError:
@@ -38,7 +38,7 @@ def _algorithm(algorithm: Any) -> str:
 
 def rng_bit_generator(
     key: ArrayLike, shape: Shape, dtype: DTypeLike = np.uint32,
-    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    algorithm: object = RandomAlgorithm.RNG_DEFAULT,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return random bits of a state, and the next state; most programs should use `plait.random`.
 

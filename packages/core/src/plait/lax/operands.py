@@ -12,6 +12,7 @@ from plait.typing import Array, ArrayLike
 from .._api.strict_functions import about
 from .._api.surfaces import unary, value
 from .._base.errors import ArgumentError
+from .._core.interpreter import Value
 from .._core.primitive import Primitive
 from .._ops.accuracy import PLAIN, accurate
 
@@ -55,7 +56,7 @@ def accurately(name: str, prim: Primitive, doc: str, shows: str) -> Accurate:
     return function
 
 
-def _asked(name: str, x: Any, accuracy: Any) -> Any:
+def _asked(name: str, x: Value, accuracy: object) -> Any:
     if isinstance(accuracy, AccuracyMode):
         if accuracy is AccuracyMode.DEFAULT:
             return PLAIN[name].bind(x)

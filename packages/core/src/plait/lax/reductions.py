@@ -12,6 +12,7 @@ from plait.typing import Array, ArrayLike, Axis, DTypeLike
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError, ShapeError, TreeMismatch
 from .._core.array import Literal
+from .._core.interpreter import Value
 from .._core.ir import Program
 from .._core.primitive import Primitive
 from .._jit.tracing import trace
@@ -22,7 +23,7 @@ from .._ops.layout import all_free, free, placed
 from .._ops.static_arguments import fixed_each, flag
 from .._plugins.traits import Elementwise, Structural
 from .._types.avals import Aval, asked_dtype
-from ..tree import difference, flatten
+from ..tree import difference, flatten, in_words
 
 __all__ = [
     "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
@@ -89,6 +90,8 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the position of the least element along an axis; arguments and errors as in `argmax`.
 
+    Raises AxisError for an axis that the operand lacks.
+
     >>> import plait
     >>> plait.lax.argmin(plait.numpy.array([4, 1, 2]), 0, "int32").item()
     1
@@ -122,7 +125,7 @@ def elementwise(
         raise TreeMismatch(
             f"{name}: the computation returns another structure than it takes: "
             f"{difference(trees[0], traced.tree.unflatten(cells[:1] * traced.tree.num_leaves))}",
-            fix=f"return a tree like {tree}",
+            fix=f"return a tree like {in_words(tree)}",
         )
     for e in program.eqns:
         if not {Elementwise, Structural} & set(e.prim.traits):
@@ -139,7 +142,7 @@ def elementwise(
     return program
 
 
-def _monoid(program: Program) -> Any:
+def monoid(program: Program) -> Any:
     """Return the primitive that the computation equals, if it is a known one."""
     if len(program.eqns) != 1 or len(program.outputs) != 1:
         return None
@@ -149,8 +152,8 @@ def _monoid(program: Program) -> Any:
 
 
 def reduce(
-    operands: T, init_values: Any, computation: Callable, dimensions: Axis,
-    out_sharding: Any = None,
+    operands: T, init_values: object, computation: Callable, dimensions: Axis,
+    out_sharding: object = None,
 ) -> T:  # fmt: skip
     """Combine elements along axes by a function.
 
@@ -173,7 +176,7 @@ def reduce(
     given = fixed_each("reduce", "dimensions", dimensions)
     axes = tuple(sorted(sh.normal_axes(given, xs[0].aval.ndim, "dimensions")))
     program = elementwise("reduce", computation, [x.aval for x in xs], tree)
-    prim = _monoid(program)
+    prim = monoid(program)
     if prim is not None:
         out = _KNOWN[prim][0].bind(xs[0], axes=axes) if axes else xs[0]
         out = sh.materialise_at_ground(_with_start(prim, start[0], out))
@@ -183,7 +186,7 @@ def reduce(
     return placed(tree.unflatten([sh.materialise_at_ground(o) for o in outs]), out_sharding)
 
 
-def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
+def together(name: str, operands: object, starts: object) -> tuple[Any, list, list]:
     """Return (tree, arrays of one shape, an initial value for each)."""
     leaves, tree = flatten(operands)
     xs = [value(x) for x in leaves]
@@ -202,7 +205,7 @@ def together(name: str, operands: Any, starts: Any) -> tuple[Any, list, list]:
     return tree, xs, [_start(name, v, x) for v, x in zip(given, xs)]
 
 
-def _start(name: str, v: Any, x: Any) -> Any:
+def _start(name: str, v: object, x: Value) -> Any:
     v = value(v)
     if v.aval.ndim or (v.aval.dtype != x.aval.dtype and not v.aval.weak_type):
         raise OperandTypeError(
@@ -212,7 +215,7 @@ def _start(name: str, v: Any, x: Any) -> Any:
     return sh.convert(v, x.aval.dtype)
 
 
-def _with_start(prim: Primitive, start: Any, out: Any) -> Any:
+def _with_start(prim: Primitive, start: Any, out: Value) -> Any:
     neutral = _KNOWN[prim][1]
     if start.__class__ is Literal and neutral is not None and start.value == neutral:
         return out
@@ -226,7 +229,7 @@ def combining(computation: Callable, tree: Any) -> Callable:
     ]
 
 
-def _axes_first(x: Any, axes: tuple) -> Any:
+def _axes_first(x: Value, axes: tuple) -> Any:
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     n = 1
     for i in axes:

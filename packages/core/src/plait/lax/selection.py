@@ -34,7 +34,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     return el.select.bind(_predicate(pred, x.aval.shape), x, y)
 
 
-def _predicate(pred: Any, shape: tuple) -> Any:
+def _predicate(pred: object, shape: tuple) -> Any:
     p = value(pred)
     if p.aval.dtype != BOOL or (p.aval.ndim and p.aval.shape != shape):
         raise ShapeError(
@@ -44,7 +44,7 @@ def _predicate(pred: Any, shape: tuple) -> Any:
     return fit(p, Aval(shape, BOOL))
 
 
-def select_n(which: ArrayLike, *cases: Any) -> Array:
+def select_n(which: ArrayLike, *cases: object) -> Array:
     """Return `cases[which]`, element by element.
 
     Args:
@@ -108,6 +108,6 @@ def stop_gradient(x: ArrayLike) -> Array:
     return map_tree(_stopped, x)
 
 
-def _stopped(x: Any) -> Any:
+def _stopped(x: object) -> Any:
     v = value(x)
     return el.stop.bind(v) if v.aval.inexact else x

@@ -16,7 +16,9 @@ from .._ops.static_arguments import fixed_each
 from .._types.dims import Dim
 
 
-def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: Any = None) -> Array:
+def slice(
+    operand: ArrayLike, start_indices: object, limit_indices: object, strides: object = None
+) -> Array:
     """Return the box from `start_indices` to `limit_indices`, every `strides`-th element.
 
     Each has one integer for each axis.  Raises TypeRule for positions outside, and limits before
@@ -48,7 +50,7 @@ def slice(operand: ArrayLike, start_indices: Any, limit_indices: Any, strides: A
 
 
 def slice_in_dim(
-    operand: ArrayLike, start_index: ArrayLike, limit_index: Any, stride: int = 1, axis: int = 0
+    operand: ArrayLike, start_index: ArrayLike, limit_index: object, stride: int = 1, axis: int = 0
 ) -> Array:
     """Return the part of one axis from `start_index` to `limit_index`, every `stride`-th element.
 
@@ -146,7 +148,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     return sh.stack(_one_dtype("stack", operands), axis)
 
 
-def pad(operand: ArrayLike, padding_value: Any, padding_config: Any) -> Array:
+def pad(operand: ArrayLike, padding_value: object, padding_config: object) -> Array:
     """Put `padding_value` around and between elements.
 
     Args:

@@ -123,6 +123,8 @@ def approx_min_k(
     """Return [the k least elements along an axis, their indices as i32], the least first; arguments
     and errors as in `approx_max_k`.
 
+    Raises ShapeError if k is larger than the axis.
+
     >>> import plait
     >>> [v.tolist() for v in plait.lax.approx_min_k(plait.numpy.array([3.0, 1.0, 2.0]), 2)]
     [[1.0, 2.0], [1, 2]]
@@ -132,7 +134,7 @@ def approx_min_k(
     return [neg(found), places]
 
 
-def _approximate(name: str, operand: Any, k: int, axis: int, recall: float) -> tuple:
+def _approximate(name: str, operand: object, k: int, axis: int, recall: float) -> tuple:
     x = value(operand)
     if x.aval.category != FLOATING:
         raise OperandTypeError(f"{name} is for floating arrays, not {x.aval!r}", fix="use top_k")

@@ -95,7 +95,7 @@ def stage(x: ArrayLike, /) -> Array:
 
 def reshape(
     operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:  # fmt: skip
     """Return the same elements in another shape; with `dimensions`, transpose first.
 
@@ -110,7 +110,7 @@ def reshape(
     return placed(materialise_at_ground(sh.reshape(x, new_sizes)), out_sharding)
 
 
-def transpose(operand: ArrayLike, permutation: Any) -> Array:
+def transpose(operand: ArrayLike, permutation: object) -> Array:
     """Permute axes: axis i of the result is axis `permutation[i]`.
 
     Raises AxisError unless `permutation` is a permutation of all axes.
@@ -183,10 +183,12 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     return reshape(x, (*s[:first], product(s[first:last]), *s[last:]))
 
 
-def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: object = None) -> Array:
     """Add leading axes of these sizes, along which the elements repeat.
 
     out_sharding: sharding of the result.
+
+    Raises ShapeError if `sizes` is not a tuple of integers.
 
     >>> import plait
     >>> plait.lax.broadcast(plait.numpy.arange(2), (3,)).tolist()
@@ -198,12 +200,12 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> 
 
 
 def broadcast_in_dim(
-    operand: ArrayLike, shape: Shape, broadcast_dimensions: Any, *, out_sharding: Any = None
+    operand: ArrayLike, shape: Shape, broadcast_dimensions: object, *, out_sharding: object = None
 ) -> Array:
     """Make axis i axis `broadcast_dimensions[i]` of `shape`; axes of size 1 repeat.
 
     out_sharding: sharding of the result.  Raises TypeRule if sizes are neither equal nor 1,
-    AxisError for axes that are not in order.
+    AxisError for an axis that is named twice.
 
     >>> import plait
     >>> plait.lax.broadcast_in_dim(plait.numpy.arange(2), (2, 3), (0,)).tolist()
@@ -211,8 +213,12 @@ def broadcast_in_dim(
     """
     x, shape = free(value(operand), out_sharding), normal_shape(shape)
     at = fixed_each("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
-    if list(at) != sorted(set(at)):
-        raise AxisError(f"broadcast_dimensions {at} are not in order", fix="transpose first")
+    if len(set(at)) < len(at):
+        raise AxisError(
+            f"broadcast_dimensions {at} name an axis twice", fix="name each axis of the result once"
+        )
+    if list(at) != sorted(at) and len(at) == x.aval.ndim:
+        x, at = transpose(x, sorted(range(len(at)), key=at.__getitem__)), tuple(sorted(at))
     if shape == x.aval.shape and at == tuple(range(x.aval.ndim)):
         return placed(materialise_at_ground(x), out_sharding)
     return placed(sh.broadcast_in_dim.bind(x, shape=shape, dims=at), out_sharding)
@@ -220,6 +226,8 @@ def broadcast_in_dim(
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Add leading axes of size 1, up to `rank` axes; return the array itself if it has them.
+
+    Raises NotAnArrayError if `x` is not an array.
 
     >>> import plait
     >>> plait.lax.broadcast_to_rank(plait.numpy.zeros(3), 3).shape
@@ -248,10 +256,11 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     >>> plait.lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    for shape in shapes:
+    given = [normal_shape(shape) for shape in shapes]
+    for shape in given:
         if any(n.__class__ is int and n < 0 for n in shape):
             raise ShapeError(f"{shape} has a negative size", fix="give sizes from 0 on")
-    return _broadcast_shapes([normal_shape(s) for s in shapes])
+    return _broadcast_shapes(given)
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
@@ -280,6 +289,8 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 def optimization_barrier(operand: T, /) -> T:
     """Return the tree itself; the compiler may not move work across this position.
+
+    Raises NotAnArrayError for a leaf that is not an array.
 
     >>> import plait
     >>> plait.lax.optimization_barrier(plait.numpy.arange(2)).tolist()

@@ -81,7 +81,7 @@ class _Pairs:
         return a is b or _same_scalar(a, b)
 
 
-def _same_scalar(a: Any, b: Any) -> bool:
+def _same_scalar(a: object, b: object) -> bool:
     """Return whether scalars are equal by `freeze`, or both nan."""
     return freeze(a) == freeze(b) or (a.__class__ is b.__class__ and bool(a != a and b != b))
 

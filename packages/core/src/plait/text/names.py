@@ -5,7 +5,7 @@ Invariant: a name stands for one thing, in writing and in reading.
 
 import sys
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -48,7 +48,7 @@ def records(prim: Primitive) -> dict[str, type]:
     return found
 
 
-def _hints(of: Any) -> list[Any]:
+def _hints(of: Callable[..., Any] | type) -> list[Any]:
     try:
         return list(typing.get_type_hints(of).values())
     except Exception:  # such an annotation is looked up by its text alone
@@ -65,6 +65,7 @@ def _classes(hints: Iterable[Any]) -> Iterator[type]:
 
 
 def effects_said(p: Program) -> list[str]:
+    """Return the words for the effects of a program, in order."""
     return sorted([effect_said(e) for e in p.effects])
 
 

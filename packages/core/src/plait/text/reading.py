@@ -81,7 +81,7 @@ _SETTING = Pattern(r"[A-Za-z_]\w*\s*=")
 _END = Pattern(r"\Z")
 
 
-def _fits(value: Any, dtype: Any) -> bool:
+def _fits(value: float, dtype: np.dtype) -> bool:
     """Return whether an array of a dtype can hold a number as it is written."""
     if dtype.kind == "b":
         return value.__class__ is bool

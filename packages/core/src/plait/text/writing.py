@@ -13,6 +13,7 @@ import numpy as np
 from .._base.errors import PlaitError
 from .._base.source import user_line
 from .._core.array import Array, is_tracer, laid
+from .._core.interpreter import Value
 from .._core.ir import Eqn, Program, Thunk, Var, programs_in
 from .._core.primitive import Primitive, textual_name
 from .._types.avals import OPAQUE, Aval, Opaque
@@ -36,10 +37,10 @@ def show(program: Program, locations: bool = False) -> str:
       return %2
     }
     """
-    return _Writer(program, locations).text
+    return Writer(program, locations).text
 
 
-class _Writer:
+class Writer:
     """A writer of one program and its sub-programs."""
 
     def __init__(self, program: Program, locations: bool):
@@ -58,7 +59,7 @@ class _Writer:
     def program(self, p: Program, indent: str) -> str:
         names: dict[Any, str] = {}
 
-        def define(v: Any) -> str:
+        def define(v: Value) -> str:
             names[v] = name = f"%{len(names)}"
             return f"{name}: {self.type(v.aval)}"
 

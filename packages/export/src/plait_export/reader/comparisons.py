@@ -94,7 +94,7 @@ def _one(op: Op, xs: list) -> Any:
     return None
 
 
-def _plain(value: Any) -> np.ndarray | None:
+def _plain(value: np.ndarray) -> np.ndarray | None:
     """Return a constant that compares with arguments only as they do with each other, or None."""
     if value is None:
         return None
@@ -214,7 +214,7 @@ def _ascending(columns: Sequence[np.ndarray]) -> np.ndarray:
     return before
 
 
-def _parts(a: Any, b: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def _parts(a: Any, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split a pair of columns into keys that compare plainly: nan flags, then numbers.
 
     For complex numbers the flags of both parts come before both numbers.

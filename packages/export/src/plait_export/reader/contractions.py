@@ -11,10 +11,11 @@ from plait.ext import ops
 from plait.ext.ops import fourier
 from plait.ext.ops import shape as shapes
 from plait.ext.ops.convolution import ConvDims
+from plait.ext.trace import Value
 
 from ..errors import NotReadable
 from .table import enum, reads
-from .walking import takes_known
+from .walking import Walk, takes_known
 
 _PRECISIONS = ("DEFAULT", "HIGH", "HIGHEST")
 
@@ -25,20 +26,20 @@ def precision_of(op: Any) -> str:
     return max(said, key=_PRECISIONS.index, default="DEFAULT").lower()
 
 
-def numbers(attribute: Any, key: str) -> tuple[int, ...]:
+def numbers(attribute: str, key: str) -> tuple[int, ...]:
     """Return a named list of axes from the text of a StableHLO attribute."""
     found = re.search(rf"\b{key} = \[([\d, ]*)\]", str(attribute))
     return tuple([int(n) for n in found[1].split(",")]) if found and found[1] else ()
 
 
-def number(attribute: Any, key: str, default: int = 0) -> int:
+def number(attribute: str, key: str, default: int = 0) -> int:
     """Return a named number from the text of a StableHLO attribute."""
     found = re.search(rf"\b{key} = (-?\d+)", str(attribute))
     return int(found[1]) if found else default
 
 
 @reads("stablehlo.dot_general")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     if "algorithm" in op.attributes:
         raise NotReadable(f"{op.name} asks for the algorithm {op.attributes['algorithm']}")
     axes = op.attributes["dot_dimension_numbers"]
@@ -51,7 +52,7 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.dot")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     """Read a product of matrices and vectors, which other exporters write."""
     x, y = xs
     summed = ((x.aval.ndim - 1,), (0,))
@@ -62,7 +63,7 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.convolution")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     pairs = op.attributes.get("padding")
     return _convolved(op, xs, None if pairs is None else pairs.tolist())
 
@@ -108,13 +109,13 @@ def _axes(text: str, first: str) -> tuple[int, ...]:
 
 
 @reads("stablehlo.fft")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     at = op.attributes
     return fourier.fft_.bind(xs[0], kind=enum(at["fft_type"]).lower(), lengths=at["fft_length"])
 
 
 @reads("stablehlo.cholesky")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     """Read a factorisation that ignores the other triangle."""
     x = xs[0]
     if op.attributes.get("lower", False):
@@ -123,7 +124,7 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.triangular_solve")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     at = op.attributes
     how = enum(at["transpose_a"])
     return ops.linalg.triangular_solve_.bind(

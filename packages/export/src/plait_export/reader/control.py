@@ -12,12 +12,13 @@ from typing import Any
 import plait
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.sorting import top_k_
+from plait.ext.trace import Value
 from plait.ext.types import INT32, Aval
 from plait.ext.values import Literal
 
 from ..errors import NotReadable
 from .counting import bound_of, counted, counter_of
-from .module import Block
+from .module import Block, Op
 from .sizes import Known
 from .table import reads
 from .walking import Walk, takes_known
@@ -33,13 +34,13 @@ def returned(walk: Walk, block: Block, args: Sequence[Any]) -> list:
 
 @reads("func.call")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Any]):
     return walk.call(op.attributes["callee"], xs)
 
 
 @reads("stablehlo.composite")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     """Read a composite operation; `chlo.top_k` of other exporters is restored as `top_k`."""
     said = op.attributes.get("composite_attributes", {})
     if op.attributes.get("name") == "chlo.top_k" and [*said] == ["k"]:
@@ -68,7 +69,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.if")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op, xs):
     (flag,) = xs
     then, other = op.regions
     if flag.__class__ is Known:
@@ -82,7 +83,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.while")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Any]):
     test, body = op.regions
     kept = [i for i, (n, y) in enumerate(zip(body.arguments, body.returned)) if n == y]
     counts = counter_of(walk, op, xs, kept)
@@ -112,11 +113,11 @@ def _(walk, op, xs):
 
 
 @reads("sdy.sharding_constraint")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     """Drop a sharding constraint, which has no effect on one device."""
     return xs[0]
 
 
 @reads("stablehlo.return", "func.return")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: object):
     raise NotReadable(f"{op.name} in the middle of a block")

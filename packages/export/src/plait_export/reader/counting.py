@@ -8,7 +8,7 @@ changes, and each turn adds a known number to it.  Slices become rows only if al
 the array; written rows must also cover it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import plait
 from plait.ext.errors import PlaitError
 from plait.ext.ops import shape as shapes
 from plait.ext.sizes import Dim, max_dim
+from plait.typing import Array
 
 from .module import Block, Op
 from .sizes import Known
@@ -161,7 +162,7 @@ class Row(NamedTuple):
     first: Any
     down: bool
 
-    def range(self, turns: Any) -> tuple[Any, Any]:
+    def range(self, turns: Dim | int) -> tuple[Any, Any]:
         """Return (lowest index, highest index + 1)."""
         return (self.first - turns + 1, self.first + 1) if self.down else (
             self.first, self.first + turns)  # fmt: skip
@@ -222,7 +223,9 @@ class _Loop:
         below = enum(test.attributes["comparison_direction"]) == "LT"
         return below and test.operands[0] == op.operands[2] and self.known(test.operands[1]) == 0
 
-    def row(self, op: Op, starts: Sequence[int], box: Any, shape: Sequence[Any]) -> Row | None:
+    def row(
+        self, op: Op, starts: Sequence[int], box: tuple[None | int, ...], shape: Sequence[Any]
+    ) -> Row | None:
         """Return the row that a box at some positions is; None if it is not a row.
 
         A row has the full size along all axes but one, where it has size 1.
@@ -309,7 +312,7 @@ class _Loop:
                 yield j, row
 
 
-def _surely(question: Any) -> bool:
+def _surely(question: Callable[..., Any]) -> bool:
     """Return whether a question is true for all sizes."""
     try:
         return bool(question())
@@ -336,7 +339,7 @@ def counted(walk: Walk, body: Block, given: list, kept: Sequence[int], counter: 
     reads, writes = list(loop.reads()), dict(loop.writes(changing))
     moving = [i for i in changing if i not in writes]
 
-    def turn(state: Sequence[Any], rows: Any) -> Any:
+    def turn(state: Sequence[Any], rows: tuple[Any, ...]) -> Any:
         i, read = rows
         args = list(given)
         for j, x in zip(moving, state, strict=True):
@@ -377,7 +380,7 @@ def _without(shape: Sequence[Any], axis: int) -> tuple[Any, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
-def _rows_of(x: Any, row: Row, turns: Any) -> Any:
+def _rows_of(x: Array, row: Row, turns: Dim | int) -> Any:
     """Return the rows in the order of turns, along the first axis."""
     low, high = row.range(turns)
     x = shapes.moveaxis(shapes.slice_in_dim(x, low, high, axis=row.axis), row.axis, 0)

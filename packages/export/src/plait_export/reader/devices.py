@@ -55,7 +55,7 @@ class Region(NamedTuple):
 
 @reads("sdy.manual_computation")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     (body,), outer = op.regions, walk.region
     if not xs and outer is not None and _asks_where(body):
         # Such a region only makes the remaining axes manual, without which the device number is
@@ -126,7 +126,7 @@ def _asks_where(body: Block) -> bool:
 
 
 @reads("stablehlo.partition_id")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: object):
     return _number_of(_around(walk, op))
 
 
@@ -223,7 +223,7 @@ def _odd(op: Op, region: Region) -> NotReadable:
 
 
 def _each(
-    walk: Walk, op: Op, xs: list, collective: Callable, ordered: bool = True, **how: Any
+    walk: Walk, op: Op, xs: list, collective: Callable, ordered: bool = True, **how: object
 ) -> list:
     """Apply a collective to each value; return the values unchanged for groups of one device."""
     among = _groups(walk, op, ordered)
@@ -234,7 +234,7 @@ def _each(
 
 
 @reads("stablehlo.all_reduce")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     combine = _COMBINED.get(_combines(op, xs[0]))
     if combine is None:
         raise NotReadable(f"{op.name} combines by a function that is not a sum or extreme")
@@ -260,7 +260,7 @@ _OF_FLAGS = {
 
 
 @reads("stablehlo.reduce_scatter")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     if _combines(op, xs[0]) != "stablehlo.add":
         raise NotReadable(f"{op.name} combines by a function that is not a sum")
     at = op.attributes["scatter_dimension"]
@@ -268,18 +268,18 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.all_gather")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     return _each(walk, op, xs, lax.all_gather, axis=op.attributes["all_gather_dim"], tiled=True)
 
 
 @reads("stablehlo.all_to_all")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     split, concat = (op.attributes[f"{k}_dimension"] for k in ("split", "concat"))
     return _each(walk, op, xs, lax.all_to_all, split_axis=split, concat_axis=concat, tiled=True)
 
 
 @reads("stablehlo.collective_permute")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs):
     region, pairs = _around(walk, op), op.attributes["source_target_pairs"]
     if "channel_handle" not in op.attributes:
         raise NotReadable(f"{op.name} is not among devices by their numbers")

@@ -4,17 +4,23 @@ Invariant: operands have one shape, as StableHLO requires, except for scalar con
 """
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import plait
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as shapes
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, Aval
 from plait.ext.values import Literal
 
 from .table import enum, reads
+
+if TYPE_CHECKING:
+    from .module import Op
+    from .walking import Walk
 
 _PLAIN = {
     "abs": el.abs_, "add": el.add, "and": el.and_, "atan2": el.atan2, "ceil": el.ceil,
@@ -38,9 +44,9 @@ _FLAGS = {"add": el.or_, "multiply": el.and_, "maximum": el.or_, "minimum": el.a
 """The equivalents of arithmetic operations on booleans."""
 
 
-def _plain(name: str, prim: Any) -> None:
+def _plain(name: str, prim: Primitive) -> None:
     @reads(f"stablehlo.{name}")
-    def _(walk, op, xs):
+    def _(walk: "Walk", op: "Op", xs: list[Value]):
         flags = xs[0].aval.dtype == np.bool_ and name in _FLAGS
         return (_FLAGS[name] if flags else prim).bind(*xs)
 
@@ -53,7 +59,7 @@ def _asked(name: str, of: str) -> None:
     prim = getattr(el, of)
 
     @reads(f"stablehlo.{name}")
-    def _(walk, op, xs):
+    def _(walk: "Walk", op, xs: list[Value]):
         how = accuracy(op.attributes.get("result_accuracy"))
         return prim.bind(*xs) if how is None else el.accurate.bind(*xs, of=of, **how)
 
@@ -62,7 +68,7 @@ for _name, _of in _ASKED.items():
     _asked(_name, _of)
 
 
-def accuracy(said: Any) -> dict[str, Any] | None:
+def accuracy(said: object) -> dict[str, Any] | None:
     """Return the requested accuracy of a function; None for the default."""
     if said is None or "DEFAULT" in str(said):
         return None
@@ -73,7 +79,7 @@ def accuracy(said: Any) -> dict[str, Any] | None:
 
 
 @reads("stablehlo.compare")
-def _(walk, op, xs):
+def _(walk: "Walk", op, xs: list[Value]):
     x, y = xs
     if enum(op.attributes.get("compare_type", "NOTYPE")) == "TOTALORDER":
         if x.aval.category == FLOATING:
@@ -84,7 +90,7 @@ def _(walk, op, xs):
 _COMPARED = {"EQ": el.eq, "NE": el.ne, "LT": el.lt, "LE": el.le, "GT": el.gt, "GE": el.ge}
 
 
-def in_total_order(x: Any) -> Any:
+def in_total_order(x: Value) -> Any:
     """Map floats to signed integers in their total order (IEEE 754, 5.10).
 
     The integers are the bits of the floats; if the sign is set, the other bits are inverted.
@@ -97,18 +103,18 @@ def in_total_order(x: Any) -> Any:
 
 
 @reads("stablehlo.select")
-def _(walk, op, xs):
+def _(walk: "Walk", op: "Op", xs: list[Value]):
     p, x, y = xs
     return el.select.bind(_spread(p, x), x, y)
 
 
 @reads("stablehlo.clamp")
-def _(walk, op, xs):
+def _(walk: "Walk", op: "Op", xs: list[Value]):
     low, x, high = xs
     return el.clamp.bind(_spread(low, x), x, _spread(high, x))
 
 
-def _spread(x: Any, like: Any) -> Any:
+def _spread(x: Value, like: Value) -> Any:
     """Broadcast a scalar to the shape of another value."""
     if x.aval.shape == like.aval.shape:
         return x
@@ -116,22 +122,22 @@ def _spread(x: Any, like: Any) -> Any:
 
 
 @reads("stablehlo.convert")
-def _(walk, op, xs):
+def _(walk: "Walk", op, xs: list[Value]):
     return shapes.convert(xs[0], op.types[0].dtype)
 
 
 @reads("stablehlo.bitcast_convert")
-def _(walk, op, xs):
+def _(walk: "Walk", op, xs: list[Value]):
     return plait.lax.bitcast_convert_type(xs[0], op.types[0].dtype)
 
 
 @reads("stablehlo.reduce_precision")
-def _(walk, op, xs):
+def _(walk: object, op, xs: list[Value]):
     at = op.attributes
     bits = {k: at[k] for k in ("exponent_bits", "mantissa_bits")}
     return el.reduce_precision.bind(xs[0], **bits)
 
 
 @reads("stablehlo.optimization_barrier")
-def _(walk, op, xs):
+def _(walk: "Walk", op: "Op", xs: list[Value]):
     return shapes.barrier.bind(*xs)

@@ -14,7 +14,7 @@ from .table import ACTING, UNSEEN_STATE, enum, reads, refuses
 
 
 @reads("stablehlo.rng_bit_generator")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return drawn(op, xs[0], op.types[1].shape)
 
 

@@ -11,16 +11,17 @@ import numpy as np
 import plait
 from plait.ext.ops import indexing
 from plait.ext.ops import shape as shapes
+from plait.ext.trace import Value
 
 from ..errors import NotReadable
 from .comparisons import body_of
 from .contractions import number, numbers
 from .table import reads
-from .walking import takes_known
+from .walking import Walk, takes_known
 
 
 @reads("stablehlo.gather")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     x, at = xs
     return _gathered(op, x, at, op.attributes["slice_sizes"])
 
@@ -32,7 +33,7 @@ def _(walk, op, xs):
     return _gathered(op, walk.value(xs[0]), walk.value(xs[1]), sizes)
 
 
-def _gathered(op: Any, x: Any, at: Any, sizes: Any) -> Any:
+def _gathered(op: Any, x: Value, at: Value, sizes: tuple[int, ...]) -> Any:
     said = op.attributes["dimension_numbers"]
     axes = indexing.GatherDimensionNumbers(
         numbers(said, "offset_dims"),
@@ -49,7 +50,7 @@ def _gathered(op: Any, x: Any, at: Any, sizes: Any) -> Any:
     )  # fmt: skip
 
 
-def _last(at: Any, axis: int) -> Any:
+def _last(at: Value, axis: int) -> Any:
     """Move the axis of index vectors to the end, or add it if it is left out."""
     if axis == at.aval.ndim:
         return shapes.expand_dims(at, axis)
@@ -72,7 +73,7 @@ _OF_FLAGS = {
 
 
 @reads("stablehlo.scatter")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     if len(xs) != 3:
         raise NotReadable(f"{op.name} of {len(xs) // 2} arrays at once")
     x, at, updates = xs

@@ -18,6 +18,7 @@ from plait.ext.lower import ASKED, STABLE, read
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.platforms import platform_index
 from plait.ext.ops.random import DYNAMIC_GENERATOR
+from plait.ext.trace import Value
 
 from ..errors import NotReadable
 from ..portable import ASSERTION
@@ -25,12 +26,12 @@ from .generators import drawn
 from .module import Op
 from .sizes import Known
 from .table import reads
-from .walking import takes_known
+from .walking import Walk, takes_known
 
 
 @reads("stablehlo.custom_call")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value | Known]):
     name = op.attributes["call_target_name"]
     if name == ASSERTION:
         return _check(op, xs)
@@ -89,7 +90,7 @@ def _letter(told: dict[str, Any], name: str) -> str:
     return chr(told[name] & 255)
 
 
-def _codes(x: Any) -> Any:
+def _codes(x: Value) -> Any:
     """Return status codes of success, one for each matrix of a stack."""
     shape = x.aval.shape[:-2]
     return plait.lax.full(shape, 0, np.int32)
@@ -99,7 +100,7 @@ def _lower(told: dict[str, Any]) -> bool:
     return bool(told["lower"]) if "lower" in told else _letter(told, "uplo") == "L"
 
 
-def _potrf(op: Op, xs: Any, told: dict[str, Any]) -> list:
+def _potrf(op: Op, xs: list[Value], told: dict[str, Any]) -> list:
     """Factorise, and keep the other triangle of the operand as the kernel does."""
     x = xs[0]
     if _lower(told):

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.ext.lower import bindings, lock
+from plait.ext.lower import IrValue, bindings, lock
 from plait.ext.types import EXTRA_DTYPES
+from plait.typing import ArrayLike
 
 from ..errors import NotReadable
 from ..portable import answered, parsed
@@ -127,7 +128,7 @@ class _Reader:
             raise NotReadable(f"the function {name} has {len(blocks)} blocks, and one is read")
         return Function(name, self.block(blocks[0]), attributes)
 
-    def number(self, value: Any) -> int:
+    def number(self, value: IrValue) -> int:
         return self.numbers.setdefault(value, len(self.numbers))
 
     def block(self, block: Any) -> Block:
@@ -155,7 +156,7 @@ class _Reader:
 
     # -- types -----------------------------------------------------------------------------
 
-    def type(self, t: Any) -> Type:
+    def type(self, t: object) -> Type:
         found = self.types.get(t)
         if found is None:
             found = self.types[t] = self._type(t)
@@ -287,7 +288,7 @@ def _element(word: str, dtype: np.dtype) -> Any:
     return float(word) if re.search(r"[.en]", word) else int(word)
 
 
-def _cast(value: Any, dtype: np.dtype) -> Any:
+def _cast(value: ArrayLike, dtype: np.dtype) -> Any:
     return np.asarray(value).astype(dtype)
 
 

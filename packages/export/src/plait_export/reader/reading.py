@@ -11,7 +11,7 @@ from plait.ext.ir import Program
 from plait.ext.ops.opaque import unwrap, wrap
 from plait.ext.ops.platforms import platform_index
 from plait.ext.ops.shape import convert, fill
-from plait.ext.trace import staged
+from plait.ext.trace import Value, staged
 from plait.ext.types import Aval, Opaque, float0
 
 from ..errors import NotReadable
@@ -79,7 +79,7 @@ class Reading:
         return [_as_said(walk.value(y), o) for y, o in zip(found, outs, strict=True)]
 
 
-def _in_memory(x: Any) -> Any:
+def _in_memory(x: Value) -> Any:
     """Return the physical representation of an argument, with a strong type."""
     if isinstance(x.aval.dtype, Opaque):
         return unwrap(x)
@@ -88,7 +88,7 @@ def _in_memory(x: Any) -> Any:
     return convert(x, x.aval.dtype) if x.aval.weak_type else x
 
 
-def _as_said(y: Any, out: Aval) -> Any:
+def _as_said(y: Value, out: Aval) -> Any:
     """Return a result with the type that the artifact declares."""
     if isinstance(out.dtype, Opaque):
         return wrap(y, out.dtype)

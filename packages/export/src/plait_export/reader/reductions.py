@@ -8,7 +8,7 @@ functions.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ import plait
 from plait.ext.ops import reduction
 from plait.ext.ops.windows import select_and_scatter_add_
 from plait.ext.sizes import is_symbolic
+from plait.ext.trace import Value
 from plait.ext.values import Literal
 
 from ..errors import NotReadable
@@ -24,8 +25,11 @@ from .comparisons import body_of, extreme_of, is_sum
 from .table import reads
 from .walking import Walk
 
+if TYPE_CHECKING:
+    from .module import Block
 
-def _combining(walk: Walk, block: Any) -> Callable:
+
+def _combining(walk: Walk, block: "Block") -> Callable:
     """Return a region as a function of two tuples of arrays."""
     apply = of_cells(walk, block)
     return lambda xs, ys: tuple(apply([*xs, *ys]))
@@ -48,7 +52,7 @@ def _is_neutral(start: Any, neutral: Any) -> bool:
 
 
 @reads("stablehlo.reduce")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     half, axes = len(xs) // 2, op.attributes["dimensions"]
     operands, start = tuple(xs[:half]), tuple(xs[half:])
     block = op.regions[0]
@@ -72,7 +76,7 @@ def _one_after_the_other(combine: Callable, xs: tuple, start: tuple, axes: Any) 
 
 
 @reads("stablehlo.reduce_window")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     half, at = len(xs) // 2, op.attributes
     pairs, n = at.get("padding"), xs[0].aval.ndim
     found = plait.lax.reduce_window(
@@ -85,7 +89,7 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.select_and_scatter")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs):
     """Read a sum of sources at the extremes of windows; refuse other functions."""
     x, source, start = xs
     select = extreme_of(op.regions[0], walk.constant_at)

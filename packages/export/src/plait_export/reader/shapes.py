@@ -8,12 +8,14 @@ from typing import Any
 
 from plait.ext.ops import indexing
 from plait.ext.ops import shape as shapes
+from plait.ext.sizes import Dim
+from plait.ext.trace import Value
 
 from ..errors import NotReadable
 from .module import Op
 from .sizes import Known
 from .table import reads
-from .walking import takes_known
+from .walking import Walk, takes_known
 
 
 def said(op: Op) -> tuple[int, ...]:
@@ -28,13 +30,13 @@ def said(op: Op) -> tuple[int, ...]:
 
 
 @reads("stablehlo.get_dimension_size")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     return Known([xs[0].aval.shape[op.attributes["dimension"]]], (), op.types[0].dtype)
 
 
 @reads("stablehlo.set_dimension_size")
 @takes_known
-def _(walk, op, xs):
+def _(walk, op: Op, xs):
     x, size = walk.value(xs[0]), xs[1]
     axis = op.attributes["dimension"]
     if size.__class__ is Known and size.items == (x.aval.shape[axis],):
@@ -43,17 +45,17 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.iota")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Any]):
     return _counted(op, said(op))
 
 
 @reads("stablehlo.dynamic_iota")
 @takes_known
-def _(walk, op, xs):
+def _(walk, op: Op, xs):
     return _counted(op, walk.sizes(xs[0], "sizes of dynamic_iota"))
 
 
-def _counted(op: Op, shape: Any) -> Any:
+def _counted(op: Op, shape: tuple[int, ...]) -> Any:
     kind = op.types[0].dtype
     return shapes.iota(kind, tuple(shape), op.attributes["iota_dimension"])
 
@@ -62,7 +64,7 @@ def _counted(op: Op, shape: Any) -> Any:
 
 
 @reads("stablehlo.reshape")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     shape = list(op.types[0].shape)
     if shape.count(None) == 1:  # The size of this axis follows from the number of elements.
         at = shape.index(None)
@@ -73,23 +75,23 @@ def _(walk, op, xs):
 
 @reads("stablehlo.dynamic_reshape")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value | Known]):
     return shapes.reshape(walk.value(xs[0]), walk.sizes(xs[1], "sizes of dynamic_reshape"))
 
 
 @reads("stablehlo.broadcast_in_dim")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     return _broadcast(op, xs[0], said(op))
 
 
 @reads("stablehlo.dynamic_broadcast_in_dim")
 @takes_known
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Any]):
     shape = walk.sizes(xs[1], "sizes of dynamic_broadcast_in_dim")
     return _broadcast(op, walk.value(xs[0]), shape)
 
 
-def _broadcast(op: Op, x: Any, shape: Any) -> Any:
+def _broadcast(op: Op, x: Value, shape: tuple[int | Dim, ...]) -> Any:
     dims = op.attributes["broadcast_dimensions"]
     if list(dims) != sorted(dims):  # Plait's operation takes increasing dims only.
         order = sorted(range(len(dims)), key=dims.__getitem__)
@@ -98,18 +100,18 @@ def _broadcast(op: Op, x: Any, shape: Any) -> Any:
 
 
 @reads("stablehlo.transpose")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     return shapes.transpose_.bind(xs[0], perm=op.attributes["permutation"])
 
 
 @reads("stablehlo.reverse")
-def _(walk, op, xs):
+def _(walk: object, op: Op, xs):
     axes = op.attributes["dimensions"]
     return shapes.rev.bind(xs[0], axes=tuple(sorted(axes))) if axes else xs[0]
 
 
 @reads("stablehlo.concatenate")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     return shapes.concatenate_.bind(*xs, axis=op.attributes["dimension"])
 
 
@@ -117,7 +119,7 @@ def _(walk, op, xs):
 
 
 @reads("stablehlo.slice")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     at = op.attributes
     return _sliced(xs[0], at["start_indices"], at["limit_indices"], at["strides"])
 
@@ -150,20 +152,20 @@ def _beyond(walk: Any, op: Op) -> tuple[Any, ...]:
     raise NotReadable(f"{op.name} of a size that is computed of values")
 
 
-def _sliced(x: Any, starts: Any, limits: Any, strides: Any) -> Any:
+def _sliced(x: Value, starts: Any, limits: Any, strides: Any) -> Any:
     starts, limits, strides = map(tuple, (starts, limits, strides))
     return shapes.slice_.bind(x, starts=starts, limits=limits, strides=strides)
 
 
 @reads("stablehlo.dynamic_slice")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     x, *starts = xs
     sizes = op.attributes["slice_sizes"]
     return indexing.dynamic_slice_.bind(x, *_signed(starts), sizes=tuple(sizes))
 
 
 @reads("stablehlo.dynamic_update_slice")
-def _(walk, op, xs):
+def _(walk: Walk, op: Op, xs: list[Value]):
     x, box, *starts = xs
     return indexing.dynamic_update_slice_.bind(x, box, *_signed(starts))
 
@@ -175,7 +177,7 @@ def _signed(starts: Any) -> list:
 
 
 @reads("stablehlo.pad")
-def _(walk, op, xs):
+def _(walk: object, op: Op, xs):
     at = op.attributes
     keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
     return _padded(*xs, *[at[k] for k in keys])
@@ -183,7 +185,7 @@ def _(walk, op, xs):
 
 @reads("stablehlo.dynamic_pad")
 @takes_known
-def _(walk, op, xs):
+def _(walk, op: Op, xs):
     x, value, *config = xs
     config = [walk.sizes(c, "sizes of dynamic_pad") for c in config]
     return _padded(walk.value(x), walk.value(value), *config)

@@ -137,7 +137,7 @@ _SIZED = 32
 """The least number of bits of a dtype that holds every size."""
 
 
-def _holds(dtype: np.dtype, n: Any) -> bool:
+def _holds(dtype: np.dtype, n: Dim | int) -> bool:
     """Return whether a dtype holds a known number for all sizes.
 
     Raises UndecidedDim if that depends on the sizes.
@@ -162,7 +162,7 @@ def _each(f: Callable) -> Callable:
     return rule
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: Any, b: int) -> Any:
     """Return a quotient, rounded towards zero.
 
     A quotient of symbolic sizes must be exact, or of non-negative operands.  Raises TypeError for
@@ -176,7 +176,7 @@ def _quotient(a: Any, b: Any) -> Any:
     raise TypeError
 
 
-def _remainder(a: Any, b: Any) -> Any:
+def _remainder(a: Dim | int, b: int) -> Any:
     return a - _quotient(a, b) * b
 
 
@@ -237,7 +237,7 @@ def _sliced(op: Op, xs: Sequence[Known]) -> Any:
     return items, (len(items),)
 
 
-def _product(op: Op, a: Any, b: Any) -> Any:
+def _product(op: Op, a: Dim | int, b: Dim | int) -> Any:
     return (a and b) if op.types[0].dtype.kind == "b" else a * b
 
 

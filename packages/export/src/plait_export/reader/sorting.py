@@ -7,13 +7,15 @@ Invariant: every sort is stable; elements are moved and not recomputed, so deriv
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plait
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as shapes
 from plait.ext.ops import sorting
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INT32
+from plait.typing import Array
 
 from ..errors import NotReadable
 from .cells import of_cells
@@ -22,12 +24,15 @@ from .elementwise import in_total_order
 from .table import reads
 from .walking import Walk
 
+if TYPE_CHECKING:
+    from .module import Block
+
 _MOST = 4096
 """The most elements of a row that are compared pairwise, which takes memory of its square."""
 
 
 @reads("stablehlo.sort")
-def _(walk, op, xs):
+def _(walk: Walk, op, xs: list[Value]):
     axis, block = op.attributes.get("dimension", -1), op.regions[0]
     axis = axis + xs[0].aval.ndim if axis < 0 else axis
     found = order_of(block, walk.constant_at)
@@ -47,12 +52,12 @@ def _(walk, op, xs):
     return [in_order(x, order, axis) for x in xs]
 
 
-def in_order(x: Any, order: Any, axis: int) -> Any:
+def in_order(x: Value, order: Value, axis: int) -> Any:
     """Return the elements at the given positions along an axis."""
     return plait.numpy.take_along_axis(x, order, axis)
 
 
-def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
+def _by_all_pairs(walk: Walk, block: "Block", xs: list, axis: int) -> Any:
     """Return the positions that put rows into the order of a comparator."""
     n = xs[0].aval.shape[axis]
     if n.__class__ is int and n > _MOST:
@@ -76,7 +81,7 @@ def _by_all_pairs(walk: Walk, block: Any, xs: list, axis: int) -> Any:
     return shapes.moveaxis(order, -1, axis)
 
 
-def _square(x: Any, at: int) -> Any:
+def _square(x: Array, at: int) -> Any:
     """Repeat rows along a new axis: y[.., i, j] is x[.., i] for `at` -1, and x[.., j] for -2."""
     n, k = x.aval.shape[-1], x.aval.ndim
     dims = (*range(k - 1), k - 1 if at == -1 else k)

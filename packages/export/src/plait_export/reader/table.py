@@ -8,7 +8,6 @@ Invariant: an operation has one rule, or is refused by name with a reason.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 RULES: dict[str, Callable] = {}
 """By name of the operation: rule(walk, op, xs) -> value, or list of values."""
@@ -52,7 +51,7 @@ def refuses(why: str, *names: str) -> None:
         REFUSED[name] = why
 
 
-def enum(attribute: Any) -> str:
+def enum(attribute: str) -> str:
     """Return the word of an enumeration such as `#stablehlo<comparison_direction EQ>`.
 
     Its short form is accepted, too.

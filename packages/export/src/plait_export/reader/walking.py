@@ -19,7 +19,7 @@ from plait.ext.ops.collective import pvary_
 from plait.ext.ops.control_flow import call
 from plait.ext.ops.shape import convert
 from plait.ext.sizes import Dim
-from plait.ext.trace import stage
+from plait.ext.trace import Value, stage
 from plait.ext.types import Aval
 from plait.ext.values import Literal, as_value
 
@@ -208,7 +208,7 @@ class Walk:
         """
         returned: list = []
 
-        def apply(*values: Any) -> list:
+        def apply(*values: Value) -> list:
             given = iter(values)
             found = self._entered(f, [x if x.__class__ is Known else next(given) for x in xs])
             returned[:] = [y if y.__class__ is Known else None for y in found]
@@ -239,7 +239,7 @@ def takes_known(rule: Callable) -> Callable:
     return rule
 
 
-def operation(text: Any, xs: Sequence[Any]) -> list:
+def operation(text: str, xs: Sequence[Any]) -> list:
     """Apply the operation that a function is named after, and return the results.
 
     Operands may be preceded by sizes, which are ignored.  Raises NotReadable for a text that is not
@@ -268,7 +268,7 @@ def names_in(functions: Iterable[Function]) -> set[str]:
     return {m[1] for m in found if m}
 
 
-def constant(x: Any) -> Any:
+def constant(x: np.ndarray) -> Any:
     """Return a constant as known values, as a literal if all elements are equal, or as an array."""
     found = known_constant(x)
     if found is not None:

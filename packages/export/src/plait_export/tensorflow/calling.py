@@ -49,7 +49,7 @@ def call_tf(fun: Callable[..., Any], *, with_gradient: bool = True) -> Callable[
         raise ArgumentError(f"call_tf needs a function, not {fun!r}", fix="write call_tf(f)(*args)")
 
     @border
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: object, **kwargs: object) -> Any:
         leaves, tree = flatten((args, kwargs))
         out_trees: list[Any] = []
 

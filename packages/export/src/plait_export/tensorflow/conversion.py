@@ -26,7 +26,7 @@ from .operations import Graph, Module, Operation
 def to_tf(
     fun: Callable[..., Any],
     *,
-    polymorphic_shapes: Any = None,
+    polymorphic_shapes: object = None,
     polymorphic_constraints: Sequence[str] = (),
     with_gradient: bool = True,
     enable_graph: bool = False,
@@ -81,7 +81,7 @@ def to_tf(
     made: dict[Any, Operation] = {}
 
     @border
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: object, **kwargs: object) -> Any:
         leaves, tree = flatten(plain_tree((args, kwargs)))
         if current() is not GROUND or any(map(is_tracer, leaves)):
             raise NotExportable(

@@ -88,18 +88,18 @@ class FromTensorFlow:
         self.__name__ = name_of(fun)
 
     @border
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """Return the result for the current values of the variables."""
         read = self._for(args, kwargs)
         return self._called(read, [v.numpy() for v in read.flat.variables], args, kwargs)
 
     @border
-    def variables(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def variables(self, *args: object, **kwargs: object) -> list[Any]:
         """Return the values of the variables that it reads for arguments of these types."""
         return [plait.numpy.asarray(v.numpy()) for v in self._for(args, kwargs).flat.variables]
 
     @border
-    def of(self, variables: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    def of(self, variables: Sequence[Any], *args: object, **kwargs: object) -> Any:
         """Return the result for other values of the variables.
 
         It can be differentiated with respect to them.

@@ -10,21 +10,15 @@ import os
 from functools import cache
 from typing import Any
 
-from plait.ext.errors import PlaitError, hide
+from plait.ext.errors import PlaitError, hide, install_command
+from plait.ext.plugins import library
 
 
 @cache
 def tensorflow() -> Any:
-    """Import TensorFlow and return it.  Raises PlaitError if it is not installed."""
-    try:
-        import tensorflow as found  # pyright: ignore[reportMissingImports]
-    except ModuleNotFoundError as e:
-        if e.name != "tensorflow":
-            raise
-        raise PlaitError(
-            "plait.export.tensorflow calls TensorFlow, which is not installed",
-            fix='python -m pip install "plait-export[tensorflow]"',
-        ) from None
+    """Import TensorFlow and return it.  Raises MissingPlugin if it is not installed."""
+    does = "plait.export.tensorflow calls TensorFlow"
+    found = library("tensorflow", does, "plait-export", "tensorflow")
     # Its frames lie between a user's line and ours, and would be taken for the user's.
     hide(os.path.dirname(str(found.__file__)))
     return found
@@ -52,6 +46,6 @@ def runner() -> Any:
     except ImportError as e:
         raise PlaitError(
             f"this release of TensorFlow does not run StableHLO where others do: {e}",
-            fix='python -m pip install --upgrade "plait-export[tensorflow]"',
+            fix=lambda: install_command("plait-export", extra="tensorflow"),
         ) from None
     return xla

@@ -174,10 +174,10 @@ def differentiable(
     ins = [i for i, a in enumerate(exported.in_avals) if a.inexact]
 
     @tf.custom_gradient
-    def with_derivative(*args):
+    def with_derivative(*args: object):
         outs = [tf.identity(o) for o in module.run(args)]
 
-        def gradient(*cts, variables=None):
+        def gradient(*cts, variables: object = None):
             given = [
                 _conjugate(tf.zeros_like(o) if ct is None else ct)
                 for o, ct, a in zip(outs, cts, exported.out_avals, strict=True)

@@ -105,7 +105,7 @@ _TAKEN = ("params", "signatures", "tensorflow_version", "tensorflow_git_version"
 """Attributes of models besides those of `tf.Module`."""
 
 
-def _expect_free(name: Any, model: Any) -> None:
+def _expect_free(name: str, model: object) -> None:
     """Raise ArgumentError for a name that a function of a model cannot have."""
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"{name!r} is not the name of a function",
@@ -132,7 +132,7 @@ def served(operation: Operation, held: Sequence[Any], names: Sequence[str]) -> A
     avals = exported.in_avals[len(held) :]
     taken = [tf.TensorSpec(shape_there(a), dtype_of(a, n), n) for a, n in zip(avals, names)]
 
-    def serve(*args: Any) -> dict[str, Any]:
+    def serve(*args: object) -> dict[str, Any]:
         return dict(zip(outs, operation([*[v.value() for v in held], *args]), strict=True))
 
     serve.__name__ = exported.fun_name
@@ -157,7 +157,7 @@ def argument_names(said: Any, f: Any, exported: Exported, params: int) -> list[s
     return found
 
 
-def _as_named(path: str, f: Any) -> str:
+def _as_named(path: str, f: object) -> str:
     """Return a path such as `args[1]['a']` with the function's own name for the argument."""
     found = re.match(r"args\[(\d+)\]", path)
     code = getattr(getattr(f, "__wrapped__", f), "__code__", None)
@@ -214,7 +214,7 @@ def save_artifact(
         for a, p, name in zip(exported.in_avals, arguments, ins, strict=True)
     ]
 
-    def serve(*args):
+    def serve(*args: object):
         found = _with_derivative(module, args)
         return dict(zip(outs, found, strict=True))
 

@@ -30,7 +30,7 @@ _WAYS = {False: Module, True: Graph}
 @border
 def to_tflite(
     fun: Callable[..., Any],
-    *args: Any,
+    *args: object,
     enable_graph: bool | None = None,
     names: Sequence[str] | None = None,
     tolerance: float = 1e-4,

@@ -8,7 +8,9 @@ from typing import Literal as Exactly
 
 from plait.errors import ArgumentError, ShapeError
 from plait.ext.ops.shape import slice_in_dim
+from plait.ext.sizes import Dim
 from plait.ext.surface import fixed_each, fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ..primitives.linalg import spectral
@@ -17,7 +19,7 @@ from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absen
 
 
 @fused
-def _eigh(x: Any, *, lower: bool, symmetrize: bool, subset: Any) -> Any:
+def _eigh(x: Array, *, lower: bool, symmetrize: bool, subset: tuple[int, ...] | None) -> Any:
     x = symmetrised(x) if symmetrize else x
     w, v = spectral.eigh_.bind(x, lower=lower, vectors=True)
     if subset is not None:
@@ -55,7 +57,7 @@ def eigh(
     return _eigh(x, lower=bool(lower), symmetrize=bool(symmetrize_input), subset=subset)
 
 
-def _subset(name: str, subset: Any, size: Any) -> tuple[int, int] | None:
+def _subset(name: str, subset: tuple[int, ...] | None, size: Dim | int) -> tuple[int, int] | None:
     """Return a pair (first, last + 1) of indices of values."""
     if subset is None:
         return None
@@ -148,13 +150,13 @@ def svd(
 
 
 @fused
-def _singular_values(x: Any, *, subset: Any) -> Any:
+def _singular_values(x: Value, *, subset: Any) -> Any:
     (s,) = spectral.svd_.bind(x, full_matrices=False, compute_uv=False)
     return s if subset is None else slice_in_dim(s, *subset, axis=-1)
 
 
 @fused
-def _svd(x: Any, *, full: bool, subset: Any) -> Any:
+def _svd(x: Value, *, full: bool, subset: Any) -> Any:
     s, u, vh = spectral.svd_.bind(x, full_matrices=full, compute_uv=True)
     if subset is None:
         return u, s, vh
@@ -164,7 +166,7 @@ def _svd(x: Any, *, full: bool, subset: Any) -> Any:
 
 def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
-    select_callable: Any = None,
+    select_callable: object = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return Schur's form: x = Z @ T @ Z^H.
 

@@ -16,6 +16,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_
 from plait.ext.ops.shape import expand_dims, iota, moveaxis, squeeze
 from plait.ext.surface import fixed_each, fused, value
+from plait.ext.trace import Value
 from plait.ext.types import INT32
 from plait.typing import Array, ArrayLike
 
@@ -29,7 +30,7 @@ from .routines import EighImplementation, EigImplementation, SvdAlgorithm, absen
 
 
 @fused
-def _cholesky(x: Any, *, symmetrize: bool) -> Any:
+def _cholesky(x: Array, *, symmetrize: bool) -> Any:
     return factorisation.cholesky_.bind(symmetrised(x) if symmetrize else x)
 
 
@@ -53,7 +54,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
 
 @fused
-def _updated(r: Any, w: Any) -> Any:
+def _updated(r: Array, w: Any) -> Any:
     n = r.aval.ndim
     rows, index = moveaxis(r, -2, 0), iota(INT32, (r.aval.shape[-1],))
 
@@ -94,7 +95,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 
 @fused
-def _lu(x: Any) -> Any:
+def _lu(x: Value) -> Any:
     lu, pivots = factorisation.lu_.bind(x)
     size = x.aval.shape[-2]
     return lu, pivots, factorisation.pivots_to_permutation.bind(pivots, size=size)
@@ -137,7 +138,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 @fused
-def _qr(x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
+def _qr(x: Value, *, full_matrices: bool, pivoting: bool) -> Any:
     return tuple(factorisation.qr_.bind(x, full_matrices=full_matrices, pivoting=pivoting))
 
 
@@ -270,7 +271,7 @@ def tridiagonal_solve(
 
 
 @fused
-def _symmetric_product(a: Any, c: Any, *, alpha: float, beta: float, both: bool) -> Any:
+def _symmetric_product(a: Value, c: Array, *, alpha: float, beta: float, both: bool) -> Any:
     out = el.mul.bind(Literal(alpha, c.aval), times(a, transposed(a)))
     out = el.add.bind(out, el.mul.bind(Literal(beta, c.aval), c))
     if not both:

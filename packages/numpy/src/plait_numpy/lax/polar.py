@@ -14,6 +14,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import max_, sum_
 from plait.ext.ops.shape import concatenate, convert, slice_in_dim
 from plait.ext.surface import fixed, fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ..primitives.linalg.batched_matrices import adjoint, identity, real_dtype, stack_of, times
@@ -59,7 +60,7 @@ def qdwh(
 
 
 @fused
-def _qdwh(x: Any, *, eps: float, most: int) -> tuple:
+def _qdwh(x: Value, *, eps: float, most: int) -> tuple:
     part = real_dtype(x.aval.dtype)
     m, n = x.aval.shape
     size = el.abs_(x)

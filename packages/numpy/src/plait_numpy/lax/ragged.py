@@ -18,6 +18,7 @@ from plait.ext.ops.contraction import dot_general as dot_general_p
 from plait.ext.ops.cumulative import cumsum_
 from plait.ext.ops.indexing import dynamic_slice_in_dim
 from plait.ext.surface import free, fused, placed, value
+from plait.ext.trace import Value
 from plait.ext.types import INTEGER
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -69,7 +70,7 @@ def ragged_dot(
 
 
 @fused
-def _in_turn(x: Any, w: Any, starts: Any, ends: Any, *, precision: Any, dtype: np.dtype) -> Any:
+def _in_turn(x: Value, w: Any, starts: Any, ends: Any, *, precision: str, dtype: np.dtype) -> Any:
     number = sh.iota(np.dtype(np.int32), (x.aval.shape[0],))
     shape = x.aval.shape[0], w.aval.shape[2]
 
@@ -107,7 +108,7 @@ class _Roles(NamedTuple):
     outer: tuple  # axes of lhs along which the group sizes differ
 
 
-def _roles(x: Any, w: Any, given: Any) -> _Roles:
+def _roles(x: Value, w: Value, given: Any) -> _Roles:
     try:
         numbers, ragged, groups = given
         (r,) = ragged
@@ -202,19 +203,19 @@ def ragged_dot_general(
     return placed(out, out_sharding)
 
 
-def _inside(x: Any, start: Any, end: Any, axis: int) -> Any:
+def _inside(x: Value, start: Value, end: Value, axis: int) -> Any:
     """Return which positions along the ragged axis are in a group: (..., size)."""
     places = sh.iota(np.dtype(np.int32), (*start.aval.shape, x.aval.shape[axis]), start.aval.ndim)
     wide = lambda v: sh.broadcast_to(sh.expand_dims(v, v.aval.ndim), places.aval.shape)  # noqa: E731
     return el.and_(el.ge(places, wide(start)), el.lt(places, wide(end)))
 
 
-def _rows_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: dict) -> Any:
+def _rows_divided(x: Value, w: Value, starts: Any, ends: Any, *, at: _Roles, how: dict) -> Any:
     group = at.group or 0
     less = lambda axes: tuple([a - (a > group) for a in axes])  # noqa: E731
     contract, shared = ((left, less(right)) for left, right in (at.contract, at.shared))
 
-    def product(matrix: Any) -> Any:
+    def product(matrix: Value) -> Any:
         return contracted(x, matrix, contract, shared, **how)
 
     def step(total: Any, one: Any) -> tuple:
@@ -234,12 +235,12 @@ def _rows_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: di
     return scan(step, sh.fill(0, like), (first, starts, ends))[0]
 
 
-def _sums_divided(x: Any, w: Any, starts: Any, ends: Any, *, at: _Roles, how: dict) -> Any:
+def _sums_divided(x: Value, w: Value, starts: Any, ends: Any, *, at: _Roles, how: dict) -> Any:
     (cx, cy), (bx, by) = at.contract, at.shared
     theirs = dict(zip((*bx, *cx), (*by, *cy)))
     axes = (*at.outer, at.ragged)
 
-    def only(v: Any, mine: Any, named: tuple) -> Any:
+    def only(v: Value, mine: Value, named: tuple) -> Any:
         order = sorted(range(len(named)), key=named.__getitem__)
         shape = [v.aval.shape[a] if a in named else 1 for a in range(v.aval.ndim)]
         mine = sh.broadcast_to(sh.reshape(sh.transpose(mine, tuple(order)), shape), v.aval.shape)

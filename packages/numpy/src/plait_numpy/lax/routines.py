@@ -53,7 +53,7 @@ _THERE = (
 _KINDS = {"eig": EigImplementation, "eigh": EighImplementation, "svd": SvdAlgorithm}
 
 
-def routine(what: str, name: str, asked: Any) -> None:
+def routine(what: str, name: str, asked: object) -> None:
     """Raise TypeRule unless the routine requested is the available one."""
     if not any(asked is r for r in _THERE):
         mine = [str(r) for r in _THERE if r is not None and type(r) is _KINDS[what]]
@@ -63,7 +63,7 @@ def routine(what: str, name: str, asked: Any) -> None:
         )
 
 
-def absent(what: str, **asked: Any) -> None:
+def absent(what: str, **asked: object) -> None:
     """Raise TypeRule if one of these arguments is set: nothing here implements them."""
     for name, given in asked.items():
         if given is not None and given is not False:

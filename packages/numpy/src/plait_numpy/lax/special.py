@@ -4,7 +4,7 @@ Invariant: as in `elementwise`: operands have one floating dtype, and only array
 broadcast.
 """
 
-from plait.ext.surface import agree, strict_binary, strict_unary
+from plait.ext.surface import agree, found_by_name, strict_binary, strict_unary
 from plait.typing import Array, ArrayLike
 
 from ..primitives.special import functions as special
@@ -45,3 +45,10 @@ def regularized_incomplete_beta(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Arr
 
 
 betainc = regularized_incomplete_beta
+
+__all__ = [
+    "bessel_i0e", "bessel_i1e", "betainc", "igamma", "igamma_grad_a", "igammac", "polygamma",
+    "random_gamma_grad", "regularized_incomplete_beta", "zeta",
+]  # fmt: skip
+
+found_by_name(globals())

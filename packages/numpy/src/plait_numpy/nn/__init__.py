@@ -3,6 +3,10 @@
 Invariant: every function is composed of primitives; none has a rule of its own.
 """
 
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import found_by_name as _found_by_name
+
+from ..refusals import explain as _explain
 from . import activations, initializers
 from .activations import *
 from .attention import dot_product_attention
@@ -16,3 +20,7 @@ __all__ = [
     "standardize",
 ]  # fmt: skip
 __all__ += activations.__all__
+
+_found_by_name(globals())
+_explain(globals())
+_advise("plait.nn", globals())

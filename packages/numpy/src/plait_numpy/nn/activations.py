@@ -5,6 +5,7 @@ kinks follow the usual convention: zero for `relu` at zero.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from plait.errors import ShapeError
 from plait.ext import Literal, materialise_at_ground
 from plait.ext.errors import border
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import normal_axis, slice_in_dim
 from plait.ext.surface import fused, unary, value
+from plait.ext.trace import Value
 from plait.ext.types import ml_dtypes
 from plait.typing import Array, ArrayLike
 
@@ -25,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _float(x: Any) -> Array:
+def _float(x: object) -> Array:
     return el.floating((x,))[0]
 
 
@@ -184,7 +187,7 @@ tanh = unary(
 )
 
 
-def _gated(x: Any, gate: Any) -> Any:
+def _gated(x: Array, gate: Primitive | Callable[..., Any]) -> Any:
     """Return x * gate(x) for a gate from 0 to 1, with the limits at infinity: 0 and x."""
     endless = el.eq(el.abs_(x), np.inf)  # False for nan, so that its derivative is nan too
     inner = el.select(endless, 0, x)
@@ -236,18 +239,21 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 @fused
-def _gelu(x: Any, *, approximate: bool) -> Any:
-    return _gated(_float(x), _normal_cdf_by_tanh if approximate else _normal_cdf)
+def _gelu(x: object, *, approximate: bool) -> Any:
+    return _gated_by_tanh(_float(x)) if approximate else _gated(_float(x), _normal_cdf)
 
 
-def _normal_cdf_by_tanh(x: Any) -> Any:
-    # Beyond 20 the result is 0 or 1 in every dtype, and the cube of a large number overflows.
-    v = el.select(el.lt(el.abs_(x), 20), x, el.mul(el.sign(x), 20))
+def _gated_by_tanh(x: Array) -> Any:
+    # Beyond 20 the gate is 0 or 1 in every dtype, and the cube of a large number overflows.  One
+    # selection before and one after serve infinite numbers as well: each costs the derivative two
+    # operations.  Comparisons are False for nan, so that its derivative is nan too.
+    v = el.select(el.ge(el.abs_(x), 20), -20, x)
     t = el.mul(el.add(v, el.mul(el.integer_pow(v, exponent=3), 0.044715)), math.sqrt(2 / math.pi))
-    return el.mul(el.add(el.tanh(t), 1), 0.5)
+    gate = el.mul(el.add(el.tanh(t), 1), 0.5)
+    return el.select(el.ge(x, 20), x, el.mul(v, gate))
 
 
-def _normal_cdf(x: Any) -> Any:
+def _normal_cdf(x: Value) -> Any:
     return el.mul(el.erfc(el.mul(x, -math.sqrt(0.5))), 0.5)
 
 
@@ -386,7 +392,7 @@ def log1mexp(x: ArrayLike) -> Array:
 
 
 @fused
-def _glu(x: Any, *, axis: int) -> Any:
+def _glu(x: Array, *, axis: int) -> Any:
     x = _float(x)
     half = x.aval.shape[axis] // 2
     a, b = (slice_in_dim(x, k * half, (k + 1) * half, axis=axis) for k in (0, 1))

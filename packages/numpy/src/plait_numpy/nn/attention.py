@@ -12,10 +12,11 @@ import numpy as np
 from plait.errors import ArgumentError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
-from plait.ext.ops.contraction import contracted
+from plait.ext.ops.contraction import contracted, normal_precision
 from plait.ext.sizes import is_symbolic
 from plait.ext.surface import fused
 from plait.ext.surface import value as value_of
+from plait.ext.trace import Value
 from plait.ext.types import BOOL, INTEGER
 from plait.typing import Array, ArrayLike
 
@@ -63,28 +64,39 @@ def dot_product_attention(
     window = _window(local_window_size)
     extra = (bias, mask, query_seq_lengths, key_value_seq_lengths)
     plain = not return_residual and all(x is None for x in extra)
-    if plain and _of_unknown_sizes(query, key):
-        return _as_one(query, key, value, scale, bool(is_causal), window)
+    if plain and _is_one_operation(query, key, scale):
+        return _as_one(query, key, value, scale=scale, causal=bool(is_causal), window=window)
     return _attention(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
         scale=scale, causal=bool(is_causal), window=window, residual=bool(return_residual),
     )  # fmt: skip
 
 
-def _of_unknown_sizes(query: Any, key: Any) -> bool:
-    """Return whether the number of queries or keys of one sequence is symbolic."""
+def _is_one_operation(query: object, key: object, scale: object) -> bool:
+    """Return whether sizes and scale are known, but for the rows of one sequence.
+
+    The operation has no precision of its own: with another default, products are written out.
+    """
     q, k = value_of(query).aval, value_of(key).aval
-    return q.ndim == k.ndim == 3 and (is_symbolic(q.shape[:1]) or is_symbolic(k.shape[:1]))
+    if scale is None:
+        known = q.ndim > 0 and q.shape[-1].__class__ is int
+    else:
+        known = isinstance(scale, int | float | np.number)
+    if q.ndim == k.ndim == 3 and (is_symbolic(q.shape[:1]) or is_symbolic(k.shape[:1])):
+        return known
+    symbolic = is_symbolic(q.shape) or is_symbolic(k.shape)
+    return known and not symbolic and normal_precision(None) == "default"
 
 
+@fused
 def _as_one(
-    query: Any, key: Any, value: Any, scale: float | None, causal: bool,
+    q: ArrayLike, k: object, v: object, *, scale: float | None, causal: bool,
     window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
     """Compute attention as one operation, which a platform may implement in its own way."""
-    q, k, v = sh.convert_together([el.floating((x,))[0] for x in (query, key, value)])
-    _fit_attention(*[sh.expand_dims(x, 0) for x in (q, k, v)])
-    scale = 1 / math.sqrt(q.aval.shape[2]) if scale is None else float(scale)
+    q, k, v = sh.convert_together([el.floating((x,))[0] for x in (q, k, v)])
+    _fit_attention(*[sh.expand_dims(x, 0) if x.aval.ndim == 3 else x for x in (q, k, v)])
+    scale = 1 / math.sqrt(q.aval.shape[-1]) if scale is None else float(scale)
     return attention_.bind(q, k, v, scale=scale, causal=causal, window=window)
 
 
@@ -99,7 +111,7 @@ def _window(size: Any) -> tuple[int, int] | None:
     return ends[0].__index__(), ends[1].__index__()
 
 
-def _root_of(d: Any) -> Any:
+def _root_of(d: int) -> Any:
     """Return 1 / sqrt(d) for the size of heads."""
     if d.__class__ is int:
         return 1 / math.sqrt(d)
@@ -108,7 +120,7 @@ def _root_of(d: Any) -> Any:
 
 @fused
 def _attention(
-    q: Any, k: Any, v: Any, bias: Any, mask: Any, queries: Any, keys: Any, *,
+    q: ArrayLike, k: object, v: ArrayLike, bias: Any, mask: Any, queries: Any, keys: Any, *,
     scale: float | None, causal: bool, window: tuple[int, int] | None, residual: bool,
 ) -> Any:  # fmt: skip
     q, k, v = sh.convert_together([el.floating((x,))[0] for x in (q, k, v)])
@@ -149,7 +161,7 @@ def _mask(mask: Any) -> Any:
     return m
 
 
-def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list:
+def _there(lengths: Any, name: str, batch: int, size: int, shape: tuple) -> list:
     """Return which positions precede the given lengths."""
     if lengths is None:
         return []
@@ -161,7 +173,7 @@ def _there(lengths: Any, name: str, batch: Any, size: Any, shape: tuple) -> list
     return [sh.reshape(inside, shape)]
 
 
-def _fit_attention(q: Any, k: Any, v: Any) -> None:
+def _fit_attention(q: Value, k: Value, v: Value) -> None:
     ranks = {x.aval.ndim for x in (q, k, v)}
     fits = ranks == {4} and (
         q.aval.shape[0] == k.aval.shape[0] == v.aval.shape[0]

@@ -21,15 +21,15 @@ from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
 
 
-def _float(x: Any) -> Array:
+def _float(x: object) -> Array:
     return el.floating((x,))[0]
 
 
-def _axes(axis: Any, x: Any) -> tuple[int, ...]:
+def _axes(axis: object, x: Array) -> tuple[int, ...]:
     return tuple(sorted(normal_axes(axis, x.aval.ndim)))
 
 
-def _peak(x: Any, axes: tuple, where: Any) -> Any:
+def _peak(x: Array, axes: tuple, where: ArrayLike | None) -> Any:
     """Return the greatest element without its derivative; 0 where it is infinite."""
     top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     return el.stop(el.select(el.is_finite(top), top, 0))
@@ -37,10 +37,16 @@ def _peak(x: Any, axes: tuple, where: Any) -> Any:
 
 @fused
 def _logsumexp(
-    a: Any, b: Any, where: Any, *, axis: Any, keepdims: bool, signed: bool, mean: bool
+    a: object,
+    b: object,
+    where: ArrayLike | None,
+    *,
+    axis: object,
+    keepdims: bool,
+    signed: bool,
+    mean: bool,
 ) -> Any:
     x = _float(a)
-    axes = _axes(axis, x)
     if where is not None:  # excluded elements might overflow, and give nan derivatives
         x = el.select(where, x, -np.inf)
     if b is not None:
@@ -50,6 +56,7 @@ def _logsumexp(
         x, b = el.promoted((x, b))
         # a zero factor removes its element, even where e ** a is infinite
         x = el.select(el.eq(b, 0), -np.inf, x)
+    axes = _axes(axis, x)  # those of both factors together
     size = x if x.aval.category != COMPLEX else el.real(x)
     peak = _peak(size, axes, where)
     terms = single(el.exp(el.sub(x, peak)))
@@ -117,7 +124,7 @@ def logmeanexp(
 
 
 @fused
-def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
+def _softmax(x: object, where: ArrayLike | None, *, axis: object) -> Any:
     x = _float(x)
     axes = _axes(axis, x)
     terms = single(el.exp(_shifted(x, where, axes)))
@@ -128,7 +135,7 @@ def _softmax(x: Any, where: Any, *, axis: Any) -> Any:
     return rounded(el.div(el.select(where, terms, 0), el.select(counts, total, 1)), x)
 
 
-def _shifted(x: Any, where: Any, axes: tuple) -> Any:
+def _shifted(x: Array, where: ArrayLike | None, axes: tuple) -> Any:
     """Return x less the greatest element, so that the maximum is 0."""
     top = reduction.max_(x, axes, keepdims=True, initial=-np.inf, where=where)
     rest = el.sub(x, el.stop(top))
@@ -155,7 +162,7 @@ def softmax(x: ArrayLike, axis: Axis | None = -1, where: ArrayLike | None = None
 
 
 @fused
-def _log_softmax(x: Any, where: Any, *, axis: Any) -> Any:
+def _log_softmax(x: object, where: Any, *, axis: object) -> Any:
     x = _float(x)
     axes = _axes(axis, x)
     shifted = _shifted(x, where, axes)

@@ -23,6 +23,7 @@ from ..random import normal as _draw_normal
 from ..random import split
 from ..random import truncated_normal as _draw_truncated
 from ..random import uniform as _draw_uniform
+from ..refusals import explain
 
 __all__ = [
     "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -44,7 +45,7 @@ class Initializer(Protocol):
     def __call__(self, key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array: ...
 
 
-def _dtype(given: Any, default: Any) -> Any:
+def _dtype(given: object, default: Any) -> Any:
     given = default if given is None else given
     return default_dtype(FLOATING) if given is None else canonical(dtype_of(given))
 
@@ -151,7 +152,7 @@ def truncated_normal(
     return init
 
 
-def _scale(x: Any, dtype: Any) -> Any:
+def _scale(x: Any, dtype: np.dtype) -> Any:
     return sh.convert(as_value(x), dtype)
 
 
@@ -195,7 +196,7 @@ def _fans(shape: tuple, in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[f
     return inputs * field, outputs * field
 
 
-def _root(x: Any) -> Any:
+def _root(x: float) -> Any:
     """Return the square root of a number, or of a value made of sizes known by name."""
     return math.sqrt(x) if isinstance(x, int | float) else el.sqrt(x)
 
@@ -258,7 +259,7 @@ def variance_scaling(
 # ---- orthogonal ----------------------------------------------------------------------------
 
 
-def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Any:
+def _orthonormal(key: Any, rows: int, columns: int, dtype: np.dtype) -> Any:
     """Draw orthonormal columns, uniformly: rows >= columns.
 
     Source: Mezzadri, How to generate random matrices from the classical compact groups, 2007.
@@ -388,3 +389,5 @@ lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", _LECUN)
 lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal", _LECUN)
 he_uniform = kaiming_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", _HE)
 he_normal = kaiming_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal", _HE)
+
+explain(globals())

@@ -7,26 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError
+from plait.errors import ArgumentError, AxisError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.shape import convert, expand_dims, given_axes, iota, normal_axes, normal_axis
-from plait.ext.surface import fused, value
+from plait.ext.sizes import Dim
+from plait.ext.surface import fixed, fused, value
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
 from plait.ext.values import canonical
+from plait.lax import axis_index, axis_size
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from ..numpy.creation import asarray
 
 
-def _axes(axis: Any, x: Any) -> tuple[int, ...]:
+def _axes(axis: object, x: Array) -> tuple[int, ...]:
     return tuple(sorted(normal_axes(axis, x.aval.ndim)))
 
 
 @fused(numbers=("epsilon",))
 def _standardize(
-    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: Any, algorithm: str
+    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, *, axis: object, algorithm: str
 ) -> Any:
     (x,) = el.floating((x,))
     # Squares of narrow floats overflow, or their differences are mere rounding errors.
@@ -47,7 +50,7 @@ def _standardize(
 
 
 def standardize(
-    x: ArrayLike, axis: Axis = -1, mean: Any = None, variance: ArrayLike | None = None,
+    x: ArrayLike, axis: Axis = -1, mean: object = None, variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Array:  # fmt: skip
     """Return (x - mean) / sqrt(variance + epsilon), along axes.
@@ -74,7 +77,7 @@ def standardize(
 
 
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | str = -1
 ) -> Array:
     """Encode labels as ones at their positions, else zeros; labels out of range give only zeros.
 
@@ -82,7 +85,10 @@ def one_hot(
       x: labels, any shape; also a list of them.
       num_classes: the size of the new axis.
       dtype: dtype of the result; the default float if not given.
-      axis: position of the new axis.
+      axis: position of the new axis; or the name of an axis that is bound outside, of this size,
+        along which each position gets its own element.
+
+    Raises AxisError for a position out of range, and for a named axis of another size.
 
     >>> import plait
     >>> plait.nn.one_hot(plait.numpy.array([0, 2]), 3).tolist()
@@ -90,12 +96,26 @@ def one_hot(
     """
     x = value(asarray(x) if isinstance(x, list | tuple) else x)
     kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
+    if num_classes.__class__ is not Dim:
+        num_classes = fixed("one_hot", "num_classes", num_classes)
+    if isinstance(axis, str):
+        return _element_of_one_hot(x, num_classes, kind, axis)
     at = normal_axis(axis, x.aval.ndim + 1)
     return _one_hot(x, classes=num_classes, dtype=kind, axis=at)
 
 
+def _element_of_one_hot(x: Any, classes: int, kind: Any, name: str) -> Array:
+    size = axis_size(name)
+    if size != classes:
+        raise AxisError(
+            f"one_hot: the axis {name!r} has size {size}, and there are {classes} classes",
+            fix=f"pass num_classes={size}",
+        )
+    return convert(el.eq(x, axis_index(name)), kind)
+
+
 @fused
-def _one_hot(x: Any, *, classes: Any, dtype: Any, axis: int) -> Any:
+def _one_hot(x: Value, *, classes: object, dtype: np.dtype, axis: int) -> Any:
     x = expand_dims(x, axis)
     shape = [classes if i == axis else 1 for i in range(x.aval.ndim)]
     kind = x.aval.dtype if x.aval.category == INTEGER else np.dtype(np.int32)

@@ -21,6 +21,7 @@ from plait.ext.ops.contraction import contracted
 from plait.ext.ops.elementwise import bitcast
 from plait.ext.ops.reduction import max_
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import FLOAT32, FLOATING, dtype_of, ml_dtypes
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -101,7 +102,7 @@ def _of_floats(dtype: Any) -> np.dtype:
 
 
 @fused
-def _matmul(a: Any, b: Any, a_scales: Any, b_scales: Any, *, out: np.dtype) -> Any:
+def _matmul(a: object, b: object, a_scales: object, b_scales: object, *, out: np.dtype) -> Any:
     a, b, s, t = [value(x) for x in (a, b, a_scales, b_scales)]
     shapes = [x.aval.shape for x in (a, b, s, t)]
     fits = all(len(d) == 3 for d in shapes) and (
@@ -121,7 +122,7 @@ def _matmul(a: Any, b: Any, a_scales: Any, b_scales: Any, *, out: np.dtype) -> A
     return sh.convert(contracted(x, y, ((2,), (2,)), ((0,), (0,))), out)
 
 
-def _times(x: Any, scales: Any) -> Any:
+def _times(x: Value, scales: Value) -> Any:
     """Multiply elements by the scales of their blocks along the last axis, in float32 at least."""
     *front, k = x.aval.shape
     blocks = scales.aval.shape[-1]
@@ -133,7 +134,7 @@ def _times(x: Any, scales: Any) -> Any:
 
 
 def scaled_dot_general(
-    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: object,
     preferred_element_type: DTypeLike = np.float32, configs: Any = None,
     implementation: str | None = None,
 ) -> Array:  # fmt: skip
@@ -182,7 +183,7 @@ def _axes(dimension_numbers: Any) -> tuple[tuple, tuple]:
         ) from None
 
 
-def _stored(x: Any, axes: tuple, kept: tuple, config: BlockScaleConfig) -> Any:
+def _stored(x: ArrayLike, axes: tuple, kept: tuple, config: BlockScaleConfig) -> Any:
     x = value(x)
     if x.aval.category != FLOATING:
         raise ArgumentError(f"scaled_dot_general of {x.aval!r}", fix="give floats")
@@ -194,7 +195,7 @@ def _stored(x: Any, axes: tuple, kept: tuple, config: BlockScaleConfig) -> Any:
 
 @fused
 def _rounded(
-    x: Any, whole: Any, *, axes: tuple, size: int, dtype: np.dtype, scales: np.dtype
+    x: Value, whole: Value | None, *, axes: tuple, size: int, dtype: np.dtype, scales: np.dtype
 ) -> Any:
     """Return `x` as read back from storage; its derivative is that of `x`."""
     axes = sh.normal_axes(axes, x.aval.ndim)
@@ -218,7 +219,7 @@ def _rounded(
     return el.add(el.stop(read), el.select(el.is_finite(x), el.sub(x, el.stop(x)), 0))
 
 
-def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:
+def _by_blocks(x: Value, dtype: np.dtype, scales: np.dtype) -> Any:
     """Return blocks along the last axis as read back: elements in `dtype` times scales in
     `scales`."""
     most = float(ml_dtypes.finfo(dtype).max)
@@ -232,7 +233,7 @@ def _by_blocks(x: Any, dtype: np.dtype, scales: np.dtype) -> Any:
     return el.mul(sh.convert(sh.convert(el.clamp(-most, parts, most), dtype), FLOAT32), scale)
 
 
-def _power_above(x: Any) -> Any:
+def _power_above(x: Value) -> Any:
     """Return the least normal power of two that is not below `x`, read off the bits of float32."""
     bits = bitcast(x, np.dtype(np.int32))
     fraction = el.ne(el.and_(bits, np.int32(2**23 - 1)), 0)

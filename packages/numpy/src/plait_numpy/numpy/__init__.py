@@ -46,7 +46,10 @@ from plait.dtypes import (
     uint32,
     uint64,
 )
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import found_by_name as _found_by_name
 
+from ..refusals import explain
 from . import (
     arithmetic,
     contraction,
@@ -94,7 +97,6 @@ from .packing import packbits, unpackbits
 from .padding import pad
 from .polynomials import *
 from .reductions import *
-from .refusals import explain
 from .repetition import delete, insert, repeat, resize, tile, trim_zeros
 from .running_sums import *
 from .search import argpartition, digitize, interp, partition, searchsorted
@@ -159,4 +161,6 @@ __all__ += stacking.__all__
 __all__ += statistics.__all__
 __all__ += transcendental.__all__
 
+_found_by_name(globals())
 explain(globals())
+_advise("plait.numpy", globals())

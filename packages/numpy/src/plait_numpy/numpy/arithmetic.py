@@ -13,11 +13,13 @@ import numpy as np
 from plait.errors import OperandTypeError, OutOfBounds
 from plait.ext import Aval, materialise_at_ground, types
 from plait.ext.control import while_loop
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.elementwise import bitcast
 from plait.ext.ops.reduction import any_
 from plait.ext.ops.shape import convert, fill
 from plait.ext.surface import binary, dispatched, fused, unary, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from . import masking
@@ -150,7 +152,7 @@ def _inexact(x: Any) -> Array:
     )
 
 
-def real_float(name: str, x: Any) -> Array:
+def real_float(name: str, x: object) -> Array:
     """Convert integers and booleans to floats; raise TypeRule for complex numbers."""
     x = _inexact(value(x))
     if x.aval.category == types.COMPLEX:
@@ -204,7 +206,7 @@ def square(x: ArrayLike, /) -> Array:
 # ---- signs ---------------------------------------------------------------------------------
 
 
-def _magnitude(x: Any) -> Any:
+def _magnitude(x: Value) -> Any:
     return materialise_at_ground(x) if x.aval.category == types.BOOLEAN else el.abs_(x)
 
 
@@ -334,7 +336,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     return _but_nan(el.minimum, x1, x2)
 
 
-def _but_nan(extreme: Any, x1: Any, x2: Any) -> Any:
+def _but_nan(extreme: Primitive, x1: object, x2: object) -> Any:
     a, b = el.promoted((x1, x2))
     if not a.aval.inexact:
         return extreme(a, b)
@@ -377,7 +379,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> float(plait.numpy.hypot(3.0, 4.0))
     5.0
     """
-    a, b = [real_float("hypot", x) for x in el.promoted((x1, x2))]
+    a, b = [real_float("hypot", x) for x in el.floating((x1, x2))]
     long, short = el.abs_(a), el.abs_(b)
     # Both come from one choice, and the lesser keeps its sign, so that the derivative is smooth
     # where they are equal or zero.
@@ -396,8 +398,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike) -> Array:
 # ---- rounding ------------------------------------------------------------------------------
 
 
-def _rounding(prim: Any) -> Callable[..., Any]:
-    def other(x: Any) -> Any:
+def _rounding(prim: Primitive) -> Callable[..., Any]:
+    def other(x: Value) -> Any:
         whole = x.aval.category in (types.BOOLEAN, types.INTEGER)
         return materialise_at_ground(x) if whole else prim(x)
 
@@ -486,7 +488,7 @@ around = round
 
 
 @fused
-def _to_multiple(x: Any, *, unit: int) -> Any:
+def _to_multiple(x: Value, *, unit: int) -> Any:
     """Return the nearest multiple of `unit`, ties to the even one."""
     if unit > int(np.iinfo(x.aval.dtype).max):
         return el.mul(x, 0)
@@ -498,7 +500,7 @@ def _to_multiple(x: Any, *, unit: int) -> Any:
 
 
 @fused
-def _to_digits(x: Any, *, digits: int) -> Any:
+def _to_digits(x: Value, *, digits: int) -> Any:
     narrow = x.aval.dtype.itemsize < 4
     y = convert(x, types.FLOAT32) if narrow else x
     most = math.log10(float(types.ml_dtypes.finfo(y.aval.dtype).max))
@@ -516,7 +518,7 @@ def _to_digits(x: Any, *, digits: int) -> Any:
 # ---- whole numbers -------------------------------------------------------------------------
 
 
-def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
+def _whole(name: str, x1: object, x2: ArrayLike) -> tuple[Any, Any]:
     a, b = el.promoted((x1, x2))
     if a.aval.category != types.INTEGER:
         raise OperandTypeError(
@@ -525,7 +527,7 @@ def _whole(name: str, x1: Any, x2: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _sizes(x: Any) -> Any:
+def _sizes(x: Array) -> Any:
     """Return absolute values as unsigned integers, which hold that of the least integer, too."""
     return convert(el.abs_(x), types.dtype_of("u" + x.aval.dtype.name.removeprefix("u")))
 
@@ -544,7 +546,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     6
     """
 
-    def divided(pair: Any) -> Any:
+    def divided(pair: tuple[Value, ...]) -> Any:
         a, b = pair
         going = el.ne(b, 0)
         rest = el.rem(a, el.select(going, b, 1))
@@ -593,7 +595,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
 
 @fused
-def _modf(x: Any) -> Any:
+def _modf(x: object) -> Any:
     x = _inexact(value(x))
     whole = trunc(x)
     fraction = el.select(el.eq(el.abs_(x), np.inf), 0, el.sub(x, whole))
@@ -606,7 +608,7 @@ def _layout(dtype: np.dtype) -> tuple[np.dtype, int, int]:
     return np.dtype(f"int{info.bits}"), int(info.nmant), 1 - int(info.minexp)
 
 
-def _power_of_two(n: Any, dtype: np.dtype) -> Any:
+def _power_of_two(n: Value, dtype: np.dtype) -> Any:
     """Return 2.0 ** n, exactly; n is an integer in the range of normal exponents."""
     whole, mantissa, bias = _layout(dtype)
     bits = el.shift_left(convert(el.add(n, bias), whole), np.asarray(mantissa, whole)[()])
@@ -649,7 +651,7 @@ def frexp(x: ArrayLike) -> tuple[Array, Array]:
     return out, el.select(same, np.int32(0), exponent)
 
 
-def _parts(x: Any) -> tuple[Any, Any, Any]:
+def _parts(x: Array) -> tuple[Any, Any, Any]:
     """Return three integers for each float: all bits, the exponent's bits, and the mantissa's."""
     whole, mantissa, bias = _layout(x.aval.dtype)
     bits = bitcast(x, whole)
@@ -701,7 +703,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike) -> Array:
     return el.select(tiny, el.stop(bits), out)
 
 
-def _scaled_bits(x: Any, n: Any, size: Any) -> tuple[Any, Any]:
+def _scaled_bits(x: Array, n: Value, size: Array) -> tuple[Any, Any]:
     """Return x * 2 ** n by its bits, and where it or `x` is subnormal: arithmetic may flush those.
 
     size: the exponent of `x`, as from `frexp`.
@@ -760,7 +762,7 @@ def spacing(x: ArrayLike) -> Array:
 
 
 @fused(numbers=("nan", "posinf", "neginf"))
-def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _finite(x: Value, nan: Any, posinf: Any, neginf: Any) -> Any:
     x = el.select(el.ne(x, x), convert(nan, x.aval.dtype), x)
     x = el.select(el.eq(x, np.inf), convert(posinf, x.aval.dtype), x)
     return el.select(el.eq(x, -np.inf), convert(neginf, x.aval.dtype), x)

@@ -16,6 +16,7 @@ from plait.ext.ops.sliding import slide
 from plait.ext.ops.taking import take
 from plait.ext.sizes import is_symbolic, max_dim, min_dim
 from plait.ext.surface import dispatched, fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, broadcast_shapes
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -29,7 +30,7 @@ __all__ = [
 
 @dispatched
 def dot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Contract the last axis of `a` with the last but one of `b` (or its only one).
@@ -50,7 +51,7 @@ def dot(
 
 @dispatched
 def matmul(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the matrix product of vectors, matrices and stacks of matrices.
@@ -73,7 +74,7 @@ def matmul(
 
 @dispatched
 def vdot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the inner product of the flattened arrays, `a` conjugated.  As numpy.vdot.
@@ -91,7 +92,7 @@ def vdot(
 
 @dispatched
 def inner(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+    a: ArrayLike, b: ArrayLike, *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Contract the last axes; an operand without axes multiplies the other.  As numpy.inner.
@@ -123,7 +124,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @dispatched
 def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: Any = None,
+    a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the sum of products over axes.
@@ -149,7 +150,7 @@ def tensordot(
 
 
 def vecdot(
-    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return inner products along an axis, `x1` conjugated; the other axes broadcast.
@@ -206,7 +207,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return sh.squeeze(contraction.matmul(sh.expand_dims(x, x.aval.ndim - 1), x2), -2)
 
 
-def _matrices(name: str, x: Any) -> None:
+def _matrices(name: str, x: Value) -> None:
     if x.aval.ndim < 2:
         raise AxisError(f"{name} takes matrices, not {x.aval!r}", fix="use vecdot for vectors")
 
@@ -269,7 +270,7 @@ def cross(
 
 
 @fused
-def _cross(x: Any, y: Any) -> Any:
+def _cross(x: Array, y: Array) -> Any:
     a, b = (
         [sh.squeeze(sh.slice_in_dim(v, i, i + 1, axis=-1), -1) for i in range(v.aval.shape[-1])]
         for v in (x, y)
@@ -287,7 +288,7 @@ def _cross(x: Any, y: Any) -> Any:
 
 
 def _convolved(
-    name: str, a: Any, v: Any, mode: str, flipped: bool, precision: Any, dtype: Any
+    name: str, a: object, v: object, mode: str, flipped: bool, precision: Any, dtype: Any
 ) -> Any:
     x, y = sh.convert_together([value(a), value(v)])
     for u in (x, y):
@@ -351,7 +352,7 @@ def _symbolic_conv(x: Any, y: Any, mode: str, flipped: bool, precision: Any, dty
     return sh.slice_in_dim(out, begin, begin + size)
 
 
-def _integer_overlaps(x: Any, y: Any, dtype: Any) -> Any:
+def _integer_overlaps(x: Value, y: Value, dtype: Any) -> Any:
     """Return sums of products of `y` with equally many elements of `x`, starting at each
     position."""
     window = y.aval.size
@@ -377,7 +378,7 @@ def _by_places(
 
 
 def convolve(
-    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Convolve two vectors.
@@ -399,7 +400,7 @@ def convolve(
 
 
 def correlate(
-    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Correlate two vectors, `v` conjugated; the arguments are those of `convolve`.

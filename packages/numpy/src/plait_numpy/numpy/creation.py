@@ -43,7 +43,7 @@ __all__ = [
 
 @placeable
 def array(
-    object: Any, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
+    object: object, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
     ndmin: int = 0,
 ) -> AnyArray:  # fmt: skip
     """Make an array from a number, nested lists of numbers and arrays, memory (a bytearray, a
@@ -73,7 +73,7 @@ def array(
     return out
 
 
-def _of_one(x: Any, dtype: Any) -> Any:
+def _of_one(x: Any, dtype: object) -> Any:
     if dtype is not None and x.__class__ in (float, complex):
         x = _fitting(x, types.asked_dtype(dtype))
     if isinstance(x, Handle):
@@ -84,7 +84,7 @@ def _of_one(x: Any, dtype: Any) -> Any:
     return materialise_at_ground(v)
 
 
-def _typed(x: Any, dtype: Any) -> Any:
+def _typed(x: object, dtype: object) -> Any:
     """Convert a value to a dtype; keep its own if `dtype` is None."""
     if dtype is not None and x.__class__ is int:
         return sh.convert(x, types.asked_dtype(dtype))
@@ -108,7 +108,7 @@ def _of_memory(x: Any) -> Any:
     return from_numpy(host) if host.dtype.kind in "biufc" else None
 
 
-def _of_list(xs: Any, dtype: Any) -> Any:
+def _of_list(xs: Sequence[Any], dtype: Any) -> Any:
     leaves: list[Any] = []
     _collect(xs, leaves)
     kind = None if dtype is None else types.asked_dtype(dtype)
@@ -191,13 +191,16 @@ def _no_array(xs: Any) -> ShapeError:
             f"the lists are nested {depth} deep, and arrays have {_MOST_AXES} axes at most",
             fix="leave out axes of size 1",
         )
-    return ShapeError("the lists have different lengths", fix="make all rows equally long")
+    return ShapeError(
+        "the lists have different lengths",
+        fix="make all rows equally long, pad them, or keep them ragged: plait.Pile.from_list(rows)",
+    )
 
 
 _MOST_AXES = 64
 
 
-def _collect(xs: Any, leaves: list[Any]) -> None:
+def _collect(xs: Sequence[Any], leaves: list[Any]) -> None:
     for x in xs:
         if isinstance(x, list | tuple | range):
             _collect(x, leaves)
@@ -205,11 +208,11 @@ def _collect(xs: Any, leaves: list[Any]) -> None:
             leaves.append(x)
 
 
-def _converts(x: Any) -> bool:
+def _converts(x: ArrayLike) -> bool:
     return isinstance(x, Value) or hasattr(x, "__jax_array__") or hasattr(x, "__plait_array__")
 
 
-def _stacked(xs: Any) -> Any:
+def _stacked(xs: object) -> Any:
     if not isinstance(xs, list | tuple):
         return value(xs)
     return stacked([_stacked(x) for x in xs])
@@ -286,7 +289,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray
 
 
 def fromfunction(
-    function: Callable, shape: SupportsIndex | Shape, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable, shape: SupportsIndex | Shape, *, dtype: DTypeLike = float, **kwargs: object
 ) -> AnyArray:
     """Call `function` on the indices of every position: one array for each axis.
 
@@ -381,12 +384,13 @@ def full(
     return _filled(sh.normal_shape(shape), fill_value, dtype)
 
 
-def _filled(shape: tuple, x: Any, dtype: Any) -> Any:
+def _filled(shape: tuple, x: object, dtype: object) -> Any:
     return materialise_at_ground(sh.broadcast_to(_typed(x, dtype), shape))
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
-    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") else value(a)
+    is_batch = hasattr(type(a), "__plait_function__")  # `value` leaves it to its class
+    aval = a if hasattr(a, "shape") and hasattr(a, "dtype") and not is_batch else value(a)
     dtype = types.asked_dtype(aval.dtype if dtype is None else dtype)
     return Aval(tuple(aval.shape) if shape is None else sh.normal_shape(shape), dtype)
 
@@ -514,12 +518,12 @@ def arange(
     return from_numpy(host.astype(kind))
 
 
-def _whole(x: Any) -> Any:
+def _whole(x: Dim | int) -> Any:
     """Return a float that is an integer as an integer, and anything else unchanged."""
     return int(x) if isinstance(x, float | np.floating) and x.is_integer() else x
 
 
-def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
+def _symbolic_range(first: int, last: Dim, step: Any, dtype: Any) -> Any:
     if dtype is None and any(isinstance(v, float) for v in (first, last, step)):
         dtype = types.default_dtype(types.FLOATING)
     first, last, step = map(_whole, (first, last, 1 if step is None else step))
@@ -544,13 +548,13 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: Any) -> Any:
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ...,
     retstep: Exactly[False] = ..., dtype: DTypeLike | None = ..., axis: int = ..., *,
-    device: Any = ..., out_sharding: Any = ...,
+    device: object = ..., out_sharding: object = ...,
 ) -> AnyArray: ...  # fmt: skip
 @overload
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ..., retstep: bool = ...,
     dtype: DTypeLike | None = ..., axis: int = ..., *,
-    device: Any = ..., out_sharding: Any = ...,
+    device: object = ..., out_sharding: object = ...,
 ) -> AnyArray | tuple[AnyArray, AnyArray]: ...  # fmt: skip
 @placeable
 def linspace(
@@ -596,7 +600,7 @@ def linspace(
     return (out, array(gap, a.aval.dtype)) if retstep else out
 
 
-def _between(a: Any, b: Any, num: Any, divisor: Any, endpoint: bool) -> Any:
+def _between(a: Value, b: Value, num: Dim | int, divisor: Dim | int, endpoint: bool) -> Any:
     """Return them along a new first axis; the last one is exactly `b`."""
     part = a.aval.dtype if a.aval.dtype.kind != "c" else np.zeros(0, a.aval.dtype).real.dtype
     position = sh.reshape(sh.iota(part, (num,)), (num,) + (1,) * a.aval.ndim)

@@ -16,6 +16,7 @@ from plait.ext.ops.cumulative import cumsum
 from plait.ext.ops.indexing import dynamic_slice_in_dim
 from plait.ext.sizes import decide_ge, max_dim, min_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import BOOL, FLOATING, default_dtype
 from plait.typing import Array, ArrayLike, Axis
 
@@ -59,7 +60,7 @@ def diff(
     return materialise_at_ground(x)
 
 
-def _end(v: Any, x: Any, axis: int) -> Any:
+def _end(v: ArrayLike | None, x: Value, axis: int) -> Any:
     if v is None:
         return None
     v = value(v)
@@ -90,7 +91,7 @@ def ediff1d(
 
 
 @fused(numbers=("dx",))
-def _trapezoid(y: Any, x: Any, dx: Any, *, axis: int) -> Any:
+def _trapezoid(y: Any, x: Any, dx: ArrayLike, *, axis: int) -> Any:
     (y,) = el.floating((y,))  # sums of narrow integers would wrap around
     at = sh.normal_axis(axis, y.aval.ndim)
     n = y.aval.shape[at]
@@ -131,7 +132,7 @@ def trapezoid(
 
 
 @fused(numbers=("discont", "period"))
-def _unwrap(p: Any, discont: Any, period: Any, *, axis: int) -> Any:
+def _unwrap(p: Value, discont: Any, period: Any, *, axis: int) -> Any:
     x = value(p)
     steps = diff(x, axis=axis)
     discont = el.true_divide(period, 2) if discont is None else discont
@@ -179,7 +180,7 @@ def unwrap(
 
 
 def gradient(
-    f: ArrayLike, *varargs: Any, axis: Axis | None = None, edge_order: int | None = None
+    f: ArrayLike, *varargs: object, axis: Axis | None = None, edge_order: int | None = None
 ) -> Array | list[Array]:
     """Return derivatives of sampled values: central differences, one-sided at the ends.
 
@@ -215,7 +216,7 @@ def gradient(
 
 
 @fused(numbers=("h",))
-def _gradient(x: Any, h: Any, *, axis: int) -> Any:
+def _gradient(x: Value, h: object, *, axis: int) -> Any:
     (x,), h = el.floating((x,)), value(h)
     n = x.aval.shape[axis]
     if decide_ge(n, 2) is False:
@@ -243,7 +244,7 @@ def _gradient(x: Any, h: Any, *, axis: int) -> Any:
     return out if n.__class__ is int else sh.slice_in_dim(out, 0, n, axis=axis)
 
 
-def _one(x: Any, i: Any, axis: int) -> Any:
+def _one(x: Array, i: int, axis: int) -> Any:
     """Return element `i` along an axis, keeping the axis; any element if the axis is too short."""
     n = x.aval.shape[axis]
     if n.__class__ is int or (decide_ge(n - 1, i) and decide_ge(i, 0)):

@@ -4,12 +4,15 @@ Invariant: everything is defined in `plait.numpy.fourier`.
 """
 
 import plait_numpy.numpy.fourier as _fourier
+from plait.ext.surface import advise
 
+from ..refusals import explain
 from .fourier import *
-from .refusals import explain
 
 # An import from the package would make type checkers take its list for this one.
 __all__: list[str] = []
 __all__ += _fourier.__all__
 
 explain(globals())
+
+advise("plait.numpy.fft", globals())

@@ -16,6 +16,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.fourier import fft_, spectral
 from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim, min_dim, product
 from plait.ext.surface import fused, size_given, value
+from plait.ext.trace import Value
 from plait.ext.types import INT32, inexact_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
@@ -31,7 +32,7 @@ __all__ = [
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _resized(x: Any, axis: int, n: int) -> Any:
+def _resized(x: Value, axis: int, n: int) -> Any:
     """Cut an axis at its end, or pad it with zeros there."""
     have = x.aval.shape[axis]
     if have == n:
@@ -44,7 +45,7 @@ def _resized(x: Any, axis: int, n: int) -> Any:
     return sh.pad(x, 0, [(0, n - have if i == axis else 0, 0) for i in range(x.aval.ndim)])
 
 
-def _at(x: Any, kind: str, lengths: Sequence[int], axes: Sequence[int]) -> Any:
+def _at(x: Value, kind: str, lengths: Sequence[int], axes: Sequence[int]) -> Any:
     """Apply the primitive over up to three different axes, at any positions."""
     ends = tuple(range(-len(axes), 0))
     out = fft_.bind(sh.moveaxis(x, tuple(axes), ends), kind=kind, lengths=tuple(lengths))
@@ -64,7 +65,7 @@ def _groups(axes: Sequence[int]) -> list[range]:
 
 
 @fused
-def _transform(x: Any, *, kind: str, lengths: tuple, axes: tuple, norm: str | None) -> Any:
+def _transform(x: Value, *, kind: str, lengths: tuple, axes: tuple, norm: str | None) -> Any:
     x = spectral(x, kind == "rfft")
     for i, (n, axis) in enumerate(zip(lengths, axes)):
         last = kind == "irfft" and i == len(axes) - 1
@@ -79,7 +80,7 @@ def _transform(x: Any, *, kind: str, lengths: tuple, axes: tuple, norm: str | No
     return x if scale == 1.0 else el.mul.bind(x, Literal(scale, x.aval))
 
 
-def _scaled(x: Any, lengths: tuple, kind: str, norm: str | None) -> Any:
+def _scaled(x: Value, lengths: tuple, kind: str, norm: str | None) -> Any:
     """Scale a result when a length is symbolic."""
     power = _power(kind, norm)
     if not power:
@@ -102,7 +103,7 @@ def _power(kind: str, norm: str | None) -> float:
     return power if kind.startswith("i") else -power
 
 
-def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any:
+def _checked(a: object, kind: str, s: Any, axes: Any, norm: object, many: bool) -> Any:
     x = value(a)
     if norm not in _NORMS:
         raise ArgumentError(
@@ -127,7 +128,7 @@ def _checked(a: Any, kind: str, s: Any, axes: Any, norm: Any, many: bool) -> Any
     return _transform(x, kind=kind, lengths=tuple(lengths), axes=at, norm=norm)
 
 
-def _empty(x: Any, s: Any, at: tuple) -> bool:
+def _empty(x: Value, s: Any, at: tuple) -> bool:
     """Return whether an empty axis is transformed without being padded."""
     return any(
         x.aval.shape[i].__class__ is int and x.aval.shape[i] == 0 and n in (None, -1)
@@ -135,7 +136,7 @@ def _empty(x: Any, s: Any, at: tuple) -> bool:
     )
 
 
-def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
+def _length(x: Value, kind: str, i: int, s: Any, at: tuple) -> Any:
     """Return the number of elements along axis `i` of the transform, on the side that is not
     half a spectrum."""
     n = None if s is None else s[i]
@@ -151,7 +152,7 @@ def _length(x: Any, kind: str, i: int, s: Any, at: tuple) -> Any:
     return n
 
 
-def _one(a: Any, kind: str, n: Any, axis: Any, norm: Any) -> Any:
+def _one(a: object, kind: str, n: Any, axis: object, norm: object) -> Any:
     if n is not None and n.__class__ is int and n < 1:
         raise ShapeError(f"a transform over {n} elements", fix="there must be one at least")
     return _checked(a, kind, None if n is None else (n,), (axis,), norm, False)
@@ -439,7 +440,7 @@ def _positive(n: int) -> None:
         raise ShapeError(f"frequencies of {n} elements", fix="give one at least")
 
 
-def _shifted(x: Any, axes: Any, back: bool) -> Any:
+def _shifted(x: object, axes: Any, back: bool) -> Any:
     x = value(x)
     ndim = x.aval.ndim
     axes = sh.given_axes(range(ndim) if axes is None else axes)

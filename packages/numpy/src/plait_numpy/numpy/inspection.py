@@ -37,13 +37,15 @@ class _Info:
         """Return all devices."""
         return devices()
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+    def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
         """Return the dtypes of arrays that are made of numbers."""
         kinds = {"real floating": FLOATING, "complex floating": COMPLEX, "integral": INTEGER}
         found = {name: default_dtype(kind) for name, kind in kinds.items()}
         return {**found, "indexing": found["integral"]}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+    def dtypes(
+        self, *, device: object = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, Any]:
         """Return the dtypes of the standard, by name: all, or those of a kind (see `isdtype`)."""
         found = {n: np.dtype(n) for n in _STANDARD}
         chosen = found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
@@ -111,11 +113,11 @@ def size(a: ArrayLike, axis: Axis | None = None) -> int:
     return n
 
 
-def _known(a: Any) -> Any:
+def _known(a: object) -> Any:
     return np.asarray(a) if isinstance(a, list | tuple) else value(a).aval
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+def broadcast_shapes(*shapes: object) -> tuple[Any, ...]:
     """Return the shape that arrays of these shapes broadcast to.
 
     Raises DimMismatch for sizes that are neither equal nor 1.  As numpy.broadcast_shapes.
@@ -127,7 +129,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
     return _broadcast_shapes([tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes])
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: object, to: object, casting: str = "safe") -> bool:
     """Return whether a dtype converts to another under numpy's casting rule.  As numpy.can_cast.
 
     Raises TypeRule if a dtype or `casting` is not known.

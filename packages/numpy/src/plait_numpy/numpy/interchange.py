@@ -25,7 +25,7 @@ from plait.typing import ArrayLike, DTypeLike
 R = TypeVar("R")
 
 
-def placed(x: Any, device: Any) -> Any:
+def placed(x: Any, device: object) -> Any:
     """Place `x` (an array, or a tuple of them) on a device or by a sharding; None does nothing."""
     if device is None:
         return x
@@ -49,7 +49,9 @@ def placeable(f: Callable[..., R]) -> Callable[..., R]:
     """Add an argument `device` to a function that makes arrays (a decorator)."""
 
     @functools.wraps(f)
-    def made(*args: Any, device: Any = None, out_sharding: Any = None, **options: Any) -> Any:
+    def made(
+        *args: object, device: object = None, out_sharding: object = None, **options: object
+    ) -> Any:
         if out_sharding is not None:
             if device is not None:
                 raise ArgumentError(
@@ -67,7 +69,7 @@ def placeable(f: Callable[..., R]) -> Callable[..., R]:
 # ---- memory --------------------------------------------------------------------------------
 
 
-def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> AnyArray:
+def from_dlpack(x: ArrayLike, /, *, device: object = None, copy: bool | None = None) -> AnyArray:
     """Make an array from one with the DLPack protocol, sharing its memory where possible.
 
     Args:
@@ -156,7 +158,7 @@ def fromiter(iter: Iterable, dtype: DTypeLike, count: int = -1) -> AnyArray:
     return from_numpy(np.fromiter(iter, asked_dtype(dtype), count))
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> AnyArray | dict[str, AnyArray]:
+def load(file: Any, *args: Any, **kwargs: object) -> AnyArray | dict[str, AnyArray]:
     """Load a file of `save` or numpy.save as an array, and one of savez as arrays by name.
 
     Arguments are those of numpy.load.
@@ -190,7 +192,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     np.save(file, np.asarray(arr), allow_pickle=False)
 
 
-def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: Any, *args: object, allow_pickle: bool = True, **kwds: object) -> None:
     """Write arrays to one file, by name.
 
     file, allow_pickle: as in `save`; args: are named arr_0, arr_1, ...; kwds: arrays by name.  As

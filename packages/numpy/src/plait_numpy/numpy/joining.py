@@ -8,6 +8,7 @@ from typing import Any
 from plait.errors import ShapeError
 from plait.ext.ops.shape import concatenate, convert_together, reshape, transpose
 from plait.ext.surface import value
+from plait.typing import Array
 
 from .creation import _slice_range, array
 from .manipulation import swapaxes
@@ -42,7 +43,7 @@ def _directive(text: str, default: tuple) -> tuple:
     return given + default[len(given) :]
 
 
-def _piece(p: Any, ndmin: int, position: int) -> Any:
+def _piece(p: object, ndmin: int, position: int) -> Any:
     if isinstance(p, slice):
         x = _at_least(_slice_range(p), ndmin)
         return swapaxes(x, -1, position) if ndmin > 1 and position != -1 else x
@@ -57,7 +58,7 @@ def _piece(p: Any, ndmin: int, position: int) -> Any:
     return transpose(x, (*order[:first], *order[new:], *order[first:new]))
 
 
-def _at_least(x: Any, ndmin: int) -> Any:
+def _at_least(x: Array, ndmin: int) -> Any:
     missing = ndmin - x.aval.ndim
     return reshape(x, (1,) * missing + x.aval.shape) if missing > 0 else x
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from plait.errors import DimMismatch, NotAnArrayError, OperandTypeError, TypeRule
 from plait.ext import Aval, Literal
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import all_, truth
 from plait.ext.ops.shape import convert, fill
 from plait.ext.surface import beside, binary, fused, overridden, unary, value
+from plait.ext.trace import Value
 from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category, float0
 from plait.typing import Array, ArrayLike
 
@@ -42,7 +44,7 @@ _BITS = (
 )
 
 
-def _comparison(name: str, prim: Any, doc: str) -> Callable[[ArrayLike, ArrayLike], Array]:
+def _comparison(name: str, prim: Primitive, doc: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     text = _TWO.format(doc, "any dtypes, which are promoted", name) + shown(name)
     return binary(name, prim, text)
 
@@ -75,7 +77,7 @@ greater_equal = _ordering("greater_equal", el.greater_equal, "x1 >= x2.")
 # ---- truth ---------------------------------------------------------------------------------
 
 
-def _logical(name: str, prim: Any, doc: str) -> masking.OfTwo[Array]:
+def _logical(name: str, prim: Primitive, doc: str) -> masking.OfTwo[Array]:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return prim(truth(x1), truth(x2))
 
@@ -172,13 +174,13 @@ def bitwise_count(x: ArrayLike) -> Array:
 # ---- questions -----------------------------------------------------------------------------
 
 
-def _answer(x: Any, yes: bool) -> Any:
+def _answer(x: Value, yes: bool) -> Any:
     if x.aval.dtype == float0:
         truth(x)  # raises
     return beside(fill(yes, Aval(x.aval.shape, BOOL)), x)
 
 
-def _either_part(question: Callable, join: Any) -> Callable:
+def _either_part(question: Callable, join: Primitive) -> Callable:
     """Return a predicate that holds if it holds for either part of a complex number."""
     return lambda x: join(question(el.real(x)), question(el.imag(x)))
 
@@ -198,7 +200,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return el.ne.bind(x, x) if x.aval.inexact else _answer(x, False)
 
 
-def _finite(x: Any) -> Any:
+def _finite(x: Value) -> Any:
     if x.aval.category == COMPLEX:
         return _either_part(el.is_finite, el.and_)(x)
     return el.is_finite(x) if x.aval.inexact else _answer(x, True)
@@ -232,7 +234,7 @@ def isinf(x: ArrayLike) -> Array:
     return el.eq(el.abs_(x), np.inf) if x.aval.inexact else _answer(x, False)
 
 
-def _is_infinite(x: Any, end: float) -> Any:
+def _is_infinite(x: object, end: float) -> Any:
     x = value(x)
     if x.aval.category == COMPLEX:
         raise OperandTypeError(
@@ -331,16 +333,17 @@ def isrealobj(x: ArrayLike) -> bool:
 
 @fused(numbers=("rtol", "atol"))
 def _close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
-    a, b = el.promoted((a, b))
-    if not a.aval.inexact:
+    a, b = value(a), value(b)
+    if not (a.aval.inexact or b.aval.inexact):  # at once: a weak -1 is not 255 beside uint8
         a, b = convert(a, np.float64), convert(b, np.float64)
+    a, b = el.promoted((a, b))
     ok = el.le(el.abs_(el.sub(a, b)), _room(b, rtol, atol))
     ok = el.or_(el.and_(ok, _finite(b)), el.eq(a, b))
     both = el.and_(isnan(a), isnan(b)) if equal_nan else False
     return el.or_(ok, both)
 
 
-def _room(b: Any, rtol: Any, atol: Any) -> Any:
+def _room(b: Value, rtol: float, atol: float) -> Any:
     size = el.abs_(b)
     return el.add(convert(atol, size.aval.dtype), el.mul(convert(rtol, size.aval.dtype), size))
 
@@ -387,7 +390,7 @@ def allclose(
 
 
 @fused
-def _all_equal(a: Any, b: Any, *, equal_nan: bool) -> Any:
+def _all_equal(a: Value, b: Value, *, equal_nan: bool) -> Any:
     same = el.eq(a, b)
     return all_(el.or_(same, el.and_(isnan(a), isnan(b))) if equal_nan else same)
 
@@ -432,7 +435,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     return _all_equal(a, b, equal_nan=False)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Return whether `element` is a number or an array without axes, or converts to one.
 
     As in jax.numpy; numpy.isscalar returns False for its own arrays.

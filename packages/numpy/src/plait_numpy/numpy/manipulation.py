@@ -5,7 +5,7 @@ raise at once, whatever the values.
 """
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -259,7 +259,7 @@ def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     return _each(arys, two_axes)
 
 
-def two_axes(x: Any) -> Any:
+def two_axes(x: Value) -> Any:
     n = x.aval.ndim
     return x if n > 1 else sh.expand_dims(x, tuple(range(2 - n)))
 
@@ -283,12 +283,12 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     return _each(arys, lambda x: sh.expand_dims(x, new.get(x.aval.ndim, ())))
 
 
-def _each(arys: Sequence[Any], f: Any) -> Any:
+def _each(arys: Sequence[Any], f: Callable[..., Any]) -> Any:
     out = [materialise_at_ground(f(value(x))) for x in arys]
     return out[0] if len(out) == 1 else out
 
 
-def fixed_size(x: Any, axis: int) -> int:
+def fixed_size(x: Array, axis: int) -> int:
     n = x.aval.shape[axis]
     if n.__class__ is Dim:
         raise ShapeError(f"axis {axis} of {x.aval!r} has no fixed size", fix="give a fixed size")
@@ -377,7 +377,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
 
 
-def roll(a: ArrayLike, shift: Any, axis: Axis | None = None) -> Array:
+def roll(a: ArrayLike, shift: object, axis: Axis | None = None) -> Array:
     """Shift elements along axes; those that leave at one end enter at the other.
 
     Args:
@@ -409,7 +409,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis | None = None) -> Array:
     return materialise_at_ground(x)
 
 
-def _rolled(x: Any, shift: Any, axis: int) -> Any:
+def _rolled(x: Value, shift: Any, axis: int) -> Any:
     n = x.aval.shape[axis]
     if n.__class__ is int and n < 2:
         return x

@@ -26,7 +26,7 @@ def _over_leading(f: Callable, count: int) -> Callable:
 
 
 def apply_along_axis(
-    func1d: Callable, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+    func1d: Callable, axis: int, arr: ArrayLike, *args: object, **kwargs: object
 ) -> Array:
     """Apply `func1d` to every vector along an axis.
 
@@ -125,7 +125,7 @@ def vectorize(
     core = None if signature is None else _terms(signature)
 
     @wraps(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def vectorized(*args: Any, **kwargs: object) -> Any:
         mapped = [i for i, v in enumerate(args) if i not in left_out and v is not None]
         named = [k for k, v in kwargs.items() if k not in left_out and v is not None]
         if core is not None and named:

@@ -13,6 +13,7 @@ from plait.errors import ArgumentError, NotAnArrayError
 from plait.ext import Literal, Primitive, current, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.surface import overridden
+from plait.ext.trace import Value
 from plait.ext.types import BOOL
 from plait.typing import Array, ArrayLike
 
@@ -37,7 +38,7 @@ class OfTwo(Protocol[R]):
     ) -> R: ...
 
 
-def unwritten(out: Any) -> None:
+def unwritten(out: object) -> None:
     """Raise TypeRule unless `out` is None."""
     if out is not None:
         raise ArgumentError(
@@ -45,7 +46,7 @@ def unwritten(out: Any) -> None:
         )
 
 
-def kept(x: Any, where: Any, out: Any) -> Any:
+def kept(x: Value | tuple[Value, ...], where: object, out: object) -> Any:
     """Return `x` (or each of a tuple) where the mask holds, else zero; all of it without a mask."""
     unwritten(out)
     if where is None:
@@ -68,7 +69,7 @@ def masked(f: Callable[..., Any]) -> Any:
     given = list(inspect.signature(f).parameters.values())
 
     @functools.wraps(f)
-    def function(*xs: Any, out: None = None, where: Any = None) -> Any:
+    def function(*xs: object, out: None = None, where: object = None) -> Any:
         try:
             return f(*xs) if where is None and out is None else kept(f(*xs), where, out)
         except NotAnArrayError as e:

@@ -11,12 +11,14 @@ import numpy as np
 
 from plait.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
 from plait.ext import materialise_at_ground
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import any_, sum_
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, is_symbolic, max_dim, min_dim
 from plait.ext.surface import fused, size_given, value
+from plait.ext.trace import Value
 from plait.ext.types import BOOL, BOOLEAN, asked_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -35,7 +37,7 @@ _SMALL = 2**16
 """Largest pattern, in elements, that numpy makes on the host: copying costs less than compiling."""
 
 
-def _pattern(n: Any, m: Any, k: int, compare: Any) -> Any:
+def _pattern(n: Dim | int, m: Dim | int, k: int, compare: Primitive) -> Any:
     """Return booleans: the comparison of column - k with row."""
     shape = (n, m)
     rows, columns = sh.iota(np.int32, shape, 0), sh.iota(np.int32, shape, 1)
@@ -68,7 +70,7 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     return sh.convert(_pattern(n, m, k, el.eq), kind)
 
 
-def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
+def identity(n: object, dtype: DTypeLike | None = None) -> Array:
     """Return the identity matrix with n rows.  As numpy.identity.
 
     Raises ShapeError if `n` is not an integer, TypeRule if it is negative, and OperandTypeError if
@@ -81,7 +83,7 @@ def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def _below(n: Any, m: Any, k: int) -> Any:
+def _below(n: int, m: int, k: int) -> Any:
     """Return where a matrix is at or below diagonal `k`."""
     if not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.tri(n, m, k, dtype=bool))
@@ -108,7 +110,7 @@ def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     return sh.convert(_below(n, m, k.__index__()), asked_dtype(dtype))
 
 
-def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
+def _triangle(name: str, m: object, k: int, lower: bool) -> Any:
     x = value(m)
     if x.aval.ndim < 2:
         raise ShapeError(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
@@ -181,7 +183,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 @fused
-def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
+def _diagonal(x: Array, *, offset: int, i: int, j: int) -> Any:
     x = sh.moveaxis(x, (i, j), (-2, -1))
     *front, n, m = x.aval.shape
     row, column = max(-offset, 0), max(offset, 0)
@@ -194,7 +196,7 @@ def _diagonal(x: Any, *, offset: int, i: int, j: int) -> Any:
     return sh.slice_in_dim(flat, start, limit, m + 1, -1)
 
 
-def _masked_diagonal(x: Any, offset: int, n: Any, m: Any) -> Any:
+def _masked_diagonal(x: Any, offset: int, n: Dim, m: Dim | int) -> Any:
     """Return each row's element on the diagonal, or zero, by masking all others and summing
     rows."""
     on = _pattern(n, m, offset, el.eq)
@@ -221,7 +223,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 
 @fused
-def _diag(x: Any, *, k: int) -> Any:
+def _diag(x: Value, *, k: int) -> Any:
     n = x.aval.shape[0]
     if is_symbolic((n,)):
         x = sh.pad(x, 0, [(max(k, 0), max(-k, 0), 0)]) if k else x
@@ -335,7 +337,7 @@ def _places(host: tuple) -> tuple:
     return tuple([from_numpy(i.astype(kind)) for i in host])
 
 
-def _known_sizes(name: str, n: Any, k: Any, m: Any) -> tuple:
+def _known_sizes(name: str, n: object, k: object, m: object) -> tuple:
     """Return the arguments; refuse symbolic sizes."""
     for v in (n, k, m):
         if v.__class__ is Dim:
@@ -397,7 +399,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(n, k, m)
 
 
-def _matrix_shape(arr: Any) -> tuple:
+def _matrix_shape(arr: object) -> tuple:
     shape = value(arr).aval.shape
     if len(shape) != 2:
         raise ShapeError(f"a matrix is needed, not shape {shape}", fix="give two axes")
@@ -405,7 +407,7 @@ def _matrix_shape(arr: Any) -> tuple:
 
 
 def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
+    n: int, mask_func: Callable[..., Any], k: object = 0, *, size: int | None = None
 ) -> tuple[Array, ...]:
     """Return the positions of a matrix that a function such as `triu` keeps.
 
@@ -483,7 +485,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     return materialise_at_ground(_side_by_side(columns, x))
 
 
-def _side_by_side(columns: list, like: Any) -> Any:
+def _side_by_side(columns: list, like: Value) -> Any:
     """Place columns side by side; without any, return a matrix without columns."""
     if not columns:
         return sh.slice_in_dim(sh.reshape(like, (-1, 1)), 0, 0, axis=1)

@@ -4,6 +4,7 @@ Invariant: the result is that of the function without `nan` in its name on the e
 numbers.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from plait.ext.ops import reduction as argreduction
 from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import highest, lowest
 from plait.ext.surface import dispatched, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .logic import isnan
@@ -28,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _instead(a: Any, number: Any) -> Any:
+def _instead(a: object, number: Callable[..., Any]) -> Any:
     """Replace nans by `number(dtype)`."""
     x = value(a)
     if not x.aval.inexact:
@@ -36,7 +38,7 @@ def _instead(a: Any, number: Any) -> Any:
     return el.select(isnan(x), sh.convert(number(x.aval.dtype), x.aval.dtype), x)
 
 
-def _numbers(x: Any) -> Any:
+def _numbers(x: Value) -> Any:
     return el.not_(isnan(x))
 
 
@@ -71,7 +73,9 @@ def nanprod(
     return prod(_instead(a, lambda d: 1), axis, dtype, out, keepdims, initial, where)
 
 
-def _nan_extreme(a: Any, f: Any, neutral: Any, how: dict[str, Any]) -> Any:
+def _nan_extreme(
+    a: object, f: Callable[..., Any], neutral: Callable[..., Any], how: dict[str, Any]
+) -> Any:
     x = value(a)
     out = f(_instead(x, neutral), **how)
     if not x.aval.inexact or how["initial"] is not None:
@@ -116,7 +120,9 @@ def nanmin(
     return _nan_extreme(a, reduction.min_, highest, how)
 
 
-def _nan_place(a: Any, f: Any, neutral: Any, axis: Any, keepdims: bool) -> Any:
+def _nan_place(
+    a: object, f: Callable[..., Any], neutral: Callable[..., Any], axis: Any, keepdims: bool
+) -> Any:
     x = value(a)
     position = f(_instead(x, neutral), axis, keepdims=bool(keepdims))
     if not x.aval.inexact:
@@ -169,13 +175,13 @@ def nanargmin(
     return _nan_place(a, argreduction.argmin, highest, axis, keepdims)
 
 
-def _keeps_nan(name: str, x: Any, dtype: Any) -> None:
+def _keeps_nan(name: str, x: Value, dtype: object) -> None:
     """Refuse a dtype without nan, which is the result where no number remains."""
     if dtype is not None and x.aval.inexact:
         types.inexact_dtype(name, dtype)
 
 
-def _also(where: Any, x: Any) -> Any:
+def _also(where: Any, x: Value) -> Any:
     there = _numbers(x)
     return there if where is None else el.and_(there, where)
 
@@ -199,10 +205,17 @@ def nanmean(
 
 
 def nanvar(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
-    *, correction: ArrayLike | None = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    axis: Axis | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: ArrayLike = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: object = None,
+    *,
+    correction: ArrayLike | None = None,
+) -> Array:
     """Return `var` without nans; nan if at most `ddof` elements remain.  As numpy.nanvar.
 
     Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.
@@ -223,10 +236,17 @@ def nanvar(
 
 
 def nanstd(
-    a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
-    ddof: ArrayLike = 0, keepdims: bool = False, where: ArrayLike | None = None, mean: Any = None,
-    *, correction: ArrayLike | None = None,
-) -> Array:  # fmt: skip
+    a: ArrayLike,
+    axis: Axis | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: ArrayLike = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: object = None,
+    *,
+    correction: ArrayLike | None = None,
+) -> Array:
     """Return the root of `nanvar`.  As numpy.nanstd.
 
     Raises NotAnArrayError if `a` is not an array, and AxisError if it has no such axis.

@@ -17,7 +17,7 @@ from plait.ext.types import COMPLEX, INTEGER, asked_dtype, category
 from plait.typing import Array, ArrayLike, DTypeLike
 
 
-def _stable(kind: Any, order: Any, stable: Any) -> bool:
+def _stable(kind: Any, order: object, stable: bool) -> bool:
     if order is not None:
         raise ArgumentError("arrays have no fields to order by", fix="leave `order` out")
     if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
@@ -26,7 +26,7 @@ def _stable(kind: Any, order: Any, stable: Any) -> bool:
 
 
 def sort(
-    a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: None = None,
+    a: ArrayLike, axis: int | None = -1, *, kind: object = None, order: None = None,
     stable: bool = True, descending: bool = False,
 ) -> Array:  # fmt: skip
     """Sort along an axis, nans last.
@@ -51,7 +51,7 @@ def sort(
 
 
 def argsort(
-    a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: None = None,
+    a: ArrayLike, axis: int | None = -1, *, kind: object = None, order: None = None,
     stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the indices that sort along an axis; arguments are those of `sort`.

@@ -12,6 +12,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_, truth
 from plait.ext.ops.shape import convert, iota, moveaxis, normal_axis, pad, reshape, slice_in_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import BOOLEAN, INTEGER
 from plait.typing import Array, ArrayLike
 
@@ -27,7 +28,7 @@ def _places(bitorder: str, ndim: int) -> Any:
 
 
 @fused
-def _packed(a: Any, *, axis: int, bitorder: str) -> Any:
+def _packed(a: Value, *, axis: int, bitorder: str) -> Any:
     x = moveaxis(convert(truth(a), _BYTE), axis, -1)
     *lead, n = x.aval.shape
     x = pad(x, 0, [(0, 0, 0)] * len(lead) + [(0, -n % 8, 0)])
@@ -61,7 +62,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 
 @fused
-def _unpacked(a: Any, *, axis: int, bitorder: str) -> Any:
+def _unpacked(a: Value, *, axis: int, bitorder: str) -> Any:
     x = moveaxis(a, axis, -1)
     *lead, n = x.aval.shape
     x = reshape(x, (*lead, n, 1))

@@ -19,6 +19,7 @@ from plait.ext.ops.shape import convert, size_value
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, admitted_sizes, decide_ge, max_dim, min_dim
 from plait.ext.surface import value
+from plait.ext.trace import Value
 from plait.ext.types import INTEGER
 from plait.typing import Array, ArrayLike
 
@@ -28,7 +29,7 @@ _COPIES = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean}
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: Any) -> Array:
     """Add elements at both ends of axes.
 
     Args:
@@ -65,7 +66,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
     return sh.materialise_at_ground(out)
 
 
-def _widths(pad_width: Any, ndim: int) -> list[tuple]:
+def _widths(pad_width: object, ndim: int) -> list[tuple]:
     """Return (before, after) for each axis."""
     if isinstance(pad_width, dict):
         found = {sh.normal_axis(a, ndim): _pair(w) for a, w in pad_width.items()}
@@ -108,12 +109,17 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
     )
 
 
-def _listed(x: Any) -> Any:
+def _listed(x: object) -> Any:
     """Return an array with axes as a list, and anything else as it is."""
     return np.asarray(x).tolist() if getattr(x, "ndim", 0) else x
 
 
-def _pad(x: Any, widths: Sequence[tuple], mode: str, option: Any) -> Any:
+def _pad(
+    x: Value,
+    widths: Sequence[tuple],
+    mode: str,
+    option: float | str | tuple[int | tuple[Any, ...], ...] | None,
+) -> Any:
     if mode in ("constant", "empty"):
         return _constant(x, widths, 0 if option is None else option)
     ends = (
@@ -134,7 +140,7 @@ def _pad(x: Any, widths: Sequence[tuple], mode: str, option: Any) -> Any:
     return x
 
 
-def _constant(x: Any, widths: Sequence[tuple], values: Any) -> Any:
+def _constant(x: Value, widths: Sequence[tuple], values: Any) -> Any:
     if not isinstance(values, tuple | list | np.ndarray | dict):
         return sh.pad(x, convert(values, x.aval.dtype), [(a, b, 0) for a, b in widths])
     if isinstance(values, dict):
@@ -152,7 +158,7 @@ def _constant(x: Any, widths: Sequence[tuple], values: Any) -> Any:
 # ---- copies of elements --------------------------------------------------------------------
 
 
-def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> Any:
+def _copied(x: Value, axis: int, low: int, high: int, mode: str, option: Any) -> Any:
     n = x.aval.shape[axis]
     if n == 0:
         raise ShapeError(
@@ -169,7 +175,7 @@ def _copied(x: Any, axis: int, low: int, high: int, mode: str, option: Any) -> A
     return sh.concatenate([_run(x, axis, *r) for r in _runs(positions)], axis)
 
 
-def _copied_by_position(x: Any, axis: int, low: Any, high: Any, mode: str, option: Any) -> Any:
+def _copied_by_position(x: Value, axis: int, low: int, high: int, mode: str, option: Any) -> Any:
     """Pad symbolic sizes by computing the source position of each element."""
     n = x.aval.shape[axis]
     if option == "odd":
@@ -192,7 +198,7 @@ def _copied_by_position(x: Any, axis: int, low: Any, high: Any, mode: str, optio
     return take(x, at, axis, mode="clip")
 
 
-def _odd(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
+def _odd(x: Value, axis: int, low: int, high: int, mode: str) -> Any:
     """Mirror positions and values at the ends: twice the edge less the mirrored element."""
     while low or high:
         n = x.aval.shape[axis]
@@ -229,7 +235,7 @@ def _runs(positions: np.ndarray) -> list[tuple[int, int, int]]:
     return out
 
 
-def _run(x: Any, axis: int, first: int, count: int, step: int) -> Array:
+def _run(x: Value, axis: int, first: int, count: int, step: int) -> Array:
     if step == 0:
         one = sh.slice_in_dim(x, first, first + 1, axis=axis)
         shape = [count if i == axis else d for i, d in enumerate(x.aval.shape)]
@@ -243,7 +249,7 @@ def _run(x: Any, axis: int, first: int, count: int, step: int) -> Array:
 # ---- computed values -----------------------------------------------------------------------
 
 
-def _statistic(x: Any, axis: int, low: int, high: int, mode: str, lengths: tuple) -> Any:
+def _statistic(x: Value, axis: int, low: int, high: int, mode: str, lengths: tuple) -> Any:
     n = x.aval.shape[axis]
     sides = []
     for k, length in enumerate(lengths):
@@ -259,7 +265,7 @@ def _statistic(x: Any, axis: int, low: int, high: int, mode: str, lengths: tuple
     return sh.concatenate([sides[0], x, sides[1]], axis)
 
 
-def _ramp(x: Any, axis: int, low: int, high: int, ends: tuple) -> Any:
+def _ramp(x: Value, axis: int, low: int, high: int, ends: tuple) -> Any:
     n = x.aval.shape[axis]
     if n == 0:
         raise ShapeError(f"axis {axis} of {x.aval!r} is empty", fix='use mode="constant"')

@@ -18,6 +18,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import sum_
 from plait.ext.sizes import Dim, decide_ge, max_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, broadcast_shapes, default_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike
@@ -34,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _coefficients(p: Any) -> Any:
+def _coefficients(p: object) -> Any:
     p = value(p)
     if p.aval.ndim > 1:
         raise ShapeError(f"coefficients are a vector, not {p.aval!r}", fix="use .ravel()")
@@ -42,7 +43,7 @@ def _coefficients(p: Any) -> Any:
 
 
 @fused
-def _polyval(p: Any, x: Any, *, unroll: int) -> Any:
+def _polyval(p: Value, x: Value, *, unroll: int) -> Any:
     p, x = sh.convert_together([p, x])
     shape = broadcast_shapes([p.aval.shape[1:], x.aval.shape])
     start = Literal(0, Aval(shape, p.aval.dtype))
@@ -70,7 +71,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     return _polyval(p, value(x), unroll=unroll)
 
 
-def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+def _aligned(a1: object, a2: object) -> tuple[Any, Any]:
     x, y = sh.convert_together([_coefficients(a1), _coefficients(a2)])
     n = max_dim(x.aval.size, y.aval.size)
     return tuple([sh.pad(v, 0, [(n - v.aval.size, 0, 0)]) for v in (x, y)])  # type: ignore[return-value]
@@ -123,7 +124,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return convolve(x, y)
 
 
-def _or_zero(p: Any) -> Any:
+def _or_zero(p: Value) -> Any:
     """Return the coefficient 0 for a polynomial without coefficients."""
     n = p.aval.size
     if n == 0:
@@ -131,7 +132,7 @@ def _or_zero(p: Any) -> Any:
     return p if decide_ge(n, 1) else sh.pad(p, 0, [(max_dim(1 - n, 0), 0, 0)])
 
 
-def _trimmed(name: str, p: Any) -> Any:
+def _trimmed(name: str, p: Value) -> Any:
     """Drop leading zeros, keeping at least one coefficient."""
     if isinstance(p, Tracer):
         raise ConcretizationError(
@@ -169,7 +170,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 @fused
-def _divided(x: Any, y: Any, *, count: int) -> tuple:
+def _divided(x: Value, y: Value, *, count: int) -> tuple:
     found = []
     for k in range(count):
         factor = el.div(x[k], y[0])
@@ -179,7 +180,7 @@ def _divided(x: Any, y: Any, *, count: int) -> tuple:
     return sh.concatenate(found, 0), x
 
 
-def _counted(n: Any, x: Any) -> Any:
+def _counted(n: Any, x: Value) -> Any:
     """Return n, n - 1, ... 1 in the precision of `x`."""
     real = (
         np.dtype(f"float{4 * x.aval.dtype.itemsize}") if x.aval.dtype.kind == "c" else x.aval.dtype
@@ -208,7 +209,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return x
 
 
-def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: object = None) -> Array:
     """Integrate a polynomial `m` times.
 
     Args:
@@ -256,12 +257,12 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     return _from_zeros(zeros)
 
 
-def _float_of(x: Any) -> Any:
+def _float_of(x: Value) -> Any:
     """Return the dtype of an array if it is a float dtype, else the default float."""
     return x.aval.dtype if x.aval.inexact else default_dtype(FLOATING)
 
 
-def _from_zeros(zeros: Any) -> Any:
+def _from_zeros(zeros: Array) -> Any:
     one = Literal(1, Aval((1,), zeros.aval.dtype))
     out: Any = one
     for i in range(zeros.aval.size):
@@ -304,7 +305,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 @fused
-def _roots(x: Any) -> Any:
+def _roots(x: Array) -> Any:
     n = max(x.aval.size - 1, 0)
     if not n:
         return sh.convert(x[:0], complex_dtype(x.aval.dtype))
@@ -361,7 +362,7 @@ def polyfit(
         )
     at, to = sh.convert_together([at, to])
     if rcond is None:
-        rcond = float(np.finfo(real_dtype(at.aval.dtype)).eps) * at.aval.size
+        rcond = float(np.finfo(real_dtype(at.aval.dtype)).eps) * at.size
     powers, scale, right = _prepared(at, to, None if w is None else value(w), deg=int(deg))
     c, rest, rank, s = lstsq(powers, right, rcond)
     c = c / sh.reshape(scale, (-1,) + (1,) * (c.aval.ndim - 1))
@@ -371,7 +372,7 @@ def polyfit(
 
 
 @fused
-def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
+def _prepared(x: Value, y: Value, w: Value | None, *, deg: int) -> Any:
     powers = vander(x, deg + 1)
     if w is not None:
         if w.aval.shape != x.aval.shape:
@@ -385,7 +386,7 @@ def _prepared(x: Any, y: Any, w: Any, *, deg: int) -> Any:
     return el.div(powers, sh.reshape(scale, (1, -1))), scale, y
 
 
-def _covariance(powers: Any, scale: Any, rest: Any, y: Any, cov: Any) -> Any:
+def _covariance(powers: Value, scale: Value, rest: Array, y: Value, cov: bool | str) -> Any:
     m, order = powers.aval.shape
     base = inv(powers.T @ powers) / (scale[:, None] * scale[None])
     if cov == "unscaled":

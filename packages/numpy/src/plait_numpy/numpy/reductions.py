@@ -4,6 +4,7 @@ Invariant: `axis` is None (all axes), an int or a tuple of ints; an axis that th
 raises.  So does an extreme of no elements without `initial`.
 """
 
+from collections.abc import Callable
 from typing import Any, overload
 from typing import Literal as Exactly
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
 from plait.ext import Literal, types
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops import reduction as argreduction
@@ -18,6 +20,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.reduction import truth
 from plait.ext.surface import dispatched, fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
 from .masking import unwritten
@@ -61,7 +64,7 @@ def sum(
     return reduction.sum_(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
-def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
+def _sum_dtype(a: object, dtype: Any, promote: bool) -> Any:
     if dtype is not None:
         return types.asked_dtype(dtype)
     if promote:
@@ -71,7 +74,13 @@ def _sum_dtype(a: Any, dtype: Any, promote: bool) -> Any:
 
 
 def _logic(
-    reduce: Any, join: Any, a: Any, axis: Any, keepdims: bool, initial: Any, where: Any
+    reduce: Callable[..., Any],
+    join: Primitive,
+    a: ArrayLike,
+    axis: Any,
+    keepdims: bool,
+    initial: Any,
+    where: ArrayLike | None,
 ) -> Any:
     """Reduce booleans to a boolean: a sum is whether any is True, a product whether all are."""
     out = reduce(a, axis, keepdims=keepdims, where=where)
@@ -256,7 +265,7 @@ def ptp(a: ArrayLike, axis: Axis | None = None, out: None = None, keepdims: bool
 
 
 @fused
-def _mean(a: Any, where: Any, /, **how: Any) -> Any:
+def _mean(a: object, where: ArrayLike | None, /, **how: Any) -> Any:
     return reduction.mean(a, where=where, **how)
 
 
@@ -300,7 +309,7 @@ def correction_of(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _float_dtype(x: Any, dtype: Any) -> np.dtype:
+def _float_dtype(x: Value, dtype: np.dtype | None) -> np.dtype:
     """Return the dtype to compute a mean in: single precision at least."""
     have = types.dtype_of(dtype) if dtype is not None else x.aval.dtype
     if types.category(have) not in (types.FLOATING, types.COMPLEX):
@@ -310,7 +319,14 @@ def _float_dtype(x: Any, dtype: Any) -> np.dtype:
 
 @fused(numbers=("correction",))
 def _var(
-    a: Any, where: Any, mean: Any, correction: Any, *, axis: Any, dtype: Any, keepdims: bool
+    a: Any,
+    where: Any,
+    mean: Any,
+    correction: Any,
+    *,
+    axis: Any,
+    dtype: np.dtype | None,
+    keepdims: bool,
 ) -> Any:
     x = value(a)
     wide = _float_dtype(x, dtype)
@@ -335,7 +351,7 @@ def _var(
 def var(
     a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
     ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
-    mean: Any = None, correction: ArrayLike | None = None,
+    mean: object = None, correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the variance over axes: the mean of |a - mean| ** 2.
 
@@ -367,7 +383,7 @@ def var(
 def std(
     a: ArrayLike, axis: Axis | None = None, dtype: DTypeLike | None = None, out: None = None,
     ddof: ArrayLike = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
-    mean: Any = None, correction: ArrayLike | None = None,
+    mean: object = None, correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return the standard deviation over axes: the root of `var`, whose arguments it takes.
 
@@ -425,7 +441,7 @@ def average(
 
 
 @fused
-def _average(a: Any, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
+def _average(a: object, weights: Any, *, axis: Any, returned: bool, keepdims: bool) -> Any:
     x = value(a)
     if weights is None:
         out = reduction.mean(x, axis, keepdims=keepdims)

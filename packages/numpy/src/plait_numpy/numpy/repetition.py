@@ -16,6 +16,7 @@ from plait.ext.ops.shape import convert, normal_axis, normal_shape, size_value
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, is_symbolic, max_dim, product
 from plait.ext.surface import value
+from plait.ext.trace import Value
 from plait.ext.types import BOOL, INTEGER
 from plait.typing import Array, ArrayLike, Axis, Shape
 
@@ -97,7 +98,7 @@ def repeat(
     return take(x, positions.astype(np.int32), at, mode="clip")
 
 
-def _counted_out(repeats: Any) -> Any:
+def _counted_out(repeats: object) -> Any:
     """Return the repetitions as Python integers, if no size among several is symbolic."""
     if not isinstance(repeats, list | tuple) or not is_symbolic(repeats):
         return repeats
@@ -109,17 +110,17 @@ def _counted_out(repeats: Any) -> Any:
     return next(iter(repeats))
 
 
-def _has_axes(x: Any) -> bool:
+def _has_axes(x: object) -> bool:
     return bool(getattr(x, "ndim", 0))
 
 
-def _repeated(x: Any, times: Any, axis: int) -> Any:
+def _repeated(x: Array, times: int, axis: int) -> Any:
     front, n, back = x.aval.shape[:axis], x.aval.shape[axis], x.aval.shape[axis + 1 :]
     spread = sh.broadcast_to(sh.expand_dims(x, axis + 1), (*front, n, times, *back))
     return materialise_at_ground(sh.reshape(spread, (*front, n * times, *back)))
 
 
-def _sources(repeats: Any, n: int, total: int) -> Any:
+def _sources(repeats: Value, n: int, total: int) -> Any:
     """Return the source of each position of the result: the number of ends at or before it."""
     ends = sh.broadcast_to(repeats, (n,)).cumsum()
     positions = sh.iota(ends.aval.dtype, (total, n), 0)
@@ -148,7 +149,7 @@ def resize(a: ArrayLike, new_shape: SupportsIndex | Shape) -> Array:
 # ---- inserting and deleting ----------------------------------------------------------------
 
 
-def _fixed_positions(what: str, obj: Any, n: int) -> np.ndarray:
+def _fixed_positions(what: str, obj: object, n: int) -> np.ndarray:
     if isinstance(obj, Tracer):
         raise ConcretizationError(
             f"the shape of {what}(...) depends on {obj!r}, which has no value while it is traced",
@@ -247,14 +248,14 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     return take(both, source.astype(np.int32), at, mode="clip")
 
 
-def _is_place(obj: Any) -> bool:
+def _is_place(obj: object) -> bool:
     """Return whether this is one position: an integer, known or traced."""
     if isinstance(obj, Tracer):
         return obj.aval.category == INTEGER and not obj.aval.ndim
     return isinstance(obj, int | np.integer) and not isinstance(obj, bool)
 
 
-def _place(obj: Any, n: Any) -> Any:
+def _place(obj: ArrayLike, n: Dim | int) -> Any:
     """Return a position as i32, counted from the front of an axis of size `n`."""
     p = convert(value(obj), np.int32)
     return el.select(el.lt(p, 0), el.add(p, size_value(n, np.dtype(np.int32))), p)
@@ -265,7 +266,7 @@ def _without(obj: Any, n: Any) -> Any:
     return el.add(i, convert(el.ge(i, _place(obj, n)), np.int32))
 
 
-def _inserted(x: Any, obj: Any, v: Any, at: int) -> Any:
+def _inserted(x: Array, obj: Value | int, v: Array, at: int) -> Any:
     """Insert before one position of an axis of any size."""
     n = x.aval.shape[at]
     v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim and obj.__class__ is int else v

@@ -3,6 +3,7 @@
 Invariant: None as the axis flattens the array, or is refused if the array has several axes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,14 +62,16 @@ def cumprod(
     return _running(cumulative.cumprod, a, axis, dtype)
 
 
-def _running(cumulate: Any, a: Any, axis: Any, dtype: Any) -> Any:
+def _running(cumulate: Callable[..., Any], a: object, axis: object, dtype: object) -> Any:
     dtype = None if dtype is None else types.asked_dtype(dtype)
     if dtype == types.BOOL:  # running `any` for sums, `all` for products
         return truth(cumulate(truth(a), axis, np.int32))
     return cumulate(a, axis, dtype)
 
 
-def _with_initial(f: Any, x: Any, axis: Any, dtype: Any, first: int, include: bool) -> Any:
+def _with_initial(
+    f: Callable[..., Any], x: object, axis: int | None, dtype: Any, first: int, include: bool
+) -> Any:
     x = value(x)
     if axis is None and x.aval.ndim != 1:
         raise ShapeError(f"an axis is needed for {x.aval!r}", fix="give axis=")

@@ -17,6 +17,7 @@ from plait.ext.ops.sorting import argsort, sort
 from plait.ext.ops.taking import take
 from plait.ext.sizes import max_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from .logic import isnan
@@ -26,7 +27,12 @@ _FEW = 32
 
 
 def searchsorted(
-    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "default"
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: object = None,
+    *,
+    method: str = "default",
 ) -> Array:
     """Return the positions at which to insert elements into a sorted vector to keep it sorted.
 
@@ -61,7 +67,7 @@ def searchsorted(
 
 
 @fused
-def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
+def _places(a: Value, v: ArrayLike, *, right: bool, method: str) -> Any:
     shape = value(v).aval.shape
     a, v = sh.convert_together([value(a), value(v)])
     n = a.aval.shape[0]
@@ -74,7 +80,7 @@ def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
         return sum_(sh.convert(_before(rows, column, right), index), -1)
     low, high = (Literal(k, Aval(shape, index)) for k in (0, n))
 
-    def halve(_: Any, ends: Any) -> Any:
+    def halve(_: Value, ends: tuple[Value, ...]) -> Any:
         low, high = ends
         middle = el.shift_right_logical(el.add(low, high), 1)
         further = _before(take(a, middle, mode="clip"), v, right)
@@ -85,7 +91,7 @@ def _places(a: Any, v: Any, *, right: bool, method: str) -> Any:
     return fori_loop(0, n.bit_length(), halve, (low, high))[0]
 
 
-def _before(a: Any, v: Any, right: bool) -> Any:
+def _before(a: Value, v: Value, right: bool) -> Any:
     """Return whether elements of `a` come before the position of `v`."""
     before = (el.le if right else el.lt)(a, v)
     if not a.aval.inexact:
@@ -96,7 +102,7 @@ def _before(a: Any, v: Any, right: bool) -> Any:
 
 
 @fused
-def _digitized(x: Any, bins: Any, *, right: bool) -> Any:
+def _digitized(x: Value, bins: Value, *, right: bool) -> Any:
     n = bins.aval.shape[0]
     if n == 0:
         return sh.convert(Literal(0, x.aval.strong()), dtype_for_indices(0))
@@ -137,8 +143,10 @@ def digitize(
 
 
 @fused(numbers=("left", "right", "period"))
-def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    x, xp = [el.floating((v,))[0] for v in sh.convert_together([value(x), xp])]
+def _interpolated(
+    x: ArrayLike, xp: Value, fp: Value, left: ArrayLike | None, right: Any, period: Any
+) -> Any:
+    x, xp = sh.convert_together([el.floating((v,))[0] for v in (value(x), xp)])
     (fp,) = el.floating((fp,))
     kind = xp.aval.dtype
     if period is not None:
@@ -157,7 +165,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) 
     return el.select(el.gt(x, xp[-1]), fp[-1] if right is None else right, out)
 
 
-def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple:
+def _periodic(x: Value, xp: Value, fp: Value, period: Value) -> tuple:
     """Return the points of one period, in order, with a neighbour at each end."""
     x, xp = el.modulo(x, period), el.modulo(xp, period)
     order = argsort(xp)

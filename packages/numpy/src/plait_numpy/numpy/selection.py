@@ -18,6 +18,7 @@ from plait.ext.ops import taking
 from plait.ext.ops.reduction import sum_, truth
 from plait.ext.sizes import decide_ge, product
 from plait.ext.surface import dispatched, fused, size_given, value
+from plait.ext.trace import Value
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
@@ -68,7 +69,7 @@ def where(
     return el.select(condition, x, y)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: object = 0) -> Array:
     """Return the choice of the first condition that holds, else `default`.
 
     Args:
@@ -94,7 +95,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(
-    x: ArrayLike, condlist: Sequence[ArrayLike], funclist: Sequence[Any], *args: Any, **kw: Any
+    x: ArrayLike,
+    condlist: Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: object,
+    **kw: object,
 ) -> Array:
     """Apply functions to `x`, each where its condition holds; the last such condition wins.
 
@@ -346,7 +351,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = F
     return sh.reshape(flat, x.aval.shape)
 
 
-def _kept(name: str, new: Any, x: Any) -> None:
+def _kept(name: str, new: Value, x: Value) -> None:
     """Refuse values whose imaginary parts would be dropped."""
     if new.aval.category == types.COMPLEX != x.aval.category:
         raise ArgumentError(f"{name} of {new.aval!r} in {x.aval!r}", fix="take .real first")
@@ -360,7 +365,7 @@ def _not_in_place(inplace: bool) -> None:
 # ---- nonzero elements ----------------------------------------------------------------------
 
 
-def _count(name: str, mask: Any, size: int | None) -> int:
+def _count(name: str, mask: Value, size: int | None) -> int:
     if size is not None:
         return size_given(size)
     if isinstance(mask, Tracer):
@@ -372,7 +377,7 @@ def _count(name: str, mask: Any, size: int | None) -> int:
     return int(np.count_nonzero(np.asarray(mask)))
 
 
-def _mask(a: Any) -> Any:
+def _mask(a: object) -> Any:
     """Return whether elements are not zero, as a numpy array if known, even while tracing."""
     x = value(a)
     if isinstance(x, Tracer) or x.aval.dtype == types.float0:
@@ -414,7 +419,7 @@ def nonzero(
 
 
 @fused
-def _nonzero(mask: Any, fills: tuple, *, size: int) -> tuple:
+def _nonzero(mask: Value, fills: tuple, *, size: int) -> tuple:
     shape, total = mask.aval.shape, product(mask.aval.shape)
     kind = types.default_dtype(types.INTEGER)
     if total == 0 or size == 0:

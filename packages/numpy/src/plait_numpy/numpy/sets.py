@@ -19,6 +19,7 @@ from plait.ext.ops.sorting import argsort, sort, sort_together
 from plait.ext.ops.taking import take
 from plait.ext.sizes import decide_ge, max_dim, min_dim
 from plait.ext.surface import fused, size_given, value
+from plait.ext.trace import Value
 from plait.ext.types import BOOL
 from plait.typing import Array, ArrayLike
 
@@ -59,7 +60,7 @@ class UniqueInverse(NamedTuple):
 
 
 @fused
-def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
+def _sorted_rows(x: Array, *, equal_nan: bool) -> tuple:
     """Return (order that sorts rows, whether a sorted row differs from the one before it)."""
     n = x.aval.shape[0]
     columns = [x[:, i] for i in range(x.aval.shape[1])]
@@ -76,7 +77,7 @@ def _sorted_rows(x: Any, *, equal_nan: bool) -> tuple:
 
 
 @fused(numbers=("fill_value",))
-def _distinct(x: Any, order: Any, new: Any, fill_value: Any, *, size: int) -> tuple:
+def _distinct(x: Array, order: Value, new: Value, fill_value: Any, *, size: int) -> tuple:
     """Return (rows, their first positions, number of each row, how often each occurs)."""
     n, kind = x.aval.shape[0], order.aval.dtype
     number = el.sub(sh.convert(new, kind).cumsum(), 1)
@@ -272,12 +273,12 @@ def isin(
     return _is_in(element, test_elements, invert=bool(invert))
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: object) -> Any:
     x = value(x)
     return sh.reshape(x, (x.aval.size,))
 
 
-def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> Any:
+def _chosen(x: Value, keep: Array, size: int | None, fill_value: Any, what: str) -> Any:
     """Return the distinct elements for which `keep` holds."""
     if size is None:
         if isinstance(x, Tracer) or isinstance(keep, Tracer):
@@ -290,7 +291,7 @@ def _chosen(x: Any, keep: Any, size: int | None, fill_value: Any, what: str) -> 
 
 
 @fused(numbers=("fill_value",))
-def _packed(x: Any, keep: Any, fill_value: Any, *, size: int) -> Any:
+def _packed(x: Value, keep: Any, fill_value: Any, *, size: int) -> Any:
     """Sort elements, with those kept first and once each."""
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
     n = rows.aval.shape[0]
@@ -366,7 +367,7 @@ def intersect1d(
     return out, *positions
 
 
-def _count_common(x: Any, y: Any) -> Any:
+def _count_common(x: Value, y: Value) -> Any:
     """Return how many distinct elements of `x` are in `y`."""
     common = isin(x, y)
     order = argsort(x)

@@ -22,7 +22,7 @@ from plait.ext import Tracer, Value, materialise_at_ground
 from plait.ext.ops import shape as sh
 from plait.ext.ops.shape import convert, normal_axis
 from plait.ext.sizes import Dim, divide_exact, max_dim, min_dim
-from plait.ext.surface import dispatched, value
+from plait.ext.surface import dispatched, judge_widening, value
 from plait.ext.types import asked_dtype
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -49,7 +49,7 @@ def _rows(arrays: Any, what: str) -> list:
     return [value(x) for x in arrays]
 
 
-def _recast(xs: list, dtype: Any) -> list:
+def _recast(xs: list, dtype: object) -> list:
     return xs if dtype is None else [convert(x, asked_dtype(dtype)) for x in xs]
 
 
@@ -73,7 +73,14 @@ def concatenate(
     xs = _recast(_rows(arrays, "concatenate"), dtype)
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
-    return sh.concatenate(xs, axis)
+    return _judged(arrays, dtype, sh.concatenate(xs, axis))
+
+
+def _judged(arrays: Value | Sequence[Any], asked: Any, out: Value) -> Any:
+    """Return the joined arrays; warn if an array of numpy made them wider."""
+    if asked is None and isinstance(arrays, list | tuple):
+        judge_widening(arrays, out.aval.dtype)
+    return out
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
@@ -109,7 +116,7 @@ def stack(
             raise ShapeError(
                 f"{xs[0].aval!r} and {x.aval!r} cannot be stacked", fix="give one shape"
             )
-    return sh.stack(xs, axis)
+    return _judged(arrays, dtype, sh.stack(xs, axis))
 
 
 @dispatched
@@ -183,7 +190,7 @@ def block(arrays: Any) -> Array:
     return materialise_at_ground(joined)
 
 
-def _depth(arrays: Any) -> int:
+def _depth(arrays: object) -> int:
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(a) for a in arrays}
@@ -222,7 +229,7 @@ _MOST_PARTS = 2**20
 """Most parts of a split, far above any real use; more could not be listed in a second."""
 
 
-def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
+def _split(what: str, ary: object, sections: Any, axis: int, even: bool) -> list:
     x = value(ary)
     at = normal_axis(axis, x.aval.ndim)
     n = x.aval.shape[at]
@@ -246,7 +253,7 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list:
     return [sh.slice_in_dim(x, a, max_dim(a, b), axis=at) for a, b in ends]
 
 
-def _even(what: str, n: Any, count: int, even: bool) -> list:
+def _even(what: str, n: Dim | int, count: int, even: bool) -> list:
     if count < 1:
         raise ArgumentError(f"{what} into {count} parts", fix="give at least one")
     if count > _MOST_PARTS:
@@ -263,7 +270,7 @@ def _even(what: str, n: Any, count: int, even: bool) -> list:
     return [i * step + min_dim(i, more) for i in range(count + 1)]
 
 
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: object, axis: int = 0) -> list[Array]:
     """Split along an axis: into equal parts, or at given positions.
 
     Raises TypeRule if the size does not divide.  As numpy.split.
@@ -275,7 +282,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     return _split("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: object, axis: int = 0) -> list[Array]:
     """Split as `split`; the first parts may be longer by one.
 
     Raises ConcretizationError for traced positions.  As numpy.array_split.
@@ -287,7 +294,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     return _split("array_split", ary, indices_or_sections, axis, even=False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """Split along the first axis; see `split`.  As numpy.vsplit.
 
     Raises NotAnArrayError if `ary` is not an array, AxisError if it has fewer than two axes, and
@@ -301,14 +308,14 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0, even=True)
 
 
-def _has_axes(name: str, ary: Any, least: int) -> None:
+def _has_axes(name: str, ary: object, least: int) -> None:
     x = value(ary)
     if x.aval.ndim < least:
         raise AxisError(f"{name} takes arrays of {least} axes or more, not {x.aval!r}",
                         fix="use split, which takes the axis")  # fmt: skip
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """Split along the second axis, or the only one; see `split`.  As numpy.hsplit.
 
     Raises NotAnArrayError if `ary` is not an array, AxisError if it has no axes, and ShapeError if
@@ -321,7 +328,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, 1 if value(ary).aval.ndim > 1 else 0, True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """Split along the third axis; see `split`.  As numpy.dsplit.
 
     Raises NotAnArrayError if `ary` is not an array, AxisError if it has fewer than three axes, and

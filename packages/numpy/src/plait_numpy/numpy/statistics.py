@@ -18,7 +18,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import matmul
 from plait.ext.ops.sorting import sort
 from plait.ext.ops.taking import take_along_axis
-from plait.ext.sizes import decide_eq, decide_ge, max_dim, product
+from plait.ext.sizes import Dim, decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -51,8 +51,8 @@ _DISCRETE = ("lower", "higher", "nearest", "midpoint", "inverted_cdf")
 
 
 def _quantile(
-    name: str, a: Any, q: Any, axis: Any, out: None, keepdims: bool, method: str, skip: bool,
-    weights: Any = None,
+    name: str, a: object, q: Any, axis: object, out: None, keepdims: bool, method: str, skip: bool,
+    weights: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
     unwritten(out)
     if method not in (*_CONTINUOUS, *_DISCRETE):
@@ -85,7 +85,7 @@ def _quantile(
 
 
 @fused(numbers=("q",))
-def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
+def _of_sorted(a: Value, q: object, *, axes: tuple, keepdims: bool, method: str, skip: bool) -> Any:
     (x,) = el.floating((a,))
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     rows = [x.aval.shape[i] for i in rest]
@@ -116,7 +116,7 @@ def _of_sorted(a: Any, q: Any, *, axes: tuple, keepdims: bool, method: str, skip
     return sh.expand_dims(out, tuple([len(shape) + i for i in axes])) if keepdims else out
 
 
-def _picked(x: Any, q: Any, count: Any, method: str) -> Any:
+def _picked(x: Value, q: Value, count: Value, method: str) -> Any:
     """Return elements of sorted rows at fractions `q` of `count`."""
     last = el.maximum(el.sub(count, 1), 0)
     if method == "inverted_cdf":
@@ -305,7 +305,14 @@ def cov(
 
 @fused
 def _cov(
-    m: Any, y: Any, fweights: Any, aweights: Any, *, rowvar: bool, ddof: int, dtype: Any
+    m: object,
+    y: Any,
+    fweights: Any,
+    aweights: Any,
+    *,
+    rowvar: bool,
+    ddof: int,
+    dtype: np.dtype | None,
 ) -> Any:
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
     (x,) = el.floating((sh.concatenate(xs, 0),))
@@ -334,11 +341,11 @@ def _cov(
     return sh.reshape(out, ()) if out.aval.shape == (1, 1) else out
 
 
-def _real(x: Any) -> Array:
+def _real(x: Array) -> Array:
     return el.real(x) if x.aval.dtype.kind == "c" else x
 
 
-def _variables(x: Any, rowvar: bool) -> Any:
+def _variables(x: Value, rowvar: bool) -> Any:
     if x.aval.ndim > 2:
         raise ArgumentError(f"covariances of {x.aval!r}", fix="give a vector or a matrix")
     if x.aval.ndim < 2:
@@ -368,7 +375,7 @@ def corrcoef(
 
 
 @fused
-def _normalised(c: Any) -> Any:
+def _normalised(c: Array) -> Any:
     if not c.aval.ndim:
         return el.div(c, c)
     n = c.aval.shape[0]
@@ -423,7 +430,7 @@ def bincount(
     return _counts(v, weights, length=size_given(length))
 
 
-def _weigh(name: str, weights: Any, shape: tuple) -> None:
+def _weigh(name: str, weights: ArrayLike | None, shape: tuple) -> None:
     """Refuse weights other than one for each element."""
     if weights is None:
         return
@@ -438,7 +445,7 @@ def _weigh(name: str, weights: Any, shape: tuple) -> None:
 
 
 @fused
-def _counts(x: Any, weights: Any, *, length: Any) -> Any:
+def _counts(x: Value, weights: Any, *, length: Dim | int) -> Any:
     x = value(x)
     w = (
         Literal(1, x.aval.with_dtype(types.default_dtype(types.INTEGER)))
@@ -478,7 +485,7 @@ def histogram_bin_edges(
     return _edges(a, range, bins=bins.__index__())
 
 
-def _known_edges(edges: Any) -> Any:
+def _known_edges(edges: Value) -> Any:
     """Return edges; refuse them unless they are a vector and ascend where known."""
     bad = edges.aval.ndim != 1
     if not bad and not isinstance(edges, Tracer):
@@ -491,7 +498,7 @@ def _known_edges(edges: Any) -> Any:
 
 
 @fused
-def _edges(a: Any, limits: Any, *, bins: int) -> Any:
+def _edges(a: object, limits: tuple[float | Value, ...] | None, *, bins: int) -> Any:
     (x,) = el.floating((value(a),))
     if limits is None and x.aval.size == 0:
         limits = (0.0, 1.0)
@@ -509,7 +516,7 @@ def _edges(a: Any, limits: Any, *, bins: int) -> Any:
 
 
 def histogram(
-    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
+    a: ArrayLike, bins: object = 10, range: object = None, weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return (counts, edges) of elements by bins; the last bin includes its right edge.
@@ -534,7 +541,7 @@ def histogram(
 
 
 @fused
-def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
+def _histogram(a: Any, edges: Array, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((value(a),))
     x = sh.reshape(x, (x.aval.size,))
     n = edges.aval.shape[0] - 1
@@ -555,7 +562,7 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool) -> Any:
 
 
 def histogramdd(
-    sample: ArrayLike | Sequence[ArrayLike], bins: Any = 10, range: Any = None,
+    sample: ArrayLike | Sequence[ArrayLike], bins: object = 10, range: Any = None,
     weights: ArrayLike | None = None, density: bool | None = None,
 ) -> tuple[Array, list[Array]]:  # fmt: skip
     """Return (counts, edges of each axis) of points by boxes.
@@ -594,7 +601,7 @@ def histogramdd(
 
 
 @fused
-def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
+def _boxes(x: Value, edges: list, weights: Any, *, density: bool) -> Any:
     (x,) = el.floating((x,))
     shape = [e.aval.shape[0] - 1 for e in edges]
     shape = [max_dim(n, 0) if n.__class__ is not int else n for n in shape]
@@ -619,9 +626,13 @@ def _boxes(x: Any, edges: list, weights: Any, *, density: bool) -> Any:
 
 
 def histogram2d(
-    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: object = 10,
+    range: object = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:
     """Return (counts, edges of x, edges of y); see `histogramdd`.
 
     Raises TypeRule unless `x` and `y` are vectors of one length.  As numpy.histogram2d.

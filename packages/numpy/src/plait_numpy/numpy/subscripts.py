@@ -17,10 +17,11 @@ from plait.ext.ops.contraction import dot_general, normal_precision
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import convert, convert_together, expand_dims, squeeze, transpose
 from plait.ext.sizes import Dim
-from plait.ext.surface import fused, value
+from plait.ext.surface import fused, judge_widening, value
 from plait.ext.types import BOOL, asked_dtype
 from plait.typing import Array, ArrayLike, DTypeLike
 
+from .einsum_advice import corrected
 from .masking import unwritten
 from .matrices import diagonal
 
@@ -41,9 +42,10 @@ class Plan(NamedTuple):
 
 
 def _bad(text: str, why: str) -> TypeRule:
-    return ArgumentError(
-        f"einsum {text!r}: {why}", fix='write for instance einsum("ij,jk->ik", x, y)'
-    )
+    return ArgumentError(f"einsum {text!r}: {why}", fix=_EXAMPLE)
+
+
+_EXAMPLE = 'write for instance einsum("ij,jk->ik", x, y)'
 
 
 def _interleaved(args: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -127,9 +129,15 @@ def _sizes(text: str, terms: Sequence[str], shapes: Sequence[tuple]) -> dict[str
 
 
 @lru_cache(maxsize=1024)
-def _plan(text: str, shapes: tuple[tuple, ...], optimize: Any) -> Plan:
-    terms, result = _letters(text, [len(s) for s in shapes])
-    sizes = _sizes(text, terms, shapes)
+def _plan(
+    text: str, shapes: tuple[tuple, ...], optimize: str | tuple[tuple[Any, ...], ...]
+) -> Plan:
+    try:
+        terms, result = _letters(text, [len(s) for s in shapes])
+        sizes = _sizes(text, terms, shapes)
+    except ArgumentError as e:
+        e.fix = corrected(text, shapes)
+        raise
     # Axes of size 1 that are paired with longer ones have no effect, so they are dropped.
     gone = [tuple([i for i, (c, n) in enumerate(zip(t, s)) if _stretched(n, sizes[c])])
             for t, s in zip(terms, shapes)]  # fmt: skip
@@ -137,7 +145,7 @@ def _plan(text: str, shapes: tuple[tuple, ...], optimize: Any) -> Plan:
     return Plan(tuple(slim), result, tuple(gone), _path(slim, result, sizes, optimize))
 
 
-def _stretched(n: Any, full: Any) -> bool:
+def _stretched(n: int, full: int) -> bool:
     return n.__class__ is int and n == 1 and not (full.__class__ is int and full == 1)
 
 
@@ -145,7 +153,12 @@ _GUESS = 64
 """The size that symbolic sizes count as in the search for an order."""
 
 
-def _path(terms: Sequence[str], result: str, sizes: dict[str, Any], optimize: Any) -> tuple:
+def _path(
+    terms: Sequence[str],
+    result: str,
+    sizes: dict[str, Any],
+    optimize: str | tuple[tuple[Any, ...], ...],
+) -> tuple:
     n = len(terms)
     if isinstance(optimize, tuple):
         return tuple([tuple(p) for p in optimize if not isinstance(p, str)])
@@ -227,8 +240,8 @@ def _multiplied(a: _Term, b: _Term, dtype: np.dtype) -> _Term:
 
 
 def einsum(
-    subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: DTypeLike | None = None,
+    subscripts: object, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
+    precision: object = None, preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable | None = None,
 ) -> Array:  # fmt: skip
     """Return sums of products, named by subscripts.
@@ -270,7 +283,13 @@ def einsum(
 
 
 @fused
-def _einsum(*operands: Any, text: str, optimize: Any, precision: str, dtype: Any) -> Any:
+def _einsum(
+    *operands: Any,
+    text: str,
+    optimize: str | tuple[tuple[Any, ...], ...],
+    precision: str,
+    dtype: np.dtype | None,
+) -> Any:
     def dot(x: Any, y: Any, axes: Any, kind: Any) -> Any:
         contract, shared = axes
         return dot_general.bind(
@@ -290,7 +309,9 @@ def _contracted(
     if not xs:
         raise _bad(text, "there are no operands")
     plan = _plan(text, tuple([x.aval.shape for x in xs]), optimize)
-    xs = convert_together(xs) if len(xs) > 1 else xs
+    if len(xs) > 1:
+        xs = convert_together(xs)
+        judge_widening(operands, xs[0].aval.dtype)
     dtype = xs[0].aval.dtype if dtype is None else dtype
     # Products of booleans are counted in int32; any nonzero count converts to True.
     truth = xs[0].aval.dtype == BOOL
@@ -310,7 +331,7 @@ def _contracted(
     return convert(_ordered(_summed(term, set(plan.result)), plan.result), dtype)
 
 
-def _frozen(optimize: Any) -> Any:
+def _frozen(optimize: list[tuple[Any, ...]] | str) -> Any:
     """Return a path as a hashable value."""
     if not isinstance(optimize, list | tuple):
         return optimize
@@ -318,7 +339,7 @@ def _frozen(optimize: Any) -> Any:
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
+    subscripts: object, /, *operands: ArrayLike, optimize: Any = "auto"
 ) -> tuple[list, str]:
     """Return the order in which `einsum` contracts its operands, and a description of it.
 

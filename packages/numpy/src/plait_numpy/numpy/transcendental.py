@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from plait.ext import Literal, materialise_at_ground
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import fill
 from plait.ext.surface import binary, fused, unary, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike
 
@@ -42,7 +44,9 @@ _REAL = (
 )
 
 
-def _function(name: str, prim: Any, doc: str, rest: str = _REST) -> Callable[[ArrayLike], Array]:
+def _function(
+    name: str, prim: Primitive, doc: str, rest: str = _REST
+) -> Callable[[ArrayLike], Array]:
     return unary(name, prim, f"{doc}\n\n{rest.format(name)}{shown(name)}")
 
 
@@ -66,8 +70,8 @@ sqrt = _function("sqrt", el.sqrt, "Square root; nan of negative numbers.")
 cbrt = _function("cbrt", el.cbrt, "Cube root.", _REAL)
 
 
-def _reals(name: str, x1: Any, x2: Any) -> Any:
-    return [real_float(name, x) for x in el.promoted((x1, x2))]
+def _reals(name: str, x1: object, x2: object) -> Any:
+    return [real_float(name, x) for x in el.floating((x1, x2))]
 
 
 arctan2 = atan2 = binary(
@@ -96,7 +100,7 @@ def exp2(x: ArrayLike, /) -> Array:
     return el.exp(_times(x, _LOG_2)) if x.aval.category == COMPLEX else el.pow_(2, x)
 
 
-def _times(z: Any, factor: float) -> Any:
+def _times(z: Array, factor: float) -> Any:
     """Multiply a complex number by a real one, part by part, so that no infinity meets a zero."""
     return el.complex_.bind(el.mul(el.real(z), factor), el.mul(el.imag(z), factor))
 
@@ -194,7 +198,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
 """Taylor coefficients of sin(t) / t in powers of t ** 2."""
 
 
-def _sin_of_turns(x: Any, t: Any) -> Any:
+def _sin_of_turns(x: Array, t: Value) -> Any:
     """Return sin(pi x) for t = pi x.  For real numbers the distance from the nearest whole
     number is used: it is exact, unlike that of t from a multiple of pi."""
     if x.aval.category == COMPLEX:
@@ -249,7 +253,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Array:
     return el.add(greater, el.div(el.log1p(el.pow_(2, gap)), _LOG_2))
 
 
-def _apart(a: Any, b: Any) -> tuple[Any, Any]:
+def _apart(a: Value, b: Value) -> tuple[Any, Any]:
     """Return (the greater, the distance to the other).  Both come from one choice, so this is
     smooth where they are equal; equal infinities have distance 0."""
     first = el.gt(a, b)
@@ -258,7 +262,7 @@ def _apart(a: Any, b: Any) -> tuple[Any, Any]:
     return big, el.select(infinite, 0, el.sub(small, big))
 
 
-def _complex_logaddexp(a: Any, b: Any) -> Any:
+def _complex_logaddexp(a: Value, b: Value) -> Any:
     """Return the number with the greater real part, and the term that the other adds; the gap of
     two infinite numbers is that of their imaginary parts alone."""
     (ar, ai), (br, bi) = [(el.real(v), el.imag(v)) for v in (a, b)]
@@ -341,7 +345,7 @@ conj = conjugate
 
 
 @fused
-def _angle(z: Any) -> Any:
+def _angle(z: Array) -> Any:
     z = _inexact(z)
     if z.aval.category == COMPLEX:
         return el.atan2(el.imag(z), el.real(z))

@@ -7,7 +7,7 @@ function has a reduction of its own.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.errors import ArgumentError, AxisError, OperandTypeError
@@ -20,8 +20,9 @@ from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_
 from plait.ext.surface import value
-from plait.ext.trace import copy_names, name_of
+from plait.ext.trace import Value, copy_names, name_of
 from plait.ext.types import asked_dtype, dtype_of
+from plait.typing import Array
 
 from . import arithmetic, logic, masking, transcendental
 from .mapping import vectorize
@@ -32,7 +33,7 @@ from .selection import where as chosen
 class _Functions(type):
     """A metaclass that makes functions with these methods count as instances of `ufunc`."""
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return hasattr(x, "reduceat") and hasattr(x, "nin")
 
 
@@ -59,7 +60,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
 
     def __init__(
         self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
-        nargs: int | None = None, identity: Any = None, call: Callable | None = None,
+        nargs: int | None = None, identity: object = None, call: Callable | None = None,
         reduce: Callable | None = None, accumulate: Callable | None = None,
         at: Callable | None = None, reduceat: Callable | None = None,
     ):  # fmt: skip
@@ -86,7 +87,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             )
         return masking.kept(self._call(*args), where, out)
 
-    def _in_single(self, fold: Callable, x: Any) -> Any:
+    def _in_single(self, fold: Callable, x: Value) -> Any:
         """Compute `fold(x)`.  Narrow floats go through float32, rounded once, if the function is
         numpy's; other functions may depend on the dtype."""
         return rounded(fold(single(x)), x) if self._of_numpy else fold(x)
@@ -99,7 +100,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             )
 
     def reduce(
-        self, array: Any, axis: Any = 0, dtype: Any = None, out: None = None,
+        self, array: object, axis: object = 0, dtype: object = None, out: None = None,
         keepdims: bool = False, initial: Any = None, where: Any = None,
     ) -> Any:  # fmt: skip
         """Fold over axes (None: all): f(f(x[0], x[1]), x[2]) ...
@@ -127,7 +128,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         result = self._in_single(lambda x: self._folded(_rows(x, axes), kept, initial), x)
         return _with_axes(result, axes) if keepdims else result
 
-    def _folded(self, rows: Any, kept: Any, initial: Any) -> Any:
+    def _folded(self, rows: Value, kept: Value | None, initial: float | None) -> Any:
         start = self.identity if initial is None else initial
         n = rows.aval.shape[0]
         if start is None and (kept is not None or n == 0):
@@ -142,14 +143,16 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             carry = sh.broadcast_to(sh.convert(value(start), rows.aval.dtype), cell)
         carry = sh.convert(carry, _result(self._call, carry, rows))
 
-        def step(c: Any, row: Any) -> Any:
+        def step(c: Array, row: Array | tuple[Array, ...]) -> Any:
             x, keep = row if kept is not None else (row, None)
             new = self._call(c, x)
             return (new if keep is None else chosen(keep, new, c)), None
 
         return scan(step, carry, rows if kept is None else (rows, kept))[0]
 
-    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(
+        self, array: object, axis: int = 0, dtype: object = None, out: None = None
+    ) -> Any:
         """Return every stage of `reduce` along one axis.  array, axis, dtype, out: as there."""
         self._binary("accumulate")
         unwritten(out)
@@ -160,7 +163,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         at = sh.normal_axis(axis, x.aval.ndim)
         return self._in_single(lambda x: self._accumulated(x, at), x)
 
-    def _accumulated(self, x: Any, at: int) -> Any:
+    def _accumulated(self, x: Value, at: int) -> Any:
         rows = sh.moveaxis(x, at, 0)
         n = rows.aval.shape[0]
         if n == 0:
@@ -172,13 +175,13 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         rest = scan(step, carry, sh.slice_in_dim(rows, 1, n))[1]
         return sh.moveaxis(sh.concatenate([sh.convert(first, rest.aval.dtype), rest]), 0, at)
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: object, B: object, /) -> Any:
         """Apply the function to every element of one array with every element of the other."""
         self._binary("outer")
         a, b = value(A), value(B)
         return self._call(sh.reshape(a, a.aval.shape + (1,) * b.aval.ndim), b)
 
-    def at(self, a: Any, indices: Any, b: Any = None, *, inplace: bool = False) -> Any:
+    def at(self, a: object, indices: object, b: object = None, *, inplace: bool = False) -> Any:
         """Return the array with f(a[i], b) at positions; repeated positions are changed repeatedly.
 
         Args:
@@ -196,7 +199,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             return self._at(x, indices, b)
         return self._visited(x, indices, b)
 
-    def _visited(self, x: Any, indices: Any, b: Any) -> Any:
+    def _visited(self, x: Value, indices: object, b: Any) -> Any:
         """Visit one position after the other, by its index in the flattened array."""
         numbers = getitem(
             sh.reshape(sh.iota(dtype_of("int32"), (x.aval.size,)), x.aval.shape), indices
@@ -205,7 +208,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         others = None if b is None else sh.reshape(sh.broadcast_to(value(b), shape), (-1,))
         flat = sh.reshape(x, (-1,))
 
-        def visit(k: Any, y: Any) -> Any:
+        def visit(k: Value, y: Value) -> Any:
             i = numbers[k]
             new = self._call(y[i]) if others is None else self._call(y[i], others[k])
             return At(y)[i].set(new)
@@ -213,7 +216,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return sh.reshape(fori_loop(0, numbers.aval.size, visit, flat), x.aval.shape)
 
     def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+        self, a: object, indices: object, axis: int = 0, dtype: object = None, out: None = None
     ) -> Any:
         """Reduce slices of one axis: each from an index to the next one, the last to the end.
         Where the next index is not greater, return the element at the index.
@@ -231,7 +234,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
             raise AxisError(f"reduceat: the indices are {first.aval!r}", fix="give a vector")
         return self._in_single(lambda x: self._pieces(x, first, at), x)
 
-    def _pieces(self, x: Any, first: Any, at: int) -> Any:
+    def _pieces(self, x: Value, first: Value, at: int) -> Any:
         rows = sh.moveaxis(x, at, 0)
         n = rows.aval.shape[0]
         end = sh.broadcast_to(sh.convert(value(n), first.aval.dtype), (1,))
@@ -240,7 +243,7 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         wide = lambda v: sh.reshape(v, v.aval.shape + (1,) * (rows.aval.ndim - 1))  # noqa: E731
         first, last = wide(first), wide(last)
 
-        def step(c: Any, row: Any) -> Any:
+        def step(c: Array, row: Sequence[Array]) -> Any:
             j, v = row
             inside = el.and_(el.lt(first, j), el.lt(j, last))
             return chosen(inside, self._call(c, v), c), None
@@ -250,24 +253,24 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return sh.moveaxis(scan(step, carry, (positions, rows))[0], 0, at)
 
 
-def _rows(x: Any, axes: tuple) -> Any:
+def _rows(x: Value, axes: tuple) -> Any:
     """Move the axes to fold to the front, as one."""
     rest = [d for i, d in enumerate(x.aval.shape) if i not in axes]
     count = math.prod([x.aval.shape[i] for i in axes])
     return sh.reshape(sh.moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
 
 
-def _with_axes(x: Any, axes: tuple) -> Any:
+def _with_axes(x: Value, axes: tuple) -> Any:
     return sh.expand_dims(x, tuple(sorted(axes)))
 
 
-def _result(f: Callable, carry: Any, rows: Any) -> Any:
+def _result(f: Callable, carry: Array, rows: Array) -> Any:
     """Return the dtype in which a fold stays."""
     cell = Literal(0, rows.aval.with_shape(()))
     return value(f(Literal(0, carry.aval.with_shape(())), cell)).aval.dtype
 
 
-def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: object = None) -> ufunc:
     """Make a `ufunc` from a function of numbers, which is staged once and mapped.
 
     Args:

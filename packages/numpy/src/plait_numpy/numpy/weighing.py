@@ -15,11 +15,13 @@ from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, re
 from plait.ext.ops.sorting import sort_together
 from plait.ext.ops.taking import take_along_axis
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
+from plait.typing import ArrayLike
 
 from .logic import isnan
 
 
-def aligned(weights: Any, x: Any, axes: tuple) -> Any:
+def aligned(weights: Any, x: Value, axes: tuple) -> Any:
     """Return weights in the shape of `x`: they have it, or are a vector along the one axis."""
     w = value(weights)
     if w.aval.shape == x.aval.shape:
@@ -34,7 +36,7 @@ def aligned(weights: Any, x: Any, axes: tuple) -> Any:
 
 @fused(numbers=("q",))
 def weighted_quantile(
-    a: Any, q: Any, weights: Any, *, axes: tuple, keepdims: bool, skip: bool
+    a: Value, q: ArrayLike, weights: Any, *, axes: tuple, keepdims: bool, skip: bool
 ) -> Any:
     """Return the least elements such that the weight up to and including each is the fraction
     `q` of the total: the method "inverted_cdf" of `quantile`."""

@@ -4,6 +4,7 @@ Invariant: a segment without elements has the neutral element; elements whose nu
 range belong to no segment.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from plait.errors import AxisError, ConcretizationError, OperandTypeError
@@ -15,10 +16,12 @@ from plait.ext.ops.shape import fill, iota
 from plait.ext.types import INTEGER
 from plait.typing import Array, ArrayLike
 
+from ..refusals import explain
+
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
-def _count(ids: Any, num_segments: Any) -> Any:
+def _count(ids: Any, num_segments: int | None) -> Any:
     if num_segments is not None:
         return num_segments if hasattr(num_segments, "variables") else num_segments.__index__()
     if isinstance(ids, Tracer):
@@ -31,9 +34,18 @@ def _count(ids: Any, num_segments: Any) -> Any:
 
 
 def _segmented(
-    name: str, data: Any, ids: Any, num_segments: Any, is_sorted: bool, unique: bool,
-    bucket_size: int | None, mode: Any, neutral: Any, method: str, join: Any,
-) -> Any:  # fmt: skip
+    name: str,
+    data: object,
+    ids: Any,
+    num_segments: int | None,
+    is_sorted: bool,
+    unique: bool,
+    bucket_size: int | None,
+    mode: Any,
+    neutral: Callable[..., Any],
+    method: str,
+    join: Callable[..., Any],
+) -> Any:
     x, ids = as_value(data), as_value(ids)
     if ids.aval.category != INTEGER:
         raise OperandTypeError(
@@ -63,7 +75,7 @@ def _segmented(
 def segment_sum(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-    mode: Any = None,
+    mode: object = None,
 ) -> Array:  # fmt: skip
     """Return the sum of the rows of each segment.
 
@@ -92,7 +104,7 @@ def segment_sum(
 def segment_prod(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-    mode: Any = None,
+    mode: object = None,
 ) -> Array:  # fmt: skip
     """Return the product of the rows of each segment; 1 without rows.  See `segment_sum`."""
     return _segmented("segment_prod", data, segment_ids, num_segments, indices_are_sorted,
@@ -103,7 +115,7 @@ def segment_prod(
 def segment_max(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-    mode: Any = None,
+    mode: object = None,
 ) -> Array:  # fmt: skip
     """Return the greatest of the rows of each segment; the least number without rows.
 
@@ -116,7 +128,7 @@ def segment_max(
 def segment_min(
     data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
     indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-    mode: Any = None,
+    mode: object = None,
 ) -> Array:  # fmt: skip
     """Return the least of the rows of each segment; the greatest number without rows.
 
@@ -124,3 +136,6 @@ def segment_min(
     """
     return _segmented("segment_min", data, segment_ids, num_segments, indices_are_sorted,
                       unique_indices, bucket_size, mode, highest, "min", min_)  # fmt: skip
+
+
+explain(globals())

@@ -11,8 +11,11 @@ Invariant: a result depends on the key, the shape and the dtype only; the same k
 numbers again.  A key is not a number: it can only be split, folded and spent.
 """
 
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import found_by_name as _found_by_name
 from plait.ext.surface import laid_out as _laid_out
 
+from ..refusals import explain as _explain
 from . import distributions, samples
 from .choosing import categorical, choice, permutation
 from .counts import binomial, geometric, multinomial, poisson
@@ -39,3 +42,6 @@ truncated_normal uniform wald
 """
 for _name in _LAID_OUT.split():
     globals()[_name] = _laid_out(globals()[_name])
+_found_by_name(globals())
+_explain(globals())
+_advise("plait.random", globals())

@@ -20,6 +20,7 @@ from plait.ext.ops.sorting import sort_, top_k
 from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, decide_ge
 from plait.ext.surface import fused, size_given
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INTEGER, UINT32, default_dtype
 from plait.typing import Array, ArrayLike, Shape
 
@@ -76,7 +77,9 @@ def categorical(
 
 
 @fused
-def _categorical(data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, high: bool) -> Any:
+def _categorical(
+    data: Array, logits: Value, *, axis: int, shape: tuple, lead: int, high: bool
+) -> Any:
     rest = list(shape[lead:])
     rest.insert(axis, logits.aval.shape[axis])
     full = (*shape[:lead], *rest)
@@ -86,7 +89,7 @@ def _categorical(data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, 
 
 @fused
 def _categorical_distinct(
-    data: Any, logits: Any, *, axis: int, shape: tuple, lead: int, high: bool
+    data: Any, logits: Value, *, axis: int, shape: tuple, lead: int, high: bool
 ) -> Any:
     noise = gumbel_noise(data, logits.aval.shape, logits.aval.dtype, high)
     x = sh.moveaxis(el.add(logits, noise), axis, -1)
@@ -128,12 +131,12 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
 
 
 @fused
-def _shuffled_range(data: Any, *, size: int, dtype: np.dtype) -> Any:
+def _shuffled_range(data: Array, *, size: int, dtype: np.dtype) -> Any:
     return _shuffled(data, sh.iota_.bind(shape=(size,), axis=0, dtype=dtype), 0)
 
 
 @fused
-def _permutation(data: Any, x: Any, *, axis: int, independent: bool) -> Any:
+def _permutation(data: Array, x: Value, *, axis: int, independent: bool) -> Any:
     if independent:
         return _shuffled(data, x, axis)
     n = x.aval.shape[axis]
@@ -217,7 +220,7 @@ def choice(
     return index if x is None else take(x, index, at, mode="promise_in_bounds")
 
 
-def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, mode: Any) -> Any:
+def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Value, mode: Any) -> Any:
     """Draw indices of elements by their probabilities."""
     if p.aval.shape != (n,):
         raise ShapeError(
@@ -232,7 +235,7 @@ def _chosen(key: Any, n: int, draws: int, shape: tuple, replace: bool, p: Any, m
 
 
 @fused
-def _by_cumulative(data: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _by_cumulative(data: Array, p: Value, *, shape: tuple, dtype: np.dtype) -> Any:
     ends = cumsum(p, 0)
     total = row(ends, ends.aval.shape[0] - 1)
     u = between(data, 0.0, 1.0, shape, p.aval.dtype)
@@ -240,7 +243,7 @@ def _by_cumulative(data: Any, p: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     return sh.convert(_first_not_less(ends, r), dtype)
 
 
-def _first_not_less(ends: Any, r: Any) -> Any:
+def _first_not_less(ends: Value, r: Value) -> Any:
     """Count, for each of `r`, the elements of the increasing `ends` below it, by bisection."""
     low = Literal(0, Aval(r.aval.shape, np.int32))
     n = ends.aval.shape[0]
@@ -255,7 +258,7 @@ def _first_not_less(ends: Any, r: Any) -> Any:
 
 
 @fused
-def _distinct(data: Any, p: Any, *, shape: tuple, draws: int, high: bool, dtype: np.dtype) -> Any:
+def _distinct(data: Array, p: Any, *, shape: tuple, draws: int, high: bool, dtype: np.dtype) -> Any:
     noise = gumbel_noise(data, p.aval.shape, p.aval.dtype, high)
     _, index = top_k(el.add(noise, el.log(p)), draws)
     return sh.convert(sh.reshape(index, shape), dtype)

@@ -5,6 +5,7 @@ same, and samples equal its samples with the default generator.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
@@ -15,7 +16,9 @@ from plait.ext.control import scan, while_loop
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_or
 from plait.ext.ops.shape import broadcast_to, convert, moveaxis
+from plait.ext.sizes import Dim
 from plait.ext.surface import fused
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INTEGER, broadcast_shapes, default_dtype
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
@@ -26,7 +29,7 @@ from .numbers import sample_dtype, uniform
 from .samples import given
 
 
-def _any(x: Any) -> Any:
+def _any(x: Value) -> Any:
     return reduce_or.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
@@ -34,7 +37,7 @@ def _full(value: float, shape: Any, dtype: np.dtype) -> Any:
     return broadcast_to(Literal(value, Aval((), dtype)), shape)
 
 
-def _float(p: Any) -> Array:
+def _float(p: object) -> Array:
     """Return a parameter as an array, in the default float unless it is a float array."""
     if p.__class__ is float or p.__class__ is int:
         return number(p, default_dtype(FLOATING))
@@ -73,7 +76,7 @@ def poisson(
 
 
 @fused
-def _poisson(key: Any, lam: Any, *, shape: Any, dtype: np.dtype) -> Any:
+def _poisson(key: object, lam: Array, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     # float32 as in jax.random, whatever the default float
     lam = broadcast_to(convert(lam, np.float32), shape)
     few = el.lt(lam, 10.0)
@@ -87,11 +90,11 @@ def _poisson(key: Any, lam: Any, *, shape: Any, dtype: np.dtype) -> Any:
     return el.select(top, RANGES[dtype][1], convert(el.select(top, 0.0, out), dtype))
 
 
-def _by_products(key: Any, lam: Any, shape: Any) -> Any:
+def _by_products(key: object, lam: Value, shape: tuple[int, ...]) -> Any:
     """Count the uniform numbers to multiply before the product falls below e ** -lam."""
     zero = _full(0, shape, lam.aval.dtype)
 
-    def going(state: Any) -> Any:
+    def going(state: tuple[Value, ...]) -> Any:
         return _any(el.gt(state[2], el.neg(lam)))
 
     def turn(state: Any) -> Any:
@@ -103,7 +106,7 @@ def _by_products(key: Any, lam: Any, shape: Any) -> Any:
     return while_loop(going, turn, (key, zero, zero))[1] - 1.0
 
 
-def _by_rejection(key: Any, lam: Any, shape: Any) -> Any:
+def _by_rejection(key: Any, lam: Value, shape: tuple[int, ...]) -> Any:
     # The constants are those of algorithm PTRS in Hormann's paper.
     b = 0.931 + 2.53 * el.sqrt(lam)
     a = -0.059 + 0.02483 * b
@@ -111,7 +114,7 @@ def _by_rejection(key: Any, lam: Any, shape: Any) -> Any:
     edge = 0.9277 - 3.6224 / (b - 2.0)
     logs = el.log(lam)
 
-    def judged(u: Any, v: Any, us: Any) -> tuple:
+    def judged(u: Value, v: Value, us: Value) -> tuple:
         k = el.floor((2.0 * a / us + b) * u + lam + 0.43)
         s = el.log(v * inverse / (a / (us * us) + b))
         good = el.le(s, k * logs - lam - el.lgamma(k + 1.0))
@@ -122,7 +125,9 @@ def _by_rejection(key: Any, lam: Any, shape: Any) -> Any:
     return _rejected(key, judged, shape, lam.aval.dtype)
 
 
-def _rejected(key: Any, judged: Any, shape: Any, dtype: np.dtype) -> Any:
+def _rejected(
+    key: Any, judged: Callable[..., Any], shape: tuple[int | Dim, ...], dtype: np.dtype
+) -> Any:
     """Draw proposals by the ratio of uniforms, until one is accepted for each element."""
 
     def turn(state: Any) -> Any:
@@ -183,7 +188,7 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
     return convert(el.select(good, out, math.nan), dtype)
 
 
-def _by_gaps(key: Any, n: Any, q: Any, shape: Any) -> Any:
+def _by_gaps(key: Any, n: Any, q: Value, shape: Any) -> Any:
     """Add geometric numbers of trials until they exceed n."""
     rate = el.log1p(el.neg(q))
     zero = _full(0, shape, n.aval.dtype)
@@ -199,7 +204,7 @@ def _by_gaps(key: Any, n: Any, q: Any, shape: Any) -> Any:
     return while_loop(lambda state: _any(el.le(state[2], n)), turn, start)[1] - 1.0
 
 
-def _tail(k: Any) -> Any:
+def _tail(k: Array) -> Any:
     """Return log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2."""
     x = k + 1.0
     large = x >= 8.0
@@ -208,7 +213,7 @@ def _tail(k: Any) -> Any:
     return el.select(large, stirling(el.select(large, x, 8.0)), small)
 
 
-def _by_ratio(key: Any, n: Any, q: Any, shape: Any) -> Any:
+def _by_ratio(key: Any, n: Value, q: Value, shape: Any) -> Any:
     # The constants are those of algorithm BTRS in Hormann's paper.
     deviation = el.sqrt(n * q * (1.0 - q))
     b = 1.15 + 2.53 * deviation
@@ -220,7 +225,7 @@ def _by_ratio(key: Any, n: Any, q: Any, shape: Any) -> Any:
     m = el.floor((n + 1.0) * q)
     most = (m + 0.5) * el.log((m + 1.0) / (odds * (n - m + 1.0))) + _tail(m) + _tail(n - m)
 
-    def judged(u: Any, v: Any, us: Any) -> tuple:
+    def judged(u: Value, v: Value, us: Value) -> tuple:
         k = el.floor((2.0 * a / us + b) * u + middle)
         bad = el.or_(el.lt(k, 0.0), el.gt(k, n))
         j = el.select(bad, m, k)
@@ -318,7 +323,7 @@ def geometric(
 
 
 @fused
-def _geometric(key: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
+def _geometric(key: Any, p: Array, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     u = uniform(key, shape, p.aval.dtype)
     out = el.floor(el.log(u) / el.log1p(el.neg(broadcast_to(p, shape)))) + 1.0
     most = RANGES[dtype][1]

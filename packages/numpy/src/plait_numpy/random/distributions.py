@@ -4,6 +4,7 @@ Invariant: a sampler draws once, and gives the bits of jax.random.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
@@ -13,6 +14,7 @@ from plait.ext import Aval, Literal, as_value
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import broadcast_to, convert, normal_shape
 from plait.ext.surface import fused
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, broadcast_shapes, category, default_dtype
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
@@ -35,6 +37,8 @@ def normal(
       shape: shape of the result.
       dtype: a floating or complex dtype; the default floating one if None.
 
+    Raises OperandTypeError if `key` is not a key, and ShapeError for an array of keys.
+
     >>> import plait
     >>> plait.random.normal(plait.random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
@@ -44,7 +48,7 @@ def normal(
 
 
 @fused
-def _normal(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _normal(data: Array, *, shape: tuple, dtype: np.dtype) -> Any:
     if category(dtype) != COMPLEX:
         return _real_normal(data, shape, dtype)
     part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
@@ -92,7 +96,9 @@ def shape_or(shape: Any, *xs: Any) -> tuple:
 
 
 @fused
-def _truncated_normal(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _truncated_normal(
+    data: Array, low: Value, high: Value, *, shape: tuple, dtype: np.dtype
+) -> Any:
     low, high = (convert(v, dtype) for v in (low, high))
     root = Literal(math.sqrt(2), Aval((), dtype))
     a, b = (el.erf(el.div(v, root)) for v in (low, high))
@@ -131,7 +137,7 @@ def bernoulli(
 
 
 @fused
-def _bernoulli(data: Any, p: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
+def _bernoulli(data: Array, p: Array, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
     p = broadcast_to(convert(p, dtype), shape)
     if not high:
         return el.lt.bind(between(data, 0.0, 1.0, shape, dtype), p)
@@ -149,7 +155,7 @@ class Sampler(Protocol):
     ) -> Array: ...
 
 
-def _simple(name: str, f: Any, doc: str) -> Sampler:
+def _simple(name: str, f: Callable[..., Any], doc: str) -> Sampler:
     """Make a sampler with only a shape and a dtype."""
     run = fused(f)
 
@@ -176,23 +182,23 @@ def _simple(name: str, f: Any, doc: str) -> Sampler:
     return sample
 
 
-def _exponential(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _exponential(data: Value, *, shape: tuple, dtype: np.dtype) -> Any:
     u = between(data, 0.0, 1.0, shape, dtype)
     return el.neg.bind(el.log1p.bind(el.neg.bind(u)))
 
 
-def _laplace(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _laplace(data: Value, *, shape: tuple, dtype: np.dtype) -> Any:
     least = -1 + 2.0 ** -(MANTISSA[dtype.name] + 1)
     u = between(data, least, 1.0, shape, dtype)
     return el.mul.bind(el.sign.bind(u), el.log1p.bind(el.neg.bind(el.abs_.bind(u))))
 
 
-def _logistic(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _logistic(data: Value, *, shape: tuple, dtype: np.dtype) -> Any:
     u = between(data, _tiny(dtype), 1.0, shape, dtype)
     return el.sub.bind(el.log.bind(u), el.log1p.bind(el.neg.bind(u)))
 
 
-def _cauchy(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _cauchy(data: Value, *, shape: tuple, dtype: np.dtype) -> Any:
     u = between(data, 2.0 ** -MANTISSA[dtype.name], 1.0, shape, dtype)
     centred = el.sub.bind(u, Literal(0.5, u.aval))
     return el.tan.bind(el.mul.bind(Literal(math.pi, u.aval), centred))
@@ -256,7 +262,7 @@ def gumbel_noise(data: Any, shape: tuple, dtype: np.dtype, high: bool) -> Any:
 
 
 @fused
-def _gumbel_now(data: Any, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
+def _gumbel_now(data: Array, *, shape: tuple, dtype: np.dtype, high: bool) -> Any:
     return gumbel_noise(data, shape, dtype, high)
 
 
@@ -278,11 +284,11 @@ def rademacher(
 
 
 @fused
-def _rademacher(data: Any, *, shape: tuple, dtype: np.dtype, kind: np.dtype) -> Any:
+def _rademacher(data: Array, *, shape: tuple, dtype: np.dtype, kind: np.dtype) -> Any:
     heads = el.lt.bind(*agree(between(data, 0.0, 1.0, shape, kind), 0.5))
     x = convert(heads, dtype)
     return el.sub(el.mul(x, Literal(2, Aval((), dtype))), Literal(1, Aval((), dtype)))
 
 
-def agree(x: Any, value: float) -> tuple[Any, Any]:
+def agree(x: Value, value: float) -> tuple[Any, Any]:
     return x, Literal(value, x.aval)

@@ -22,7 +22,7 @@ from plait.typing import Array, ArrayLike, DTypeLike
 # ---- keys and words --------------------------------------------------------------------------
 
 
-def is_key(x: Any) -> bool:
+def is_key(x: object) -> bool:
     """Return whether `x` is an array of keys."""
     return isinstance(x, Value) and x.aval.category == OPAQUE and x.aval.dtype in random.GENERATORS
 
@@ -38,7 +38,7 @@ def keys_of(k: Any) -> Array:
     )
 
 
-def one_key(k: Any, what: str) -> Array:
+def one_key(k: object, what: str) -> Array:
     """Return a single key."""
     key = keys_of(k)
     if key.aval.ndim:
@@ -49,7 +49,7 @@ def one_key(k: Any, what: str) -> Array:
     return key
 
 
-def like(k: Any, keys: Any) -> Any:
+def like(k: Any, keys: Value) -> Any:
     """Return keys in the form that the user gave: keys, or words."""
     return keys if is_key(k) else unwrap_.bind(keys)
 
@@ -57,7 +57,7 @@ def like(k: Any, keys: Any) -> Any:
 # ---- public functions ------------------------------------------------------------------------
 
 
-def key_dtype(impl_spec: Any = None) -> Opaque:
+def key_dtype(impl_spec: object = None) -> Opaque:
     """Return the dtype of the keys of a generator, given by name; by default that of `key`.
 
     Raises TypeRule for an unknown generator.
@@ -69,7 +69,7 @@ def key_dtype(impl_spec: Any = None) -> Opaque:
     return random.generator_named(config.default_prng_impl if impl_spec is None else impl_spec)
 
 
-def _wanted(impl: Any, dtype: Any) -> Opaque:
+def _wanted(impl: str | None, dtype: object) -> Opaque:
     """Return the dtype of keys given as `impl` or as `dtype`."""
     if impl is not None and dtype is not None:
         raise OperandTypeError(
@@ -102,7 +102,9 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
         if s.aval.ndim or s.aval.category != INTEGER:
             raise ShapeError(
                 f"a seed is an integer without axes, not {s.aval!r}",
-                fix="map over the seeds to make many keys",
+                fix="map over the seeds to make many keys"
+                if s.aval.ndim
+                else "write an integer, as in plait.random.key(0)",
             )
         if s.__class__ is not Literal:
             return random.random_seed.bind(s, dtype=kind)
@@ -118,7 +120,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
     return made
 
 
-def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     """Return the words of `key(seed)`, a uint32[2]; every function here accepts them as a key.
 
     >>> import plait
@@ -134,6 +136,8 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
     Args:
       key: a key.
       num: number of new keys, or the shape of an array of them.
+
+    Raises OperandTypeError if `key` is not a key.
 
     >>> import plait
     >>> key, other = plait.random.split(plait.random.key(0))

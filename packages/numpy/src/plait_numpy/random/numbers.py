@@ -16,6 +16,7 @@ from plait.ext.ops.indexing import index_in_dim
 from plait.ext.ops.random import random_bits, random_split
 from plait.ext.ops.shape import broadcast_to, convert, normal_shape
 from plait.ext.surface import fused
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, UINT32, category, default_dtype, dtype_of
 from plait.ext.values import canonical
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
@@ -27,7 +28,7 @@ MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
 _PYTHON = {float: FLOATING, int: INTEGER, complex: COMPLEX}
 
 
-def sample_dtype(dtype: Any, kind: int, what: str, *others: int) -> np.dtype:
+def sample_dtype(dtype: object, kind: int, what: str, *others: int) -> np.dtype:
     """Return the dtype of samples: the default one of its kind if none is given."""
     if dtype is None:
         return default_dtype(kind)
@@ -64,12 +65,12 @@ def bits(
     return raw_bits(one_key(key, "bits"), normal_shape(shape), d)
 
 
-def raw_bits(data: Any, shape: tuple, dtype: Any) -> Any:
+def raw_bits(data: Array, shape: tuple, dtype: np.dtype | type) -> Any:
     """Draw random bits from a key, as unsigned integers of any width."""
     return random_bits.bind(data, shape=shape, dtype=np.dtype(dtype))
 
 
-def _unit(data: Any, shape: tuple, dtype: np.dtype) -> Any:
+def _unit(data: Value, shape: tuple, dtype: np.dtype) -> Any:
     """Draw floats in [0, 1): random mantissas of numbers in [1, 2), less 1."""
     mantissa, width = MANTISSA[dtype.name], dtype.itemsize * 8
     drawn = width if mantissa >= 8 else 8
@@ -81,7 +82,7 @@ def _unit(data: Any, shape: tuple, dtype: np.dtype) -> Any:
     return el.sub.bind(x, Literal(1, x.aval))
 
 
-def between(data: Any, low: Any, high: Any, shape: tuple, dtype: np.dtype) -> Any:
+def between(data: Any, low: ArrayLike, high: ArrayLike, shape: tuple, dtype: np.dtype) -> Any:
     """Draw floats in [low, high)."""
     low, high = (broadcast_to(convert(v, dtype), shape) for v in (low, high))
     scaled = el.mul.bind(_unit(data, shape, dtype), el.sub.bind(high, low))
@@ -117,12 +118,12 @@ def uniform(
 
 
 @fused
-def _standard_uniform(data: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _standard_uniform(data: Array, *, shape: tuple, dtype: np.dtype) -> Any:
     return between(data, 0.0, 1.0, shape, dtype)
 
 
 @fused
-def _uniform(data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -> Any:
+def _uniform(data: Array, low: Any, high: Any, *, shape: tuple, dtype: np.dtype) -> Any:
     return between(data, as_value(low), as_value(high), shape, dtype)
 
 
@@ -174,7 +175,14 @@ def _whole(v: Any, dtype: np.dtype, low: int, high: int) -> Any:
 
 @fused
 def _randint(
-    data: Any, low: Any, high: Any, *, shape: tuple, dtype: np.dtype, small: np.dtype, past: bool
+    data: Array,
+    low: object,
+    high: Any,
+    *,
+    shape: tuple,
+    dtype: np.dtype,
+    small: np.dtype,
+    past: bool,
 ) -> Any:
     low, high = as_value(low), as_value(high)
     most, (floor, top) = RANGES[dtype][1], RANGES[small]
@@ -204,6 +212,6 @@ def halves(data: Any) -> tuple[Any, Any]:
     return row(both, 0), row(both, 1)
 
 
-def row(x: Any, i: int) -> Any:
+def row(x: Value, i: int) -> Any:
     """Return `x[i]`."""
     return index_in_dim(x, i, keepdims=False)

@@ -11,7 +11,9 @@ import numpy as np
 from plait.ext import as_value
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import broadcast_to, convert
+from plait.ext.sizes import Dim
 from plait.ext.surface import fused
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
@@ -26,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> Any:
+def given(name: str, dtype: object, shape: object, *parameters: ArrayLike) -> Any:
     """Return (dtype, shape, parameters as arrays of the dtype) of a sampler."""
     d = sample_dtype(dtype, FLOATING, name)
     vs = [
@@ -36,7 +38,7 @@ def given(name: str, dtype: Any, shape: Any, *parameters: Any) -> Any:
     return d, shape_or(shape, *vs), vs
 
 
-def _streams(key: Any, shape: Any) -> tuple[Any, Any]:
+def _streams(key: Any, shape: tuple[int | Dim, ...]) -> tuple[Any, Any]:
     """Return a stream of random bits for each element, as two words: keys of the default
     generator."""
     if key_impl(key) == "threefry2x32":
@@ -46,7 +48,7 @@ def _streams(key: Any, shape: Any) -> tuple[Any, Any]:
     return words[..., 0].reshape(shape), words[..., 1].reshape(shape)
 
 
-def _gamma_of(key: Any, a: Any, shape: Any, log: bool) -> Any:
+def _gamma_of(key: object, a: Array, shape: Any, log: bool) -> Any:
     return random_gamma.bind(*_streams(key, shape), broadcast_to(a, shape), log=log)
 
 
@@ -78,7 +80,7 @@ def gamma(
 
 
 @fused
-def _gamma(key: Any, a: Any, *, shape: Any) -> Any:
+def _gamma(key: object, a: Any, *, shape: Any) -> Any:
     return _gamma_of(key, a, shape, False)
 
 
@@ -100,7 +102,7 @@ def loggamma(
 
 
 @fused
-def _loggamma(key: Any, a: Any, *, shape: Any) -> Any:
+def _loggamma(key: object, a: Any, *, shape: Any) -> Any:
     return _gamma_of(key, a, shape, True)
 
 
@@ -152,7 +154,7 @@ def chisquare(
 
 
 @fused
-def _chisquare(key: Any, df: Any, *, shape: Any) -> Any:
+def _chisquare(key: object, df: Any, *, shape: Any) -> Any:
     return 2.0 * _gamma_of(key, 0.5 * df, shape, False)
 
 
@@ -174,7 +176,7 @@ def f(
 
 
 @fused
-def _f(key: Any, m: Any, n: Any, *, shape: Any) -> Any:
+def _f(key: Any, m: Value, n: Value, *, shape: Any) -> Any:
     below, above = split(key)
     top = _gamma_of(above, 0.5 * m, shape, False) / m
     return top / (_gamma_of(below, 0.5 * n, shape, False) / n)
@@ -332,7 +334,7 @@ def weibull_min(
 
 
 @fused
-def _weibull_min(key: Any, scale: Any, power: Any, *, shape: Any) -> Any:
+def _weibull_min(key: Any, scale: Any, power: Value, *, shape: Any) -> Any:
     e = exponential(key, shape, scale.aval.dtype)
     return el.pow_(e, 1.0 / broadcast_to(power, shape)) * broadcast_to(scale, shape)
 
@@ -413,7 +415,7 @@ def triangular(
 
 
 @fused
-def _triangular(key: Any, low: Any, top: Any, high: Any, *, shape: Any) -> Any:
+def _triangular(key: Any, low: Value, top: Value, high: Value, *, shape: Any) -> Any:
     u = uniform(key, shape, low.aval.dtype)
     width = high - low
     first = el.lt(u, (top - low) / width)

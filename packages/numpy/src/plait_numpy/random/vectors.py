@@ -15,6 +15,7 @@ from plait.ext.ops.contraction import matmul
 from plait.ext.ops.reduction import max_
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
 from plait.ext.surface import fixed, fused
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, broadcast_shapes
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
@@ -55,7 +56,7 @@ def dirichlet(
 
 
 @fused
-def _dirichlet(key: Any, alpha: Any, *, shape: Any) -> Any:
+def _dirichlet(key: Any, alpha: Array, *, shape: tuple[int, ...]) -> Any:
     logs = loggamma(key, alpha, shape, alpha.aval.dtype)
     sizes = el.exp(logs - el.stop(max_(logs, -1, keepdims=True)))
     return sizes / sizes.sum(-1, keepdims=True)
@@ -88,7 +89,7 @@ def ball(
     return _ball(key, p, shape=shape, d=size_of("ball", "d", d))
 
 
-def size_of(what: str, name: str, given: Any) -> int:
+def size_of(what: str, name: str, given: object) -> int:
     """Return a number of dimensions, rows or columns; raise TypeRule for other values."""
     n = fixed(what, name, given)
     if n < 0:
@@ -149,14 +150,16 @@ def multivariate_normal(
 
 
 @fused
-def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Any, method: str) -> Any:
+def _multivariate_normal(
+    key: Any, mean: Value, cov: Value, *, shape: tuple[int, ...], method: str
+) -> Any:
     root = _root(cov, method)
     z = normal(key, shape, mean.aval.dtype)
     moved = matmul(root, expand_dims(z, len(shape)))
     return broadcast_to(mean, shape) + moved.reshape(shape)
 
 
-def _root(cov: Any, method: str) -> Any:
+def _root(cov: Value, method: str) -> Any:
     """Return a matrix whose product with its transpose is the covariance."""
     dtype = cov.aval.dtype
     x = convert(cov, np.float32) if dtype.itemsize < 4 else cov
@@ -202,7 +205,7 @@ def orthogonal(
 
 
 @fused
-def _orthogonal(key: Any, *, shape: Any, size: tuple, dtype: np.dtype) -> Any:
+def _orthogonal(key: Any, *, shape: tuple[int, ...], size: tuple, dtype: np.dtype) -> Any:
     n, m = size
     z = normal(key, (*shape, max(n, m), min(n, m)), dtype)
     z = convert(z, np.float32) if dtype.itemsize < 4 else z

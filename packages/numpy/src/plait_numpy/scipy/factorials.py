@@ -17,6 +17,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert
 from plait.ext.ops.taking import take
 from plait.ext.surface import fixed, fused
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, default_dtype
 from plait.ext.values import asarray
 from plait.typing import Array, ArrayLike
@@ -69,7 +70,7 @@ _LANCZOS = (
 Godfrey."""
 
 
-def _complex_gamma(z: Any) -> Any:
+def _complex_gamma(z: Value) -> Any:
     """Apply Lanczos' approximation in double precision.  The half plane left of 1/2 is reflected
     above the real axis, so that no exponential overflows, and conjugated below it."""
     given = z.aval.dtype
@@ -130,7 +131,7 @@ _WHOLE = tuple([float(math.factorial(n)) for n in range(171)])
 
 
 @fused
-def _factorial(n: Any) -> Any:
+def _factorial(n: Value | list[Value]) -> Any:
     """Look up integers in a table: the logarithm would be off by some units."""
     (n,) = floats(n)
     out = el.exp(el.lgamma(el.maximum(n, 0.0) + 1.0))
@@ -142,7 +143,7 @@ def _factorial(n: Any) -> Any:
     return el.select(el.lt(n, 0.0), 0.0, out)
 
 
-def _moved(x: Any, to: Any) -> Any:
+def _moved(x: Value, to: Value) -> Any:
     """Return the value `to` with the derivative of `x`."""
     both = el.and_(el.is_finite(x), el.is_finite(to))
     gap = el.stop(el.select(both, to - el.select(both, x, 0.0), 0.0))
@@ -167,12 +168,14 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 @border
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+def comb(N: object, k: object, *, repetition: bool = False) -> Array:
     """Count the ways to choose k of N, as floats; with `repetition`, of N + k - 1.
 
     0 where k is greater than N, or either is negative.
 
     N, k: real, of shapes that broadcast; the result is floating.
+
+    Raises NotAnArrayError for operands that are not arrays.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.comb(5, 2).item():.4f}")
@@ -197,6 +200,8 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     """Return the logarithm of the multivariate gamma function of dimension `d`, a Python integer.
 
     a: real, any shape; the result has the same shape, and a floating dtype.
+
+    Raises OperandTypeError if d is not an integer, and ShapeError if it is less than 1.
 
     >>> import plait
     >>> print(f"{plait.scipy.special.multigammaln(3.0, 2).item():.4f}")
@@ -237,6 +242,8 @@ def _float(x: Fraction) -> float:
 
 def bernoulli(n: int) -> Array:
     """Return Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; `n` is a Python integer.
+
+    Raises OperandTypeError if n is not an integer from 0 on.
 
     >>> import plait
     >>> plait.scipy.special.bernoulli(4).tolist()[:3]

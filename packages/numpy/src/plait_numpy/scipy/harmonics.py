@@ -16,6 +16,7 @@ from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert, stack
 from plait.ext.surface import fixed, fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, default_dtype
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike
@@ -101,7 +102,7 @@ def loggamma(x: ArrayLike) -> AnyArray:
     return _loggamma(x)
 
 
-def _loggamma(z: Any) -> Any:
+def _loggamma(z: Value) -> Any:
     """Shift arguments in the right half plane to where the series holds.  Reflect the left one
     by Gamma(z) Gamma(1 - z) = pi / sin(pi z), on the branch that is real for positive z."""
     left = el.lt(el.real(z), 0.5)
@@ -188,7 +189,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> AnyArray:
 
 
 @fused
-def _bessel_jn(z: Any, *, order: int) -> Any:
+def _bessel_jn(z: Value, *, order: int) -> Any:
     return stack(list(bessel_j(z, order=order)), 0)
 
 
@@ -237,7 +238,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> AnyArray:
 
 
 def sph_harm_y(
-    n: Any, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None,
+    n: object, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None,
     n_max: int | None = None,
 ) -> AnyArray:  # fmt: skip
     """Return spherical harmonics, orthonormal and with Condon and Shortley's sign.
@@ -289,7 +290,7 @@ def _highest(n: Any) -> int:
 
 
 @fused
-def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
+def _harmonics(n: Value, m: Value, theta: Value, phi: Value, *, most: int) -> Any:
     dtype = theta.aval.dtype if theta.aval.dtype.itemsize >= 4 else default_dtype(FLOATING)
     theta, phi = convert(theta, dtype), convert(phi, dtype)
     whole = [convert(v, dtype) for v in (n, m)]
@@ -298,7 +299,7 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
     # The root of 1 - c ** 2 is the factor for polar angles outside of [0, pi] too.
     s, c = el.abs_(el.sin(theta)), el.cos(theta)
 
-    def raised(i: Any, p: Any) -> Any:
+    def raised(i: Value, p: Value) -> Any:
         """Return the function of degree and order i from that of i - 1."""
         i = convert(i, dtype)
         return el.select(el.le(i, size), el.neg(el.sqrt((2.0 * i + 1.0) / (2.0 * i))) * s * p, p)
@@ -306,7 +307,7 @@ def _harmonics(n: Any, m: Any, theta: Any, phi: Any, *, most: int) -> Any:
     start = Literal(math.sqrt(0.25 / math.pi), theta.aval.strong())
     first = fori_loop(1, most + 1, raised, start + 0.0 * s)
 
-    def climbed(i: Any, state: Any) -> Any:
+    def climbed(i: Value, state: tuple[Value, ...]) -> Any:
         """Return the function of degree i from those of the two degrees below."""
         below, p = state
         i = convert(i, dtype)

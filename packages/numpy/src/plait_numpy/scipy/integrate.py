@@ -4,5 +4,8 @@ Invariant: functions that numpy has too are numpy's.
 """
 
 from ..numpy.differences import trapezoid
+from ..refusals import explain
 
 __all__ = ["trapezoid"]
+
+explain(globals())

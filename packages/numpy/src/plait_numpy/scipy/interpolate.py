@@ -45,8 +45,8 @@ class RegularGridInterpolator:
     """
 
     def __init__(
-        self, points: Sequence[Any], values: Any, method: str = "linear",
-        bounds_error: bool = False, fill_value: Any = np.nan,
+        self, points: Sequence[Any], values: object, method: str = "linear",
+        bounds_error: bool = False, fill_value: object = np.nan,
     ):  # fmt: skip
         if method not in _METHODS:
             raise ArgumentError(f"there is no method {method!r}", fix='use "linear" or "nearest"')
@@ -95,7 +95,7 @@ class RegularGridInterpolator:
         out = self._at(flat, method)
         return reshape(out, (*shape, *out.aval.shape[1:]))
 
-    def _places(self, xi: Any) -> list:
+    def _places(self, xi: object) -> list:
         if isinstance(xi, tuple | list):
             vs = [value(v) for v in xi]
             shape = broadcast_shapes([v.aval.shape for v in vs])

@@ -18,12 +18,17 @@ from plait.ext.ops.reduction import all_
 from plait.ext.ops.shape import convert, convert_together
 from plait.ext.ops.shape import stack as stacked
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
+
+from ..refusals import explained
+
+__all__ = ["map_coordinates"]
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
 
-def _folded(i: Any, n: Any, mode: str) -> Any:
+def _folded(i: Value, n: int, mode: str) -> Any:
     """Map positions outside to positions inside."""
     if mode == "nearest":
         return el.maximum(0, el.minimum(i, n - 1))
@@ -39,7 +44,7 @@ def _folded(i: Any, n: Any, mode: str) -> Any:
     return i
 
 
-def _folded_place(x: Any, n: Any, mode: str) -> Any:
+def _folded_place(x: Value, n: int, mode: str) -> Any:
     """Map positions outside to positions inside, or less than one half outside.
 
     Positions are folded before they are rounded to the nearest element, as in scipy: a mirrored
@@ -59,7 +64,7 @@ def _folded_place(x: Any, n: Any, mode: str) -> Any:
     return x
 
 
-def _around(x: Any, n: Any, order: int, mode: str) -> list[tuple]:
+def _around(x: Value, n: int, order: int, mode: str) -> list[tuple]:
     """Return (index, whether it is inside, weight; None: one) of the elements around positions
     of an axis."""
     if order == 0:
@@ -76,12 +81,12 @@ def _around(x: Any, n: Any, order: int, mode: str) -> list[tuple]:
     ]
 
 
-def _inside(i: Any, n: Any) -> Any:
+def _inside(i: Value, n: int) -> Any:
     return el.and_(el.ge(i, 0), el.lt(i, n))
 
 
 @fused(numbers=("cval",))
-def _mapped(x: Any, places: Any, cval: Any, *, order: int, mode: str) -> Any:
+def _mapped(x: Value, places: list[Value], cval: Any, *, order: int, mode: str) -> Any:
     found = [_around(c, n, order, mode) for c, n in zip(places, x.aval.shape)]
     total = None
     work = x if x.aval.inexact or order == 0 else convert(x, places[0].aval.dtype)
@@ -99,6 +104,7 @@ def _mapped(x: Any, places: Any, cval: Any, *, order: int, mode: str) -> Any:
     return convert(el.round_away(total), x.aval.dtype)
 
 
+@explained
 def map_coordinates(
     input: ArrayLike, coordinates: Sequence[Any], order: int, mode: str = "constant",
     cval: ArrayLike = 0.0,

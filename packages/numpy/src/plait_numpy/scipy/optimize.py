@@ -15,9 +15,11 @@ from plait.ext.ops.reduction import all_, max_, sum_
 from plait.ext.ops.shape import convert, expand_dims
 from plait.ext.rules import resolve
 from plait.ext.surface import value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ..numpy.matrices import eye
+from ..refusals import explained
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -59,7 +61,7 @@ class _Search(NamedTuple):
     jac: Any
 
 
-def _searched(f: Callable, x: Any, p: Any, fun: Any, jac: Any, tries: int) -> _Search:
+def _searched(f: Callable, x: Value, p: Value, fun: Value, jac: Value, tries: int) -> _Search:
     """Return a step along `p` that satisfies the conditions of Wolfe: the function is less, and
     less steep.  By bisection: A. S. Lewis, M. L. Overton, "Nonsmooth optimization via
     quasi-Newton methods", 2013, algorithm 2.6."""
@@ -97,7 +99,7 @@ class _State(NamedTuple):
     stuck: Any
 
 
-def _updated(inverse: Any, s: Any, y: Any) -> Any:
+def _updated(inverse: Value, s: Value, y: Value) -> Any:
     """Return the estimate after a step `s` that changed the gradient by `y` (J. Nocedal, S. J.
     Wright, "Numerical optimization", 2006, equation 6.17)."""
     sy = dot(s, y)
@@ -111,6 +113,7 @@ def _updated(inverse: Any, s: Any, y: Any) -> Any:
     return el.select(good, new, inverse)
 
 
+@explained
 def minimize(
     fun: Callable, x0: ArrayLike, args: tuple = (), *, method: str, tol: float | None = None,
     options: dict[str, Any] | None = None,
@@ -154,8 +157,8 @@ def minimize(
     return _descended(f, x, known, limit)
 
 
-def _descended(f: Callable, x: Any, options: dict[str, Any], limit: int) -> OptimizeResults:
-    def size(jac: Any) -> Any:
+def _descended(f: Callable, x: Value, options: dict[str, Any], limit: int) -> OptimizeResults:
+    def size(jac: Value) -> Any:
         if options["norm"] == 2:
             return el.sqrt(sum_(el.square(jac)))
         return max_(el.abs_(jac), initial=0)

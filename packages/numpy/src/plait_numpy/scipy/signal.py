@@ -14,11 +14,13 @@ from plait.ext.ops.reduction import mean
 from plait.ext.ops.sliding import slide
 from plait.ext.sizes import is_symbolic, max_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
 
 from ..numpy.fourier import fftn, ifftn, irfftn, rfftn
 from ..numpy.padding import pad as padded
+from ..refusals import explain
 from .spectra import csd, istft, stft, welch, without_line
 
 __all__ = [
@@ -32,7 +34,7 @@ _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
 # ---- convolutions --------------------------------------------------------------------------
 
 
-def _operands(does: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+def _operands(does: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Any, Any]:
     x, y = sh.convert_together([value(in1), value(in2)])
     if mode not in _MODES:
         raise ArgumentError(
@@ -43,11 +45,11 @@ def _operands(does: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     return x, y
 
 
-def _backwards(x: Any) -> Any:
+def _backwards(x: Value) -> Any:
     return sh.rev.bind(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
 
 
-def _centered(full: Any, sizes: Any, skip: Any = None) -> Any:
+def _centered(full: Array, sizes: list[int], skip: Any = None) -> Any:
     """Return the middle of `full`, of these sizes."""
     for i, n in enumerate(sizes):
         start = (full.aval.shape[i] - n) // 2 if skip is None else skip[i]
@@ -55,11 +57,11 @@ def _centered(full: Any, sizes: Any, skip: Any = None) -> Any:
     return full
 
 
-def _fits(x: Any, y: Any) -> bool:
+def _fits(x: Value, y: Value) -> bool:
     return all(n >= m for n, m in zip(x.aval.shape, y.aval.shape))
 
 
-def _swapped_if_valid(does: str, x: Any, y: Any, mode: str) -> bool:
+def _swapped_if_valid(does: str, x: Value, y: Value, mode: str) -> bool:
     """Return whether to swap the operands, as "valid" permits; one must fit in the other."""
     if mode != "valid" or _fits(x, y):
         return False
@@ -72,14 +74,14 @@ def _swapped_if_valid(does: str, x: Any, y: Any, mode: str) -> bool:
 
 
 @fused
-def _direct(x: Any, y: Any, *, mode: str, precision: Any) -> Any:
+def _direct(x: Value, y: Value, *, mode: str, precision: Any) -> Any:
     if not x.aval.ndim:
         return el.mul(x, y)
     kernel = _backwards(y)
     return slide(x, kernel, _around(y, mode), precision)
 
 
-def _around(kernel: Any, mode: str, later: int = 0) -> list:
+def _around(kernel: Value, mode: str, later: int = 0) -> list:
     """Return the padding of each axis at both ends.  An odd remainder of "same" goes to the
     front, or with `later` to the end."""
     whole = {"full": lambda k: (k, k), "same": lambda k: (k - (k + later) // 2, (k + later) // 2)}
@@ -87,7 +89,11 @@ def _around(kernel: Any, mode: str, later: int = 0) -> list:
 
 
 def convolve(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: object = None,
 ) -> Array:
     """Convolve two arrays over all their axes.
 
@@ -114,7 +120,11 @@ def convolve(
 
 
 def correlate(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: object = None,
 ) -> Array:
     """Correlate two arrays over all their axes, `in2` conjugated.
 
@@ -135,7 +145,7 @@ def correlate(
 
 
 @fused
-def _by_spectra(x: Any, y: Any, *, mode: str, axes: tuple) -> Any:
+def _by_spectra(x: Value, y: Value, *, mode: str, axes: tuple) -> Any:
     lengths = [x.aval.shape[i] + y.aval.shape[i] - 1 for i in axes]
     lengths = [n if n.__class__ is int else max_dim(n, 0) for n in lengths]
     fast = tuple([_fast(n) for n in lengths])
@@ -194,9 +204,15 @@ def fftconvolve(
 
 
 def _image(
-    does: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, precision: Any,
+    does: str,
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str,
+    boundary: str,
+    fillvalue: Any,
+    precision: Any,
     turned: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     x, y = _operands(does, in1, in2, mode)
     if x.aval.ndim != 2:
         raise AxisError(f"{does} of {x.aval!r}", fix=f"give matrices, or use {does[:-2]}")
@@ -221,7 +237,7 @@ def _image(
 
 def convolve2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill",
-    fillvalue: ArrayLike = 0, precision: Any = None,
+    fillvalue: ArrayLike = 0, precision: object = None,
 ) -> Array:  # fmt: skip
     """Convolve two matrices.
 
@@ -243,7 +259,7 @@ def convolve2d(
 
 def correlate2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill",
-    fillvalue: ArrayLike = 0, precision: Any = None,
+    fillvalue: ArrayLike = 0, precision: object = None,
 ) -> Array:  # fmt: skip
     """Correlate two matrices, `in2` conjugated.
 
@@ -260,7 +276,7 @@ def correlate2d(
 
 
 @fused
-def _detrended(x: Any, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: A002
+def _detrended(x: Array, *, axis: int, type: str, breaks: tuple) -> Any:  # noqa: A002
     x = sh.moveaxis(x, axis, -1)
     if type == "constant":
         out = el.sub(x, mean(x, -1, keepdims=True))
@@ -300,3 +316,6 @@ def detrend(
     if any(not 0 <= b <= n for b in breaks):
         raise AxisError(f"detrend: break points {breaks} of {n} elements", fix="give smaller ones")
     return _detrended(x, axis=at, type=type, breaks=breaks)
+
+
+explain(globals())

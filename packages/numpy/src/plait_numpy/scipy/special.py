@@ -11,7 +11,9 @@ from typing import Any
 
 from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
-from plait.ext.surface import fused
+from plait.ext.ops.shape import convert
+from plait.ext.surface import found_by_name, fused
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike, Axis
 
 from ..nn import exponentials
@@ -19,6 +21,7 @@ from ..nn.exponentials import logsumexp
 from ..primitives.special import functions as sp
 from ..primitives.special import incomplete as inc
 from ..primitives.special import integrals as ints
+from ..refusals import explain
 from .factorials import bernoulli, beta, comb, factorial, gamma, gammasgn, multigammaln, poch
 from .harmonics import bessel_jn, erfcx, fresnel, hyp1f1, hyp2f1, loggamma, sici, sph_harm_y, wofz
 from .pointwise import (
@@ -139,7 +142,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return x * el.log(el.select(nothing, 1.0, y)) + rest
 
 
-def _steep(nothing: Any, x: Any, down: Any, up: Any) -> Any:
+def _steep(nothing: Value, x: Value, down: Value, up: Value) -> Any:
     """Return 0, with an infinite derivative in `x` where it is 0: that of a root."""
     root = el.sqrt(el.select(el.and_(nothing, el.or_(down, up)), x, 1.0))
     return el.select(nothing, el.select(down, el.neg(root), el.select(up, root, 0.0)), 0.0)
@@ -189,7 +192,11 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = floats(p, q)
     # also true of nan, whose derivatives are nan
     both = el.not_(el.or_(el.le(p, 0.0), el.le(q, 0.0)))
-    ratio = el.log(el.select(both, p, 1.0)) - el.log(el.select(both, q, 1.0))
+    x, y = el.select(both, p, 1.0), el.select(both, q, 1.0)
+    # Of close numbers the difference is exact, and that of their logarithms is not.
+    near = el.and_(el.le(x, y + y), el.le(y, x + x))
+    close = el.log1p((el.select(near, x, 1.0) - el.select(near, y, 1.0)) / el.select(near, y, 1.0))
+    ratio = el.select(near, close, el.log(x) - el.log(y))
     nothing = el.and_(el.eq(p, 0.0), q >= 0.0)
     out = el.select(both, p * ratio, el.select(nothing, 0.0, math.inf))
     return el.select(el.or_(el.ne(p, p), el.ne(q, q)), math.nan, out)
@@ -206,7 +213,11 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     0.0966
     """
     p, q = floats(p, q)
-    return rel_entr(p, q) - p + q
+    near = el.and_(el.gt(p, 0.0), el.le(el.abs_(q - p), 0.5 * p))
+    x, y = el.select(near, p, 1.0), el.select(near, q, 1.0)
+    close = el.neg(x * sp.log1p_less((y - x) / x))
+    far = rel_entr(p, q) - p + q
+    return el.select(near, convert(close, far.aval.dtype, far.aval.weak_type), far)
 
 
 @fused
@@ -237,7 +248,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _boxcox(el.log1p(x), p)
 
 
-def _boxcox(logs: Any, p: Any) -> Any:
+def _boxcox(logs: Value, p: Value) -> Any:
     """Use the power series of (e ** t - 1) / t for small t = p log(x): its derivatives in p are
     right at 0 too."""
     t = p * logs
@@ -311,3 +322,6 @@ __all__ = [
     "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr",
     "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+
+found_by_name(globals())
+explain(globals())

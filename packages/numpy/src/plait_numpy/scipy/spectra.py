@@ -15,6 +15,7 @@ from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import mean, sum_
 from plait.ext.sizes import is_symbolic
 from plait.ext.surface import value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike
@@ -47,9 +48,9 @@ def _window(given: Any, n: int) -> np.ndarray:
         if name == "boxcar":
             return np.ones(n)
         if name == "kaiser" and len(rest) == 1:
-            return np.kaiser(n + 1, rest[0])[:-1]
-        if name in _WINDOWS and not rest:
-            return _WINDOWS[name](n + 1)[:-1]
+            return np.kaiser(n + 1, rest[0])[:-1] if n > 1 else np.ones(n)
+        if name in _WINDOWS and not rest:  # one element is 1, as in scipy: nothing to taper
+            return _WINDOWS[name](n + 1)[:-1] if n > 1 else np.ones(n)
         known = ", ".join([*_WINDOWS, "boxcar", '("kaiser", beta)'])
         raise ShapeError(
             f"there is no window {given!r}", fix=f"use one of {known}, or its elements"
@@ -69,7 +70,13 @@ class _Cut(NamedTuple):
     length: int  # length of the transforms
 
 
-def _cut(window: Any, n: int | None, nperseg: Any, noverlap: Any, nfft: Any) -> _Cut:
+def _cut(
+    window: str | tuple[float | str, ...],
+    n: int | None,
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+) -> _Cut:
     if not isinstance(window, str | tuple) and nperseg is None:
         nperseg = len(window)
     size = 256 if nperseg is None else int(nperseg)
@@ -85,12 +92,12 @@ def _cut(window: Any, n: int | None, nperseg: Any, noverlap: Any, nfft: Any) -> 
     return _Cut(_window(window, size), size, size - overlap, length)
 
 
-def _weights(x: Any, values: np.ndarray) -> Any:
+def _weights(x: Array, values: np.ndarray) -> Any:
     real = np.zeros(0, x.aval.dtype).real.dtype
     return sh.convert(from_numpy(values.astype(real)), x.aval.dtype)
 
 
-def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
+def _pieces(x: Value, cut: _Cut, trend: Any) -> Any:
     """Return the spectra of segments of the last axis: (..., segments, frequencies), whole or
     half."""
     count = (x.aval.shape[-1] - cut.size) // cut.step + 1
@@ -105,7 +112,7 @@ def _pieces(x: Any, cut: _Cut, trend: Any) -> Any:
     return el.mul(found, _weights(found, cut.window))
 
 
-def without_line(x: Any) -> Any:
+def without_line(x: Array) -> Any:
     """Subtract the line of least squares, along the last axis."""
     n = x.aval.shape[-1]
     x = el.sub(x, mean(x, -1, keepdims=True))
@@ -128,11 +135,11 @@ def _without_slope(x: Any, n: Any) -> Any:
     return el.sub(x, el.mul(sum_(el.mul(x, t[0]), -1, keepdims=True), t[1]))
 
 
-def _transformed(x: Any, cut: _Cut, half: bool) -> Any:
+def _transformed(x: Value, cut: _Cut, half: bool) -> Any:
     return rfft(x, cut.length) if half else fft(x, cut.length)
 
 
-def _half(return_onesided: bool, *xs: Any) -> bool:
+def _half(return_onesided: bool, *xs: Value) -> bool:
     return bool(return_onesided) and all(x.aval.category != COMPLEX for x in xs)
 
 
@@ -140,7 +147,7 @@ def _frequencies(cut: _Cut, half: bool, fs: Any) -> Any:
     return (rfftfreq if half else fftfreq)(cut.length, 1 / fs)
 
 
-def _checked_trend(trend: Any) -> Any:
+def _checked_trend(trend: bool | str) -> Any:
     if trend in (False, None, "constant", "linear") or callable(trend):
         return trend
     raise ArgumentError(f"detrend={trend!r} is not known here",
@@ -148,7 +155,7 @@ def _checked_trend(trend: Any) -> Any:
 
 
 def csd(
-    x: ArrayLike, y: ArrayLike | None, fs: Any = 1.0, window: Any = "hann",
+    x: ArrayLike, y: ArrayLike | None, fs: object = 1.0, window: Any = "hann",
     nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
     detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
@@ -206,7 +213,7 @@ def _scales(cut: _Cut, half: bool, fs: Any, scaling: str) -> np.ndarray:
     return out
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _averaged(power: Value, average: str) -> Any:
     """Average over segments, the axis before the last."""
     if average == "mean":
         return mean(power, -2)
@@ -223,8 +230,8 @@ def _averaged(power: Any, average: str) -> Any:
 
 
 def welch(
-    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    x: ArrayLike, fs: object = 1.0, window: object = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: object = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the power spectrum of a signal, averaged over segments.
@@ -242,7 +249,7 @@ def welch(
 
 
 def stft(
-    x: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256,
+    x: ArrayLike, fs: object = 1.0, window: Any = "hann", nperseg: int = 256,
     noverlap: int | None = None, nfft: int | None = None, detrend: Any = False,
     return_onesided: bool = True, boundary: str | None = "zeros", padded: bool = True,
     axis: int = -1,
@@ -284,7 +291,7 @@ def stft(
 
 
 def istft(
-    Zxx: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
+    Zxx: ArrayLike, fs: object = 1.0, window: Any = "hann", nperseg: int | None = None,
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
     boundary: bool = True, time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -330,7 +337,7 @@ def istft(
     return times, x
 
 
-def _added(pieces: Any, cut: _Cut) -> Any:
+def _added(pieces: Value, cut: _Cut) -> Any:
     """Add segments at their positions; overlapping elements are summed."""
     *lead, count, size = pieces.aval.shape
     n = size + (count - 1) * cut.step

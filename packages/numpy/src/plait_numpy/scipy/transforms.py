@@ -22,7 +22,8 @@ from plait.errors import AxisError, OperandTypeError, ShapeError
 from plait.ext import Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import concatenate, moveaxis, normal_axis, pad, rev, slice_in_dim
-from plait.ext.surface import fused, value
+from plait.ext.surface import fixed, fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, Axis
@@ -43,7 +44,7 @@ def _turn(n: int, angle: float, first: float = 0.0) -> np.ndarray:
     return np.exp(1j * angle * (np.arange(n) + first))
 
 
-def _doubled(x: Any, n: int) -> Any:
+def _doubled(x: Value, n: int) -> Any:
     """Append as many zeros."""
     return pad(x, 0, [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, n, 0)])
 
@@ -53,19 +54,19 @@ def _type_1(x: Any, n: int) -> Any:
     return el.real(rfft(concatenate([x, back], -1)))
 
 
-def _type_2(x: Any, n: int) -> Any:
+def _type_2(x: Value, n: int) -> Any:
     spectrum = rfft(concatenate([x, rev.bind(x, axes=(x.aval.ndim - 1,))], -1))
     half = slice_in_dim(spectrum, 0, n, axis=-1)
     return el.real(_times(half, _turn(n, -math.pi / (2 * n))))
 
 
-def _type_3(x: Any, n: int) -> Any:
+def _type_3(x: Value, n: int) -> Any:
     halved = np.where(np.arange(n) == 0, 0.5, 1.0)
     turned = _times(x, halved * _turn(n, math.pi / (2 * n)) * (4 * n))
     return el.real(slice_in_dim(ifft(_doubled(turned, n)), 0, n, axis=-1))
 
 
-def _type_4(x: Any, n: int) -> Any:
+def _type_4(x: Value, n: int) -> Any:
     turned = _times(x, _turn(n, -math.pi / (2 * n)))
     half = slice_in_dim(fft(_doubled(turned, n)), 0, n, axis=-1)
     return el.mul(el.real(_times(half, _turn(n, -math.pi / (2 * n), 0.5))), 2.0)
@@ -86,7 +87,7 @@ def _orthogonal(kind: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @fused
-def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> Any:
+def _cosine(x: Array, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> Any:
     x = moveaxis(x, axis, -1)
     have = x.aval.shape[-1]
     x = (
@@ -104,13 +105,16 @@ def _cosine(x: Any, *, kind: int, n: int, axis: int, norm: str, undo: bool) -> A
     return moveaxis(y, -1, axis)
 
 
-def _checked(x: Any, kind: Any, n: Any, axis: Any, norm: Any, undo: bool) -> Any:
+def _checked(
+    x: ArrayLike, kind: int, n: int | None, axis: int, norm: str | None, undo: bool
+) -> Any:
     (x,) = el.floating((x,))
     if x.aval.category == COMPLEX:  # the transform is linear
         parts = (el.real(x), el.imag(x))
         return el.complex_(*[_checked(v, kind, n, axis, norm, undo) for v in parts])
     at = normal_axis(axis, x.aval.ndim)
-    n = x.aval.shape[at] if n is None else n
+    n = x.aval.shape[at] if n is None else fixed("a cosine transform", "n", n)
+    kind = fixed("a cosine transform", "type", kind)
     if kind not in _TYPES or norm not in _NORMS:
         raise OperandTypeError(
             f"there is no cosine transform of type {kind!r} with norm {norm!r}",
@@ -155,7 +159,9 @@ def idct(
     return _checked(x, type, n, axis, norm, True)
 
 
-def _over(x: Any, kind: int, s: Any, axes: Any, norm: Any, undo: bool) -> Any:
+def _over(
+    x: ArrayLike, kind: int, s: tuple[int, ...] | None, axes: Any, norm: str | None, undo: bool
+) -> Any:
     x = value(x)
     if axes is None:
         axes = range(x.aval.ndim) if s is None else range(-len(s), 0)

@@ -9,11 +9,12 @@ Invariant: every public name is listed here, or in `exchange`, whose other names
 `plait.experimental.multihost_utils`.
 """
 
+from .actors import on_ray
 from .exchange import key_value_delete, key_value_get, key_value_set, wait_at_barrier
 from .failures import DistributedError, PeerLost, ProgramsDiffer
 from .membership import initialize, is_initialized, shutdown
 
 __all__ = [
     "DistributedError", "PeerLost", "ProgramsDiffer", "initialize", "is_initialized",
-    "key_value_delete", "key_value_get", "key_value_set", "shutdown", "wait_at_barrier",
+    "key_value_delete", "key_value_get", "key_value_set", "on_ray", "shutdown", "wait_at_barrier",
 ]  # fmt: skip

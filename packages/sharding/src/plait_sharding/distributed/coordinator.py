@@ -57,17 +57,12 @@ class Coordinator:
         self.runs: dict[tuple, dict[int, list]] = {}
         self.counts: dict[tuple, int] = {}
         self.differing: set[tuple] = set()
-        self.store: dict[str, Any] = {}
-        self.waiting: dict[str, list[tuple[Peer, int]]] = {}
         self.listener, self.peers = listener, set[Peer]()
         self.selector = selectors.DefaultSelector()
         listener.setblocking(False)
         self.selector.register(listener, selectors.EVENT_READ, None)
         self.orders: dict[str, Callable[[Peer, dict], None]] = {
             "at": self._met,
-            "set": self._set,
-            "get": self._get,
-            "delete": self._delete,
             "where": self._where,
             "ran": self._ran,
             "bye": self._bye,
@@ -246,7 +241,8 @@ class Coordinator:
             return
         self.complete = True
         names = {i: p.name for i, p in self.members.items()}
-        self._tell({"welcome": names, "service": self.service})
+        hosts = {i: _host(p.sock) for i, p in self.members.items()}
+        self._tell({"welcome": names, "hosts": hosts, "service": self.service})
 
     def _misfit(self, peer: Peer, index: int, count: int) -> tuple[str, str] | None:
         """Return the reason why a process may not join, and a fix; None if it may."""
@@ -349,27 +345,13 @@ class Coordinator:
         said = {i: p.at for i, p in self.members.items()}
         self._send(peer, {"got": message["id"], "value": said})
 
-    def _set(self, peer: Peer, message: dict) -> None:
-        key = str(message["set"])
-        known = key in self.store
-        if not known or message.get("again"):
-            self.store[key] = message["value"]
-            for other, number in self.waiting.pop(key, ()):
-                self._send(other, {"got": number, "value": message["value"]})
-        self._send(peer, {"got": message["id"], "value": not known or bool(message.get("again"))})
 
-    def _get(self, peer: Peer, message: dict) -> None:
-        key = str(message["get"])
-        if key in self.store or not message["wait"]:
-            there = key in self.store
-            answer = {"got": message["id"], "value": self.store.get(key), "there": there}
-            self._send(peer, answer)
-        else:
-            self.waiting.setdefault(key, []).append((peer, message["id"]))
-
-    def _delete(self, peer: Peer, message: dict) -> None:
-        there = self.store.pop(str(message["delete"]), None) is not None
-        self._send(peer, {"got": message["id"], "value": there})
+def _host(sock: socket.socket) -> str:
+    """Return the address from which a process has connected, or nothing if it has gone."""
+    try:
+        return sock.getpeername()[0]
+    except OSError:
+        return ""
 
 
 def service_beside(host: str, port: int, count: int, patience: float) -> tuple[Any, int]:

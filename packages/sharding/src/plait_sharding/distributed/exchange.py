@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -17,22 +18,27 @@ import plait
 from plait.errors import PlaitError
 from plait.ext.devices import devices
 from plait.ext.errors import ArgumentError, border
+from plait.ext.processes import RuntimeFailure
 from plait.ext.tree import flatten, map_tree, spread
 from plait.ext.values import Array
 from plait.tree_util import keystr, tree_flatten_with_path
+from plait.typing import ArrayLike
 
 from ..assembly import make_array_from_process_local_data
 from ..mesh import Mesh, PartitionSpec
 from ..named_shardings import NamedSharding
 from .failures import DistributedError
 from .membership import is_initialized
-from .world import current_world
+from .world import World, current_world
 
 __all__ = [
     "assert_equal", "broadcast_one_to_all", "key_value_delete", "key_value_get",
     "global_array_to_host_local_array", "host_local_array_to_global_array", "process_allgather",
     "key_value_set", "sync_global_devices", "wait_at_barrier",
 ]  # fmt: skip
+
+_SHORTEST, _LONGEST = 0.005, 0.1
+"""Seconds between two looks for a value that another process stores."""
 
 
 def _mesh() -> Mesh:
@@ -55,20 +61,20 @@ def _replicated(x: Any) -> Any:
     return plait.jit(_same, out_shardings=whole)(x)
 
 
-def _same(x: Any) -> Any:
+def _same(x: ArrayLike) -> Any:
     return x
 
 
-def _elsewhere(x: Any) -> bool:
+def _elsewhere(x: ArrayLike) -> bool:
     return isinstance(x, Array) and not x.is_fully_addressable
 
 
-def _host(x: Any) -> np.ndarray:
+def _host(x: ArrayLike) -> np.ndarray:
     return x.numpy() if isinstance(x, Array) else np.asarray(plait.numpy.asarray(x))
 
 
 @border
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: object, tiled: bool = False) -> Any:
     """Return the values of all processes, as numpy arrays in each of them.
 
     Args:
@@ -90,7 +96,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return map_tree(lambda x: _gathered(x, tiled), in_tree)
 
 
-def _gathered(x: Any, tiled: bool) -> np.ndarray:
+def _gathered(x: ArrayLike, tiled: bool) -> np.ndarray:
     if _elsewhere(x):
         if not tiled:
             raise ArgumentError(
@@ -113,7 +119,7 @@ def _gathered(x: Any, tiled: bool) -> np.ndarray:
 
 
 @border
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: object, is_source: bool | None = None) -> Any:
     """Return the values of one process, as numpy arrays in each of them.
 
     Args:
@@ -159,7 +165,7 @@ def sync_global_devices(name: str) -> None:
 
 
 @border
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: object, fail_message: str = "") -> None:
     """Raise DistributedError unless a tree has the same values in every process.
 
     The error names the leaves that differ, and the processes in which they do.
@@ -211,7 +217,9 @@ def _specs(pspecs: Any, x: Any) -> list[Any]:
 
 
 @border
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def host_local_array_to_global_array(
+    local_inputs: object, global_mesh: Mesh, pspecs: object
+) -> Any:
     """Return arrays over a mesh of all processes, from each process's part of the mesh.
 
     Args:
@@ -231,7 +239,9 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 @border
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def global_array_to_host_local_array(
+    global_inputs: object, global_mesh: Mesh, pspecs: object
+) -> Any:
     """Return this process's part of arrays over a mesh of all, as arrays over its part of the mesh.
 
     It is the inverse of `host_local_array_to_global_array`.
@@ -256,39 +266,61 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 # ---- a store of small values -------------------------------------------------------------------
 
 
-def _asked(question: dict, seconds: float, what: str) -> dict:
+def _client() -> tuple[World, Any]:
+    """Return the world, and the client of the runtime's service, unless processes are lost."""
     here = current_world()
-    answer = here.answer(question, seconds)
-    if answer is None:
-        found = here.loss((), 0.0)
-        raise found or DistributedError(
-            f"{what} had no answer in {seconds:.0f} s", fix="see what the other processes do"
-        )
-    return answer
+    found = here.loss((), 0.0)
+    if found is not None:
+        raise found
+    return here, here.client
+
+
+def _entry(key: str) -> str:
+    """Return the name in the service's store: it treats a slash as that of a folder."""
+    return "plait/" + quote(str(key), safe="")
+
+
+def _stored(client: Any, entry: str) -> bytes | None:
+    """Return the value of an entry; None without one."""
+    try:
+        return client.key_value_try_get_bytes(entry)
+    except RuntimeFailure as e:
+        if "NOT_FOUND" in str(e):
+            return None
+        raise _unreachable(e) from None
+
+
+def _unreachable(e: Exception) -> DistributedError:
+    return DistributedError(
+        f"the store of the runtime's service failed: {str(e).splitlines()[0]}",
+        fix="see whether the coordinator runs, and can be reached from here",
+    )
 
 
 @border
-def key_value_set(key: str, value: Any, *, again: bool = False) -> None:
+def key_value_set(key: str, value: object, *, again: bool = False) -> None:
     """Store a value under a name for all processes.
 
     It consists of numbers, strings, lists, dictionaries.  Raises DistributedError if the name has a
     value already, unless `again`; ArgumentError for other values.
     """
     try:
-        json.dumps(value)
+        text = json.dumps(value)
     except (TypeError, ValueError):
         raise ArgumentError(
             f"the value of {key!r} is {value!r}, which cannot be sent",
             fix="give numbers, strings, lists or dictionaries of them; process_allgather sends "
             "arrays",
         ) from None
-    answer = _asked(
-        {"set": str(key), "value": value, "again": again}, 30.0, f"key_value_set({key!r})"
-    )
-    if not answer["value"]:
+    _, client = _client()
+    try:
+        client.key_value_set_bytes(_entry(key), text.encode(), allow_overwrite=again)
+    except RuntimeFailure as e:
+        if "ALREADY_EXISTS" not in str(e):
+            raise _unreachable(e) from None
         raise DistributedError(
             f"{key!r} has a value already", fix="take another name, or give again=True"
-        )
+        ) from None
 
 
 @border
@@ -301,14 +333,17 @@ def key_value_get(key: str, timeout: float | None = None) -> Any:
 
     Raises DistributedError if there is none in time.
     """
-    here = current_world()
+    here, client = _client()
     seconds = here.patience if timeout is None else timeout
-    number, end = here.line.ask({"get": str(key), "wait": True}), time.monotonic() + seconds
-    line = here.line
-    line.wait(lambda: number in line.got or line.lost, max(0.0, end - time.monotonic()))
-    answer = line.got.pop(number, None)
-    if answer is not None:
-        return answer["value"]
+    end, pause, entry = time.monotonic() + seconds, _SHORTEST, _entry(key)
+    while True:  # a wait inside the service would not end when a process is lost
+        text = _stored(client, entry)
+        if text is not None:
+            return json.loads(text)
+        left = end - time.monotonic()
+        if left <= 0 or here.line.wait(lambda: here.line.lost, min(pause, left)):
+            break
+        pause = min(2 * pause, _LONGEST)
     found: PlaitError | None = here.loss(range(here.count), 0.0)
     raise found or DistributedError(
         f"no process gave a value for {key!r} in {seconds:.0f} s",
@@ -319,7 +354,11 @@ def key_value_get(key: str, timeout: float | None = None) -> Any:
 @border
 def key_value_delete(key: str) -> bool:
     """Delete the value of a name; return whether there was one."""
-    return bool(_asked({"delete": str(key)}, 30.0, f"key_value_delete({key!r})")["value"])
+    _, client = _client()
+    there = _stored(client, _entry(key)) is not None
+    if there:
+        client.key_value_delete(_entry(key))
+    return there
 
 
 @border

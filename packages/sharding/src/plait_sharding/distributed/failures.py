@@ -4,11 +4,13 @@ Invariant: each error names the processes that it is about: by number and, if kn
 process id.
 """
 
+import os
+import sys
 from collections.abc import Iterable
 
 from plait.errors import PlaitError
 
-__all__ = ["LOST_CODE", "DistributedError", "PeerLost", "ProgramsDiffer"]
+__all__ = ["LOST_CODE", "DistributedError", "PeerLost", "ProgramsDiffer", "expect_posix"]
 
 LOST_CODE = 70
 """The exit code of a process that has lost another one (EX_SOFTWARE of sysexits.h)."""
@@ -35,3 +37,12 @@ class PeerLost(DistributedError):
     ):
         super().__init__(what, fix=fix)
         self.peers, self.names = tuple(peers), tuple(names)
+
+
+def expect_posix() -> None:
+    """Raise DistributedError on a system that cannot pass sockets to child processes."""
+    if os.name != "posix":
+        raise DistributedError(
+            f"several processes need a system of POSIX's kind, and this is {sys.platform}",
+            fix="compute in one process here; it drives several devices, too",
+        )

@@ -17,7 +17,7 @@ from plait.ext.errors import ArgumentError
 from plait.ext.lower import JAXLIB_VERSION
 from plait.ext.processes import RuntimeFailure, distributed_client, join
 
-from .failures import DistributedError
+from .failures import DistributedError, expect_posix
 from .launchers import Told
 from .lifeline import Lifeline
 from .wire import connected
@@ -74,7 +74,8 @@ def start_coordinator_at(
 
 
 def start_coordinator(listener: socket.socket, count: int, patience: float) -> subprocess.Popen:
-    """Start the coordinator on a listening socket."""
+    """Start the coordinator on a listening socket, which it inherits."""
+    expect_posix()
     number = listener.fileno()
     environment = {
         **os.environ,
@@ -96,7 +97,7 @@ def _listening(bind: str | None, host: str, port: int) -> socket.socket:
     """Return a socket that listens at the coordinator's address."""
     where, at = (host, port) if bind is None else split_address(bind)
     try:
-        return _server(where, at)
+        return _server(where if bind else _open(where), at)
     except OSError as e:
         if e.errno == 98 or "in use" in str(e):
             raise DistributedError(
@@ -109,6 +110,16 @@ def _listening(bind: str | None, host: str, port: int) -> socket.socket:
             fix="coordinator_address is an address of the machine of process 0; if others know it "
             "by another one, say where to listen: coordinator_bind_address",
         ) from None
+
+
+def _open(host: str) -> str:
+    """Return the host to listen at for those who know this machine by a name.
+
+    Debian gives a machine's own name the address 127.0.1.1, where only itself would find it.
+    """
+    resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]
+    local = host in ("localhost", "localhost.localdomain") or host == resolved
+    return "0.0.0.0" if str(resolved).startswith("127.") and not local else host
 
 
 def _server(host: str, port: int) -> socket.socket:

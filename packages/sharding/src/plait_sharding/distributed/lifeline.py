@@ -33,6 +33,7 @@ class Lifeline:
 
     Attributes:
       names: machine and process id of the processes, by number.
+      hosts: the addresses from which the coordinator sees them, by number.
       lost: the cause of the loss of each lost process, by number; -1 is the coordinator.
       left: the processes that have ended in order.
       missing: the processes that have not come yet.
@@ -49,6 +50,7 @@ class Lifeline:
     def __init__(self, sock: socket.socket, silence: float, on_loss: Callable[[str], None]):
         self.sock, self.silence, self._on_loss = sock, silence, on_loss
         self.names: dict[int, str] = {}
+        self.hosts: dict[int, str] = {}
         self.lost: dict[int, str] = {}
         self.left: set[int] = set()
         self.missing: list[int] = []
@@ -105,6 +107,21 @@ class Lifeline:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def own_host(self) -> str:
+        """Return the address at which the other processes can reach this one.
+
+        It is the one from which this process reached the coordinator.  That of process 0 may be a
+        loopback address, since the coordinator is beside it, while others are elsewhere.
+        """
+        mine = self.sock.getsockname()[0]
+        away = [h for h in self.hosts.values() if h and not h.startswith(("127.", "::1"))]
+        if not mine.startswith(("127.", "::1")) or not away:
+            return mine
+        family = socket.AF_INET6 if ":" in away[0] else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((away[0], 9))  # no packet is sent
+            return probe.getsockname()[0]
 
     def close(self, why: str) -> None:
         """Send a goodbye: in order if `why` is empty, else because of the error that it names."""
@@ -218,6 +235,7 @@ class Lifeline:
                 self.refused = message["refused"], message["fix"]
             elif "welcome" in message:
                 self.names = {int(i): name for i, name in message["welcome"].items()}
+                self.hosts = {int(i): str(host) for i, host in message["hosts"].items()}
                 self.missing, self.service = [], message["service"]
             else:
                 return

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 from plait.ext.errors import ArgumentError, border, watch_display
 from plait.ext.processes import started
 
-from .failures import LOST_CODE, DistributedError, PeerLost
+from .failures import LOST_CODE, DistributedError, PeerLost, expect_posix
 from .joining import bracketed, come_in, connect, make_devices, split_address, start_coordinator_at
-from .launchers import ADDRESS, COUNT, INDEX, LAUNCHED, Told, detect
+from .launchers import ADDRESS, COUNT, INDEX, LAUNCHED, Told, accelerators, detect
 from .world import World, worlds
 
-__all__ = ["initialize", "is_initialized", "shutdown"]
+__all__ = ["end_by", "initialize", "is_initialized", "shutdown"]
 
 
 def is_initialized() -> bool:
@@ -51,8 +51,9 @@ def initialize(
     From then on `plait.devices()` are the devices of all, numbered alike everywhere, and arrays
     may be spread over them.  Call it once, after changing settings and before making any array.
     Missing arguments are taken from the environment: our own variables
-    (`PLAIT_COORDINATOR_ADDRESS`, `PLAIT_NUM_PROCESSES`, `PLAIT_PROCESS_ID`), those of SLURM,
-    Open MPI, other MPIs, an indexed Job of Kubernetes, or torchrun.
+    (`PLAIT_COORDINATOR_ADDRESS`, `PLAIT_NUM_PROCESSES`, `PLAIT_PROCESS_ID`), JAX's, those of
+    torchrun, Open MPI, other MPIs, SLURM, GKE's TPU slices, Kubeflow, or an indexed Job of
+    Kubernetes.
 
     Args:
       coordinator_address: "host:port", the same in all processes.  Process 0, on that host, starts
@@ -60,7 +61,8 @@ def initialize(
       num_processes: the number of processes.
       process_id: the number of this process, from 0.
       local_device_ids: the accelerators of this machine that it drives.  The default is all or, if
-        a launcher numbers the processes of a machine, the one of that number.  CPUs have none.
+        a launcher starts several processes on a machine, the one of its number there.  CPUs have
+        none.
       coordinator_bind_address: the address where the coordinator listens, if it is another one.
       initialization_timeout: seconds within which all must have come.
       heartbeat_timeout_seconds: seconds without a sign of life after which a process is lost.
@@ -73,17 +75,12 @@ def initialize(
     Raises DistributedError if processes do not fit together (number, versions, settings), if one
     is missing, or if the port is taken; ArgumentError for invalid arguments.
     """
-    if os.name != "posix":
-        raise DistributedError(
-            f"several processes need a system of POSIX's kind, and this is {sys.platform}",
-            fix="compute in one process here; it drives several devices, too",
-        )
+    expect_posix()
     if worlds:
         raise DistributedError(
             "plait.distributed.initialize() was called before in this process",
             fix="call it once; after shutdown() start a new process",
         )
-    told = _told(coordinator_address, num_processes, process_id)
     if on_loss not in ("raise", "exit"):
         raise ArgumentError(f"on_loss is {on_loss!r}", fix='write "raise" or "exit"')
     for name, seconds in (
@@ -94,6 +91,8 @@ def initialize(
     ):
         if not isinstance(seconds, int | float) or not seconds > 0:
             raise ArgumentError(f"{name} is {seconds!r}", fix="give a number of seconds")
+    end = time.monotonic() + initialization_timeout
+    told = _told(coordinator_address, num_processes, process_id, initialization_timeout)
     assert told.address is not None and told.processes is not None and told.number is not None
     host, port = split_address(told.address)
     if started():
@@ -107,7 +106,6 @@ def initialize(
         coordinator = start_coordinator_at(
             coordinator_bind_address, host, port, told.processes, initialization_timeout
         )
-    end = time.monotonic() + initialization_timeout
     line = connect(
         host,
         port,
@@ -123,7 +121,7 @@ def initialize(
         told.number,
         told.processes,
         line,
-        ids if ids is not None or told.local is None else [told.local],
+        accelerators(told) if ids is None else ids,
     )
     made.coordinator, made.farewell = coordinator, shutdown_timeout_seconds
     made.patience = meeting_timeout_seconds
@@ -131,23 +129,26 @@ def initialize(
     _enter(made, f"{bracketed(line.sock.getpeername()[0])}:{line.service}", left)
 
 
-def _told(address: str | None, count: int | None, index: int | None) -> Told:
+def _told(address: str | None, count: int | None, index: int | None, seconds: float) -> Told:
     """Return the place of this process among all, from its arguments, else from its launcher."""
-    found = Told() if None not in (address, count, index) else detect()
-    told = Told(
-        found.address if address is None else address,
-        found.processes if count is None else count,
-        found.number if index is None else index,
-        found.local,
-        found.source,
-    )
+    given = Told(address, count, index, source="its arguments")
+    found = given if given.whole else detect()
+    told = given.filled(found)
+    _check(told, "" if found.source == "nothing" else f", that of {found.source},")
+    if told.address is None and told.meet is not None:
+        told = told._replace(address=told.meet(seconds))
+    _check(told, f", that of {found.source},", whole=True)
+    return told
+
+
+def _check(told: Told, read: str, whole: bool = False) -> None:
+    """Raise an error unless the numbers fit together and, if `whole`, nothing is missing."""
     absent = [
         name
         for name, value in zip(("coordinator_address", "num_processes", "process_id"), told)
-        if value is None
+        if value is None and (whole or name != "coordinator_address" or told.meet is None)
     ]
     if absent:
-        read = "" if found.source == "nothing" else f", that of {found.source},"
         raise DistributedError(
             f"{', '.join(absent)} were not given, and the environment{read} does not tell them",
             fix=f"give them, or set {ADDRESS}, {COUNT} and {INDEX}; on one machine "
@@ -165,7 +166,6 @@ def _told(address: str | None, count: int | None, index: int | None) -> Told:
             f"process_id is {told.number}, and there are {told.processes} processes",
             fix="count them from 0 to num_processes - 1",
         )
-    return told
 
 
 def _enter(made: World, service: str, seconds: int) -> None:
@@ -201,17 +201,23 @@ def _install(made: World) -> None:
 
     def noted(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
         if os.getpid() == made.pid and made.open:
-            first = (str(error).splitlines() or [""])[0]
-            # The others get reports of the lost processes themselves, so numbers suffice.
-            if isinstance(error, PeerLost):
-                first = f"it had lost process {' and '.join(map(str, error.peers))}"
-            made.uncaught = f"{kind.__name__}: {first}"[:300]
-            made.line.close(made.uncaught)
+            end_by(made, error)
         shown(kind, error, traceback)
 
     sys.excepthook = noted
     atexit.register(_at_exit, made)
-    os.register_at_fork(after_in_child=made.line.forget)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.line.forget)
+
+
+def end_by(made: World, error: BaseException) -> None:
+    """Report to the others the exception that ends the work of this process."""
+    first = (str(error).splitlines() or [""])[0]
+    # The others get reports of the lost processes themselves, so numbers suffice.
+    if isinstance(error, PeerLost):
+        first = f"it had lost process {' and '.join(map(str, error.peers))}"
+    made.uncaught = f"{type(error).__name__}: {first}"[:300]
+    made.line.close(made.uncaught)
 
 
 def _at_exit(made: World) -> None:

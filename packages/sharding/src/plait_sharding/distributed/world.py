@@ -56,10 +56,8 @@ class World(Membership):
             "node_id": self.index,
             "num_nodes": self.count,
         }
-        # The others must connect to the address from which this process reached the coordinator.
         if platform == "cpu":
-            hostname = self.line.sock.getsockname()[0]
-            return {**options, "collectives": gloo(self.client, hostname)}
+            return {**options, "collectives": gloo(self.client, self.line.own_host())}
         if platform not in ("cuda", "rocm"):  # other platforms number processes themselves
             return {"distributed_client": self.client}
         if self.local_device_ids is not None:

@@ -4,9 +4,10 @@ Invariant: the request changes the computation of results, never their definitio
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..operands import edges
 from ..samples import Reference, Sample, ordinary
@@ -22,7 +23,7 @@ def _accurate(x: np.ndarray, of: str, mode: str, tolerance: tuple) -> np.ndarray
 _NAMES = "cbrt cos exp expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 
 
-def _asked(prim: Any) -> Iterator[Sample]:
+def _asked(prim: Primitive) -> Iterator[Sample]:
     how = {"of": "exp", "mode": "highest", "tolerance": (0.0, 0.0, 0)}
     yield Sample((ordinary("float32"),), how)
     for of in _NAMES.split():

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
+
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES"]
@@ -18,7 +20,12 @@ _STEP = 1e-30
 
 def _of(xs: Sequence[Any], scale: float, causal: bool, window: Any) -> Any:
     q, k, v = xs
-    out = np.zeros((*q.shape[:2], v.shape[2]), np.complex128)
+    if q.ndim > 3:  # each entry of a leading axis is a batch of its own
+        out = np.zeros((*q.shape[:-1], v.shape[-1]), np.clongdouble)
+        for b in range(len(q)):
+            out[b] = _of((q[b], k[b], v[b]), scale, causal, window)
+        return out
+    out = np.zeros((*q.shape[:2], v.shape[2]), np.clongdouble)
     shared = q.shape[1] // k.shape[1]
     places = np.arange(len(k))
     for i, h in np.ndindex(q.shape[:2]):
@@ -38,18 +45,19 @@ def _along(xs: Sequence[Any], ts: Sequence[Any], how: dict) -> np.ndarray:
 
 
 def _wide(xs: Sequence[Any]) -> list[np.ndarray]:
-    return [np.asarray(x).astype(np.float64) for x in xs]
+    # Derivatives are differences of far larger terms, which lose a hundred places in 64 bits.
+    return [np.asarray(x).astype(np.longdouble) for x in xs]
 
 
 def _value(q: Any, k: Any, v: Any, **how: Any) -> np.ndarray:
     return _of(_wide((q, k, v)), **how).real.astype(v.dtype)
 
 
-def _tangent(q: Any, k: Any, v: Any, dq: Any, dk: Any, dv: Any, **how: Any) -> np.ndarray:
+def _tangent(q: Any, k: Any, v: Any, dq: Any, dk: Any, dv: Any, **how: object) -> np.ndarray:
     return _along(_wide((q, k, v)), _wide((dq, dk, dv)), how).astype(v.dtype)
 
 
-def _cotangent(q: Any, k: Any, v: Any, ct: Any, **how: Any) -> list[np.ndarray]:
+def _cotangent(q: Any, k: Any, v: Any, ct: Any, **how: object) -> list[np.ndarray]:
     xs, (ct,) = _wide((q, k, v)), _wide((ct,))
     results = []
     for n, x in enumerate((q, k, v)):
@@ -66,8 +74,8 @@ _PLAIN = {"scale": 0.5, "causal": False, "window": None}
 
 
 def _samples(tangents: bool, cotangent: bool) -> Any:
-    def samples(prim: Any) -> Iterator[Sample]:
-        def args(dtype: Any, queries: int, heads: int, keys: int, groups: int) -> tuple:
+    def samples(prim: Primitive) -> Iterator[Sample]:
+        def args(dtype: str, queries: int, heads: int, keys: int, groups: int) -> tuple:
             shapes = [(queries, heads, 3), (keys, groups, 3), (keys, groups, 2)]
             if tangents:
                 shapes *= 2
@@ -80,6 +88,8 @@ def _samples(tangents: bool, cotangent: bool) -> Any:
             yield Sample(args(dtype, 3, 2, 4, 1), {**_PLAIN, "causal": True})
         yield Sample(args("float32", 4, 2, 3, 2), {**_PLAIN, "window": (1, 0)})
         yield Sample(args("float32", 4, 1, 2, 1), {**_PLAIN, "causal": True, "window": (0, 0)})
+        batches = [np.stack([x, 2 * x]) for x in args("float64", 2, 2, 3, 1)]
+        yield Sample(tuple(batches), {**_PLAIN, "causal": True})
         yield Sample(args("float32", 0, 1, 2, 1), _PLAIN)
         yield Sample(args("float32", 2, 1, 0, 1), _PLAIN)
 

@@ -4,9 +4,10 @@ Invariant: all orders are given, and compared, together.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .elementwise import of_scipy
@@ -22,7 +23,7 @@ def _orders(x: np.ndarray, order: int) -> list[np.ndarray]:
     return [of_scipy("jv")(k, wide).astype(x.dtype) for k in range(order + 1)]
 
 
-def _samples(prim: Any) -> Iterator[Sample]:
+def _samples(prim: Primitive) -> Iterator[Sample]:
     for sample in columns(_X)(prim):
         yield sample._replace(params={"order": 3})
     yield Sample((np.array(_X),), {"order": 30})

@@ -8,22 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
+from plait.typing import ArrayLike
+
 from ..samples import Reference, Sample, ordinary, stored
 
 __all__ = ["REFERENCES"]
 
 
-def _box(x: np.ndarray, starts: Any, sizes: Any) -> tuple:
+def _box(x: np.ndarray, starts: Any, sizes: tuple[int, ...]) -> tuple:
     """Return the slices of the box, moved inside."""
     at = [min(max(int(s), 0), n - m) for s, n, m in zip(starts, x.shape, sizes)]
     return tuple([slice(a, a + m) for a, m in zip(at, sizes)])
 
 
-def _dynamic_slice(x: np.ndarray, *starts: Any, sizes: Any) -> np.ndarray:
+def _dynamic_slice(x: np.ndarray, *starts: ArrayLike, sizes: tuple[int, ...]) -> np.ndarray:
     return x[_box(x, starts, sizes)]
 
 
-def _dynamic_update_slice(x: np.ndarray, box: np.ndarray, *starts: Any) -> np.ndarray:
+def _dynamic_update_slice(x: np.ndarray, box: np.ndarray, *starts: ArrayLike) -> np.ndarray:
     out = x.copy()
     out[_box(x, starts, box.shape)] = box
     return out
@@ -32,7 +35,7 @@ def _dynamic_update_slice(x: np.ndarray, box: np.ndarray, *starts: Any) -> np.nd
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _boxes(prim: Any) -> Iterator[Sample]:
+def _boxes(prim: Primitive) -> Iterator[Sample]:
     x = ordinary("float32")
     yield Sample((x, np.int32(1), np.int32(1)), {"sizes": (1, 2)})
     for v in stored():
@@ -42,7 +45,7 @@ def _boxes(prim: Any) -> Iterator[Sample]:
     yield Sample((x, np.int32(5), np.int32(0)), {"sizes": (0, 3)})
 
 
-def _written(prim: Any) -> Iterator[Sample]:
+def _written(prim: Primitive) -> Iterator[Sample]:
     x = ordinary("float32")
     yield Sample((x, -x[:1, :2], np.int32(1), np.int32(1)))
     for v in stored():

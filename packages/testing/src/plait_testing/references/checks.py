@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
+from plait.ext.trace import Value
+
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES"]
@@ -18,24 +21,24 @@ class _Silent:
 
     enforced = False
 
-    def error(self, ok: Any, payload: Any) -> Exception:
+    def error(self, ok: object, payload: object) -> Exception:
         return AssertionError(f"a condition that holds was reported, with {payload}")
 
 
 _SILENT = _Silent()
 
 
-def _check(ok: np.ndarray, *payload: np.ndarray, said: Any, optional: bool) -> list:
+def _check(ok: np.ndarray, *payload: np.ndarray, said: "_Silent", optional: bool) -> list:
     return [np.asarray(ok)]
 
 
-def _passed(prim: Any, ok: Any, *payload: Any, **params: Any) -> list:
+def _passed(prim: Primitive, ok: Value, *payload: Any, **params: object) -> list:
     """Return the condition after its check: there is nothing else to compare."""
     prim.bind(ok, *payload, **params)
     return [ok]
 
 
-def _holding(prim: Any) -> Iterator[Sample]:
+def _holding(prim: Primitive) -> Iterator[Sample]:
     how = {"said": _SILENT, "optional": True}
     yield Sample((np.bool_(True),), how)
     yield Sample((np.ones(2, bool), ordinary("float32"), np.arange(2)), how)

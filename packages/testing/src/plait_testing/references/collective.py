@@ -4,9 +4,10 @@ Invariant: functions take all rows at once; the binder of the named axis maps ro
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample, ordinary
 
@@ -40,8 +41,8 @@ def _all_to_all(x: np.ndarray, name: str, split: int, concat: int, size: int) ->
 NAME, SIZE = "rows", 3
 
 
-def _rows(*shape: int, **params: Any) -> Callable:
-    def samples(prim: Any) -> Iterator[Sample]:
+def _rows(*shape: int, **params: object) -> Callable:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         for name in ("float32", "int32", "complex64"):
             if name != "complex64" or prim.name not in ("core.pmax", "core.pmin"):
                 yield Sample((ordinary(name, (SIZE, *shape)),), params)
@@ -49,7 +50,7 @@ def _rows(*shape: int, **params: Any) -> Callable:
     return samples
 
 
-def _places(prim: Any) -> Iterator[Sample]:
+def _places(prim: Primitive) -> Iterator[Sample]:
     yield Sample((), {"name": NAME})
 
 

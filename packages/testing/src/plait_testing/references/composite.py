@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext import Aval, evaluate, staged
+from plait.ext.ir import Primitive, Program
 from plait.ext.ops import elementwise as el
 
 from ..samples import Reference, Sample, ordinary
@@ -16,11 +17,11 @@ from ..samples import Reference, Sample, ordinary
 __all__ = ["REFERENCES"]
 
 
-def _composite(*xs: Any, program: Any, name: str, version: int, attributes: tuple) -> list:
+def _composite(*xs: Any, program: Program, name: str, version: int, attributes: tuple) -> list:
     return evaluate(program, xs)
 
 
-def _named(prim: Any) -> Iterator[Sample]:
+def _named(prim: Primitive) -> Iterator[Sample]:
     row = Aval((3,), np.float32)
     program = staged(lambda x, y: [el.mul.bind(x, y), el.neg.bind(y)], [row, row], "both")
     how = {"program": program, "name": "testing.both", "version": 1}

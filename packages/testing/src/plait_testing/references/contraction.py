@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.types import COMPLEX, FLOATING, category
 
 from ..samples import Reference, Sample, ordinary
@@ -23,7 +24,12 @@ def widened(x: np.ndarray) -> np.ndarray:
 
 
 def _dot(
-    x: np.ndarray, y: np.ndarray, contract: Any, shared: Any, precision: str, out_dtype: Any
+    x: np.ndarray,
+    y: np.ndarray,
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...],
+    precision: str,
+    out_dtype: np.dtype,
 ) -> np.ndarray:
     (cx, cy), (bx, by) = contract, shared
     x, y = widened(x), widened(y)
@@ -40,12 +46,16 @@ def _dot(
         return np.asarray(total).astype(out_dtype)
 
 
-def _like(contract: Any, shared: Any = ((), ()), dtype: Any = "float32") -> dict:
+def _like(
+    contract: tuple[tuple[Any, ...], ...],
+    shared: tuple[tuple[Any, ...], ...] = ((), ()),
+    dtype: Any = "float32",
+) -> dict:
     dtype = ordinary(dtype, (1,)).dtype
     return dict(contract=contract, shared=shared, precision="default", out_dtype=dtype)
 
 
-def _products(prim: Any) -> Iterator[Sample]:
+def _products(prim: Primitive) -> Iterator[Sample]:
     plain = ((1,), (0,)), ((), ())
     yield Sample((ordinary("float32"), ordinary("float32", (3, 4))), _like(*plain))
     names = "bool int8 uint8 int32 uint64 float16 bfloat16 float32 float64 complex64 complex128"

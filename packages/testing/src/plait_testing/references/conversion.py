@@ -4,10 +4,10 @@ Invariant: the lowest bits come first.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as cv
 from plait.ext.types import dtype_of
 
@@ -47,7 +47,7 @@ _CASTS = (
 )
 
 
-def _casts(prim: Any) -> Iterator[Sample]:
+def _casts(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32"),), {"dtype": np.dtype(np.int32)})
     for cast in _CASTS.split(", "):
         source, target = cast.split()

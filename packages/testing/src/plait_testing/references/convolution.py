@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import convolution as cn
 
 from ..samples import Reference, Sample, ordinary
@@ -17,7 +18,7 @@ from .contraction import widened
 __all__ = ["REFERENCES"]
 
 
-def _dilated(x: np.ndarray, steps: Any, axis: int) -> np.ndarray:
+def _dilated(x: np.ndarray, steps: tuple[int, ...], axis: int) -> np.ndarray:
     """Insert zeros between elements of axes from `axis` on."""
     for k, step in enumerate(steps, axis):
         n = x.shape[k]
@@ -29,7 +30,7 @@ def _dilated(x: np.ndarray, steps: Any, axis: int) -> np.ndarray:
     return x
 
 
-def _surrounded(x: np.ndarray, padding: Any) -> np.ndarray:
+def _surrounded(x: np.ndarray, padding: tuple[tuple[Any, ...], ...]) -> np.ndarray:
     """Pad the spatial axes with zeros; negative padding removes elements."""
     wide = [(0, 0), (0, 0), *[(max(a, 0), max(b, 0)) for a, b in padding]]
     x = np.pad(x, wide)
@@ -38,10 +39,19 @@ def _surrounded(x: np.ndarray, padding: Any) -> np.ndarray:
 
 
 def _conv(
-    x: np.ndarray, y: np.ndarray, window_strides: Any, padding: Any, lhs_dilation: Any,
-    rhs_dilation: Any, dims: Any, feature_group_count: int, batch_group_count: int,
-    precision: str, out_dtype: Any, exact: bool = False,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    y: np.ndarray,
+    window_strides: tuple[int, ...],
+    padding: tuple[tuple[Any, ...], ...],
+    lhs_dilation: tuple[int, ...],
+    rhs_dilation: tuple[int, ...],
+    dims: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: str,
+    out_dtype: np.dtype,
+    exact: bool = False,
+) -> np.ndarray:
     lhs, rhs, out_axes = dims
     x, y = widened(x).transpose(lhs), widened(y).transpose(rhs)
     x = _surrounded(_dilated(x, lhs_dilation, 2), padding)
@@ -74,7 +84,7 @@ def _how(count: int, dims: Any = None, dtype: Any = "float32", **given: Any) -> 
     }  # fmt: skip
 
 
-def _windows(prim: Any) -> Iterator[Sample]:
+def _windows(prim: Primitive) -> Iterator[Sample]:
     line, kernel = ordinary("float32", (2, 3, 5)), ordinary("float32", (4, 3, 2))
     yield Sample((line, kernel), _how(1))
     steps = _how(1, window_strides=(2,), padding=((2, -1),), lhs_dilation=(2,), rhs_dilation=(3,))

@@ -5,10 +5,10 @@ integer, and are rounded when stored.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.types import FLOATING, category
 
 from ..operands import accepted, edges, tuples
@@ -19,7 +19,7 @@ from .reduction import ALIKE, pairs
 __all__ = ["REFERENCES"]
 
 
-def _running(step: Callable, start: Any = None) -> Callable:
+def _running(step: Callable, start: float | None = None) -> Callable:
     """Apply `step(carry, *elements)` along the axis, from the first element or from `start`."""
 
     def value(*xs: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
@@ -39,7 +39,7 @@ def _running(step: Callable, start: Any = None) -> Callable:
     return value
 
 
-def _rows(prim: Any) -> Iterator[Sample]:
+def _rows(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (4, 3)),), {"axis": 0, "reverse": False})
     how = {"axis": 0, "reverse": False}
     dtypes = [d for d in accepted(prim, params=how) if d.name not in ALIKE]
@@ -49,7 +49,7 @@ def _rows(prim: Any) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (1, 3)),), {"axis": 0, "reverse": True})
 
 
-def _recurrences(prim: Any) -> Iterator[Sample]:
+def _recurrences(prim: Primitive) -> Iterator[Sample]:
     how = {"axis": 0, "reverse": False}
     yield Sample((ordinary("float32", (4, 3)), ordinary("float32", (4, 3), 1)), how)
     for dtype in accepted(prim, 2, params=how):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from plait.dtypes import iinfo
+from plait.ext.ir import Primitive
 from plait.ext.types import COMPLEX, FLOATING, category
 
 from ..operands import accepted, edges
@@ -24,7 +25,7 @@ def rounded(f: Callable) -> Callable:
     """Return `f` in double precision, for operands of any dtype, rounded to the dtype of the
     first."""
 
-    def value(*xs: np.ndarray, **params: Any) -> np.ndarray:
+    def value(*xs: np.ndarray, **params: object) -> np.ndarray:
         dtype = xs[0].dtype
         kind = category(dtype)
         wide = {FLOATING: np.float64, COMPLEX: np.complex128}.get(kind, dtype)
@@ -266,7 +267,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
     return np.copysign(of_scipy("erfinv")(x), x)
 
 
-def _powers(prim: Any) -> Iterator[Sample]:
+def _powers(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32"),), {"exponent": 3})
     for dtype in accepted(prim, params={"exponent": 2}):
         yield Sample((edges(dtype),), {"exponent": 3})
@@ -274,14 +275,14 @@ def _powers(prim: Any) -> Iterator[Sample]:
         yield Sample((edges("float32"),), {"exponent": exponent})
 
 
-def _precisions(prim: Any) -> Iterator[Sample]:
+def _precisions(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32"),), {"exponent_bits": 5, "mantissa_bits": 4})
     for name, bits in (("float32", (8, 7)), ("float32", (5, 10)), ("float64", (8, 23))):
         x = np.concatenate([edges(name), ordinary(name, (9,)) * np.array(1e4, name)])
         yield Sample((x,), dict(zip(("exponent_bits", "mantissa_bits"), bits)))
 
 
-def _choices(prim: Any) -> Iterator[Sample]:
+def _choices(prim: Primitive) -> Iterator[Sample]:
     x = ordinary("float32")
     yield Sample((x > 0, x, x[::-1].copy()))
     for v in stored():
@@ -294,7 +295,7 @@ def _choices(prim: Any) -> Iterator[Sample]:
 def _bare(f: Callable) -> Callable:
     """Return a function that numpy has for every dtype; it may return a scalar, and widen."""
 
-    def value(*xs: np.ndarray, **params: Any) -> np.ndarray:
+    def value(*xs: np.ndarray, **params: object) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.asarray(f(*xs, **params))
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
+
 from ..samples import Reference, Sample
 
 __all__ = ["FLOATS", "REFERENCES", "each", "lapack", "matrices", "positive"]
@@ -17,7 +19,7 @@ FLOATS = ("float32", "float64", "complex64", "complex128")
 """The dtypes of matrices."""
 
 
-def matrices(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+def matrices(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     """Return well-conditioned matrices, with a heavy diagonal."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(shape)
@@ -26,7 +28,7 @@ def matrices(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return (x + 2 * np.eye(shape[-2], shape[-1])).astype(dtype)
 
 
-def positive(dtype: Any, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+def positive(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     """Return positive definite matrices."""
     x = matrices(dtype, shape, seed)
     return x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(shape[-1], dtype=dtype)
@@ -36,7 +38,7 @@ def each(f: Callable, ndims: tuple[int, ...] = (2,), wide: bool = True) -> Calla
     """Map `f` over the matrices of a stack; `ndims` are the axes of an element of each operand.
     It computes in double precision and rounds to the operands' dtype (unless `wide` is False)."""
 
-    def value(*xs: np.ndarray, **params: Any) -> Any:
+    def value(*xs: np.ndarray, **params: object) -> Any:
         single = xs[0].dtype in (np.float32, np.complex64)
         if wide:
             xs = tuple([_double(x) for x in xs])
@@ -141,8 +143,8 @@ def _qr(x: np.ndarray, full_matrices: bool, pivoting: bool) -> tuple:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _squares(make: Callable, **params: Any) -> Callable:
-    def samples(prim: Any) -> Iterator[Sample]:
+def _squares(make: Callable, **params: object) -> Callable:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         yield Sample((make("float32", (3, 3)),), params)
         for name in FLOATS:
             yield Sample((make(name, (2, 3, 3), 1),), params)
@@ -151,7 +153,7 @@ def _squares(make: Callable, **params: Any) -> Callable:
     return samples
 
 
-def _definite(prim: Any) -> Iterator[Sample]:
+def _definite(prim: Primitive) -> Iterator[Sample]:
     yield from _squares(positive)(prim)
     x = positive("float64", (3, 3, 3))
     x[1, 0, 0] = -1  # the other matrices of the stack must stay unaffected
@@ -160,7 +162,7 @@ def _definite(prim: Any) -> Iterator[Sample]:
 
 
 def _rectangles(*all_params: dict) -> Callable:
-    def samples(prim: Any) -> Iterator[Sample]:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         for k, params in enumerate(all_params):
             yield Sample((matrices("float32", (3, 2), k),), params)
             for name in FLOATS[1 - (k == 0) :]:
@@ -169,25 +171,25 @@ def _rectangles(*all_params: dict) -> Callable:
     return samples
 
 
-def _exchanges(prim: Any) -> Iterator[Sample]:
+def _exchanges(prim: Primitive) -> Iterator[Sample]:
     yield Sample((np.array([[2, 1], [3, 3]], np.int32),), {"size": 4})
     yield Sample((np.array([1, 1], np.int32),), {"size": 2})
     yield Sample((np.zeros((2, 0), np.int32),), {"size": 3})
 
 
-def _reflectors(dtype: Any, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def _reflectors(dtype: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     out, taus = each(_geqrf)(matrices(dtype, (2, 4, 3), seed))
     return out, taus
 
 
-def _reflected(prim: Any) -> Iterator[Sample]:
+def _reflected(prim: Primitive) -> Iterator[Sample]:
     for name in FLOATS:
         yield Sample(_reflectors(name))
     x, taus = _reflectors("float32")
     yield Sample((x[..., :2], taus[..., :1]))
 
 
-def _turned(prim: Any) -> Iterator[Sample]:
+def _turned(prim: Primitive) -> Iterator[Sample]:
     for k, name in enumerate(FLOATS):
         left = k % 2 == 0
         c = matrices(name, (2, 4, 2) if left else (2, 2, 4), 5)

@@ -4,11 +4,11 @@ Invariant: the called function is registered in the runtime of CPUs; other platf
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from plait.ext import Aval
+from plait.ext.ir import Primitive
 from plait.ext.types import INT32
 
 from ..samples import Reference, Sample
@@ -17,13 +17,13 @@ from .factorisation import positive
 __all__ = ["REFERENCES"]
 
 
-def _foreign(x: np.ndarray, **how: Any) -> list:
+def _foreign(x: np.ndarray, **how: object) -> list:
     """Return Cholesky's factor, with the other triangle unchanged, and the status of success."""
     low = np.linalg.cholesky(x.astype(np.float64))
     return [(np.tril(low) + np.triu(x, 1)).astype(x.dtype), np.int32(0)]
 
 
-def _called(prim: Any) -> Iterator[Sample]:
+def _called(prim: Primitive) -> Iterator[Sample]:
     x = positive("float32", (3, 3))
     outs = Aval((3, 3), np.float32), Aval((), INT32)
     yield Sample((x,), {

@@ -4,9 +4,10 @@ Invariant: transforms of single precision are taken in double, and rounded.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample, ordinary
 
@@ -22,7 +23,7 @@ def _fft(x: np.ndarray, kind: str, lengths: tuple) -> np.ndarray:
     return out.astype({"c": np.complex64, "f": np.float32}[out.dtype.kind]) if single else out
 
 
-def _signals(prim: Any) -> Iterator[Sample]:
+def _signals(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("complex64", (2, 6)),), {"kind": "fft", "lengths": (6,)})
     for name in ("complex64", "complex128"):
         x = ordinary(name, (2, 3, 5))

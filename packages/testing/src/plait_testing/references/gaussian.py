@@ -4,9 +4,10 @@ Invariant: samples are ordinary values, tails and edges that scipy has right.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .elementwise import of_scipy, rounded
@@ -17,7 +18,7 @@ __all__ = ["REFERENCES"]
 _X = [-9.0, -3.0, -0.4, 0.0, 1e-3, 0.7, 1.1, 3.0, 4.9, 5.2, 30.0, 1e4, np.inf, -np.inf, np.nan]
 
 
-def _complex(prim: Any) -> Iterator[Sample]:
+def _complex(prim: Primitive) -> Iterator[Sample]:
     """Return samples in each half plane, on both axes, and far out."""
     xs, ys = np.meshgrid([-3.0, -0.4, 0.0, 1.3, 8.0, 1e5], [-1.5, -0.1, 0.0, 0.3, 6.0, 1e5])
     z = (xs + 1j * ys).ravel()

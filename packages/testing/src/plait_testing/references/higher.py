@@ -9,27 +9,30 @@ from typing import Any
 import numpy as np
 
 from plait.ext import Array, Aval, Literal, evaluate, staged
+from plait.ext.ir import Primitive, Program
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
 from plait.ext.types import INT32
+from plait.typing import ArrayLike
 
 from ..samples import Reference, Sample, ordinary
 
 __all__ = ["REFERENCES", "as_numpy"]
 
 
-def as_numpy(x: Any) -> np.ndarray:
+def as_numpy(x: ArrayLike) -> np.ndarray:
     """Return a value, or a numpy array, as a numpy array."""
     return x.numpy() if isinstance(x, Array | Literal) else np.asarray(x)
 
 
-def _cond(index: Any, *xs: Any, branches: tuple) -> list:
+def _cond(index: np.ndarray, *xs: ArrayLike, branches: tuple) -> list:
     return evaluate(branches[int(index)], xs)
 
 
 def _while(
-    *xs: Any,
-    cond: Any,
-    body: Any,
+    *xs: ArrayLike,
+    cond: Program,
+    body: Program,
     cond_consts: int,
     body_consts: int,
     max_steps: int | None = None,
@@ -62,20 +65,20 @@ def _scan(
 _ROW, _COUNT = Aval((3,), np.float32), Aval((), INT32)
 
 
-def _double(x: Any, y: Any) -> list:
+def _double(x: Value, y: Value) -> list:
     return [el.add.bind(el.mul.bind(x, Literal(2.0, x.aval)), y)]
 
 
-def _one(count: Any) -> Any:
+def _one(count: Value) -> Any:
     return Literal(1, count.aval)
 
 
-def _called(prim: Any) -> Iterator[Sample]:
+def _called(prim: Primitive) -> Iterator[Sample]:
     x = ordinary("float32", (3,))
     yield Sample((x, x[::-1].copy()), {"program": staged(_double, [_ROW, _ROW], "double")})
 
 
-def _branched(prim: Any) -> Iterator[Sample]:
+def _branched(prim: Primitive) -> Iterator[Sample]:
     branches = (
         staged(_double, [_ROW, _ROW], "double"),
         staged(lambda x, y: [el.sub.bind(x, y)], [_ROW, _ROW], "less"),
@@ -87,7 +90,7 @@ def _branched(prim: Any) -> Iterator[Sample]:
     yield Sample((np.int32(0), x, x), {"branches": branches[:1]})
 
 
-def _looped(prim: Any) -> Iterator[Sample]:
+def _looped(prim: Primitive) -> Iterator[Sample]:
     test = staged(lambda n, i, x: [el.lt.bind(i, n)], [_COUNT, _COUNT, _ROW], "test")
     turn = lambda y, i, x: [el.add.bind(i, _one(i)), *_double(x, y)]  # noqa: E731
     body = staged(turn, [_ROW, _COUNT, _ROW], "turn")
@@ -97,8 +100,8 @@ def _looped(prim: Any) -> Iterator[Sample]:
         yield Sample((np.int32(n), x, np.int32(0), -x), {**how, "max_steps": most})
 
 
-def _scanned(prim: Any) -> Iterator[Sample]:
-    def turn(k: Any, c: Any, x: Any) -> list:
+def _scanned(prim: Primitive) -> Iterator[Sample]:
+    def turn(k: Value, c: Value, x: Value) -> list:
         y = el.add.bind(el.mul.bind(c, k), x)
         return [y, el.neg.bind(y), k]
 

@@ -3,12 +3,12 @@
 Invariant: the functions called here have no effect, so any number of calls is right.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from plait.ext import Aval
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample, ordinary
 
@@ -19,11 +19,11 @@ def _folded(x: np.ndarray, n: np.ndarray) -> tuple:
     return np.asarray(x.sum(0)), np.asarray(n + 1)
 
 
-def _host(*xs: np.ndarray, f: Any, outs: tuple, effect: Any, whole: bool) -> list:
+def _host(*xs: np.ndarray, f: Callable, outs: tuple, effect: object, whole: bool) -> list:
     return list(f(*xs))
 
 
-def _called(prim: Any) -> Iterator[Sample]:
+def _called(prim: Primitive) -> Iterator[Sample]:
     outs = Aval((3,), np.float32), Aval((), np.int32)
     how = {"f": _folded, "outs": outs, "effect": None, "whole": False}
     yield Sample((ordinary("float32"), np.int32(3)), how)

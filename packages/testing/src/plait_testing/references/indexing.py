@@ -3,11 +3,12 @@
 Invariant: indices are Python's integers here, so that none wraps around.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
 from plait.ext.types import INTEGER, category
 
@@ -18,7 +19,13 @@ __all__ = ["AT", "PAIRED", "REFERENCES", "ROWS", "corners", "rows", "spread"]
 
 
 def corners(
-    shape: tuple, indices: np.ndarray, to: Any, together: Any, with_: Any, sizes: Any, mode: str
+    shape: tuple,
+    indices: np.ndarray,
+    to: Sequence[int],
+    together: Sequence[int],
+    with_: Sequence[int],
+    sizes: Any,
+    mode: str,
 ) -> Iterator[tuple[tuple, tuple | None]]:
     """Return the position of each index among the indices, and the corner of its window: None if
     it is outside and the mode leaves it there."""
@@ -43,9 +50,15 @@ def spread(at: tuple, window: tuple, ndim: int) -> tuple:
 
 
 def _gather(
-    x: np.ndarray, indices: np.ndarray, dimension_numbers: Any, slice_sizes: Any, mode: str,
-    fill_value: Any, indices_are_sorted: bool, unique_indices: bool,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    indices: np.ndarray,
+    dimension_numbers: Any,
+    slice_sizes: Sequence[int],
+    mode: str,
+    fill_value: float | None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> np.ndarray:
     n = dimension_numbers
     dropped = (*n.collapsed_slice_dims, *n.operand_batching_dims)
     kept = [m for i, m in enumerate(slice_sizes) if i not in dropped]
@@ -86,8 +99,8 @@ def rows(x: np.ndarray) -> np.ndarray:
     return np.resize(x, (4, (x.size + 3) // 4))
 
 
-def _gathers(prim: Any) -> Iterator[Sample]:
-    def how(numbers: Any, sizes: Any, mode: str, fill: Any = None) -> dict:
+def _gathers(prim: Primitive) -> Iterator[Sample]:
+    def how(numbers: object, sizes: tuple[int, ...], mode: str, fill: float | None = None) -> dict:
         return dict(
             dimension_numbers=numbers, slice_sizes=sizes, mode=mode, fill_value=fill,
             indices_are_sorted=False, unique_indices=False,

@@ -4,9 +4,10 @@ Invariant: computed in double precision.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .factorisation import FLOATS, each, matrices
@@ -24,14 +25,14 @@ def _lstsq(a: np.ndarray, b: np.ndarray, rtol: np.ndarray) -> tuple:
     return x, np.int32(rank), s
 
 
-def _squares(prim: Any) -> Iterator[Sample]:
+def _squares(prim: Primitive) -> Iterator[Sample]:
     for dtype in FLOATS:
         yield Sample((matrices(dtype, (2, 3, 3)),))
     yield Sample((np.ones((2, 2), np.float32),))
     yield Sample((np.zeros((0, 0), np.float64),))
 
 
-def _rectangles(prim: Any) -> Iterator[Sample]:
+def _rectangles(prim: Primitive) -> Iterator[Sample]:
     for dtype in FLOATS:
         x = matrices(dtype, (2, 4, 3))
         x[1, :, 2] = x[1, :, 1]  # the rank is two

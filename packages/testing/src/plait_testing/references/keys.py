@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops.opaque import unwrap_
 from plait.ext.ops.random import FRY
-from plait.ext.trace import as_list
+from plait.ext.trace import Value, as_list
+from plait.ext.types import Opaque
 
 from ..samples import Reference, Sample
 from .opaque import in_memory
@@ -19,7 +21,7 @@ from .rng import hashed
 __all__ = ["REFERENCES"]
 
 
-def _seeds(seeds: np.ndarray, dtype: Any) -> np.ndarray:
+def _seeds(seeds: np.ndarray, dtype: object) -> np.ndarray:
     """Return the high and low words; a seed that fits in 32 bits, signed or not, has no high
     one."""
     out = []
@@ -52,11 +54,11 @@ def _bits(words: np.ndarray, shape: tuple, dtype: np.dtype) -> np.ndarray:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _seeded(prim: Any, seeds: Any, dtype: Any) -> list:
+def _seeded(prim: Primitive, seeds: Value, dtype: Opaque) -> list:
     return [unwrap_.bind(y) for y in as_list(prim.bind(seeds, dtype=dtype))]
 
 
-def _integers(prim: Any) -> Iterator[Sample]:
+def _integers(prim: Primitive) -> Iterator[Sample]:
     for name in ("int32", "uint8", "uint32", "int64", "uint64"):
         info = np.iinfo(name)
         some = [info.min, 0, 1, 42, info.max, 2**31, -1, 2**32, -(2**31), -(2**31) - 1]
@@ -65,7 +67,7 @@ def _integers(prim: Any) -> Iterator[Sample]:
 
 
 def _keys(*all_params: dict) -> Any:
-    def samples(prim: Any) -> Iterator[Sample]:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         words = np.random.default_rng(2).integers(0, 2**32, (2, 3, 2), np.uint32)
         more = [np.array([[0, 1, 2], [7, 2**31, 2**32 - 1]], np.uint32)]
         folds = prim.name == "core.random_fold_in"

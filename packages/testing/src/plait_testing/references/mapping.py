@@ -4,11 +4,11 @@ Invariant: programs are evaluated under the interpreter at work.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from plait.ext import Aval, evaluate, staged
+from plait.ext.ir import Primitive, Program
 from plait.ext.ops import elementwise as el
 
 from ..samples import Reference, Sample, ordinary
@@ -17,7 +17,9 @@ from .higher import as_numpy
 __all__ = ["REFERENCES"]
 
 
-def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_: Any) -> list:
+def _map(
+    *xs: np.ndarray, program: Program, in_axes: tuple, out_axes: tuple, size: int, **_: bool
+) -> list:
     if not size:  # without a row, the types of the results are unknown
         avals = [o.aval for o in program.outputs]
         shapes = [(*t.shape[:a], 0, *t.shape[a:]) for t, a in zip(avals, out_axes)]
@@ -27,7 +29,7 @@ def _map(*xs: Any, program: Any, in_axes: tuple, out_axes: tuple, size: int, **_
     return [np.stack(c, a) for c, a in zip(columns, out_axes)]
 
 
-def _mapped(prim: Any) -> Iterator[Sample]:
+def _mapped(prim: Primitive) -> Iterator[Sample]:
     row = Aval((2,), np.float32)
     program = staged(lambda x, y: [el.mul.bind(x, y), el.exp.bind(y)], [row, row], "each")
     x, y = ordinary("float32", (2, 3)), ordinary("float32", (2,), 4)

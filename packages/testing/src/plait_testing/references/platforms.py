@@ -4,11 +4,11 @@ Invariant: the platform is that of the process, as the runtime reports it.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from plait.ext.devices import platform
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 
@@ -20,7 +20,7 @@ def _index(platforms: tuple) -> np.ndarray:
     return np.array([not p or here in p for p in platforms].index(True), np.int32)
 
 
-def _platforms(prim: Any) -> Iterator[Sample]:
+def _platforms(prim: Primitive) -> Iterator[Sample]:
     for places in ((("tpu",), ()), (("cuda",), ("cpu", "tpu"), ()), (("cpu",), ("cuda",), ())):
         yield Sample((), {"platforms": places})
 

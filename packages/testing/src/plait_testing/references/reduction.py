@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plait.dtypes import iinfo
+from plait.ext.ir import Primitive
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, category
 
 from ..operands import accepted, edges, tuples
@@ -23,7 +24,7 @@ ALIKE = "uint32 int64 complex64"
 """Dtypes that reduce like others of their kind."""
 
 
-def pairs(dtype: Any) -> np.ndarray:
+def pairs(dtype: np.dtype) -> np.ndarray:
     """Return every pair of edge values of a dtype, in rows."""
     return np.stack(tuples(edges(dtype), 2), 1)
 
@@ -93,7 +94,7 @@ def _place(largest: bool) -> Callable:
     return value
 
 
-def _reduced(prim: Any) -> Iterator[Sample]:
+def _reduced(prim: Primitive) -> Iterator[Sample]:
     dtypes = [d for d in accepted(prim, params={"axes": (0,)}) if d.name not in ALIKE]
     first = "float32" if np.dtype(np.float32) in dtypes else "int32"
     yield Sample((ordinary(first),), {"axes": (1,)})
@@ -104,7 +105,7 @@ def _reduced(prim: Any) -> Iterator[Sample]:
     yield Sample((ordinary(first, ()),), {"axes": ()})
 
 
-def _placed(prim: Any) -> Iterator[Sample]:
+def _placed(prim: Primitive) -> Iterator[Sample]:
     how = {"axis": 1, "index_dtype": np.dtype(np.int32)}
     yield Sample((ordinary("float32"),), how)
     for dtype in accepted(prim, params={"axis": 0, "index_dtype": np.dtype(np.int32)}):

@@ -6,9 +6,10 @@ Invariant: words are Python's integers, truncated to 32 bits where the papers do
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 
@@ -80,7 +81,7 @@ def _halves(n: int) -> list[int]:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _counted(prim: Any) -> Iterator[Sample]:
+def _counted(prim: Primitive) -> Iterator[Sample]:
     rng = np.random.default_rng(3)
     yield Sample(tuple(rng.integers(0, 2**32, (4, 2, 3), np.uint32)))
     edge = np.array([0, 1, 2**31, 2**32 - 1], np.uint32)
@@ -88,7 +89,7 @@ def _counted(prim: Any) -> Iterator[Sample]:
     yield Sample((np.zeros((0, 2), np.uint32),) * 4)
 
 
-def _drawn(prim: Any) -> Iterator[Sample]:
+def _drawn(prim: Primitive) -> Iterator[Sample]:
     small = np.array([2**40 + 5, 7], np.uint64)
     high = np.array([1, 2**64 - 2], np.uint64)
     for algorithm in ("philox", "three_fry"):

@@ -4,9 +4,10 @@ Invariant: computed in double precision.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .factorisation import FLOATS, each, matrices, positive
@@ -26,13 +27,13 @@ def _sqrtm(x: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.linalg.sqrtm(x)).astype(np.complex128)
 
 
-def _equations(prim: Any) -> Iterator[Sample]:
+def _equations(prim: Primitive) -> Iterator[Sample]:
     for dtype in FLOATS:
         a, b = positive(dtype, (2, 3, 3)), positive(dtype, (2, 2, 2), 1)
         yield Sample((a, b, matrices(dtype, (2, 3, 2), 2)))
 
 
-def _definite(prim: Any) -> Iterator[Sample]:
+def _definite(prim: Primitive) -> Iterator[Sample]:
     for dtype in FLOATS:
         yield Sample((positive(dtype, (2, 3, 3)),))
     yield Sample((-np.eye(1, dtype=np.float32),))

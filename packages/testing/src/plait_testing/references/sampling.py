@@ -6,9 +6,10 @@ precision; so an element may differ only if a proposal is on the edge of accepta
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .elementwise import of_scipy
@@ -71,7 +72,7 @@ def _gamma(k1: np.ndarray, k2: np.ndarray, a: np.ndarray, log: bool) -> np.ndarr
     return np.array(out).reshape(a.shape).astype(a.dtype)
 
 
-def _shapes(prim: Any) -> Iterator[Sample]:
+def _shapes(prim: Primitive) -> Iterator[Sample]:
     k1, k2 = np.random.default_rng(4).integers(0, 2**32, (2, 2, 4), np.uint32)
     a = np.array([[0.3, 1.0, 2.5, 40.0], [0.7, 5.0, np.nan, -1.0]])
     for name, log in (("float32", False), ("float64", True)):

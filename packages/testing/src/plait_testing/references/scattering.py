@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
 from plait.ext.ops import indexing as sc
 
@@ -44,7 +45,7 @@ def _scatter(f: Callable) -> Callable:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _scatters(prim: Any) -> Iterator[Sample]:
+def _scatters(prim: Primitive) -> Iterator[Sample]:
     def how(numbers: Any, mode: str) -> dict:
         return dict(
             dimension_numbers=sc.as_scatter(numbers), mode=mode, indices_are_sorted=False,

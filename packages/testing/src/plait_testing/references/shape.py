@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from plait.dtypes import finfo, iinfo
+from plait.ext.ir import Primitive
 from plait.ext.types import BOOLEAN, COMPLEX, FLOATING, INTEGER, category
+from plait.typing import ArrayLike
 
 from ..operands import DTYPES, NARROW, edges
 from ..samples import Reference, Sample, ordinary, stored
@@ -30,7 +32,7 @@ def _slice(x: np.ndarray, starts: tuple, limits: tuple, strides: tuple) -> np.nd
     return x[tuple(map(slice, starts, limits, strides))]
 
 
-def _pad(x: np.ndarray, value: Any, low: tuple, high: tuple, interior: tuple) -> np.ndarray:
+def _pad(x: np.ndarray, value: ArrayLike, low: tuple, high: tuple, interior: tuple) -> np.ndarray:
     """Pad by positive widths, then cut by negative ones."""
     inner = [n + max(n - 1, 0) * i for n, i in zip(x.shape, interior)]
     grown = [(max(a, 0), max(b, 0)) for a, b in zip(low, high)]
@@ -94,7 +96,7 @@ def _moved(params: dict, other: Callable, *shapes: tuple) -> Callable:
     """Return samples: an ordinary matrix with `params`, edges as vectors with `other(their
     number)`, and arrays of other shapes with parameters of their own."""
 
-    def samples(prim: Any) -> Iterator[Sample]:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         yield Sample((ordinary("float32"),), params)
         for x in stored():
             yield Sample((x,), other(x.size))
@@ -104,7 +106,7 @@ def _moved(params: dict, other: Callable, *shapes: tuple) -> Callable:
     return samples
 
 
-def _padded(prim: Any) -> Iterator[Sample]:
+def _padded(prim: Primitive) -> Iterator[Sample]:
     wide = lambda n: {"low": (2,) * n, "high": (-1,) * n, "interior": (1,) * n}  # noqa: E731
     yield Sample((ordinary("float32"), np.float32(7)), wide(2))
     for x in stored():
@@ -113,21 +115,21 @@ def _padded(prim: Any) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (0, 1)), np.float32(-0.0)), empty)
 
 
-def _joined(prim: Any) -> Iterator[Sample]:
+def _joined(prim: Primitive) -> Iterator[Sample]:
     x = ordinary("float32")
     yield Sample((x, x[::-1] * 2), {"axis": 1})
     for v in stored():
         yield Sample((v, v[:0], v[::-1].copy()), {"axis": 0})
 
 
-def _counted(prim: Any) -> Iterator[Sample]:
+def _counted(prim: Primitive) -> Iterator[Sample]:
     yield Sample((), {"shape": (2, 3), "axis": 1, "dtype": np.dtype(np.int32)})
     for dtype in (d for d in (*DTYPES, *NARROW) if category(d) != BOOLEAN):
         yield Sample((), {"shape": (5, 1), "axis": 0, "dtype": dtype})
     yield Sample((), {"shape": (0, 2), "axis": 0, "dtype": np.dtype(np.float32)})
 
 
-def _barred(prim: Any) -> Iterator[Sample]:
+def _barred(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32"), ordinary("int32")))
     yield Sample(tuple(stored()))
 
@@ -138,7 +140,7 @@ _TARGETS = (
 )
 
 
-def _conversions(prim: Any) -> Iterator[Sample]:
+def _conversions(prim: Primitive) -> Iterator[Sample]:
     """Return samples from a few dtypes to all, and from all to a few."""
     yield Sample((ordinary("float32"),), {"dtype": np.dtype(np.int32), "weak": False})
     for source in (*DTYPES, *NARROW):

@@ -4,16 +4,17 @@ Invariant: samples are known sizes; symbolic sizes are numbers once a program is
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 
 __all__ = ["REFERENCES"]
 
 
-def _sizes(prim: Any) -> Iterator[Sample]:
+def _sizes(prim: Primitive) -> Iterator[Sample]:
     for n in (3, 0, 2**31 - 1):
         yield Sample((), {"size": n})
 

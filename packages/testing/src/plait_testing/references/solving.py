@@ -5,9 +5,10 @@ a triangular matrix does not enter it.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .factorisation import FLOATS, each, matrices, positive
@@ -49,7 +50,7 @@ def _by_factors(*xs: np.ndarray, kind: str, transposed: bool) -> np.ndarray:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _triangles(prim: Any) -> Iterator[Sample]:
+def _triangles(prim: Primitive) -> Iterator[Sample]:
     flags = [(True, True, False, False, False), (False, False, True, True, False),
              (True, False, True, False, True), (False, True, False, True, False)]  # fmt: skip
     names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
@@ -60,14 +61,14 @@ def _triangles(prim: Any) -> Iterator[Sample]:
             yield Sample((a, b), dict(zip(names, row)))
 
 
-def _bands(prim: Any) -> Iterator[Sample]:
+def _bands(prim: Primitive) -> Iterator[Sample]:
     for dtype in FLOATS:
         dl, du, b = (matrices(dtype, (2, 4, 3), k) for k in range(3))
         d = 6 + matrices(dtype, (2, 4, 1), 3)[..., 0]
         yield Sample((dl[..., 0].copy(), d.astype(dtype), du[..., 0].copy(), b))
 
 
-def _factored(prim: Any) -> Iterator[Sample]:
+def _factored(prim: Primitive) -> Iterator[Sample]:
     import scipy.linalg
 
     for k, dtype in enumerate(FLOATS):

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
 from plait.ext.types import COMPLEX, FLOATING, category
+from plait.typing import ArrayLike
 
 from ..operands import DTYPES, edges
 from ..samples import Reference, Sample, ordinary
@@ -17,7 +19,7 @@ from ..samples import Reference, Sample, ordinary
 __all__ = ["REFERENCES"]
 
 
-def _order(x: Any, zeros: bool = False) -> Any:
+def _order(x: ArrayLike, zeros: bool = False) -> Any:
     """Return the sort key of an element; nan is greater than all numbers."""
     if isinstance(x, complex | np.complexfloating):
         return (x.real != x.real, x.imag != x.imag, _order(x.real), _order(x.imag))
@@ -30,7 +32,7 @@ def _order(x: Any, zeros: bool = False) -> Any:
 def _compared(zeros: bool) -> Any:
     """Compare by keys, one after the other."""
 
-    def compare(a: Any, b: Any) -> int:
+    def compare(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
         for x, y in zip(a[0], b[0]):
             p, q = _order(x, zeros), _order(y, zeros)
             if p != q:
@@ -73,7 +75,7 @@ def _top_k(x: np.ndarray, k: int) -> list[np.ndarray]:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _rows(dtype: Any) -> np.ndarray:
+def _rows(dtype: np.dtype) -> np.ndarray:
     """Return edges in an arbitrary order, and again reversed, so that there are ties."""
     x = edges(dtype)[:40]
     x = np.concatenate([x, x[::-1]])
@@ -85,7 +87,7 @@ _FEW = tuple(
 )
 
 
-def _sorted(prim: Any) -> Iterator[Sample]:
+def _sorted(prim: Primitive) -> Iterator[Sample]:
     one = {"axis": 1, "num_keys": 1, "stable": True}
     yield Sample((ordinary("float32"),), one)
     for dtype in (*DTYPES, edges("int4").dtype, edges("float8_e5m2").dtype):
@@ -96,7 +98,7 @@ def _sorted(prim: Any) -> Iterator[Sample]:
     yield Sample((keys, -ordinary("int32"), ordinary("complex64")), {**one, "num_keys": 2})
 
 
-def _argsorted(prim: Any) -> Iterator[Sample]:
+def _argsorted(prim: Primitive) -> Iterator[Sample]:
     how = {"axis": 0, "stable": True, "descending": False, "index_dtype": np.dtype(np.int32)}
     yield Sample((ordinary("float32"),), how)
     for k, dtype in enumerate(_FEW):
@@ -104,7 +106,7 @@ def _argsorted(prim: Any) -> Iterator[Sample]:
     yield Sample((ordinary("float32", (2, 1)),), {**how, "index_dtype": np.dtype(np.int64)})
 
 
-def _greatest(prim: Any) -> Iterator[Sample]:
+def _greatest(prim: Primitive) -> Iterator[Sample]:
     yield Sample((ordinary("float32"),), {"k": 2})
     for dtype in _FEW:
         if category(dtype) != COMPLEX:

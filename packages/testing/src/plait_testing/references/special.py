@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plait.dtypes import finfo
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .elementwise import of_scipy, rounded
@@ -20,10 +21,10 @@ FLOATS = ("float32", "float64")
 """The dtypes of special functions; narrower ones are converted before and after."""
 
 
-def columns(*operands: Any, dtypes: Sequence[str] = FLOATS) -> Callable:
+def columns(*operands: np.ndarray | list[Any], dtypes: Sequence[str] = FLOATS) -> Callable:
     """Return samples given operand by operand, in each dtype that holds them."""
 
-    def samples(prim: Any) -> Iterator[Sample]:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         wide = [np.array(v, np.float64) for v in operands]
         yield Sample(tuple([x[:6].reshape(2, 3).astype(np.float32) for x in wide]))
         for name in dtypes:

@@ -4,10 +4,12 @@ Invariant: only determined values are compared: eigenvectors are normalised by a
 and for forms that are not unique the matrix that they compose is compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
+from plait.ext.ir import Primitive
 
 from ..samples import Reference, Sample
 from .factorisation import FLOATS, each, lapack, matrices, positive
@@ -112,8 +114,8 @@ def _tridiagonal(x: np.ndarray, lower: bool) -> Arrays:
 # ---- samples -------------------------------------------------------------------------------
 
 
-def _of(make: Any, *all_params: dict, shape: tuple = (2, 3, 3)) -> Any:
-    def samples(prim: Any) -> Iterator[Sample]:
+def _of(make: Callable[..., Any], *all_params: dict, shape: tuple = (2, 3, 3)) -> Any:
+    def samples(prim: Primitive) -> Iterator[Sample]:
         for k, params in enumerate(all_params):
             yield Sample((make("float32", shape, k),), params)
             for name in FLOATS[1:]:
@@ -134,10 +136,10 @@ _ALONE = {"full_matrices": False, "compute_uv": False}
 _SIDES = {"left": True, "right": True}, {"left": False, "right": False}
 
 
-def _kept(f: Any) -> Any:
+def _kept(f: Callable[..., Any]) -> Any:
     """Return nan for matrices with nan, for which numpy raises."""
 
-    def safe(x: np.ndarray, **params: Any) -> Arrays:
+    def safe(x: np.ndarray, **params: object) -> Arrays:
         if np.isnan(x).any():
             like = f(np.eye(*x.shape, dtype=x.dtype), **params)
             return [np.full_like(y, complex(np.nan, np.nan) if y.dtype.kind == "c" else np.nan)

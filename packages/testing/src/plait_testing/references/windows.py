@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from plait.ext.ir import Primitive
+
 from ..samples import Reference, Sample, ordinary
 from .contraction import widened
 
@@ -15,7 +17,12 @@ __all__ = ["REFERENCES"]
 
 
 def _select_and_scatter_add(
-    source: np.ndarray, x: np.ndarray, select: str, window: Any, strides: Any, padding: Any
+    source: np.ndarray,
+    x: np.ndarray,
+    select: str,
+    window: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[Any, ...], ...],
 ) -> np.ndarray:
     out = widened(np.zeros_like(x))
     low = [a for a, _ in padding]
@@ -34,7 +41,7 @@ def _select_and_scatter_add(
     return out.astype(x.dtype)
 
 
-def _pools(prim: Any) -> Iterator[Sample]:
+def _pools(prim: Primitive) -> Iterator[Sample]:
     how = {"select": "max", "window": (1, 2), "strides": (1, 1), "padding": ((0, 0), (0, 0))}
     yield Sample((ordinary("float32", (2, 2)), ordinary("float32", (2, 3), 1)), how)
     wide = {"select": "min", "window": (3,), "strides": (2,), "padding": ((1, 1),)}

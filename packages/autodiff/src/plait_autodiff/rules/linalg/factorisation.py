@@ -12,8 +12,10 @@ never formed: the rules solve with triangular factors.
 from typing import Any
 
 from plait.ext.errors import ArgumentError
+from plait.ext.ir import Primitive
 from plait.ext.ops.elementwise import add, neg, sub
 from plait.ext.ops.shape import concatenate, pad, slice_in_dim
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait_numpy.ext import linalg as la
 
@@ -21,14 +23,14 @@ from ...forward import ZERO, jvp_rules
 from ...transpose import transpose_rules
 
 
-def hermitian(t: Any, lower: bool) -> Any:
+def hermitian(t: Value, lower: bool) -> Any:
     """Return the Hermitian matrix that is given by one triangle."""
     half = la.halved_diagonal(t, lower)
     return add.bind(half, la.adjoint(half))
 
 
 @jvp_rules.rule(la.cholesky_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Return dL = L tril(L^-1 dx L^-H), with the diagonal halved inside the brackets."""
     (x,), (t,) = xs, ts
     out = la.cholesky_.bind(x)
@@ -42,7 +44,7 @@ def _(xs, ts):
 # ---- LU ------------------------------------------------------------------------------------
 
 
-def _grown(x: Any, size: Any) -> Any:
+def _grown(x: Value, size: int) -> Any:
     """Enlarge a square matrix with ones on the rest of the diagonal."""
     *lead, n, _ = x.aval.shape
     if size == n:
@@ -55,7 +57,7 @@ def _grown(x: Any, size: Any) -> Any:
 
 
 @jvp_rules.rule(la.lu_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Solve L^-1 P dx U^-1 = L^-1 dL + dU U^-1, for P x = L U: strictly lower plus upper."""
     (x,), (t,) = xs, ts
     out, pivots = la.lu_.bind(x)
@@ -81,7 +83,7 @@ def _(xs, ts):
     return [out, pivots], [add.bind(below, above), ZERO]
 
 
-def _sides(x: Any, rows: tuple, columns: tuple) -> list:
+def _sides(x: Value, rows: tuple, columns: tuple) -> list:
     return [(0, 0, 0)] * (x.aval.ndim - 2) + [rows, columns]
 
 
@@ -89,7 +91,7 @@ def _sides(x: Any, rows: tuple, columns: tuple) -> list:
 
 
 @jvp_rules.rule(la.qr_)
-def _(xs, ts, *, full_matrices, pivoting):
+def _(xs: list[Value], ts: list[Value], *, full_matrices, pivoting):
     """Differentiate the leading square of R, where it is regular; other columns of R follow from
     dQ.  Other columns of Q move as little as possible within the complement of the first ones."""
     (x,), (t,) = xs, ts
@@ -114,11 +116,11 @@ def _(xs, ts, *, full_matrices, pivoting):
     return [q, r, *order], [dq, dr, *([ZERO] * pivoting)]
 
 
-def _less(m: Any, n: Any) -> bool:
+def _less(m: int, n: int) -> bool:
     return m.__class__ is int and n.__class__ is int and m < n
 
 
-def _reduced(q: Any, r: Any, t: Any) -> tuple:
+def _reduced(q: Value, r: Value, t: Value) -> tuple:
     """Return (dQ, dR) for square R."""
     y = la.triangular(r, t, left_side=False, lower=False)  # dx R^-1
     c = la.times(la.adjoint(q), y)
@@ -130,7 +132,7 @@ def _reduced(q: Any, r: Any, t: Any) -> tuple:
     return add.bind(la.times(q, change), y), neg.bind(la.times(change, r))
 
 
-def _imaginary_diagonal(c: Any) -> Any:
+def _imaginary_diagonal(c: Value) -> Any:
     """Return half the diagonal of c - c^H, the imaginary part of c's diagonal, as a matrix."""
     half = la.halved_diagonal(c)
     on = sub.bind(half, la.triangle(half, offset=-1))
@@ -138,7 +140,7 @@ def _imaginary_diagonal(c: Any) -> Any:
 
 
 @jvp_rules.rule(la.ormqr_)
-def _(xs, ts, *, left, adjoint):
+def _(xs: list[Value], ts: list[Value], *, left, adjoint):
     x, taus, c = xs
     if ts[0] is not ZERO or ts[1] is not ZERO:
         raise ArgumentError(
@@ -149,7 +151,7 @@ def _(xs, ts, *, left, adjoint):
 
 
 @transpose_rules.rule(la.ormqr_)
-def _(ct, x, taus, c, *, left, adjoint):
+def _(ct: Value, x, taus, c: object, *, left, adjoint):
     """Apply Q^T to ct, the transpose of Q @ c, by Q^T = conj(Q^H conj)."""
     back = la.ormqr_.bind(x, taus, la.conjugate(ct), left=left, adjoint=not adjoint)
     return None, None, la.conjugate(back)
@@ -158,9 +160,9 @@ def _(ct, x, taus, c, *, left, adjoint):
 # ---- factorisations without derivatives ----------------------------------------------------
 
 
-def _refused(prim: Any, instead: str) -> None:
+def _refused(prim: Primitive, instead: str) -> None:
     @jvp_rules.rule(prim)
-    def _(xs: Any, ts: Any, **params: Any) -> Any:
+    def _(xs: object, ts: object, **params: object) -> Any:
         raise ArgumentError(
             f"{prim} has no derivative: its result is a form that routines work with", fix=instead
         )

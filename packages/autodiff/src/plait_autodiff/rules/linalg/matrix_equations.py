@@ -8,6 +8,7 @@ transposed matrices; Schur forms are never differentiated.
 
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
 from plait_numpy.ext.linalg import nothing, sqrtm_, sylvester, times, transposed
 
 from ...forward import ZERO, jvp_rules
@@ -15,7 +16,7 @@ from ...transpose import is_linear, transpose_rules
 
 
 @jvp_rules.rule(sylvester)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Solve a dx + dx b = dc - da x - x db."""
     (a, b, c), (da, db, dc) = xs, ts
     x = sylvester.bind(a, b, c)
@@ -30,14 +31,14 @@ def _(xs, ts):
 
 
 @transpose_rules.rule(sylvester)
-def _(ct, a, b, c):
+def _(ct: Value, a, b, c):
     if not is_linear(c) or is_linear(a) or is_linear(b):
         return None, None, None
     return None, None, sylvester.bind(transposed(a), transposed(b), ct)
 
 
 @jvp_rules.rule(sqrtm_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Solve root d + d root = dx, which follows from root @ root = x."""
     (x,), (t,) = xs, ts
     root = sqrtm_.bind(x)

@@ -13,7 +13,8 @@ import numpy as np
 from plait.ext.ops import shape as sh
 from plait.ext.ops.elementwise import add, eq, imag, mul, select, sub
 from plait.ext.ops.reduction import reduce_sum
-from plait.ext.types import COMPLEX
+from plait.ext.trace import Value
+from plait.ext.types import COMPLEX, Aval
 from plait.ext.values import Literal
 from plait_numpy.ext import linalg as la
 
@@ -22,21 +23,21 @@ from ...forward import ZERO, jvp_rules
 # ---- determinants --------------------------------------------------------------------------
 
 
-def traced(a: Any, t: Any) -> Any:
+def traced(a: Value, t: Value) -> Any:
     """Return the trace of a @ t."""
     n = t.aval.ndim
     return reduce_sum.bind(mul.bind(la.transposed(a), t), axes=(n - 2, n - 1))
 
 
 @jvp_rules.rule(la.det_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Return the trace of the adjugate times dx; it exists for singular matrices, too."""
     (x,), (t,) = xs, ts
     out = la.det_.bind(x)
     return out, ZERO if la.nothing(x.aval) else traced(adjugate(x), t)
 
 
-def adjugate(x: Any) -> Any:
+def adjugate(x: Value) -> Any:
     """Return the transposed matrix of cofactors, which is det(x) x^-1 if x is regular.
 
     For small matrices it is written out, so that all of its derivatives exist.  For others, let
@@ -53,7 +54,7 @@ def adjugate(x: Any) -> Any:
     return mul.bind(out, sh.broadcast_in_dim.bind(turn, shape=out.aval.shape, dims=dims))
 
 
-def _cofactors(x: Any) -> Any:
+def _cofactors(x: Value) -> Any:
     """Return the cofactors of matrices of one to three rows, from cyclic shifts of the matrix."""
     n = x.aval.shape[-1]
     if n == 1:
@@ -64,7 +65,7 @@ def _cofactors(x: Any) -> Any:
     return sub.bind(product(1, 1, 2, 2), product(1, 2, 2, 1))
 
 
-def _turned(x: Any, rows: int, columns: int) -> Any:
+def _turned(x: Value, rows: int, columns: int) -> Any:
     """Return the matrix with element (i + rows, j + columns) at (i, j), cyclically."""
     for axis, k in ((x.aval.ndim - 2, rows), (x.aval.ndim - 1, columns)):
         parts = (
@@ -75,13 +76,13 @@ def _turned(x: Any, rows: int, columns: int) -> Any:
     return x
 
 
-def _signs(aval: Any) -> Any:
+def _signs(aval: Aval) -> Any:
     """Return 1 on the diagonal, -1 beside it."""
     i, j = (sh.iota(np.int32, aval.shape, aval.ndim - k) for k in (2, 1))
     return select.bind(eq.bind(i, j), Literal(1, aval), Literal(-1, aval))
 
 
-def _triangular_adjugate(r: Any) -> Any:
+def _triangular_adjugate(r: Value) -> Any:
     """Return the adjugate of an upper triangular matrix.
 
     It does not divide by the last element of the diagonal.  Any other zero on the diagonal makes
@@ -110,7 +111,7 @@ def _triangular_adjugate(r: Any) -> Any:
 
 
 @jvp_rules.rule(la.slogdet_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Use d log det = trace(x^-1 dx).
 
     Its real part is the tangent of log |det|.  Its imaginary part times i and the phase is the
@@ -131,13 +132,13 @@ def _(xs, ts):
 # ---- pseudo-inverses -----------------------------------------------------------------------
 
 
-def _outside(x: Any, y: Any, z: Any) -> Any:
+def _outside(x: Value, y: Value, z: Value) -> Any:
     """Return (I - x @ y) @ z."""
     return sub.bind(z, la.times(x, la.times(y, z)))
 
 
 @jvp_rules.rule(la.pinv_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Return -P dx P + P P^H dx^H (I - x P) + (I - P x) dx^H P^H P; the tolerance is constant."""
     (x, rtol), (t, _) = xs, ts
     p = la.pinv_.bind(x, rtol)
@@ -151,7 +152,7 @@ def _(xs, ts):
 
 
 @jvp_rules.rule(la.lstsq_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     """Apply the derivative of the pseudo-inverse P to b.
 
     The result is P (db - da x) + P P^H da^H (b - a x) + (I - P a) da^H P^H x.
@@ -176,6 +177,6 @@ def _(xs, ts):
     return [x, rank, s], [dx, ZERO, ds]
 
 
-def _singular_moves(a: Any, da: Any) -> Any:
+def _singular_moves(a: Value, da: Value) -> Any:
     _, u, vh = la.svd_.bind(a, full_matrices=False, compute_uv=True)
     return la.real_part(la.diagonal(la.times(la.adjoint(u), da, la.adjoint(vh))))

@@ -8,17 +8,18 @@ from typing import Any
 
 from plait.ext.ops.elementwise import mul, sub
 from plait.ext.ops.shape import pad_
+from plait.ext.trace import Value
 from plait.ext.values import Literal
 from plait_numpy.ext import linalg as la
 from plait_numpy.ext.linalg import transposed as transposed_matrix
 
-from ...forward import ZERO, jvp_rules
-from ...transpose import is_linear, transpose_rules
+from ...forward import ZERO, Zero, jvp_rules
+from ...transpose import Linear, is_linear, transpose_rules
 from .factorisation import hermitian
 
 
 @jvp_rules.rule(la.triangular_solve_)
-def _(xs, ts, **params):
+def _(xs: list[Value], ts: list[Value], **params):
     (a, b), (da, db) = xs, ts
     x = la.triangular_solve_.bind(a, b, **params)
     if da is not ZERO:
@@ -27,13 +28,13 @@ def _(xs, ts, **params):
     return x, la.triangular_solve_.bind(a, db, **params)
 
 
-def _less(db: Any, moved: Any) -> Any:
+def _less(db: Value | Zero, moved: Value) -> Any:
     return mul.bind(Literal(-1, moved.aval), moved) if db is ZERO else sub.bind(db, moved)
 
 
 def _moved(
-    da: Any,
-    x: Any,
+    da: Value,
+    x: Value,
     *,
     left_side: bool,
     lower: bool,
@@ -50,7 +51,7 @@ def _moved(
 
 
 @transpose_rules.rule(la.triangular_solve_)
-def _(ct, a, b, *, transpose_a, **params):
+def _(ct: Value, a: Value, b: Linear, *, transpose_a: bool, **params: object):
     if is_linear(a) or not is_linear(b):
         return None, None
     return None, la.triangular_solve_.bind(a, ct, transpose_a=not transpose_a, **params)
@@ -59,7 +60,7 @@ def _(ct, a, b, *, transpose_a, **params):
 # ---- tridiagonal ---------------------------------------------------------------------------
 
 
-def _shifted(x: Any, axis: int, by: int) -> Any:
+def _shifted(x: Value, axis: int, by: int) -> Any:
     """Shift elements along an axis: element i - by moves to i, zeros fill in."""
     n = x.aval.ndim
     at = lambda k: tuple([k if i == axis else 0 for i in range(n)])  # noqa: E731
@@ -68,7 +69,7 @@ def _shifted(x: Any, axis: int, by: int) -> Any:
 
 
 @jvp_rules.rule(la.tridiagonal_solve_)
-def _(xs, ts):
+def _(xs: list[Value], ts: list[Value]):
     *diagonals, b = xs
     *moves, db = ts
     x = la.tridiagonal_solve_.bind(*xs)
@@ -80,7 +81,7 @@ def _(xs, ts):
 
 
 @transpose_rules.rule(la.tridiagonal_solve_)
-def _(ct, dl, d, du, b):
+def _(ct: Value, dl: Value, d: Value, du: Value, b: Linear):
     if not is_linear(b) or any(is_linear(v) for v in (dl, d, du)):
         return None, None, None, None
     axis = d.aval.ndim - 1
@@ -92,7 +93,7 @@ def _(ct, dl, d, du, b):
 
 
 @jvp_rules.rule(la.solve_)
-def _(xs, ts, *, kind, transposed):
+def _(xs: list[Value], ts: list[Any], *, kind: str, transposed: bool):
     """Ignore tangents of the factors: these are the factors of `a`, which has its own tangent."""
     a, b, *factors = xs
     da, db, *_ = ts
@@ -106,13 +107,13 @@ def _(xs, ts, *, kind, transposed):
     return x, la.solve_.bind(a, db, *factors, **how)
 
 
-def transposed_if(a: Any, flag: bool) -> Any:
+def transposed_if(a: Value, flag: bool) -> Any:
     """Return the transpose if `flag`, else the matrix itself."""
     return transposed_matrix(a) if flag else a
 
 
 @transpose_rules.rule(la.solve_)
-def _(ct, a, b, *factors, kind, transposed):
+def _(ct: Value, a, b, *factors, kind, transposed):
     rest = [None] * len(factors)
     if is_linear(a) or not is_linear(b) or any(map(is_linear, factors)):
         return None, None, *rest

@@ -15,6 +15,7 @@ from typing import Any
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_max, reduce_sum
 from plait.ext.ops.shape import concatenate, convert, slice_in_dim
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.ext.values import Literal
 from plait_numpy.ext import linalg as la
@@ -23,7 +24,7 @@ from ...forward import ZERO, jvp_rules
 from .factorisation import hermitian
 
 
-def _apart(w: Any, like: Any) -> Any:
+def _apart(w: Value, like: Value) -> Any:
     """Return 1 / (w[j] - w[i]) off the diagonal, 0 on it."""
     square = w.aval.with_shape((*w.aval.shape, w.aval.shape[-1]))
     gaps = la.off_diagonal(el.sub.bind(la.as_rows(w, square), la.as_columns(w, square)), 1)
@@ -32,7 +33,7 @@ def _apart(w: Any, like: Any) -> Any:
 
 
 @jvp_rules.rule(la.eigh_)
-def _(xs, ts, *, lower, vectors):
+def _(xs: list[Value], ts: list[Value], *, lower: bool, vectors: bool):
     """Return dw = diag(V^H dx V), dV = V (F * V^H dx V) with F[i, j] = 1 / (w[j] - w[i])."""
     (x,), (t,) = xs, ts
     w, v = la.eigh_.bind(x, lower=lower, vectors=True)
@@ -49,7 +50,7 @@ def _(xs, ts, *, lower, vectors):
 
 
 @jvp_rules.rule(la.svd_)
-def _(xs, ts, *, full_matrices, compute_uv):
+def _(xs: list[Value], ts: list[Value], *, full_matrices: bool, compute_uv: bool):
     """Let P = U^H dx V.  Then ds = Re diag(P), and U^H dU and V^H dV solve two equations off the
     diagonal.  The parts outside of U and V are (I - U U^H) dx V / s, and the same for V."""
     (x,), (t,) = xs, ts
@@ -70,7 +71,7 @@ def _(xs, ts, *, full_matrices, compute_uv):
     return [s, u, vh], [ds, du, la.adjoint(dv)]
 
 
-def _turns(s: Any, p: Any) -> tuple:
+def _turns(s: Value, p: Value) -> tuple:
     """Return (U^H dU, V^H dV), both skew."""
     like = p.aval
     square = el.mul.bind(s, s)
@@ -87,14 +88,14 @@ def _turns(s: Any, p: Any) -> tuple:
     return turn_u, turn_v
 
 
-def _inverse(s: Any) -> Any:
+def _inverse(s: Value) -> Any:
     """Return 1 / s, and 0 where s is 0."""
     zero, one = Literal(0, s.aval), Literal(1, s.aval)
     none = el.eq.bind(s, zero)
     return el.select.bind(none, zero, el.div.bind(one, el.select.bind(none, one, s)))
 
 
-def _moved(u: Any, u1: Any, turn: Any, tv: Any, s: Any) -> Any:
+def _moved(u: Value, u1: Value, turn: Value, tv: Value, s: Value) -> Any:
     """Return the tangent of all of U: of its first columns, and of the others, which stay
     orthogonal to them."""
     rows, k = u1.aval.shape[-2:]
@@ -114,7 +115,7 @@ def _moved(u: Any, u1: Any, turn: Any, tv: Any, s: Any) -> Any:
 
 
 @jvp_rules.rule(la.eig_)
-def _(xs, ts, *, left, right):
+def _(xs: list[Value], ts: list[Value], *, left, right):
     """Return dw = U^H dx V / U^H V, column by column, for left vectors U."""
     (x,), (t,) = xs, ts
     w, u, v = la.eig_.bind(x, left=True, right=True)
@@ -135,11 +136,11 @@ def _(xs, ts, *, left, right):
     return outs, dots
 
 
-def _over(x: Any) -> Any:
+def _over(x: Value) -> Any:
     return el.div.bind(Literal(1, x.aval), x)
 
 
-def _normal(v: Any, dv: Any) -> Any:
+def _normal(v: Value, dv: Value) -> Any:
     """Return `dv` plus multiples of the columns of `v`, such that columns keep their length and
     their largest component stays real."""
     axis = v.aval.ndim - 2
@@ -150,7 +151,7 @@ def _normal(v: Any, dv: Any) -> Any:
     return el.sub.bind(dv, el.mul.bind(v, la.as_rows(by, v.aval)))
 
 
-def _at_largest(v: Any, x: Any, axis: int) -> Any:
+def _at_largest(v: Value, x: Value, axis: int) -> Any:
     """Return the sum of the elements of `x` where a column of `v` is largest (one, up to ties)."""
     part = lambda f: el.mul.bind(f.bind(v), f.bind(v))  # noqa: E731
     size = el.once.bind(el.add.bind(part(el.real), part(el.imag)))

@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 
 from plait.ext.errors import ArgumentError
-from plait.ext.ir import Program
+from plait.ext.ir import Primitive, Program
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import call
 from plait.ext.ops.shape import convert
 from plait.ext.rules import expand_rules
-from plait.ext.trace import current, opened, staged
+from plait.ext.trace import Value, current, opened, staged
 from plait.ext.types import Aval
 from plait.ext.values import Literal
+from plait.typing import Array
 from plait_numpy.ext import special as sp
 from plait_numpy.ext.special import series as power_series
 
-from ...forward import JVP, ZERO, jvp_rules
+from ...forward import JVP, ZERO, Zero, jvp_rules
 
 # ---- by partial derivatives ------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ def _widened(rule: Callable[..., Any]) -> Callable[..., Any]:
     Factors of a derivative may be infinite in a narrow dtype where the derivative is not.
     """
 
-    def widened(xs: Any, ts: Any, **params: Any) -> Any:
+    def widened(xs: list[Value], ts: list[Any], **params: object) -> Any:
         dtype = xs[0].aval.dtype
         if dtype.itemsize >= 4:
             return rule(xs, ts, **params)
@@ -54,13 +55,13 @@ def _widened(rule: Callable[..., Any]) -> Callable[..., Any]:
     return widened
 
 
-def _narrowed(x: Any, dtype: Any, weak: bool) -> Any:
+def _narrowed(x: Array, dtype: Any, weak: bool) -> Any:
     if isinstance(x, list):
         return [_narrowed(v, dtype, weak) for v in x]
     return x if x is ZERO else convert(x, dtype, weak)
 
 
-def _partials(prim: Any, *slopes: Slope) -> None:
+def _partials(prim: Primitive, *slopes: Slope) -> None:
     """Register partial derivatives: slope(*xs, out) for each operand, in the type of the result.
 
     None means that there is none.  Narrow floats are widened for the rule, as they are for values.
@@ -68,7 +69,7 @@ def _partials(prim: Any, *slopes: Slope) -> None:
 
     @jvp_rules.rule(prim)
     @_widened
-    def _(xs, ts):
+    def _(xs: list[Value], ts: list[Value | Zero]):
         out, total = prim.bind(*xs), ZERO
         for i, (t, slope) in enumerate(zip(ts, slopes, strict=True)):
             if t is ZERO:
@@ -85,11 +86,11 @@ def _partials(prim: Any, *slopes: Slope) -> None:
 
 
 @functools.cache
-def _program(prim: Any, i: int, avals: tuple[Aval, ...]) -> Program:
+def _program(prim: Primitive, i: int, avals: tuple[Aval, ...]) -> Program:
     """Return the derivative in operand `i`, by differentiating the primitive's expansion."""
     say = expand_rules[prim]
 
-    def slope(*xs: Any) -> list[Any]:
+    def slope(*xs: Value) -> list[Any]:
         j = JVP(current())
         with opened(j):
             duals = [j.dual(x, Literal(1, x.aval)) if k == i else x for k, x in enumerate(xs)]
@@ -100,8 +101,8 @@ def _program(prim: Any, i: int, avals: tuple[Aval, ...]) -> Program:
     return staged(slope, avals, f"{prim.name.rpartition('.')[2]}_slope")
 
 
-def _through(prim: Any, i: int) -> Callable[..., Any]:
-    def slope(*xs: Any) -> Any:
+def _through(prim: Primitive, i: int) -> Callable[..., Any]:
+    def slope(*xs: Value) -> Any:
         *xs_, _out = xs
         avals = tuple([x.aval.strong() for x in xs_])
         return call.bind(*xs_, program=_program(prim, i, avals))[0]
@@ -150,7 +151,7 @@ _I1_BY_X = [0.5 / (4.0**k * math.factorial(k) * math.factorial(k + 1)) for k in 
 """Coefficients of I_1(x) / x in powers of x^2, DLMF 10.25.2."""
 
 
-def _i1e_slope(x: Any, out: Any) -> Any:
+def _i1e_slope(x: Value, out: Value) -> Any:
     """Return the derivative by DLMF 10.29.2.
 
     Near 0 the function has too few correct digits for derivatives of its quotient by x.  There
@@ -173,7 +174,7 @@ _partials(sp.bessel_i1e, _i1e_slope)
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
-def _hazard(x: Any, out: Any) -> Any:
+def _hazard(x: Value, out: Value) -> Any:
     """Return the density divided by the distribution function."""
     far = sp.far_left(x)
     left = el.lt(x, far)
@@ -188,13 +189,13 @@ _partials(sp.ndtri, lambda p, out: el.exp(0.5 * out * out + _LOG_ROOT))
 # ---- integrals -----------------------------------------------------------------------------
 
 
-def _expn_slope(n: Any, x: Any, out: Any) -> Any:
+def _expn_slope(n: Value, x: Value, out: Value) -> Any:
     """Return the derivative by DLMF 8.19.13; E_0 is e ** -x / x."""
     last = el.neg(out) * (1.0 + el.div(1.0, x))
     return el.select(el.lt(n, 1.0), last, el.neg(sp.expn(el.maximum(n - 1.0, 0.0), x)))
 
 
-def _spence_slope(x: Any, out: Any) -> Any:
+def _spence_slope(x: Value, out: Value) -> Any:
     """Return log(x) / (1 - x); near 1 use its power series, whose derivatives do not cancel."""
     gap = 1.0 - x
     near = el.lt(el.abs_(gap), 0.1)
@@ -212,7 +213,7 @@ _partials(sp.spence, _spence_slope)
 _TWO = 2 / math.sqrt(math.pi)
 
 
-def _erfcx_slope(x: Any, out: Any) -> Any:
+def _erfcx_slope(x: Value, out: Value) -> Any:
     """Return 2 x erfcx(x) - 2 / sqrt(pi); far on the right use the series of DLMF 7.12.1."""
     edge = sp.far_right(x.aval.dtype)
     far = el.gt(x, edge)
@@ -221,7 +222,7 @@ def _erfcx_slope(x: Any, out: Any) -> Any:
     return el.select(far, tail, 2.0 * near * out - _TWO)
 
 
-def _dawsn_slope(x: Any, out: Any) -> Any:
+def _dawsn_slope(x: Value, out: Value) -> Any:
     """Return 1 - 2 x dawsn(x); for large |x| use its series."""
     size, edge = el.abs_(x), sp.far_right(x.aval.dtype)
     far = el.gt(size, edge)
@@ -229,7 +230,7 @@ def _dawsn_slope(x: Any, out: Any) -> Any:
     return el.select(far, -0.5 * r * r * sp.odd_series(0.5 * r * r, 1.0), 1.0 - 2.0 * x * out)
 
 
-def _wofz_slope(z: Any, out: Any) -> Any:
+def _wofz_slope(z: Any, out: Value) -> Any:
     """Return 2 i / sqrt(pi) - 2 z w(z), DLMF 7.10.2.
 
     For large |z| use the series, plus the part of w that grows in the lower half plane.
@@ -254,7 +255,7 @@ def _wofz_slope(z: Any, out: Any) -> Any:
 
 
 def _owens_slopes(i: int) -> Callable[..., Any]:
-    def slope(h: Any, a: Any, out: Any) -> Any:
+    def slope(h: Any, a: Any, out: Value) -> Any:
         if i:
             r = 1.0 / (1.0 + a * a)
             return (0.5 / math.pi) * r * el.exp(-0.5 * h * h * (1.0 + a * a))
@@ -274,12 +275,12 @@ _partials(sp.owens_t, _owens_slopes(0), _owens_slopes(1))
 # ---- waves -------------------------------------------------------------------------------------
 
 
-def _along(prim: Any, slopes: Callable[..., Any]) -> None:
+def _along(prim: Primitive, slopes: Callable[..., Any]) -> None:
     """Register several functions of one number; slopes(x, outs) are their derivatives."""
 
     @jvp_rules.rule(prim)
     @_widened
-    def _(xs, ts, **params):
+    def _(xs: list[Value], ts, **params: object):
         (x,), (t,) = xs, ts
         outs = prim.bind(x, **params)
         if t is ZERO:
@@ -287,17 +288,17 @@ def _along(prim: Any, slopes: Callable[..., Any]) -> None:
         return outs, [el.mul.bind(t, s) for s in slopes(x, outs, **params)]
 
 
-def _fresnel_slopes(x: Any, outs: Any) -> Any:
+def _fresnel_slopes(x: Value, outs: object) -> Any:
     angle = (0.5 * math.pi) * sp.quarter_turns(el.abs_(x))
     return el.sin(angle), el.cos(angle)
 
 
-def _sici_slopes(x: Any, outs: Any) -> Any:
+def _sici_slopes(x: Value, outs: object) -> Any:
     zero = el.eq(x, 0.0)
     return el.select(zero, 1.0, el.sin(x) / el.select(zero, 1.0, x)), el.cos(x) / x
 
 
-def _bessel_slopes(x: Any, outs: Any, order: int) -> Any:
+def _bessel_slopes(x: Value, outs: object, order: int) -> Any:
     """Return the derivatives by DLMF 10.6.1."""
     js = sp.bessel_j.bind(x, order=order + 1)
     return [el.neg(js[1]), *[0.5 * (js[k - 1] - js[k + 1]) for k in range(1, order + 1)]]
@@ -310,11 +311,11 @@ _along(sp.bessel_j, _bessel_slopes)
 # ---- hypergeometric functions ------------------------------------------------------------------
 
 
-def _numerator(prim: Any, i: int) -> Callable[..., Any]:
+def _numerator(prim: Primitive, i: int) -> Callable[..., Any]:
     """Return the derivative in a parameter of the numerator, nan where that ends the series."""
     through = _through(prim, i)
 
-    def slope(*xs: Any) -> Any:
+    def slope(*xs: Value) -> Any:
         a = xs[i]
         ends = el.and_(el.eq(a, el.floor(a)), el.le(a, 0.0))
         return el.select(ends, math.nan, through(*xs))

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops.elementwise import digamma, div, exp, gt, maximum, mul, select
+from plait.ext.trace import Value
 from plait.ext.types import FLOAT32
 from plait_numpy.ext.special import random_gamma, random_gamma_grad
 
-from ...forward import ZERO, jvp_rules
+from ...forward import ZERO, Zero, jvp_rules
 
 
 @jvp_rules.rule(random_gamma)
-def _(xs, ts, *, log):
+def _(xs: list[Value], ts: list[Value | Zero], *, log: bool):
     k1, k2, a = xs
     out, t = random_gamma.bind(k1, k2, a, log=log), ts[2]
     if t is ZERO:
@@ -26,7 +27,7 @@ def _(xs, ts, *, log):
     return out, mul.bind(t, _relative(a, out) if log else random_gamma_grad.bind(a, out))
 
 
-def _relative(a: Any, logs: Any) -> Any:
+def _relative(a: Value, logs: Value) -> Any:
     """Return the derivative divided by the sample, given the sample's logarithm.
 
     Below the least normal number it is the first term of the power series.

@@ -16,6 +16,7 @@ import numpy as np
 import plait
 import plait.numpy as pnp
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
 from plait_numpy.ext.attention import attention_, attention_cotangent
 
 from ..carrier import pile_rules
@@ -44,7 +45,7 @@ def _(r, args, out, **how):
     return [run.flat(c, d, a) for c, d, a in zip(cts, sizes, out, strict=True)]
 
 
-def _or_one(total: Any) -> Any:
+def _or_one(total: Value) -> Any:
     return pnp.where(total == 0, 1, total)
 
 
@@ -55,7 +56,7 @@ class _Run:
     [tiles, groups, TILE, columns].
     """
 
-    def __init__(self, r: Any, args: Any, p: Pairs, how: dict):
+    def __init__(self, r: Any, args: list[Value], p: Pairs, how: dict):
         self.r, self.p, self.how = r, p, how
         dtype = args[0].aval.dtype
         self.dtype = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
@@ -68,7 +69,11 @@ class _Run:
     @classmethod
     def of(cls, r: Any, args: Any, how: dict) -> "_Run | None":
         """Return the run; None if a layout or a symbolic capacity does not permit it."""
-        if r.padded or any(r.how(a) != FLAT or r.axes(a.aval) != (0,) for a in args):
+        if (
+            r.padded
+            or args[0].aval.ndim > 3
+            or any(r.how(a) != FLAT or r.axes(a.aval) != (0,) for a in args)
+        ):
             return None
         p = r.pairs(args[0].aval.shape[0], args[1].aval.shape[0])
         known = p.capacity.__class__ is int and p.a.tiles.__class__ is int
@@ -98,12 +103,12 @@ class _Run:
         turns = -(-capacity // at_once)
         pad = turns * at_once - capacity
 
-        def divided(at: Any, none: int) -> Any:
+        def divided(at: Value, none: int) -> Any:
             return pnp.pad(at, (0, pad), constant_values=none).reshape((turns, at_once))
 
         return divided(p.left, p.a.tiles), divided(p.right, p.b.tiles)
 
-    def products(self, mine: Any, theirs: Any) -> Any:
+    def products(self, mine: Value, theirs: Value) -> Any:
         """Return [pairs, groups, heads of a group, TILE, TILE]: products, -inf where masked."""
         k = rows_or(0, self.k, theirs)
         x = pnp.einsum("pgjid,pgkd->pgjik", rows_at(self.q, mine), k)
@@ -160,7 +165,7 @@ def _finite(most: Any) -> Any:
     return pnp.where(pnp.isfinite(most), most, 0)
 
 
-def _seen(p: Pairs, mine: Any, theirs: Any, causal: bool, window: Any, scale: float) -> Any:
+def _seen(p: Pairs, mine: Value, theirs: Value, causal: bool, window: Any, scale: float) -> Any:
     """Return which queries see which keys: [pairs, 1, 1, TILE or 1, TILE]."""
     seen = rows_or(False, p.b.tile_there, theirs)[:, None]
     if causal or window is not None:

@@ -17,7 +17,7 @@ from plait.ext.ops.checks import check_p
 from plait.ext.sizes import Dim
 from plait.ext.types import Aval
 
-from ..capacities import Size
+from ..capacities import PRESENCE, Size
 from ..carrier import pile_rules
 from ..operation import PADDED, layout
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 
 @pile_rules.rule(host)
-def _(r, args, out, *, f, outs, effect, whole):
+def _(r, args, out, *, f, outs, effect: object, whole: str):
     types = tuple([layout(o, r.caps, PADDED) for o in out])
     if any(t.dims for t in types):
         return None  # capacities that are sizes of an enclosing program are not known here
@@ -40,10 +40,10 @@ def _(r, args, out, *, f, outs, effect, whole):
 
 
 @pile_rules.rule(check_p)
-def _(r, args, out, **params):
+def _(r, args, out: Aval, **params: object):
     ok, *payload = [r.data(a, PADDED) for a in args]
     # What lies beyond the end of an example holds; of what is for the message it is cleared.
-    ok = r.masked(ok, args[0].aval, r.axes(args[0].aval), True)
+    ok = r.of_examples(r.masked(ok, args[0].aval, r.axes(args[0].aval), True), 0, True)
     shown = [r.masked(x, a.aval, r.axes(a.aval), 0) for x, a in zip(payload, args[1:], strict=True)]
     check_p.bind(ok, *shown, **params)
     return []
@@ -77,6 +77,8 @@ class _Each:
         padded = [np.zeros(t.shape, t.dtype) for t in self.types]
         for b in range(len(lengths[0])):
             sizes = {s.name: s.part(int(n[b])) for s, n in zip(self.table, lengths)}
+            if not sizes.get(PRESENCE, 1):
+                continue
             mine = [
                 x[_place(b, _shape(t, sizes))] if own else x
                 for x, t, own in zip(xs, self.ins, self.own)

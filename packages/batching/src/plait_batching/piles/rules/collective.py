@@ -4,17 +4,17 @@ Invariant: a row is combined with the same row of the same example on other devi
 types that show equal sizes on all devices; without them the rule does not apply.
 """
 
-from typing import Any
-
+from plait.ext.ir import Primitive
 from plait.ext.ops.collective import pmax_, pmin_, psum_
 from plait.ext.sizes import Dim
+from plait.ext.types import Aval
 
 from ..carrier import Ragged, pile_rules
 
 
-def _each(prim: Any) -> None:
+def _each(prim: Primitive) -> None:
     @pile_rules.rule(prim)
-    def _(r: Ragged, args, out, *, axes, groups=()):
+    def _(r: Ragged, args, out: Aval, *, axes, groups=()):
         (x,) = args
         lengths = [r.lengths(d).aval.vma for d in x.aval.shape if d.__class__ is Dim]
         over = frozenset(axes)

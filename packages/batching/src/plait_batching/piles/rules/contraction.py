@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.elementwise import add
 from plait.ext.ops.shape import transpose_
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
 from ...interpreter import batching_rules, with_axis_at
 from ..carrier import PARTIAL, Ragged, lazily, partial_rules, pile_rules, undone
@@ -18,7 +20,7 @@ from .reduction import combined, tile_mask
 from .shape import to_pairs
 
 
-def _stacked(r: Ragged, x: Any, y: Any, d: int | None, e: int | None, params: dict) -> Any:
+def _stacked(r: Ragged, x: Value, y: Value, d: int | None, e: int | None, params: dict) -> Any:
     """Apply the batching rule along the axes `d` and `e`, with the stack in front."""
     rule: Any = batching_rules.find(dot_general)
     out, at = rule(r, (x, y), (d, e), **params)
@@ -26,7 +28,7 @@ def _stacked(r: Ragged, x: Any, y: Any, d: int | None, e: int | None, params: di
 
 
 @pile_rules.rule(dot_general)
-def _(r, args, out, **params):
+def _(r: Any, args, out, **params):
     x, y = args
     ax, ay = r.axes(x.aval), r.axes(y.aval)
     (cx, _), (bx, _) = params["contract"], params["shared"]
@@ -45,7 +47,7 @@ def _(r, args, out, **params):
     return _of_pairs(r, x, y, out, params)
 
 
-def _with_dense(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
+def _with_dense(r: Ragged, x: Value, y: Value, out: Aval, params: dict) -> Any:
     """Contract a ragged operand with another one, which is shared, or differs per example."""
     ragged, other = (x, y) if r.axes(x.aval) else (y, x)
     value, d = r.dense(other)
@@ -62,7 +64,7 @@ def _with_dense(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
     return r.result(out, from_tiles(r, got, k, out.shape[k]), FLAT)
 
 
-def _of_pairs(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
+def _of_pairs(r: Ragged, x: Value, y: Value, out: Aval, params: dict) -> Any:
     """Contract on pairs of tiles: mask, apply the batching rule, combine by example."""
     ax, ay = r.axes(x.aval), r.axes(y.aval)
     (cx, cy), (bx, by) = params["contract"], params["shared"]
@@ -117,7 +119,7 @@ class Term(NamedTuple):
     y: Any
 
 
-def _undone(r: Ragged, x: Any, y: Any, out: Any, params: dict) -> Any:
+def _undone(r: Ragged, x: Value, y: Value, out: Aval, params: dict) -> Any:
     term = Term(tuple(sorted(params.items())), tuple(range(out.ndim)), x.aval, y.aval)
     return r.lift(out, (PARTIAL, (term,)), (r.data(x, FLAT), r.data(y, FLAT)))
 
@@ -134,7 +136,7 @@ def _each(r: Ragged, form: tuple, parts: tuple) -> Any:
     return _summed(_of_examples(r, t, *parts[2 * i : 2 * i + 2]) for i, t in enumerate(form[1]))
 
 
-def _of_examples(r: Ragged, t: Term, x: Any, y: Any) -> Any:
+def _of_examples(r: Ragged, t: Term, x: Value, y: Value) -> Any:
     (a,), (b,) = r.axes(t.x), r.axes(t.y)
     n = t.x.shape[a]
     got = _stacked(r, to_tiles(r, x, a, n), to_tiles(r, y, b, n), 0, 0, dict(t.params))
@@ -147,7 +149,7 @@ def _all(r: Ragged, form: tuple, parts: tuple) -> Any:
     return _summed(_of_rows(r, t, *parts[2 * i : 2 * i + 2]) for i, t in enumerate(form[1]))
 
 
-def _of_rows(r: Ragged, t: Term, *values: Any) -> Any:
+def _of_rows(r: Ragged, t: Term, *values: Value) -> Any:
     clean = []
     for value, aval in zip(values, (t.x, t.y), strict=True):
         (a,) = r.axes(aval)
@@ -158,7 +160,7 @@ def _of_rows(r: Ragged, t: Term, *values: Any) -> Any:
 partial_rules.update(each=_each, all=_all)
 
 
-def _transposed(r: Ragged, args: Any, out: Any, params: dict) -> Any:
+def _transposed(r: Ragged, args: Any, out: Aval, params: dict) -> Any:
     """Transpose an undone contraction without evaluating it."""
     (x,) = args
     perm = params["perm"]
@@ -166,7 +168,7 @@ def _transposed(r: Ragged, args: Any, out: Any, params: dict) -> Any:
     return r.lift(out, (PARTIAL, tuple(terms)), x.parts)
 
 
-def _added(r: Ragged, args: Any, out: Any, params: dict) -> Any:
+def _added(r: Ragged, args: Any, out: Aval, params: dict) -> Any:
     """Add two undone contractions without evaluating them."""
     if not all(undone(r, a) for a in args):
         return NotImplemented

@@ -4,18 +4,21 @@ Invariant: an example that has finished its turns, or does not take a path, keep
 values computed for it meanwhile reach neither results nor derivatives.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import plait
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
-from plait.ext.ir import dims_of, effects_of, evaluate
+from plait.ext.ir import Program, dims_of, effects_of, evaluate
 from plait.ext.ops.control_flow import cond, map_axes, scan, while_
 from plait.ext.ops.elementwise import stop
 from plait.ext.rules import expand_rules
 from plait.ext.sizes import Dim
-from plait.ext.trace import as_list, rebuilt, solve, use
+from plait.ext.trace import Value, as_list, rebuilt, solve, use
+from plait.ext.types import Aval
 from plait.ext.values import Literal
+from plait.typing import Array
 
 from ...interpreter import Batch
 from ..carrier import Ragged, pile_rules
@@ -25,7 +28,7 @@ from ..row_access import put, rows_at
 from ..tables import I32
 
 
-def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
+def _of_examples(r: Ragged, flags: Any, aval: Aval, form: Any) -> Any:
     """Return flags of the examples, [size], for each element of a value in a form."""
     if form == FLAT:
         (a,) = r.axes(aval)
@@ -37,7 +40,7 @@ def _of_examples(r: Ragged, flags: Any, aval: Any, form: Any) -> Any:
     return along(flags, 0, aval.ndim + 1)
 
 
-def _usual(r: Ragged, x: Any) -> Any:
+def _usual(r: Ragged, x: Value) -> Any:
     """Return the values of all examples, in the usual form of their type."""
     return r.to_form(x, r.usual(x.aval))[0]
 
@@ -105,6 +108,7 @@ def _(r, args, params):
 
     def going(s: Any) -> Any:
         (flags,) = evaluate(test, [*r.ambient, *ks[:n], *s[1]])
+        flags = r.of_examples(flags, 0, False)
         return flags if most is None else pnp.logical_and(flags, s[0] < most)
 
     def turn(s: Any) -> Any:
@@ -130,7 +134,7 @@ def _(r, args, params):
 
 
 @pile_rules.rule(scan)
-def _(r, args, params):
+def _(r: Ragged, args, params):
     args = [r.settled(a) for a in args]
     n = params["length"]
     if n.__class__ is not Dim or not r.caps.mine(n):
@@ -176,7 +180,7 @@ def _to_the_longest(r: Ragged, args: Any, params: dict) -> list:
     ]
 
 
-def _in_phases(r: Ragged, args: Any, params: dict) -> list:
+def _in_phases(r: Ragged, args: list[Value], params: dict) -> list:
     """Scan examples sorted by length, in phases of half the width each.
 
     At most twice as many rows are computed as there are, except for the last eight examples.  The
@@ -217,7 +221,14 @@ class _Phase:
     """Turns of the `width` longest examples."""
 
     def __init__(
-        self, r: Ragged, body: Any, forms: tuple, width: int, rows: int, reverse: bool, results: int
+        self,
+        r: Ragged,
+        body: Program,
+        forms: tuple,
+        width: int,
+        rows: int,
+        reverse: bool,
+        results: int,
     ):
         # The step contains no ragged sizes, so plain batching suffices.
         batch = Batch(None, width, None)
@@ -225,9 +236,17 @@ class _Phase:
         self.rows, self.reverse = rows, reverse
 
     def run(
-        self, i: Any, until: Any, n: Any, first: Any, ks: list, carry: list, xs: list, ys: list
+        self,
+        i: Array,
+        until: Value,
+        n: Value,
+        first: Value,
+        ks: list,
+        carry: list,
+        xs: list,
+        ys: list,
     ) -> Any:
-        def turn(s: Any) -> Any:
+        def turn(s: Sequence[Any]) -> Any:
             i, old, ys = s
             on = i < n
             at = first + (n - 1 - i if self.reverse else i)

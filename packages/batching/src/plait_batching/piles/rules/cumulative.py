@@ -6,6 +6,7 @@ Invariant: the result of an example depends on its own rows only.
 from typing import Any
 
 from plait.ext.rules import Cumulative
+from plait.ext.sizes import Dim
 
 from ..carrier import Ragged, pile_rules
 from ..operation import FLAT
@@ -16,7 +17,7 @@ __all__: list[str] = []
 
 
 @pile_rules.rule(Cumulative)
-def _(prim, r, args, out, *, axis, reverse):
+def _(prim, r: Ragged, args, out, *, axis, reverse: bool):
     how = r.like(args, out)
     params = {"axis": axis, "reverse": reverse}
     if how != FLAT:
@@ -28,7 +29,7 @@ def _(prim, r, args, out, *, axis, reverse):
     return r.result(out, segmented.bind(new, *xs, of=prim, **params), FLAT)
 
 
-def _first_rows(r: Ragged, d: Any, reverse: bool) -> Any:
+def _first_rows(r: Ragged, d: Dim, reverse: bool) -> Any:
     """Return which rows come first in their example, in the direction of the operation."""
     t = r.rows(d)
     return t.position == (rows_at(t.lengths, t.owner) - 1 if reverse else 0)

@@ -3,6 +3,8 @@
 Invariant: no rule here reads one element to compute another, so undefined values stay in place.
 """
 
+from typing import Any
+
 from plait.ext.ops.elementwise import bitcast_
 from plait.ext.ops.opaque import unwrap_, wrap_
 from plait.ext.ops.random import random_clone
@@ -44,6 +46,6 @@ def _(r, args, out):
 
 
 @pile_rules.rule(dim_)
-def _(r, args, out, *, size):
+def _(r, args: list[Any], out, *, size):
     """Return a size as an integer of each example."""
     return r.lift(out, 0, (r.lengths(size),))

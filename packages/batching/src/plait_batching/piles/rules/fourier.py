@@ -13,6 +13,9 @@ import numpy as np
 
 import plait.numpy as pnp
 from plait.ext.ops.fourier import fft_
+from plait.ext.trace import Value
+from plait.ext.types import Aval
+from plait.typing import Array
 
 from ..carrier import Ragged, pile_rules
 from ..layouts import fit
@@ -21,7 +24,7 @@ from ..tables import I32
 
 
 @pile_rules.rule(fft_)
-def _(r, args, out, *, kind, lengths):
+def _(r: Ragged, args, out: Aval, *, kind, lengths):
     (x,) = args
     first = x.aval.ndim - len(lengths)
     ragged = [r.caps.mine(n) for n in lengths]
@@ -49,7 +52,7 @@ def _sizes(r: Ragged, n: Any) -> Any:
     return pnp.maximum(r.lengths(n), 1)
 
 
-def _mirrored(r: Ragged, y: Any, n: Any) -> Any:
+def _mirrored(r: Ragged, y: Value, n: Any) -> Any:
     """Return the whole spectrum along the last axis, given its first half."""
     size = r.caps.longest(n) if r.caps.mine(n) else n
     full = _sizes(r, n)[:, None] if r.caps.mine(n) else n
@@ -62,7 +65,7 @@ def _mirrored(r: Ragged, y: Any, n: Any) -> Any:
     return pnp.where(second, pnp.conj(got), got)
 
 
-def _along(r: Ragged, y: Any, axis: int, n: Any, inverse: bool) -> Any:
+def _along(r: Ragged, y: Array, axis: int, n: Any, inverse: bool) -> Any:
     """Transform [size, ...] along one axis, where it is zero beyond the length."""
     y = pnp.moveaxis(y, axis, -1)
     if not r.caps.mine(n):
@@ -95,5 +98,5 @@ def _chirp(k: Any, n: Any, dtype: Any, inverse: bool) -> Any:
     return (pnp.cos(angle) + (1j if inverse else -1j) * pnp.sin(angle)).astype(dtype)
 
 
-def _padded(x: Any, n: int) -> Any:
+def _padded(x: Array, n: int) -> Any:
     return pnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])

@@ -8,8 +8,11 @@ from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
+from plait.ext.ir import Primitive
 from plait.ext.ops import indexing as ix
+from plait.ext.trace import Value
 from plait.ext.types import Opaque
+from plait.typing import Array
 
 from ...interpreter import batching_rules
 from ..carrier import Ragged, pile_rules
@@ -18,7 +21,7 @@ from ..operation import FLAT, PADDED
 from .row_indexing import gathered, scattered, widened
 
 
-def _room(r: Ragged, x: Any, sizes: Any, axes: Any) -> Any:
+def _room(r: Ragged, x: Value, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Return the greatest start of a window, for each example and axis: [size, axes]."""
     columns = []
     for a in axes:
@@ -27,7 +30,7 @@ def _room(r: Ragged, x: Any, sizes: Any, axes: Any) -> Any:
     return pnp.stack(columns, 1) if columns else pnp.zeros((r.size, 0), "int32")
 
 
-def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
+def _starts(r: Ragged, indices: Value, room: Value) -> tuple[Any, Any]:
     """Return (indices [size, ..., k] clipped into range, which were in range: [size, ...])."""
     at = widened(r.data(indices, PADDED))
     most = room.reshape((r.size, *(1,) * (at.ndim - 2), room.shape[-1])).astype(at.dtype)
@@ -35,7 +38,9 @@ def _starts(r: Ragged, indices: Any, room: Any) -> tuple[Any, Any]:
     return pnp.clip(at, 0, pnp.maximum(most, 0)), fits
 
 
-def _window(r: Ragged, prim: Any, x: Any, sizes: Any, axes: Any) -> tuple:
+def _window(
+    r: Ragged, prim: Primitive, x: Value, sizes: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple:
     """Return window sizes at capacity; a ragged window spans the whole axis."""
     found = []
     for a, (n, m) in enumerate(zip(x.aval.shape, sizes, strict=True)):
@@ -99,14 +104,14 @@ def _(r, args, out, *, dimension_numbers, slice_sizes, mode, fill_value, **promi
 
 
 def _completed(
-    r: Ragged, out: Any, numbers: Any, mode: str, fill_value: Any,
-    got: Any, fits: Any, some: Any, lead: int, how: str = FLAT,
+    r: Ragged, out: Any, numbers: Any, mode: str, fill_value: float | None,
+    got: Value, fits: Value, some: Array | None, lead: int, how: str = FLAT,
 ) -> Any:  # fmt: skip
     """Return the values read, with 0 for examples without rows, and the fill value outside.
 
     `lead` axes are in front of those of one example."""
 
-    def chosen(flags: Any, got: Any, other: Any) -> Any:
+    def chosen(flags: Any, got: Value, other: float) -> Any:
         keep = [i for i in range(out.ndim) if i not in numbers.offset_dims]
         shape = [1] * got.ndim
         for i, n in zip([*range(lead), *[i + lead for i in keep]], flags.shape, strict=True):
@@ -130,7 +135,7 @@ def _outside(dtype: Any) -> Any:
     return int(bounds.max if dtype.kind == "u" else bounds.min)
 
 
-def _scatter(prim: Any) -> None:
+def _scatter(prim: Primitive) -> None:
     @pile_rules.rule(prim)
     def _(r, args, out, *, dimension_numbers, mode, **promises):
         x, indices, updates = args
@@ -161,7 +166,7 @@ def _scatter(prim: Any) -> None:
         return r.result(out, r.move(got, d, 0), PADDED)
 
 
-def _there(r: Ragged, indices: Any) -> Any:
+def _there(r: Ragged, indices: Value) -> Any:
     """Return which indices are defined: [size, ...]; None if all."""
     found = None
     ndim = indices.aval.ndim - 1

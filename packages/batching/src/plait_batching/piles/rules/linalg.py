@@ -6,11 +6,14 @@ the block: the identity, zero, or a number greater than all eigenvalues.
 Invariant: both axes of a square matrix have one size.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.errors import MissingRule
-from plait.ext.trace import use
+from plait.ext.ir import Primitive
+from plait.ext.trace import Value, use
+from plait.ext.types import Aval
 from plait_numpy.ext import linalg as la
 
 from ...interpreter import batching_rules
@@ -19,17 +22,17 @@ from ..layouts import fit
 from ..operation import PADDED
 
 
-def _along(r: Ragged, x: Any) -> tuple[int, ...]:
+def _along(r: Ragged, x: Value) -> tuple[int, ...]:
     """Return which of the matrix axes are ragged."""
     return tuple([a for a in r.axes(x.aval) if a >= x.aval.ndim - 2])
 
 
-def _filled(r: Ragged, x: Any, value: Any = 0) -> Any:
+def _filled(r: Ragged, x: Value, value: int = 0) -> Any:
     """Return padded matrices with `value` beyond the block."""
     return r.masked(r.data(x, PADDED), x.aval, _along(r, x), value)
 
 
-def _beside_block(r: Ragged, x: Any, y: Any) -> Any:
+def _beside_block(r: Ragged, x: Value, y: Value) -> Any:
     """Return a mask of the diagonal beyond the block, of padded square matrices."""
     n = x.aval.shape[-1]
     size = y.shape[-1]
@@ -39,7 +42,7 @@ def _beside_block(r: Ragged, x: Any, y: Any) -> Any:
     )
 
 
-def _embedded(r: Ragged, x: Any, value: Any) -> Any:
+def _embedded(r: Ragged, x: Value, value: Any) -> Any:
     """Return padded matrices with `value` on the diagonal beyond the block, zero elsewhere."""
     y = _filled(r, x)
     if not _along(r, x):
@@ -47,7 +50,7 @@ def _embedded(r: Ragged, x: Any, value: Any) -> Any:
     return pnp.where(_beside_block(r, x, y), pnp.asarray(value, y.dtype), y)
 
 
-def _bound(r: Ragged, x: Any) -> Any:
+def _bound(r: Ragged, x: Value) -> Any:
     """Return a number greater than all eigenvalues and singular values of each example: twice a
     norm, plus one."""
     y = pnp.abs(_filled(r, x))
@@ -56,7 +59,7 @@ def _bound(r: Ragged, x: Any) -> Any:
     return 2 * n + 1
 
 
-def _done(r: Ragged, prim: Any, xs: list, out: Any, params: dict) -> Any:
+def _done(r: Ragged, prim: Primitive, xs: list, out: Any, params: dict) -> Any:
     """Apply the operation to padded operands."""
     rule: Any = batching_rules.find(prim)
     got, at = rule(r, xs, [0] * len(xs), **params)
@@ -65,26 +68,29 @@ def _done(r: Ragged, prim: Any, xs: list, out: Any, params: dict) -> Any:
     return [_result(r, a, y, d) for a, y, d in zip(out, got, at, strict=True)]
 
 
-def _result(r: Ragged, aval: Any, y: Any, at: Any) -> Any:
+def _result(r: Ragged, aval: Aval, y: Value, at: int) -> Any:
     y = r.move(y, at, 0)
     for a in r.axes(aval):
         y = fit(y, a + 1, r.caps.longest(aval.shape[a]))
     return r.result(aval, y, PADDED)
 
 
-def _by_identity(prim: Any) -> None:
+@pile_rules.rule(la.cholesky_)
+def _(r, args, out, **params):
+    return _done(r, la.cholesky_, [_embedded(r, args[0], 1)], out, params)
+
+
+@pile_rules.rule(la.lu_)
+def _(r, args, out):
+    (x,) = args
+    m, n = x.aval.shape[-2:]
+    # Beside a block that is not square, rows of zeros are exchanged with none.
+    return _done(r, la.lu_, [_embedded(r, x, 1) if m == n else _filled(r, x)], out, {})
+
+
+def _by_zero(prim: Primitive) -> None:
     @pile_rules.rule(prim)
-    def _(r, args, out, **params):
-        return _done(r, prim, [_embedded(r, args[0], 1)], out, params)
-
-
-for _prim in (la.cholesky_, la.lu_):
-    _by_identity(_prim)
-
-
-def _by_zero(prim: Any) -> None:
-    @pile_rules.rule(prim)
-    def _(r, args, out):
+    def _(r, args: tuple[Value, ...], out: list[Aval]):
         return _done(r, prim, [_filled(r, args[0])], out, {})
 
 
@@ -92,9 +98,9 @@ for _prim in (la.geqp3, la.geqrf):  # pivoting takes columns of zeros last
     _by_zero(_prim)
 
 
-def _of_reflectors(prim: Any) -> None:
+def _of_reflectors(prim: Primitive) -> None:
     @pile_rules.rule(prim)
-    def _(r, args, out, **params):
+    def _(r, args: Sequence[Value], out: Aval, **params: object):
         x, taus, *others = args
         # A padded reflector has tau = 0, which makes it the identity.
         ts = r.masked(r.data(taus, PADDED), taus.aval, (taus.aval.ndim - 1,), 0)
@@ -107,7 +113,7 @@ for _prim in (la.householder_product_, la.ormqr_):
 
 
 @pile_rules.rule(la.pivots_to_permutation)
-def _(r, args, out, *, size):
+def _(r, args, out: Aval, *, size):
     (x,) = args
     last = x.aval.ndim - 1
     y = r.data(x, PADDED)
@@ -118,17 +124,19 @@ def _(r, args, out, *, size):
         inside = r.rows(d).inside.reshape((r.size, *(1,) * (y.ndim - 2), count))
         y = pnp.where(inside, y, own)
     n = r.caps.longest(size) if r.caps.mine(size) else size
-    return _done(r, la.pivots_to_permutation, [y], out, {"size": max(n, count)})
+    rule: Any = batching_rules.find(la.pivots_to_permutation)
+    got, at = rule(r, [y], [0], size=max(n, count))
+    return _result(r, out, r.move(got, at, 0)[..., :n], 0)  # exchanges stay among the first n
 
 
 @pile_rules.rule(la.triangular_solve_)
-def _(r, args, out, **params):
+def _(r, args, out: Aval, **params: object):
     a, b = args
     return _done(r, la.triangular_solve_, [_embedded(r, a, 1), _filled(r, b)], out, params)
 
 
 @pile_rules.rule(la.eigh_)
-def _(r, args, out, **params):
+def _(r, args, out: Aval, **params: object):
     (x,) = args
     y = _filled(r, x)
     if _along(r, x):  # eigenvalues ascend, so those beside the block come last
@@ -137,7 +145,7 @@ def _(r, args, out, **params):
 
 
 @pile_rules.rule(la.svd_)
-def _(r, args, out, *, full_matrices, compute_uv):
+def _(r, args: Sequence[Value], out: Sequence[Aval], *, full_matrices: bool, compute_uv: bool):
     (x,) = args
     params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
     m, n = x.aval.shape[-2:]
@@ -162,7 +170,7 @@ def _(r, args, out, *, full_matrices, compute_uv):
     return [_result(r, a, z, 0) for a, z in zip(out, moved, strict=True)]
 
 
-def _by_square(r: Ragged, x: Any) -> list:
+def _by_square(r: Ragged, x: Value) -> list:
     """Return (singular values, left and right vectors) by those of a square matrix.
 
     If a matrix lacks rank, the vectors of zero are arbitrary orthonormal ones, and those of a
@@ -177,7 +185,7 @@ def _by_square(r: Ragged, x: Any) -> list:
         return [values, q @ left, right @ pnp.matrix_transpose(p)]
 
 
-def _taken(x: Any, at: Any, axis: int) -> Any:
+def _taken(x: Value, at: Any, axis: int) -> Any:
     """Take positions of each example along an axis."""
     shape = [1] * x.ndim
     shape[0], shape[axis] = at.shape

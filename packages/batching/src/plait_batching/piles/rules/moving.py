@@ -13,6 +13,9 @@ from typing import Any
 import plait.numpy as pnp
 from plait.ext.ops.indexing import dynamic_slice_, dynamic_update_slice_
 from plait.ext.ops.shape import concatenate_, pad_, rev, slice_
+from plait.ext.sizes import Dim
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
 from ..carrier import Ragged, pile_rules
 from ..layouts import along
@@ -31,7 +34,7 @@ class Places:
     example, for each place.
     """
 
-    def __init__(self, r: Ragged, d: Any, how: str):
+    def __init__(self, r: Ragged, d: Dim | int, how: str):
         self.r, self.how = r, how
         self.rows: Rows | None = r.rows(d) if r.caps.mine(d) else None
         if how == FLAT:
@@ -41,12 +44,12 @@ class Places:
             n = r.caps.longest(d) if self.rows is not None else d
             self.position = pnp.arange(n, dtype=I32)[None, :]
 
-    def of(self, d: Any) -> Any:
+    def of(self, d: Dim | int) -> Any:
         if d.__class__ is int:
             return d
         return self.each(self.r.lengths(d))
 
-    def each(self, values: Any) -> Any:
+    def each(self, values: Value) -> Any:
         """Return values of each example, [size], for each place."""
         if self.how == FLAT:
             assert self.rows is not None
@@ -54,7 +57,7 @@ class Places:
         return values[:, None]
 
 
-def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: str) -> Any:
+def pick(r: Ragged, x: Value, aval: Aval, axis: int, d: Dim | int, source: Source, how: str) -> Any:
     """Read the values, of type `aval`, at other positions along `axis`, whose new size is `d`.
 
     The result is in the layout `how`; positions outside of an example read undefined values."""
@@ -75,7 +78,7 @@ def pick(r: Ragged, x: Any, aval: Any, axis: int, d: Any, source: Source, how: s
     return pnp.take_along_axis(x, index, axis=axis + 1, mode="clip")
 
 
-def _taken(x: Any, at: Any, axis: int) -> Any:
+def _taken(x: Value, at: Value, axis: int) -> Any:
     """Take rows at positions along an axis; zeros if the axis is empty."""
     n = x.shape[axis]
     if n == 0:
@@ -83,7 +86,7 @@ def _taken(x: Any, at: Any, axis: int) -> Any:
     return rows_at(x, at, axis)
 
 
-def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> Any:
+def where(r: Ragged, d: Dim | int, how: str, axis: int, ndim: int, test: Source) -> Any:
     """Evaluate `test` on the places along `axis`, for each element of the result."""
     if how == FLAT:
         ragged = r.caps.mine(d)
@@ -97,7 +100,7 @@ def where(r: Ragged, d: Any, how: str, axis: int, ndim: int, test: Source) -> An
 
 
 def moved(
-    r: Ragged, x: Any, out: Any, sources: dict[int, Source], short: Sequence[int] = ()
+    r: Ragged, x: Value, out: Aval, sources: dict[int, Source], short: Sequence[int] = ()
 ) -> Any:
     """Return a value whose axes in `sources` are read at other positions.
 
@@ -124,7 +127,7 @@ def moved(
     return r.result(out, y, how)
 
 
-def _before(source: Source, x: Any, axis: int) -> Source:
+def _before(source: Source, x: Value, axis: int) -> Source:
     return lambda places: source(places) < places.of(x.aval.shape[axis])
 
 
@@ -132,17 +135,25 @@ def _before(source: Source, x: Any, axis: int) -> Source:
 
 
 @pile_rules.rule(rev)
-def _(r, args, out, *, axes):
+def _(r, args: list[Value], out: Aval, *, axes: tuple[int, ...]):
     sources = {a: _reversed(out.shape[a]) for a in axes}
     return moved(r, args[0], out, sources)
 
 
-def _reversed(n: Any) -> Source:
+def _reversed(n: Dim) -> Source:
     return lambda places: places.of(n) - 1 - places.position
 
 
 @pile_rules.rule(slice_)
-def _(r, args, out, *, starts, limits, strides):
+def _(
+    r,
+    args: Sequence[Value],
+    out,
+    *,
+    starts: tuple[int | Dim, ...],
+    limits,
+    strides: tuple[int, ...],
+):
     (x,) = args
     whole = [
         s.__class__ is int and s == 0 and k == 1 and n == m
@@ -152,12 +163,20 @@ def _(r, args, out, *, starts, limits, strides):
     return moved(r, x, out, sources, [a for a in sources if r.may_lack(x.aval.shape[a], limits[a])])
 
 
-def _from(start: Any, stride: int) -> Source:
+def _from(start: Dim | int, stride: int) -> Source:
     return lambda places: places.of(start) + places.position * stride
 
 
 @pile_rules.rule(pad_)
-def _(r, args, out, *, low, high, interior):
+def _(
+    r,
+    args: Sequence[Value],
+    out,
+    *,
+    low: Sequence[int],
+    high: tuple[int | Dim, ...],
+    interior: tuple[int, ...],
+):
     x, value = args
     shapes = zip(low, interior, x.aval.shape, out.shape, strict=True)
     padded = {a: s for a, s in enumerate(shapes) if _pads(*s)}
@@ -173,16 +192,16 @@ def _(r, args, out, *, low, high, interior):
     return r.result(out, filled, how)
 
 
-def _pads(low: Any, step: int, n: Any, m: Any) -> bool:
+def _pads(low: int, step: int, n: Dim | int, m: Dim | int) -> bool:
     """Return whether padding adds elements before, between or behind those of an axis."""
     return low.__class__ is not int or low != 0 or step > 0 or n != m
 
 
-def _unpadded(low: Any, step: int) -> Source:
+def _unpadded(low: int, step: int) -> Source:
     return lambda places: (places.position - places.of(low)) // (step + 1)
 
 
-def _was(low: Any, step: int, n: Any) -> Source:
+def _was(low: int, step: int, n: Dim | int) -> Source:
     def test(places: Places) -> Any:
         at = places.position - places.of(low)
         inside = pnp.logical_and(at >= 0, at // (step + 1) < places.of(n))
@@ -191,7 +210,7 @@ def _was(low: Any, step: int, n: Any) -> Source:
     return test
 
 
-def _beside(r: Ragged, value: Any, out: Any, how: str) -> Any:
+def _beside(r: Ragged, value: Value, out: Aval, how: str) -> Any:
     """Return a scalar, which may differ per example, in a shape that broadcasts to `out`."""
     v, d = r.dense(value)
     if d is None:
@@ -232,7 +251,7 @@ def _after(start: Any) -> Source:
 # ---- dynamic positions -----------------------------------------------------------------------
 
 
-def _start(r: Ragged, s: Any, room: Any) -> Any:
+def _start(r: Ragged, s: Value, room: Dim) -> Any:
     """Return the start for each example, clipped to where the box fits: [size]."""
     v, d = r.dense(s)
     v = v if d is not None else pnp.broadcast_to(v, (r.size,))
@@ -241,7 +260,7 @@ def _start(r: Ragged, s: Any, room: Any) -> Any:
 
 
 @pile_rules.rule(dynamic_slice_)
-def _(r, args, out, *, sizes):
+def _(r, args: list[Value], out, *, sizes):
     x, *starts = args
     sources = {}
     for a, (s, n, m) in enumerate(zip(starts, x.aval.shape, sizes, strict=True)):
@@ -254,12 +273,12 @@ def _(r, args, out, *, sizes):
     return moved(r, x, out, sources, [a for a in sources if r.may_lack(x.aval.shape[a], sizes[a])])
 
 
-def _shifted(start: Any) -> Source:
+def _shifted(start: Value) -> Source:
     return lambda places: places.each(start) + places.position
 
 
 @pile_rules.rule(dynamic_update_slice_)
-def _(r, args, out):
+def _(r, args: list[Value], out):
     x, box, *starts = args
     part = tuple([a for a, (n, m) in enumerate(zip(out.shape, box.aval.shape)) if n != m])
     flat = not r.padded and part == r.axes(out) == r.axes(box.aval) and len(part) == 1
@@ -277,11 +296,11 @@ def _(r, args, out):
     return r.result(out, b if inside is None else pnp.where(inside, b, y), how)
 
 
-def _unshifted(start: Any) -> Source:
+def _unshifted(start: Value) -> Source:
     return lambda places: places.position - places.each(start)
 
 
-def _covered(start: Any, m: Any) -> Source:
+def _covered(start: Value, m: Dim | int) -> Source:
     def test(places: Places) -> Any:
         at = places.position - places.each(start)
         return pnp.logical_and(at >= 0, at < places.of(m))

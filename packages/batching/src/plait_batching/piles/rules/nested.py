@@ -11,15 +11,18 @@ from typing import Any
 from plait.ext.errors import MissingRule
 from plait.ext.ir import dims_of
 from plait.ext.sizes import Dim
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 
 from ..batching import Merged
-from ..capacities import COUNTS, Size
+from ..capacities import COUNTS, PRESENCE, presence
 from ..carrier import Ragged, pile_rules
 from ..operation import PADDED, pile_map
+from ..tables import I32
 
 
 @pile_rules.rule(pile_map)
-def _(r, args, params):
+def _(r: Ragged, args, params: dict):
     args = [r.settled(a) for a in args]
     if r.dims.isdisjoint(dims_of([[a.aval for a in args], *params.values()])):
         return r.plainly(pile_map, args, params)
@@ -37,13 +40,12 @@ def _(r, args, params):
     outs = pile_map.infer(tuple([a.aval for a in args]), params)
     lengths = [_lengths(r, a) for a in args[:k]]
     values = [_padded(r, a) for a in args[k:]]
-    there = r.rows(count).inside if count.__class__ is Dim and r.caps.mine(count) else None
-    got = Merged(r, lengths, fixed, there).apply(values)
+    differs = count.__class__ is Dim and r.caps.mine(count)
+    if differs and not any(s.name == PRESENCE for s in sizes):
+        fixed["sizes"] = (*sizes, presence())
+        lengths.append(_of_present(r, count))
+    got = Merged(r, lengths, fixed).apply(values)
     return [_taken(r, y, a) for y, a in zip(got, outs, strict=True)]
-
-
-def _static_size(r: Ragged, s: Size) -> Size:
-    return s._replace(**{name: _static(r, getattr(s, name)) for name in COUNTS})
 
 
 def _static(r: Ragged, n: Any) -> int:
@@ -58,6 +60,12 @@ def _lengths(r: Ragged, n: Any) -> Any:
     return r.lift(n.aval.with_shape(x.shape[1:]), 0, (x,))
 
 
+def _of_present(r: Ragged, count: Dim) -> Any:
+    """Return 1 for the elements that each inner pile has, and 0 for those that it lacks."""
+    there = r.rows(count).inside.astype(I32)
+    return r.lift(Aval(there.shape[1:], I32), 0, (there,))
+
+
 def _padded(r: Ragged, a: Any) -> Any:
     """Return an operand with static sizes."""
     if not r.axes(a.aval):
@@ -66,7 +74,7 @@ def _padded(r: Ragged, a: Any) -> Any:
     return r.lift(a.aval.with_shape(x.shape[1:]), 0, (x,))
 
 
-def _taken(r: Ragged, y: Any, aval: Any) -> Any:
+def _taken(r: Ragged, y: Value, aval: Aval) -> Any:
     if not r.axes(aval):
         return y
     return r.result(aval, r.to_form(y, 0)[0], PADDED)

@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 @pile_rules.rule(custom_vmap_call)
-def _(r, args, params):
+def _(r, args, params: dict):
     custom: Any = custom_vmap_call.higher
     if custom.pending(params):
         args, params = custom.settle(params, args)

@@ -9,8 +9,12 @@ Invariant: the result of an empty example is the neutral element.
 from typing import Any
 
 import plait.numpy as pnp
+from plait.ext.ir import Primitive
 from plait.ext.ops import reduction
 from plait.ext.ops.elementwise import once
+from plait.ext.trace import Value
+from plait.ext.types import Aval
+from plait.typing import Array
 
 from ...interpreter import with_axis_at
 from ..carrier import Ragged, pile_rules
@@ -22,13 +26,13 @@ from ..row_access import chosen, filled, put, rows_at
 __all__ = ["combined", "tile_mask"]
 
 
-def combined(fill: Any, count: int, at: Any, y: Any, how: str) -> Any:
+def combined(fill: float, count: int, at: Value, y: Array, how: str) -> Any:
     """Scatter the rows of `y` to the places `at`, combined by `how`: [count, ...]."""
     aval = y.aval
     return put(filled(fill, aval.with_shape((count, *aval.shape[1:])).strong()), at, y, how)
 
 
-def tile_mask(y: Any, there: Any, axis: int, fill: Any) -> Any:
+def tile_mask(y: Value, there: Value, axis: int, fill: float) -> Any:
     """Return [pairs, ..TILE..] with `fill` in places without rows along `axis`."""
     return chosen(there, (0, axis), y, fill)
 
@@ -46,7 +50,7 @@ def _reduction(prim: Any, how: str | None) -> None:
 
 
 def _over_rows(
-    r: Ragged, prim: Any, x: Any, out: Any, axes: tuple, fill: Any, how: str | None
+    r: Ragged, prim: Primitive, x: Value, out: Aval, axes: tuple, fill: Any, how: str | None
 ) -> Any:
     (a,) = r.axes(x.aval)
     y = r.data(x, FLAT)
@@ -61,7 +65,7 @@ def _over_rows(
 
 
 def _over_tiles(
-    r: Ragged, prim: Any, x: Any, out: Any, axes: tuple, fill: Any, how: str | None
+    r: Ragged, prim: Primitive, x: Value, out: Aval, axes: tuple, fill: Any, how: str | None
 ) -> Any:
     own = r.axes(x.aval)
     p = r.pairs(*[x.aval.shape[a] for a in own])
@@ -95,7 +99,7 @@ for _prim, _how in _HOW:
 
 def _place(prim: Any, how: str) -> None:
     @pile_rules.rule(prim)
-    def _(r, args, out, *, axis, index_dtype):
+    def _(r: Ragged, args, out, *, axis, index_dtype: object):
         (x,) = args
         params = {"axis": axis, "index_dtype": index_dtype}
         if r.how(x) == FLAT and axis not in r.axes(x.aval):
@@ -109,7 +113,7 @@ def _place(prim: Any, how: str) -> None:
 _NOWHERE = (1 << 31) - 1
 
 
-def _first(r: Ragged, x: Any, axis: int, fill: Any, how: str) -> Any:
+def _first(r: Ragged, x: Value, axis: int, fill: float, how: str) -> Any:
     """Return the first position of the extreme of each example; 0 if it is empty: [size, ...]."""
     y = once.bind(with_axis_at(r.data(x, FLAT), axis, 0))
     t = r.rows(x.aval.shape[axis])

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait.numpy as pnp
+from plait.ext.ir import Primitive
 from plait.ext.ops.indexing import CLIP, FILL, gather_
+from plait.ext.trace import Value
+from plait.ext.types import Aval
+from plait.typing import Array
 
 from ..carrier import Ragged
 from ..layouts import along
@@ -24,12 +28,12 @@ __all__ = ["gathered", "scattered", "widened"]
 _OUTSIDE = (1 << 31) - 1
 
 
-def _values(r: Ragged, x: Any) -> Any:
+def _values(r: Ragged, x: Value) -> Any:
     """Return values flat; [size, ...] for values without ragged axes."""
     return r.data(x, FLAT if r.axes(x.aval) else PADDED)
 
 
-def widened(at: Any) -> Any:
+def widened(at: Value) -> Any:
     """Return starts in a dtype that also holds the sizes."""
     return at.astype(I32) if at.dtype.itemsize < 4 else at
 
@@ -37,7 +41,7 @@ def widened(at: Any) -> Any:
 class Indices:
     """Starts of windows, flat or of each example, and values of examples aligned with them."""
 
-    def __init__(self, r: Ragged, indices: Any):
+    def __init__(self, r: Ragged, indices: Value):
         self.r = r
         axes = r.axes(indices.aval)
         self.rows = r.rows(indices.aval.shape[axes[0]]) if axes else None
@@ -47,7 +51,7 @@ class Indices:
         self.at = widened(_values(r, indices))
         self.ndim = self.at.ndim - 1
 
-    def each(self, values: Any) -> Any:
+    def each(self, values: Array) -> Any:
         """Return values of each example, [size], aligned with the starts."""
         if self.rows is None:
             return along(values, 0, self.ndim)
@@ -65,7 +69,7 @@ class Indices:
         """Which starts exist; None: all."""
         return None if self.rows is None else along(self.rows.there, self.axis, self.ndim)  # type: ignore[arg-type]
 
-    def columns(self, x: Any, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list, Any]:
+    def columns(self, x: Value, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list, Any]:
         """Return (the starts along each axis, clipped to where windows fit; which of them fit)."""
         found, fits = [], None
         for k, a in enumerate(axes):
@@ -81,7 +85,7 @@ class Indices:
         return found, fits
 
 
-def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool:
+def _alone(r: Ragged, x: Value, axes: Sequence[int], sizes: Sequence[Any]) -> bool:
     """Return whether the only ragged axis of `x` is flat, and single rows are taken along it."""
     own = r.axes(x.aval)
     if len(own) != 1 or own[0] not in axes or r.how(x) == PADDED:
@@ -89,7 +93,7 @@ def _alone(r: Ragged, x: Any, axes: Sequence[int], sizes: Sequence[Any]) -> bool
     return sizes[own[0]].__class__ is int and sizes[own[0]] == 1
 
 
-def _simple(r: Ragged, indices: Any) -> bool:
+def _simple(r: Ragged, indices: Value) -> bool:
     """Return whether starts of windows lie flat, or are equally many in each example."""
     own = r.axes(indices.aval)
     return not own or (
@@ -98,7 +102,7 @@ def _simple(r: Ragged, indices: Any) -> bool:
 
 
 def gathered(
-    r: Ragged, x: Any, indices: Any, out: Any, numbers: Any, sizes: Sequence[Any]
+    r: Ragged, x: Value, indices: Value, out: Aval, numbers: Any, sizes: Sequence[Any]
 ) -> tuple | None:
     """Return (values read, which starts were inside, which examples have rows, leading axes).
 
@@ -137,7 +141,13 @@ def _shifted_reads(n: Any, lead: int) -> Any:
 
 
 def scattered(
-    r: Ragged, prim: Any, args: Sequence[Any], out: Any, numbers: Any, sizes: Any, mode: str
+    r: Ragged,
+    prim: Primitive,
+    args: Sequence[Any],
+    out: Aval,
+    numbers: Any,
+    sizes: tuple[int, ...],
+    mode: str,
 ) -> Any | None:
     """Return the result, a lifted value; None if the layouts of the operands do not permit this."""
     x, indices, updates = args

@@ -3,11 +3,15 @@
 Invariant: flat values have the user's axes; in tiles and padded there is one more in front.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import plait.numpy as pnp
 from plait.ext.ops.shape import broadcast_in_dim, iota_, reshape_, squeeze_, transpose_
+from plait.ext.sizes import Dim
+from plait.ext.trace import Value
+from plait.ext.types import Aval
 from plait.ext.values import Literal
 
 from ...interpreter import with_axis_at
@@ -15,13 +19,13 @@ from ..carrier import Ragged, pile_rules
 from ..layouts import along, fit
 from ..operation import FLAT, PADDED, TILES, layout, place
 from ..row_access import rows_at, rows_or
-from ..tables import I32
+from ..tables import I32, Pairs
 
 __all__ = ["to_pairs"]
 
 
 @pile_rules.rule(iota_)
-def _(r, args, out, *, shape, axis, dtype):
+def _(r, args: Sequence[Any], out, *, shape, axis, dtype):
     how = place(out, r.caps, r.padded)
     want = layout(out, r.caps, how).shape
     axes = r.axes(out)
@@ -53,7 +57,7 @@ def _(r, args, out, *, shape, dims):
     return r.result(out, broadcast_in_dim.bind(y, shape=want.shape, dims=tuple(at)), how)
 
 
-def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
+def _to_flat(r: Ragged, x: Value, out: Aval, dims: tuple) -> tuple[Any, list[int]]:
     """Return (values to broadcast, the axes of the flat result that theirs map to)."""
     if r.axes(x.aval):
         return r.data(x, FLAT), list(dims)
@@ -68,12 +72,12 @@ def _to_flat(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
     return _without(y, lost), [k for k in at if k != a]
 
 
-def _without(x: Any, axes: tuple[int, ...]) -> Any:
+def _without(x: Value, axes: tuple[int, ...]) -> Any:
     """Remove axes of size 1."""
     return squeeze_.bind(x, axes=axes) if axes else x
 
 
-def _to_tiles(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
+def _to_tiles(r: Ragged, x: Value, out: Aval, dims: tuple) -> tuple[Any, list[int]]:
     axes = r.axes(out)
     p = r.pairs(*[out.shape[a] for a in axes])
     mine = r.axes(x.aval)
@@ -84,7 +88,7 @@ def _to_tiles(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]
     return y, [0] * lead + [k + 1 for i, k in enumerate(dims) if i not in lost]
 
 
-def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | None]:
+def to_pairs(r: Ragged, x: Value, p: Pairs, left: list[bool]) -> tuple[Any, int | None]:
     """Return a value on pairs of tiles, and the position of their axis.
 
     `left`: for each ragged axis, whether it is the first one of the pair."""
@@ -99,7 +103,7 @@ def to_pairs(r: Ragged, x: Any, p: Any, left: list[bool]) -> tuple[Any, int | No
     return with_axis_at(rows_or(0, r.data(x, FLAT), at, a), a, 0), 0
 
 
-def _to_padded(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]]:
+def _to_padded(r: Ragged, x: Value, out: Aval, dims: tuple) -> tuple[Any, list[int]]:
     if r.axes(x.aval):
         return r.data(x, PADDED), [0, *[k + 1 for k in dims]]
     y, d = r.dense(x)
@@ -109,7 +113,7 @@ def _to_padded(r: Ragged, x: Any, out: Any, dims: tuple) -> tuple[Any, list[int]
 
 
 @pile_rules.rule(transpose_)
-def _(r, args, out, *, perm):
+def _(r, args: Sequence[Value], out, *, perm):
     (x,) = args
     how, axes = r.how(x), r.axes(x.aval)
     how = how or place(out, r.caps, r.padded)
@@ -121,7 +125,7 @@ def _(r, args, out, *, perm):
     return r.result(out, transpose_.bind(y, perm=(0, *[i + 1 for i in perm])), how)
 
 
-def _swapped(r: Ragged, x: Any, y: Any) -> Any:
+def _swapped(r: Ragged, x: Value, y: Value) -> Any:
     """Return the tiles of (n, m) in the order of those of (m, n)."""
     a, b = [x.aval.shape[i] for i in r.axes(x.aval)]
     p, q = r.pairs(a, b), r.pairs(b, a)
@@ -142,11 +146,11 @@ def _(r, args, out, *, axes):
 
 
 @pile_rules.rule(reshape_)
-def _(r, args, out, *, shape):
+def _(r, args: list[Value], out: Aval, *, shape: tuple[int | Dim, ...]):
     return reshaped(r, args[0], out)
 
 
-def reshaped(r: Ragged, x: Any, out: Any) -> Any:
+def reshaped(r: Ragged, x: Value, out: Aval) -> Any:
     """Reshape the elements of each example, in row-major order of its own sizes."""
     have, want = r.axes(x.aval), r.axes(out)
     if _in_place(r, x.aval.shape, out.shape, have, want):
@@ -170,7 +174,7 @@ def _in_place(r: Ragged, shape: tuple, goal: tuple, have: tuple, want: tuple) ->
     return all(prod(shape[a + 1 : b]) == prod(goal[c + 1 : d]) for a, b, c, d in edges)
 
 
-def _moved(r: Ragged, y: Any, shape: tuple, capacity: tuple, goal: tuple) -> Any:
+def _moved(r: Ragged, y: Value, shape: tuple, capacity: tuple, goal: tuple) -> Any:
     """Reshape padded values from `shape` to `goal`.
 
     Each place of the result is numbered in row-major order of the example's own sizes; that number

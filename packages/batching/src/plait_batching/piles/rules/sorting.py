@@ -14,7 +14,7 @@ from ..operation import FLAT, PADDED
 
 
 @pile_rules.rule(sort_)
-def _(r, args, out, *, axis, num_keys, stable):
+def _(r, args, out, *, axis, num_keys: int, stable: bool):
     how = r.like(args, *out)
     params = {"num_keys": num_keys, "stable": stable}
     ragged = axis in r.axes(out[0])

@@ -1,3 +1,3 @@
 # Written by docs/stubs.py from the tables of core and the entry points of the plugins: do not edit.
 
-from plait_numpy.scipy.ndimage import *
+from plait_numpy.scipy.ndimage import map_coordinates as map_coordinates

@@ -64,7 +64,7 @@ class Dim:
     def __plait_array__(self) -> Any:
         return type(self)._number(self)
 
-    def __new__(cls, *_: Any, **__: Any) -> NoReturn:
+    def __new__(cls, *_: object, **__: object) -> NoReturn:
         raise ArgumentError("a Dim is not made by calling Dim", fix='write b, = symbolic_dims("b")')
 
     @property
@@ -86,7 +86,7 @@ class Dim:
 
     # Arithmetic
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: "Dim | int") -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.add, self, other)
@@ -106,13 +106,13 @@ class Dim:
             return _among_numbers(operator.sub, self, other)
         return _beside(self, other, poly.subtract(self._terms, terms))
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: "Dim | int") -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.sub, other, self)
         return _beside(self, other, poly.subtract(terms, self._terms))
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: "Dim | int") -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.mul, self, other)
@@ -134,7 +134,7 @@ class Dim:
             out = out * self
         return out
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: "Dim | int") -> Any:
         terms = _operand(self, other)
         if terms is None:
             return _among_numbers(operator.floordiv, self, other)
@@ -201,16 +201,16 @@ class Dim:
             self._hash = hash(scope) if scope.equates else hash(frozenset(self._terms.items()))
         return self._hash
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: "Dim | int") -> bool:
         return _ordered(self, ">=", other)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: "Dim | int") -> bool:
         return _ordered(self, ">", other)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: "Dim | int") -> bool:
         return _ordered(self, "<=", other)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: "Dim | int") -> bool:
         return _ordered(self, "<", other)
 
     def __bool__(self) -> bool:
@@ -287,7 +287,7 @@ class Dim:
     def __copy__(self) -> "Dim":
         return self
 
-    def __deepcopy__(self, memo: Any) -> "Dim":
+    def __deepcopy__(self, memo: dict[Any, Any]) -> "Dim":
         return self
 
 
@@ -337,7 +337,7 @@ def _operand(self: Dim, other: Any) -> Terms | None:
     return poly.constant(int(other)) if isinstance(other, Integral) else None
 
 
-def _among_numbers(f: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _among_numbers(f: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     """Apply an operation to a size and a number that is not a size; the size becomes a number."""
     numbers = (Dim, int, float, complex, np.generic, np.ndarray)
     if not (isinstance(left, numbers) and isinstance(right, numbers)):

@@ -140,7 +140,7 @@ class _Reader:
         f = {"+": a.add, "*": a.mul, "//": a.floordiv, "%": a.mod}[operator]
         return self.checked(f, left, right)
 
-    def checked(self, f: Any, left: Any, right: Any) -> Any:
+    def checked(self, f: Callable[..., Any], left: Any, right: Any) -> Any:
         """Return f(left, right).  Raises ProgramError for a division by 0 and a long result."""
         are_terms = left.__class__ is dict and right.__class__ is dict  # or operations of a module
         if are_terms and len(left) * len(right) > _MOST_TERMS * 10:

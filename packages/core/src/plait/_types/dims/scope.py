@@ -156,7 +156,7 @@ class Scope:
     def __copy__(self) -> "Scope":
         return self
 
-    def __deepcopy__(self, memo) -> "Scope":
+    def __deepcopy__(self, memo: object) -> "Scope":
         return self
 
     # Questions about polynomials, for Dim

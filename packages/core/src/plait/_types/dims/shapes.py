@@ -69,6 +69,18 @@ def broadcast_dims(shapes: "Sequence[Shape]") -> Shape:
     return tuple(out)
 
 
+def _to_broadcast(shapes: "Sequence[Shape]") -> str:
+    """Return what to write for shapes that do not broadcast."""
+    rule = "sizes of an axis must be equal, or 1"
+    big, small = sorted(shapes, key=len, reverse=True)[:2]
+    if len(shapes) == 2 and 0 < len(small) < len(big) and small == big[: len(small)]:
+        nones = ", None" * (len(big) - len(small))
+        return (
+            f"{rule}: write y[...{nones}] for the array of shape {small}, whose axes are the first"
+        )
+    return rule
+
+
 def _broadcast(a: "Dim | int", b: "Dim | int", shapes: "Sequence[Shape]") -> "Dim | int":
     """Return the size of an axis with two sizes that are not written alike."""
     if a == 1:
@@ -82,6 +94,6 @@ def _broadcast(a: "Dim | int", b: "Dim | int", shapes: "Sequence[Shape]") -> "Di
     if equal is False:
         raise DimMismatch(
             f"shapes {text} do not broadcast: an axis has sizes {a} and {b}",
-            fix="sizes of an axis must be equal, or 1",
+            fix=_to_broadcast(shapes),
         )
     raise undecided_eq(a, b, about=f"do shapes {text} broadcast: ")

@@ -30,7 +30,7 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.dot")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     """Multiply matrices and vectors: sum over the last axis of x and the first axis of y."""
     x, y = [tf.cast(v, tf.as_dtype(op.types[0].dtype)) for v in xs]
     summed = [(x.shape.rank - 1,), (0,)]
@@ -69,7 +69,7 @@ def equation(x: int, y: int, summed: Any, together: Any) -> str:
 
 
 @graphs("stablehlo.fft")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     kind, lengths = enum(op.attributes["fft_type"]).lower(), list(op.attributes["fft_length"])
     suffix = "" if len(lengths) == 1 else f"{len(lengths)}d"
     f = getattr(tf.signal, f"{kind}{suffix}")
@@ -77,7 +77,7 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.cholesky")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     """Factorise without reading the other triangle."""
     if op.attributes.get("lower", False):
         return tf.linalg.cholesky(xs[0])
@@ -85,7 +85,7 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.triangular_solve")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     (a, b), at = xs, op.attributes
     lower, how = at["lower"], enum(at["transpose_a"])
     if at["unit_diagonal"]:

@@ -139,7 +139,7 @@ def _check(walk: Any, op: Any, xs: Sequence[Any]) -> list:
 
 
 @graphs("sdy.sharding_constraint")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     """Drop a sharding constraint, which has no effect on one device."""
     return xs[0]
 

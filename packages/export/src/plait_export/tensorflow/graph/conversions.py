@@ -11,7 +11,7 @@ from .table import graphs
 
 
 @graphs("stablehlo.convert", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return converted(xs[0], tf.as_dtype(op.types[0].dtype))
 
 
@@ -40,13 +40,13 @@ def _saturated(x: Any, dtype: Any) -> Any:
 
 
 @graphs("stablehlo.bitcast_convert", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     dtype = tf.as_dtype(op.types[0].dtype)
     return xs[0] if xs[0].dtype == dtype else tf.bitcast(xs[0], dtype)
 
 
 @graphs("stablehlo.reduce_precision", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     at = op.attributes
     return reduced(xs[0], at["exponent_bits"], at["mantissa_bits"])
 

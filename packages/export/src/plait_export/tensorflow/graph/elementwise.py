@@ -18,7 +18,7 @@ def _is_integer(x: Any) -> bool:
 
 def _rule(name: str, f: Callable) -> None:
     @graphs(f"stablehlo.{name}", elements=True)
-    def _(walk, op, xs):
+    def _(walk: object, op: object, xs):
         return f(*xs)
 
 
@@ -157,7 +157,7 @@ for _name, _function in _RULES.items():
 
 
 @graphs("stablehlo.compare", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     x, y = xs
     if enum(op.attributes.get("compare_type", "NOTYPE")) == "TOTALORDER" and x.dtype.is_floating:
         x, y = in_total_order(x), in_total_order(y)
@@ -187,12 +187,12 @@ def in_total_order(x: Any) -> Any:
 
 
 @graphs("stablehlo.select", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     return tf.where(*xs)
 
 
 @graphs("stablehlo.clamp", elements=True)
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     low, x, high = xs
     if x.dtype == tf.bool:
         return _and(_or(x, low), high)
@@ -200,5 +200,5 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.optimization_barrier")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     return [tf.identity(x) for x in xs]

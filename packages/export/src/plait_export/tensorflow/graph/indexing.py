@@ -89,12 +89,12 @@ def _positions_last(at: Any, axis: int) -> Any:
 
 
 @graphs("stablehlo.gather")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return _gathered(op, xs[0], xs[1], op.attributes["slice_sizes"])
 
 
 @graphs("stablehlo.dynamic_gather")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return _gathered(op, xs[0], xs[1], listed(xs[2]))
 
 

@@ -56,7 +56,7 @@ def _(walk, op, xs):
     return combine([tf.broadcast_to(start[0], tf.shape(found)), found])
 
 
-def is_neutral(start: Any, neutral: Any) -> bool:
+def is_neutral(start: Any, neutral: object) -> bool:
     """Return whether the start of a reduction is known to be its neutral element."""
     known = tf.get_static_value(start)
     return known is not None and bool(np.all(known == neutral))

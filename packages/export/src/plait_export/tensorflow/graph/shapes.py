@@ -15,7 +15,7 @@ from .table import graphs, refuses
 
 
 @graphs("stablehlo.get_dimension_size")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     n = size(xs[0], op.attributes["dimension"])
     return tf.constant(n, tf.int32) if n.__class__ is int else n
 
@@ -25,12 +25,12 @@ refuses("it gives an array a size that is known only when it is computed",
 
 
 @graphs("stablehlo.iota")
-def _(walk, op, xs):
+def _(walk, op, xs: object):
     return _iota(op, said(walk, op))
 
 
 @graphs("stablehlo.dynamic_iota")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return _iota(op, listed(xs[0]))
 
 
@@ -61,7 +61,7 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.dynamic_reshape")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     return tf.reshape(xs[0], as_shape(listed(xs[1])))
 
 
@@ -71,23 +71,23 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.dynamic_broadcast_in_dim")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return broadcast(xs[0], listed(xs[1]), op.attributes["broadcast_dimensions"])
 
 
 @graphs("stablehlo.transpose")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return tf.transpose(xs[0], list(op.attributes["permutation"]))
 
 
 @graphs("stablehlo.reverse")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     axes = list(op.attributes["dimensions"])
     return tf.reverse(xs[0], axes) if axes else tf.identity(xs[0])
 
 
 @graphs("stablehlo.concatenate")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     return tf.concat(xs, op.attributes["dimension"])
 
 
@@ -95,14 +95,14 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.slice")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     at = op.attributes
     bounds = [list(at[k]) for k in ("start_indices", "limit_indices", "strides")]
     return tf.strided_slice(xs[0], *bounds)
 
 
 @graphs("stablehlo.real_dynamic_slice")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     bounds = zip(*map(listed, xs[1:]), strict=True)
     return xs[0][tuple([slice(*b) for b in bounds])]
 
@@ -124,7 +124,7 @@ def position(s: Any) -> Any:
 
 
 @graphs("stablehlo.dynamic_slice")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     x, *starts = xs
     if not starts:
         return tf.identity(x)
@@ -134,7 +134,7 @@ def _(walk, op, xs):
 
 
 @graphs("stablehlo.dynamic_update_slice")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     x, box, *starts = xs
     if not starts:
         return tf.identity(box)
@@ -161,13 +161,13 @@ def _whole_rows(have: Sequence[Any], wide: Sequence[Any]) -> bool:
 
 
 @graphs("stablehlo.pad")
-def _(walk, op, xs):
+def _(walk: object, op, xs):
     keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
     return padded(*xs, *[op.attributes[k] for k in keys])
 
 
 @graphs("stablehlo.dynamic_pad")
-def _(walk, op, xs):
+def _(walk: object, op: object, xs):
     x, value, *config = xs
     return padded(x, value, *map(listed, config))
 
@@ -192,7 +192,7 @@ def padded(x: Any, value: Any, low: Sequence, high: Sequence, between: Sequence)
     return tf.slice(full, begin, as_shape(whole))
 
 
-def _at_least_0(n: Any) -> Any:
+def _at_least_0(n: int) -> Any:
     return max(n, 0) if n.__class__ is int else tf.maximum(n, 0)
 
 

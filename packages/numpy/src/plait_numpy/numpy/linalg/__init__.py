@@ -7,7 +7,9 @@ Invariant: a matrix outside a function's domain gives nan or infinities, never a
 depends on values: there is no LinAlgError.
 """
 
-from ..refusals import explain
+from plait.ext.surface import advise
+
+from ...refusals import explain
 from . import equations, factors, products
 from .equations import *
 from .factors import *
@@ -20,3 +22,5 @@ __all__ += factors.__all__
 __all__ += products.__all__
 
 explain(globals())
+
+advise("plait.numpy.linalg", globals())

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from plait.errors import ArgumentError, AxisError, ShapeError
-from plait.ext import Aval
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import sum_
 from plait.ext.sizes import max_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import broadcast_shapes
 from plait.typing import Array, ArrayLike
 
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
+def agreeing(name: str, a: Any, b: Value, square: bool) -> tuple:
     """Bring both operands to one dtype and stack; `b` holds matrices."""
     dtype = np.result_type(a.aval.dtype, b.aval.dtype)
     a, b = sh.convert(a, dtype), sh.convert(b, dtype)
@@ -43,7 +43,7 @@ def agreeing(name: str, a: Any, b: Any, square: bool) -> tuple:
 
 
 @fused
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: Array, b: Value) -> Any:
     vector = b.aval.ndim == 1
     a, b = agreeing("solve", a, sh.expand_dims(b, 1) if vector else b, square=True)
     x = solving.general(a, b)
@@ -74,7 +74,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @fused
-def _inv(x: Any) -> Any:
+def _inv(x: Array) -> Any:
     return solving.inverse(x)
 
 
@@ -93,18 +93,19 @@ def inv(a: ArrayLike) -> Array:
     return _inv(matrices("inv", a, square=True))
 
 
-def _tolerance(rtol: Any, x: Aval) -> Any:
+def _tolerance(rtol: Any, x: Any) -> Any:
     """Return the relative tolerance for each matrix; by default max(m, n) times the spacing of
     floats at one."""
     dtype, (*lead, m, n) = real_dtype(x.dtype), x.shape
     if rtol is None:
-        eps, most = float(np.finfo(dtype).eps), max_dim(m, n)
+        eps = float(np.finfo(dtype).eps)
+        most: Any = max_dim(m, n)
         rtol = eps * most if most.__class__ is int else el.mul(sh.size_value(most, dtype), eps)
     return sh.broadcast_to(sh.convert(value(rtol), dtype), lead)
 
 
 @fused
-def _pinv(x: Any, rtol: Any) -> Any:
+def _pinv(x: Array, rtol: Value) -> Any:
     return matrix_inverses.pinv_.bind(x, rtol)
 
 
@@ -135,7 +136,7 @@ def pinv(
 
 
 @fused
-def _lstsq(a: Any, b: Any, rtol: Any) -> Any:
+def _lstsq(a: Value, b: Value, rtol: Value) -> Any:
     vector = b.aval.ndim == 1
     b = sh.expand_dims(b, 1) if vector else b
     x, rank, s = matrix_inverses.lstsq_.bind(a, b, rtol)
@@ -181,7 +182,7 @@ def lstsq(
     return solution, rest, rank, s
 
 
-def _size(shape: Any) -> int:
+def _size(shape: tuple[int, ...]) -> int:
     out = 1
     for d in shape:
         out = out * d
@@ -247,7 +248,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 @fused
-def _matrix_power(x: Any, *, n: int) -> Any:
+def _matrix_power(x: Array, *, n: int) -> Any:
     out = None
     while n:
         if n & 1:
@@ -281,7 +282,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 @fused
-def _det(x: Any) -> Any:
+def _det(x: Array) -> Any:
     return matrix_inverses.det_.bind(x)
 
 
@@ -301,7 +302,7 @@ def det(a: ArrayLike) -> Array:
 
 
 @fused
-def _slogdet(x: Any) -> Any:
+def _slogdet(x: Array) -> Any:
     return tuple(matrix_inverses.slogdet_.bind(x))
 
 
@@ -325,7 +326,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
 
 @fused
-def _matrix_rank(s: Any, least: Any, *, relative: bool) -> Any:
+def _matrix_rank(s: Array, least: Value, *, relative: bool) -> Any:
     top = el.mul(_greatest(s), least) if relative else least
     above = el.gt(s, sh.expand_dims(top, top.aval.ndim))
     return sum_(sh.convert(above, np.int32), -1)

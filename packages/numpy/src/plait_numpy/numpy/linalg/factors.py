@@ -58,14 +58,14 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-def matrices(name: str, x: Any, square: bool = False) -> Array:
+def matrices(name: str, x: object, square: bool = False) -> Array:
     """Return an array of matrices in floats; refuse operands that `name` does not take."""
     (x,) = el.floating((value(x),))
     stack_of(name, x.aval, square)
     return x
 
 
-def _side(UPLO: Any) -> bool:
+def _side(UPLO: str | None) -> bool:
     """Return whether the lower triangle is meant."""
     side = "L" if UPLO is None else str(UPLO).upper()
     if side not in ("L", "U"):
@@ -74,7 +74,7 @@ def _side(UPLO: Any) -> bool:
 
 
 @fused
-def _cholesky(x: Any, *, upper: bool, symmetrize: bool) -> Any:
+def _cholesky(x: Array, *, upper: bool, symmetrize: bool) -> Any:
     out = cholesky_.bind(symmetrised(x) if symmetrize else x)
     return adjoint(out) if upper else out
 
@@ -100,7 +100,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 @fused
-def _qr(x: Any, *, full: bool) -> Any:
+def _qr(x: Array, *, full: bool) -> Any:
     return tuple(qr_.bind(x, full_matrices=full, pivoting=False))
 
 
@@ -137,7 +137,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult | tuple[Array, A
 
 
 @fused
-def _svd(x: Any, *, full: bool, subset: Any) -> Any:
+def _svd(x: Array, *, full: bool, subset: tuple[int, ...] | None) -> Any:
     s, u, vh = svd_.bind(x, full_matrices=full, compute_uv=True)
     if subset is None:
         return u, s, vh
@@ -241,7 +241,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 @fused
-def _eigh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
+def _eigh(x: Array, *, lower: bool, symmetrize: bool) -> Any:
     return tuple(eigh_.bind(symmetrised(x) if symmetrize else x, lower=lower, vectors=True))
 
 
@@ -266,7 +266,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 @fused
-def _eigvalsh(x: Any, *, lower: bool, symmetrize: bool) -> Any:
+def _eigvalsh(x: Array, *, lower: bool, symmetrize: bool) -> Any:
     return eigh_.bind(symmetrised(x) if symmetrize else x, lower=lower, vectors=False)[0]
 
 

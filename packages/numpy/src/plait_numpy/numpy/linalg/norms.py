@@ -15,6 +15,7 @@ from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.reduction import any_, max_, min_, sum_
 from plait.ext.ops.shape import convert, expand_dims, moveaxis, normal_axes
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike, Axis
 
 from .equations import inv
@@ -23,7 +24,7 @@ from .factors import matrices, svdvals
 INF = math.inf
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: Value) -> Any:
     """Return |x|^2, smooth also at zero."""
     if x.aval.dtype.kind != "c":
         return el.mul(x, x)
@@ -36,7 +37,7 @@ def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
     would be those of rounded sums."""
 
     @functools.wraps(f)
-    def computed(x: Any, **how: Any) -> Any:
+    def computed(x: Array, **how: object) -> Any:
         return rounded(f(single(x), **how), x)
 
     return computed
@@ -44,7 +45,7 @@ def _in_single(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @fused
 @_in_single
-def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Array:
+def _vector(x: Value, *, ord: float, axes: tuple, keepdims: bool) -> Array:
     how = dict(keepdims=keepdims)
     if ord == 2:
         return el.sqrt(sum_(_squares(x), axes, **how))
@@ -62,7 +63,7 @@ def _vector(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Array:
 
 @fused
 @_in_single
-def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
+def _matrix(x: Value, *, ord: float | str | None, axes: tuple, keepdims: bool) -> Any:
     row, column = axes
     if ord in ("fro", None):
         return _vector(x, ord=2, axes=axes, keepdims=keepdims)
@@ -78,7 +79,9 @@ def _matrix(x: Any, *, ord: Any, axes: tuple, keepdims: bool) -> Any:
     return expand_dims(out, tuple(sorted(axes))) if keepdims else out
 
 
-def norm(x: ArrayLike, ord: Any = None, axis: Axis | None = None, keepdims: bool = False) -> Array:
+def norm(
+    x: ArrayLike, ord: object = None, axis: Axis | None = None, keepdims: bool = False
+) -> Array:
     """Return the norm of vectors, of matrices, or of all elements.
 
     Args:
@@ -120,7 +123,7 @@ def _order(ord: Any) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
+def _of_matrices(x: Value, order: float | str | None, axes: tuple, keepdims: bool) -> Any:
     if order not in (None, "fro", "nuc", INF, -INF, 1, -1, 2, -2):
         raise ShapeError(
             f"matrices have no norm {order!r}",
@@ -130,7 +133,7 @@ def _of_matrices(x: Any, order: Any, axes: tuple, keepdims: bool) -> Any:
 
 
 def vector_norm(
-    x: ArrayLike, /, *, axis: Axis | None = None, keepdims: bool = False, ord: Any = 2
+    x: ArrayLike, /, *, axis: Axis | None = None, keepdims: bool = False, ord: object = 2
 ) -> Array:
     """Return the norm of vectors along any axes, taken as one axis.
 
@@ -155,7 +158,7 @@ def vector_norm(
     return _vector(x, ord=_order(ord), axes=axes, keepdims=bool(keepdims))
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro") -> Array:
     """Return the norm of matrices, the last two axes; `ord` as in `norm`.
 
     Raises TypeRule for an unknown `ord`, AxisError for arrays with fewer than two axes.  As
@@ -173,7 +176,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 @fused
-def _cond(x: Any, *, p: Any) -> Any:
+def _cond(x: Array, *, p: int | str | None) -> Any:
     if p in (None, 2, -2):
         s = svdvals(x)
         first, last = s[..., 0], s[..., -1]

@@ -137,7 +137,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 # ---- chains --------------------------------------------------------------------------------
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[Any], *, precision: object = None) -> Array:
     """Multiply several matrices, in the order that takes the fewest multiplications.
 
     Args:

@@ -9,14 +9,17 @@ import numpy as np
 
 from plait.errors import AxisError, OperandTypeError, ShapeError
 from plait.ext import Aval, Literal
+from plait.ext.ir import Primitive
 from plait.ext.lower import LETTERS
 from plait.ext.ops import shape as sh
 from plait.ext.ops.contraction import matmul
 from plait.ext.ops.elementwise import add, conj, eq, ge, le, mul, real, select
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import transpose_ as transposition
-from plait.ext.sizes import is_symbolic, min_dim
+from plait.ext.sizes import Dim, is_symbolic, min_dim
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, INT32
+from plait.typing import Array
 
 HIGHEST = "highest"
 """Precision of products within factorisations, where errors grow."""
@@ -77,7 +80,7 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype({"float32": "complex64", "float64": "complex128"}.get(dtype.name, dtype))
 
 
-def fewer(m: Any, n: Any) -> Any:
+def fewer(m: Dim | int, n: Dim | int) -> Any:
     """Return the lesser of two sizes."""
     return min_dim(m, n) if is_symbolic((m, n)) else min(m, n)
 
@@ -98,12 +101,12 @@ def transposed(x: Any) -> Any:
     return transposition.bind(x, perm=(*range(n - 2), n - 1, n - 2))
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Array) -> Any:
     """Return the conjugate; `x` itself if it is real."""
     return conj.bind(x) if x.aval.category == COMPLEX else x
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Array) -> Any:
     """Return the conjugate transpose."""
     return conjugate(transposed(x))
 
@@ -113,19 +116,19 @@ def symmetrised(x: Any) -> Any:
     return mul.bind(add.bind(x, adjoint(x)), Literal(0.5, x.aval))
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Value) -> Any:
     """Return the real part; `x` itself if it is real."""
     return real.bind(x) if x.aval.category == COMPLEX else x
 
 
-def times(x: Any, *ys: Any) -> Any:
+def times(x: Array, *ys: Array) -> Any:
     """Multiply matrices from the left, as exactly as the platform can."""
     for y in ys:
         x = matmul(x, y, precision=HIGHEST)
     return x
 
 
-def _where(aval: Aval, compare: Any, offset: int = 0) -> Any:
+def _where(aval: Aval, compare: Primitive, offset: int = 0) -> Any:
     """Compare column - offset with row, for every element of a type."""
     shape = aval.shape[-2:]
     rows, columns = sh.iota(INT32, shape, 0), sh.iota(INT32, shape, 1)
@@ -134,7 +137,7 @@ def _where(aval: Aval, compare: Any, offset: int = 0) -> Any:
     return sh.broadcast_to(compare.bind(columns, rows), aval.shape)
 
 
-def triangle(x: Any, lower: bool = True, offset: int = 0) -> Any:
+def triangle(x: Array, lower: bool = True, offset: int = 0) -> Any:
     """Return the lower triangle up to diagonal `offset`, or the upper one from it; zeros
     elsewhere."""
     if nothing(x.aval):
@@ -150,19 +153,19 @@ def identity(aval: Aval) -> Any:
     return select.bind(_where(aval, eq), Literal(1, aval), Literal(0, aval))
 
 
-def on_diagonal(x: Any, v: Any) -> Any:
+def on_diagonal(x: Value, v: Value) -> Any:
     """Replace the diagonals of `x` by vectors."""
     return select.bind(_where(x.aval, eq), as_columns(v, x.aval), x)
 
 
-def off_diagonal(x: Any, on: Any = 0) -> Any:
+def off_diagonal(x: Value, on: float = 0) -> Any:
     """Replace the diagonal of `x` by a number."""
     if nothing(x.aval):
         return x
     return select.bind(_where(x.aval, eq), Literal(on, x.aval), x)
 
 
-def diagonal(x: Any) -> Any:
+def diagonal(x: Array) -> Any:
     """Return the main diagonals, as vectors."""
     *lead, m, n = x.aval.shape
     if is_symbolic((m, n)):
@@ -174,18 +177,18 @@ def diagonal(x: Any) -> Any:
     return sh.slice_in_dim(flat, 0, (k - 1) * (n + 1) + 1 if k else 0, n + 1, -1)
 
 
-def as_rows(v: Any, like: Aval) -> Any:
+def as_rows(v: Value, like: Aval) -> Any:
     """Repeat a vector as every row of matrices of a type: element j in column j."""
     return sh.broadcast_to(sh.expand_dims(v, v.aval.ndim - 1), like.shape)
 
 
-def as_columns(v: Any, like: Aval) -> Any:
+def as_columns(v: Value, like: Aval) -> Any:
     """Repeat a vector as every column of matrices of a type: element i in row i."""
     n = v.aval.ndim
     return sh.broadcast_in_dim.bind(v, shape=like.shape, dims=tuple(range(n)))
 
 
-def halved_diagonal(x: Any, lower: bool = True) -> Any:
+def halved_diagonal(x: Value, lower: bool = True) -> Any:
     """Halve the diagonal of a triangle."""
     if nothing(x.aval):
         return x

@@ -4,16 +4,15 @@ Invariant: a factor is exactly triangular; the values that a routine leaves on t
 cleared.  A matrix that cannot be factorised gives nan, without effect on the others of its stack.
 """
 
-from typing import Any
-
 from plait.errors import OperandTypeError, ShapeError
 from plait.ext import Aval, Discrete, Literal, expand_rules, lower_rules, primitive, staged
-from plait.ext.lower import boolean
+from plait.ext.lower import Emitter, IrValue, boolean
 from plait.ext.ops.control_flow import scan
 from plait.ext.ops.elementwise import eq, select
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, iota, moveaxis, pad, slice_in_dim
-from plait.ext.sizes import is_symbolic
+from plait.ext.sizes import Dim, is_symbolic
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, INT32
 
 from .batched_matrices import beside, fewer, identity, nothing, stack_of, triangle
@@ -33,7 +32,7 @@ def cholesky_(x: Aval) -> Aval:
 
 
 @lower_rules.rule(cholesky_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval,) = ins
     if nothing(aval):
         return xs[0]
@@ -66,7 +65,7 @@ def lu_(x: Aval) -> list:
 
 
 @lower_rules.rule(lu_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval,), pivots = ins, outs[1]
     if nothing(aval):
         return [xs[0], e.constant(0, pivots)]
@@ -99,7 +98,7 @@ def pivots_to_permutation(pivots: Aval, *, size: int) -> Aval:
 
 
 @expand_rules.rule(pivots_to_permutation)
-def _(pivots, *, size):
+def _(pivots: Value, *, size: Dim | int):
     """Exchange rows one after the other.
 
     Masks select the rows, for all matrices of a stack at once.
@@ -118,7 +117,7 @@ def _(pivots, *, size):
     )[0]  # fmt: skip
 
 
-def _exchanged(order: Any, i: Any, j: Any) -> list:
+def _exchanged(order: Value, i: Value, j: Value) -> list:
     aval = order.aval
     positions = iota(INT32, aval.shape, aval.ndim - 1)
     first = eq.bind(positions, broadcast_in_dim.bind(i, shape=aval.shape, dims=()))
@@ -142,7 +141,7 @@ def geqrf(x: Aval) -> list:
 
 
 @lower_rules.rule(geqrf)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval,) = ins
     if nothing(aval):
         return [xs[0], e.constant(0, outs[1])]
@@ -164,7 +163,7 @@ def geqp3(x: Aval) -> list:
 
 
 @lower_rules.rule(geqp3)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval,), (_, order, taus) = ins, outs
     if nothing(aval):
         start = staged(lambda: [iota(INT32, order.shape, order.ndim - 1)], [])
@@ -210,7 +209,7 @@ def reflectors(x: Aval, taus: Aval, name: str) -> None:
 
 
 @lower_rules.rule(householder_product_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval, taus) = ins
     if nothing(aval):
         return xs[0]
@@ -236,7 +235,7 @@ def ormqr_(x: Aval, taus: Aval, c: Aval, *, left: bool, adjoint: bool) -> Aval:
 
 
 @lower_rules.rule(ormqr_)
-def _(e, xs, ins, outs, left, adjoint):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], left, adjoint):
     aval, taus, c = ins
     if nothing(c) or nothing(taus):
         return xs[2]
@@ -261,7 +260,7 @@ def qr_(x: Aval, *, full_matrices: bool, pivoting: bool) -> list:
 
 
 @expand_rules.rule(qr_)
-def _(x, *, full_matrices, pivoting):
+def _(x: Value, *, full_matrices: bool, pivoting: bool):
     aval = x.aval
     m, n = aval.shape[-2:]
     q, r = qr_.infer((aval,), dict(full_matrices=full_matrices, pivoting=False))

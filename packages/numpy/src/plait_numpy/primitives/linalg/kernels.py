@@ -12,7 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.ext import Aval, PlaitError
-from plait.ext.lower import LETTERS, SOLVERS, Emitter, array_of, attr, boolean, indices, string
+from plait.ext.lower import (
+    LETTERS,
+    SOLVERS,
+    Emitter,
+    IrValue,
+    array_of,
+    attr,
+    boolean,
+    indices,
+    string,
+)
 from plait.ext.sizes import is_symbolic
 from plait.ext.types import BOOL, COMPLEX, INT32
 
@@ -159,7 +169,9 @@ def _alias(operand: int, result: int, count: int) -> Any:
     )
 
 
-def told(e: Emitter, info: Any, how: Aval, direction: str, outs: Sequence, avals: Sequence) -> list:
+def told(
+    e: Emitter, info: IrValue, how: Aval, direction: str, outs: Sequence, avals: Sequence
+) -> list:
     """Return results where `info`, of type `how`, is 0 (`EQ`) or not negative (`GE`); else nan."""
     right = e.compare(info, e.constant(0, how), direction, Aval(how.shape, BOOL))
     found = []

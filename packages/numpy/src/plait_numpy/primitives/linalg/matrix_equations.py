@@ -15,6 +15,7 @@ from plait.ext.ops.control_flow import scan
 from plait.ext.ops.elementwise import add, and_, eq, gt, select, sqrt, sub
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, convert, iota, moveaxis
+from plait.ext.trace import Value
 from plait.ext.types import INT32
 
 from . import batched_matrices as bm
@@ -38,7 +39,7 @@ def sylvester(a: Aval, b: Aval, c: Aval) -> Aval:
 
 
 @expand_rules.rule(sylvester)
-def _(a, b, c):
+def _(a: Value, b: Value, c: Value):
     aval = c.aval
     if bm.nothing(aval):
         return c
@@ -48,7 +49,7 @@ def _(a, b, c):
     return convert(bm.times(za, y, bm.adjoint(zb)), aval.dtype)
 
 
-def _triangular(a: Any, b: Any, c: Any) -> Any:
+def _triangular(a: Value, b: Value, c: Value) -> Any:
     """Solve for triangular a and b: (a + b[j, j]) x[:, j] = c[:, j] - x[:, :j] b[:j, j]."""
     aval, cell = c.aval, Aval((), INT32)
     column = aval.with_shape(aval.shape[:-1])
@@ -62,7 +63,7 @@ def _triangular(a: Any, b: Any, c: Any) -> Any:
     )[0]  # fmt: skip
 
 
-def _next_column(a: Any, x: Any, j: Any, c: Any, b: Any) -> list:
+def _next_column(a: Value, x: Value, j: Value, c: Value, b: Value) -> list:
     """Solve for column j of `x`, which has zeros from there on."""
     on = reduce_sum.bind(_only(b, j), axes=(b.aval.ndim - 1,))
     moved = bm.times(x, _as_matrix(b))
@@ -71,23 +72,23 @@ def _next_column(a: Any, x: Any, j: Any, c: Any, b: Any) -> list:
     return [_with_column(x, y, j)]
 
 
-def _as_matrix(v: Any) -> Any:
+def _as_matrix(v: Value) -> Any:
     shape = (*v.aval.shape, 1)
     return broadcast_in_dim.bind(v, shape=shape, dims=tuple(range(v.aval.ndim)))
 
 
-def _is(j: Any, aval: Aval, axis: int) -> Any:
+def _is(j: Value, aval: Aval, axis: int) -> Any:
     """Mark the elements whose index along an axis is `j`."""
     positions = iota(INT32, aval.shape, axis)
     return eq.bind(positions, broadcast_in_dim.bind(j, shape=aval.shape, dims=()))
 
 
-def _only(v: Any, j: Any) -> Any:
+def _only(v: Value, j: Value) -> Any:
     """Keep element j of vectors; zeros elsewhere."""
     return select.bind(_is(j, v.aval, v.aval.ndim - 1), v, Literal(0, v.aval))
 
 
-def _shifted(a: Any, on: Any) -> Any:
+def _shifted(a: Value, on: Value) -> Any:
     """Return a + on * I."""
     old = bm.diagonal(a)
     dims = tuple(range(on.aval.ndim))
@@ -95,7 +96,7 @@ def _shifted(a: Any, on: Any) -> Any:
     return bm.on_diagonal(a, add.bind(old, wide))
 
 
-def _with_column(x: Any, y: Any, j: Any) -> Any:
+def _with_column(x: Value, y: Value, j: Value) -> Any:
     aval = x.aval
     wide = broadcast_in_dim.bind(y, shape=aval.shape, dims=tuple(range(aval.ndim)))
     return select.bind(_is(j, aval, aval.ndim - 1), wide, x)
@@ -112,7 +113,7 @@ def sqrtm_(x: Aval) -> Aval:
 
 
 @expand_rules.rule(sqrtm_)
-def _(x):
+def _(x: Value):
     """Use the Schur decomposition; the root of its triangle is triangular too."""
     x = convert(x, bm.complex_dtype(x.aval.dtype))
     if bm.nothing(x.aval):
@@ -121,7 +122,7 @@ def _(x):
     return bm.times(z, _triangular_root(t), bm.adjoint(z))
 
 
-def _triangular_root(t: Any) -> Any:
+def _triangular_root(t: Value) -> Any:
     """Solve column by column: (R + r[j, j]) R[:, j] = T[:, j] above the diagonal."""
     aval, cell = t.aval, Aval((), INT32)
     root = sqrt.bind(bm.diagonal(t))
@@ -136,7 +137,7 @@ def _triangular_root(t: Any) -> Any:
     )[0]
 
 
-def _next_of_root(r: Any, j: Any, t: Any, on: Any) -> list:
+def _next_of_root(r: Value, j: Value, t: Value, on: Value) -> list:
     """Solve for column j of `r`, which has its diagonal and all earlier columns."""
     aval = r.aval
     rows = iota(INT32, t.aval.shape, t.aval.ndim - 1)

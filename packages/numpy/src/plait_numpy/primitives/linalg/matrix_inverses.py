@@ -12,6 +12,7 @@ from plait.ext import Aval, Literal, expand_rules, primitive
 from plait.ext.ops.elementwise import abs_, div, eq, gt, log, mul, ne, rem, select, sign, sub
 from plait.ext.ops.reduction import reduce_max, reduce_prod, reduce_sum
 from plait.ext.ops.shape import broadcast_in_dim, convert, iota
+from plait.ext.trace import Value
 from plait.ext.types import INT32
 
 from . import batched_matrices as bm
@@ -29,7 +30,7 @@ def det_(x: Aval) -> Aval:
     return Aval(lead, x.dtype)
 
 
-def parity(pivots: Any, dtype: Any) -> Any:
+def parity(pivots: Value, dtype: object) -> Any:
     """Return (-1) ** number of exchanges."""
     at = iota(INT32, pivots.aval.shape, pivots.aval.ndim - 1)
     moved = convert(ne.bind(pivots, at), INT32)
@@ -39,7 +40,7 @@ def parity(pivots: Any, dtype: Any) -> Any:
 
 
 @expand_rules.rule(det_)
-def _(x):
+def _(x: Value):
     out = det_.infer((x.aval,), {})
     if bm.nothing(x.aval):
         return Literal(1, out)
@@ -55,7 +56,7 @@ def slogdet_(x: Aval) -> list:
 
 
 @expand_rules.rule(slogdet_)
-def _(x):
+def _(x: Value):
     phase, size = slogdet_.infer((x.aval,), {})
     if bm.nothing(x.aval):
         return [Literal(1, phase), Literal(0, size)]
@@ -77,7 +78,7 @@ def _cut_off(name: str, x: Aval, rtol: Aval) -> None:
         )
 
 
-def inverse_values(s: Any, rtol: Any) -> tuple:
+def inverse_values(s: Value, rtol: Value) -> tuple:
     """Return (1 / s, or 0 where s is negligible; a mask of the others) for singular values.
 
     Values of at most `rtol` times the greatest are negligible.
@@ -90,12 +91,12 @@ def inverse_values(s: Any, rtol: Any) -> tuple:
     return select.bind(kept, div.bind(one, select.bind(kept, s, one)), zero), kept
 
 
-def _or_nan(kept: Any, s: Any) -> Any:
+def _or_nan(kept: Value, s: Value) -> Any:
     """Keep nan, which is never negligible."""
     return select.bind(eq.bind(s, s), kept, Literal(True, kept.aval))
 
 
-def from_parts(u: Any, inverse: Any, vh: Any) -> Any:
+def from_parts(u: Value, inverse: Value, vh: Value) -> Any:
     """Return V @ diag(inverse) @ U^H."""
     v = bm.adjoint(vh)
     return bm.times(mul.bind(v, bm.as_rows(convert(inverse, v.aval.dtype), v.aval)), bm.adjoint(u))
@@ -110,7 +111,7 @@ def pinv_(x: Aval, rtol: Aval) -> Aval:
 
 
 @expand_rules.rule(pinv_)
-def _(x, rtol):
+def _(x: Value, rtol: Value):
     if bm.nothing(x.aval):
         return Literal(0, pinv_.infer((x.aval, rtol.aval), {}))
     s, u, vh = svd_.bind(x, full_matrices=False, compute_uv=True)
@@ -131,7 +132,7 @@ def lstsq_(a: Aval, b: Aval, rtol: Aval) -> list:
 
 
 @expand_rules.rule(lstsq_)
-def _(a, b, rtol):
+def _(a: Value, b: Value, rtol: Value):
     if bm.nothing(a.aval):
         outs = lstsq_.infer((a.aval, b.aval, rtol.aval), {})
         return [Literal(0, o) for o in outs]

@@ -12,6 +12,7 @@ from plait.ext import Aval, Literal
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_prod, reduce_sum
 from plait.ext.ops.shape import broadcast_to, concatenate, reshape
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 
 __all__ = ["scaled_product"]
@@ -20,7 +21,7 @@ _MOST = 128
 """The most factors between 2 ** -0.5 and 2 ** 0.5, some up to 4, with a finite float32 product."""
 
 
-def scaled_product(x: Any) -> Any:
+def scaled_product(x: Value) -> Any:
     """Return the product along the last axis, of floats or complex numbers of 32 bits or more.
 
     Each number is divided by a power of two near its size, and the exponents are added.  Source:
@@ -38,13 +39,13 @@ def scaled_product(x: Any) -> Any:
     return product
 
 
-def _range(x: Any) -> int:
+def _range(x: Value) -> int:
     """Return the greatest exponent of two of a normal number whose reciprocal is normal, too."""
     # Not log2 of the greatest number, which is rounded up to a whole number in float64.
     return math.frexp(float(np.finfo(x.aval.dtype).max))[1] - 2
 
 
-def _apart(x: Any) -> tuple[Any, Any]:
+def _apart(x: Value) -> tuple[Any, Any]:
     """Return (product of the scaled numbers, exponent of two) along the last axis."""
     n, axes = x.aval.shape[-1], (x.aval.ndim - 1,)
     power = _power_near(el.abs_.bind(x))
@@ -60,7 +61,7 @@ def _apart(x: Any) -> tuple[Any, Any]:
     return product, el.add.bind(total, more)
 
 
-def _power_near(size: Any) -> Any:
+def _power_near(size: Value) -> Any:
     """Return the power of two nearest to a size, as a constant for derivatives.
 
     It is at least the least normal number, so that division by it is safe.  It is at most half the
@@ -72,7 +73,7 @@ def _power_near(size: Any) -> Any:
     return el.clamp.bind(Literal(float(info.tiny), aval), power, Literal(2.0 ** _range(size), aval))
 
 
-def _divided(x: Any, power: Any) -> Any:
+def _divided(x: Value, power: Value) -> Any:
     if x.aval.category != COMPLEX:
         return el.div.bind(x, power)
     return el.complex_.bind(
@@ -80,7 +81,7 @@ def _divided(x: Any, power: Any) -> Any:
     )
 
 
-def _times(x: Any, power: Any) -> Any:
+def _times(x: Value, power: Value) -> Any:
     if x.aval.category != COMPLEX:
         return el.mul.bind(x, power)
     return el.complex_.bind(

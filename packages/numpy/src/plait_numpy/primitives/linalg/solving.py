@@ -9,12 +9,14 @@ from typing import Any
 
 from plait.errors import ArgumentError, OperandTypeError
 from plait.ext import Aval, expand_rules, lower_rules, primitive
-from plait.ext.lower import attr, boolean
+from plait.ext.lower import Emitter, IrValue, attr, boolean
 from plait.ext.ops.elementwise import conj, stop
 from plait.ext.ops.indexing import taken
 from plait.ext.ops.shape import broadcast_in_dim, iota
 from plait.ext.ops.sorting import sort_
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
+from plait.typing import Array
 
 from .batched_matrices import beside, conjugate, identity, nothing, stack_of, supported
 from .factorisation import cholesky_, lu_, pivots_to_permutation
@@ -44,7 +46,17 @@ def triangular_solve_(
 
 
 @lower_rules.rule(triangular_solve_)
-def _(e, xs, ins, outs, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+):
     (a, b), (matrix, aval) = xs, ins
     if nothing(aval) or nothing(matrix):
         return b
@@ -66,8 +78,8 @@ def _(e, xs, ins, outs, left_side, lower, transpose_a, conjugate_a, unit_diagona
 
 
 def triangular(
-    a: Any,
-    b: Any,
+    a: Array,
+    b: Array,
     *,
     left_side: bool = True,
     lower: bool = True,
@@ -104,7 +116,7 @@ def tridiagonal_solve_(dl: Aval, d: Aval, du: Aval, b: Aval) -> Aval:
 
 
 @lower_rules.rule(tridiagonal_solve_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     aval = ins[3]
     if nothing(aval):
         return xs[3]
@@ -140,7 +152,7 @@ _FACTORS = {"lu": 2, "cholesky": 1}
 
 
 @expand_rules.rule(solve_)
-def _(a, b, *factors, kind, transposed):
+def _(a: Value, b: Value, *factors: Value, kind: str, transposed: bool):
     if nothing(b.aval):
         return b
     if kind == "cholesky":
@@ -156,28 +168,28 @@ def _(a, b, *factors, kind, transposed):
     return rows_in_order(y, order_back(order))
 
 
-def order_back(order: Any) -> Any:
+def order_back(order: Array) -> Any:
     """Return the inverse of permutations."""
     axis = order.aval.ndim - 1
     positions = iota(order.aval.dtype, order.aval.shape, axis)
     return sort_.bind(order, positions, axis=axis, num_keys=1, stable=False)[1]
 
 
-def rows_in_order(x: Any, order: Any) -> Any:
+def rows_in_order(x: Value, order: Value) -> Any:
     """Return rows of matrices, each matrix in an order of its own."""
     aval = x.aval
     positions = broadcast_in_dim.bind(order, shape=aval.shape, dims=tuple(range(aval.ndim - 1)))
     return taken(x, positions, aval.ndim - 2)
 
 
-def columns_in_order(x: Any, order: Any) -> Any:
+def columns_in_order(x: Value, order: Value) -> Any:
     """Return columns of matrices, each matrix in an order of its own."""
     aval = x.aval
     dims = (*range(aval.ndim - 2), aval.ndim - 1)
     return taken(x, broadcast_in_dim.bind(order, shape=aval.shape, dims=dims), aval.ndim - 1)
 
 
-def general(a: Any, b: Any) -> Any:
+def general(a: Any, b: Value) -> Any:
     """Solve with any square matrix, on values that agree already."""
     fixed = stop.bind(a)  # The derivative uses the equation, not the factorisation.
     lu, pivots = lu_.bind(fixed)
@@ -185,7 +197,7 @@ def general(a: Any, b: Any) -> Any:
     return solve_.bind(a, b, lu, order, kind="lu", transposed=False)
 
 
-def positive(a: Any, b: Any) -> Any:
+def positive(a: Value, b: Value) -> Any:
     """Solve with a positive definite matrix; only its lower triangle is read."""
     return solve_.bind(a, b, cholesky_.bind(stop.bind(a)), kind="cholesky", transposed=False)
 

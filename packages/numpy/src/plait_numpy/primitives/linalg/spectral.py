@@ -8,7 +8,7 @@ from typing import Any
 
 from plait.errors import ShapeError
 from plait.ext import Aval, Literal, lower_rules, primitive, staged
-from plait.ext.lower import Emitter
+from plait.ext.lower import Emitter, IrValue
 from plait.ext.ops.elementwise import complex_
 from plait.ext.ops.shape import slice_in_dim
 from plait.ext.types import COMPLEX
@@ -31,7 +31,7 @@ def eigh_(x: Aval, *, lower: bool, vectors: bool) -> list:
 
 
 @lower_rules.rule(eigh_)
-def _(e, xs, ins, outs, lower, vectors):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], lower: bool, vectors: bool):
     (aval,) = ins
     if nothing(aval):
         return [e.constant(0, o) for o in outs]
@@ -71,7 +71,14 @@ def svd_(x: Aval, *, full_matrices: bool, compute_uv: bool) -> list:
 
 
 @lower_rules.rule(svd_)
-def _(e, xs, ins, outs, full_matrices, compute_uv):
+def _(
+    e: Emitter,
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    full_matrices: bool,
+    compute_uv: bool,
+):
     (aval,) = ins
     if nothing(aval):
         make = lambda: [Literal(0, outs[0]), *map(identity, outs[1:])]  # noqa: E731
@@ -88,7 +95,9 @@ def _square(aval: Aval) -> list[Aval]:
     return [Aval((*lead, m, m), aval.dtype), Aval((*lead, n, n), aval.dtype)]
 
 
-def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -> list:
+def _gesdd(
+    e: Emitter, xs: list[IrValue], aval: Aval, outs: list[Aval], full: bool, both: bool
+) -> list:
     """Compute singular values by LAPACK's gesdd (divide and conquer)."""
     mode = ("A" if full else "S") if both else "N"
     info = infos(aval)
@@ -97,7 +106,9 @@ def _gesdd(e: Emitter, xs: Any, aval: Aval, outs: Any, full: bool, both: bool) -
     return told(e, found[4], info, "EQ", found[1 : 1 + len(outs)], outs)
 
 
-def _gesvdj(e: Emitter, name: str, xs: Any, aval: Aval, outs: Any, both: bool) -> list:
+def _gesvdj(
+    e: Emitter, name: str, xs: list[IrValue], aval: Aval, outs: list[Aval], both: bool
+) -> list:
     """Compute singular values by Jacobi's rotations, which give all of U and V."""
     info, square = infos(aval), _square(aval)
     types = [aval, outs[0], *square, info]
@@ -130,7 +141,7 @@ def eig_(x: Aval, *, left: bool, right: bool) -> list:
 
 
 @lower_rules.rule(eig_)
-def _(e, xs, ins, outs, left, right):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], left: bool, right: bool):
     (aval,) = ins
     if nothing(aval):
         return [e.constant(0, o) for o in outs]
@@ -163,7 +174,7 @@ def schur_(x: Aval, *, vectors: bool) -> list:
 
 
 @lower_rules.rule(schur_)
-def _(e, xs, ins, outs, vectors):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], vectors: bool):
     (aval,) = ins
     if nothing(aval):
         return [e.constant(0, o) for o in outs]
@@ -186,12 +197,12 @@ def hessenberg_(x: Aval) -> list:
     return [x.strong(), Aval((*lead, _one_less(n)), x.dtype)]
 
 
-def _one_less(n: Any) -> Any:
+def _one_less(n: int) -> Any:
     return max(n - 1, 0) if n.__class__ is int else n - 1
 
 
 @lower_rules.rule(hessenberg_)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     (aval,) = ins
     n = aval.shape[-1]
     if nothing(outs[1]):
@@ -221,7 +232,7 @@ def tridiagonal_(x: Aval, *, lower: bool) -> list:
 
 
 @lower_rules.rule(tridiagonal_)
-def _(e, xs, ins, outs, lower):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], lower: bool):
     (aval,) = ins
     if nothing(aval):
         return [xs[0], *(e.constant(0, o) for o in outs[1:])]

@@ -14,7 +14,9 @@ from plait.ext import Aval, Elementwise, Primitive, expand_rules, staged
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import scan
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
 from plait.ext.values import asarray
+from plait.typing import Array
 
 from .functions import const, series
 
@@ -39,7 +41,7 @@ bessel_j = Primitive(
 
 
 @expand_rules.rule(bessel_j)
-def _(x, order):
+def _(x: Value, order: int):
     dtype, weak = x.aval.dtype, x.aval.weak_type
     wide = convert(x, np.float32) if dtype.itemsize < 4 else x
     size, edge = el.abs_(wide), float(max(25, order))
@@ -53,7 +55,7 @@ def _(x, order):
     return [convert(el.select(still, 0.0, v), dtype, weak) for v in out]
 
 
-def _downwards(x: Any, order: int, edge: float) -> list[Any]:
+def _downwards(x: Value, order: int, edge: float) -> list[Any]:
     """Compute the orders for 0 <= x <= edge by J. C. P. Miller's method (DLMF 3.6 and 10.74).
 
     It uses ratios r_k = J_k / J_(k-1), from orders so high that they are small.  They are scaled
@@ -61,7 +63,7 @@ def _downwards(x: Any, order: int, edge: float) -> list[Any]:
     """
     start = int(edge + 10 + 8 * edge ** (1 / 3)) // 2 * 2
 
-    def step(x: Any, r: Any, total: Any, k: Any, weight: Any) -> list[Any]:
+    def step(x: Value, r: Value, total: Value, k: Value, weight: Value) -> list[Any]:
         r = x / _away(2.0 * k - x * r)
         return [r, weight + r * total]
 
@@ -85,12 +87,12 @@ def _downwards(x: Any, order: int, edge: float) -> list[Any]:
     return out
 
 
-def _away(v: Any) -> Any:
+def _away(v: Array) -> Any:
     """Replace zero by 1e-20.  The next ratio multiplies by the divisor again, so this cancels."""
     return el.select(el.eq(v, 0.0), 1e-20, v)
 
 
-def _upwards(x: Any, order: int) -> list[Any]:
+def _upwards(x: Value, order: int) -> list[Any]:
     """Compute the orders for x > 25 and x > order: Hankel's expansions (DLMF 10.17.3), then the
     recurrence."""
     s, c = el.sin(x), el.cos(x)

@@ -19,6 +19,8 @@ from plait.ext import (
     expand_rules,
 )
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
+from plait.typing import Array
 
 from .functions import chebyshev, define, said, series
 
@@ -27,19 +29,19 @@ _ROOT = math.sqrt(math.pi)
 # ---- exponentials of squares -----------------------------------------------------------------
 
 
-def square_exp(x: Any) -> Any:
+def square_exp(x: Value) -> Any:
     """Return e ** (x * x).  The square is the sum of two parts; the first is exact."""
     head = _head(x)
     return el.exp(head * head) * el.exp((x - head) * (x + head))
 
 
-def bell(x: Any, rate: float = 1.0) -> Any:
+def bell(x: Value, rate: float = 1.0) -> Any:
     """Return e ** (-rate * x * x), by the same parts; `rate` is a power of two."""
     head = _head(x)
     return el.exp(-rate * head * head) * el.exp(-rate * (x - head) * (x + head))
 
 
-def _head(x: Any) -> Any:
+def _head(x: Value) -> Any:
     """Return the leading bits of numbers up to 64, few enough that their square is exact."""
     narrow = x.aval.dtype == np.float32
     small = el.select(el.lt(el.abs_(x), 64.0), x, 64.0)
@@ -47,12 +49,12 @@ def _head(x: Any) -> Any:
     return el.reduce_precision.bind(small, exponent_bits=exponent, mantissa_bits=bits)
 
 
-def far_right(dtype: Any) -> float:
+def far_right(dtype: np.dtype) -> float:
     """Return the size from which the series in 1 / x ** 2 are exact."""
     return 10.0 if np.finfo(dtype).bits == 64 else 6.0
 
 
-def odd_series(t: Any, step: float) -> Any:
+def odd_series(t: Array, step: float) -> Any:
     """Return 1 + 3 t + 15 t ** 2 + 105 t ** 3 + ... of t times `step`, which is 1 or -1."""
     terms = [1.0]
     for k in range(16):
@@ -79,7 +81,7 @@ _ERFCX = (
 
 
 @said(erfcx)
-def _erfcx(x):
+def _erfcx(x: Value):
     """Use reflection for x < 0: 2 e ** (x * x) - erfcx(-x)."""
     size = el.abs_(x)
     right = chebyshev(1.0 - 7.5 / (size + 3.75), _ERFCX) / (1.0 + 2.0 * size)
@@ -119,7 +121,7 @@ _TAYLOR = tuple([(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range(
 
 
 @said(dawsn)
-def _dawsn(x):
+def _dawsn(x: Value):
     """Use the Taylor series DLMF 7.6.3 up to 1, and Chebyshev series beyond."""
     size = el.abs_(x)
     inside, part = el.minimum(size, 5.0), 5.0 / el.maximum(size, 5.0)
@@ -166,7 +168,7 @@ _WEIDEMAN_40 = (
 )  # fmt: skip
 
 
-def _upper(z: Any) -> Any:
+def _upper(z: Value) -> Any:
     """Compute w in the upper half plane."""
     narrow = z.aval.dtype == np.complex64
     terms, edge = (_WEIDEMAN_20, 1e4) if narrow else (_WEIDEMAN_40, 1e8)
@@ -186,7 +188,7 @@ def _upper(z: Any) -> Any:
 
 
 @expand_rules.rule(wofz)
-def _(z):
+def _(z: Value):
     """Use 2 e ** (-z * z) - w(-z) in the lower half plane.
 
     On the real axis the parts of w are a bell and Dawson's integral.  On the imaginary axis w is
@@ -214,7 +216,7 @@ owens_t = define("owens_t", 2, "Owen's T(h, a): the chance that X > h and 0 < Y 
 
 
 @said(owens_t)
-def _owens_t(h, a):
+def _owens_t(h: Value, a: Value):
     """Use Gauss's rule for |a| <= 1; for other a, use T(a h, 1 / a): D. B. Owen, Ann. Math.
     Statist. 27 (1956), equation 2.3."""
     size, width = el.minimum(el.abs_(h), 60.0), el.abs_(a)
@@ -227,7 +229,7 @@ def _owens_t(h, a):
     return el.select(el.ne(h, h), h, out)
 
 
-def _by_gauss(h: Any, a: Any) -> Any:
+def _by_gauss(h: Value, a: Value) -> Any:
     """Integrate the definition up to where the bell vanishes."""
     narrow = h.aval.dtype == np.float32
     points, weights = np.polynomial.legendre.leggauss(16 if narrow else 32)

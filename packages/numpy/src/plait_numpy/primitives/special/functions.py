@@ -25,11 +25,13 @@ from plait.ext import (
     lower_rules,
     staged,
 )
-from plait.ext.lower import simple
+from plait.ext.lower import Emitter, IrValue, simple
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.control_flow import while_
 from plait.ext.ops.reduction import reduce_or
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
+from plait.typing import Array
 
 # ---- definitions ---------------------------------------------------------------------------
 
@@ -118,7 +120,7 @@ def const(value: float, like: Any) -> Literal:
     return Literal(value, like.aval.strong())
 
 
-def series(x: Any, coefficients: Sequence[float]) -> Any:
+def series(x: Array, coefficients: Sequence[float]) -> Any:
     """Return c[0] + c[1] x + c[2] x^2 + ..."""
     total: Any = const(coefficients[-1], x)
     for c in reversed(coefficients[:-1]):
@@ -130,7 +132,7 @@ MOST_TURNS = 10_000
 """The most turns of a loop that iterates until convergence."""
 
 
-def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) -> Sequence[Any]:
+def until_settled(turn: Callable[..., Sequence[Any]], active: Array, *state: Any) -> Sequence[Any]:
     """Repeat `active, *state = turn(number, active, *state)` while an element is active.
 
     `number` is 1, 2, ... as a float.  Return the last state.
@@ -138,7 +140,7 @@ def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) 
     number = Literal(1.0, Aval((), state[0].aval.dtype))
     avals = [v.aval.strong() for v in (number, active, *state)]
 
-    def going(k: Any, on: Any, *_: Any) -> list[Any]:
+    def going(k: Value, on: Value, *_: Value) -> list[Any]:
         some = reduce_or.bind(on, axes=tuple(range(on.aval.ndim))) if on.aval.ndim else on
         return [el.and_(some, el.lt(k, float(MOST_TURNS)))]
 
@@ -153,56 +155,67 @@ def until_settled(turn: Callable[..., Sequence[Any]], active: Any, *state: Any) 
 zeta = define("zeta", 2, "Hurwitz's zeta function: the sum of (q + k) ** -s over k >= 0; of\n"
                "negative q only for whole s.")  # fmt: skip
 
-_right = simple("chlo.zeta")
+_TERMS = 9
+_EULER_MACLAURIN = tuple(
+    [b / math.factorial(2 * k) for k, b in enumerate((
+        1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
+        -174611 / 330, 854513 / 138, -236364091 / 2730,
+    ), 1)]
+)  # fmt: skip
+"""Bernoulli's numbers B(2), B(4), ..., each divided by the factorial of its index."""
 
 
-def _shifted(s: Any, q: Any) -> list[Any]:
-    """Return [sum of the terms with q + k < 0, the next q + k, *its first term].
+@said(zeta)
+def _zeta(s: Value, q: Value):
+    """Sum the terms with q + k < 0, then those from there on; at q + k = 0 there is a pole."""
 
-    The compiler's zeta covers the terms from there on.  At q + k = 0 there is a pole.
-    """
-
-    def turn(k, on, total, s, q):
+    def turn(k: Value, on: Value, total: Value, s: Value, q: Value):
         total = el.select(on, total + el.pow_(q, el.neg(s)), total)
         q = el.select(on, q + 1.0, q)
         return el.lt(q, 0.0), total, s, q
 
     total, _, q = until_settled(turn, el.lt(q, 0.0), const(0.0, q), s, q)
     pole = el.and_(el.eq(q, 0.0), el.gt(s, 1.0))
-    q = el.select(el.lt(q, 0.0), math.nan, el.select(pole, 1.0, q))
-    return [el.select(pole, math.inf, total), q, *_first_term(s, q)]
+    inside = el.and_(el.gt(s, 1.0), el.gt(q, 0.0))
+    rest = _zeta_of_positive(el.select(inside, s, 2.0), el.select(inside, q, 1.0))
+    at_one = el.and_(el.eq(s, 1.0), el.eq(q, q))
+    rest = el.select(inside, rest, el.select(el.or_(pole, at_one), math.inf, math.nan))
+    return total + rest
 
 
-def _first_term(s: Any, q: Any) -> list[Any]:
-    """Return (whether the first term suffices, the first term); the compiler's zeta is nan there.
+def _zeta_of_positive(s: Value, q: Value) -> Any:
+    """Return q ** (1 - s) times the sum of (1 + k / q) ** -s / q, for s > 1 and q > 0.
 
-    It suffices if s is so large that the second term changes no digit, or that the integral over
-    all others is 0.
+    The scaled sum is an ordinary number wherever the result is: terms far below the least float
+    have a sum above it.  Its first terms are added, and the others are an integral with
+    corrections (Euler and Maclaurin, DLMF 25.11.7).
     """
-    term = el.pow_(q, el.neg(s))
-    second = el.exp(el.neg(s * el.log1p(1.0 / q)))
-    rest = el.and_(el.eq(term, 0.0), el.eq(el.pow_(q, 1.0 - s), 0.0))
-    return [el.and_(el.gt(s, 1.0), el.or_(el.lt(second, 0.1 * epsilon(s)), rest)), term]
-
-
-@lower_rules.rule(zeta)
-def _(e, xs, ins, outs):
-    aval = outs[0]
-    if aval.dtype.itemsize < 4:
-        wide = Aval(aval.shape, np.float32)
-        xs = [e.op("stablehlo.convert", [x], wide) for x in xs]
-        out = e.program(staged(lambda *vs: [zeta.bind(*vs)], [wide, wide], "zeta"), xs)[0]
-        return e.op("stablehlo.convert", [out], aval)
-    total, q, one, term = e.program(staged(_shifted, ins, "shifted"), xs)
-    rest = e.op("stablehlo.select", [one, term, _right(e, [xs[0], q], ins, outs)], aval)
-    return e.op("stablehlo.add", [total, rest], aval)
+    r = 1.0 / q
+    total: Any = const(1.0, q)
+    for k in range(1, _TERMS):
+        total = total + el.exp(el.neg(s * el.log1p(k * r)))
+    w = q + float(_TERMS)
+    logs = el.log1p(_TERMS * r)
+    last = el.exp(el.neg(s * logs))
+    # Beyond this the corrections are 0 times infinity: s is large where the last term is small.
+    few = el.gt(last, 1e-3 * epsilon(q) ** 2)
+    t, v = el.select(few, s, 2.0), el.select(few, 1.0 / w, 0.1)
+    rising, corrections = t * v, const(0.5, q)
+    for k, c in enumerate(_EULER_MACLAURIN):
+        corrections = corrections + c * rising
+        rising = rising * ((t + (2.0 * k + 1.0)) * v) * ((t + (2.0 * k + 2.0)) * v)
+    total = total + el.select(few, last * corrections, 0.0)
+    integral = el.exp((1.0 - s) * logs) / (s - 1.0)  # times q, which r takes away
+    low = el.lt(q, 1.0)  # where q ** (1 - s) is finite, and its product with r may not be
+    most = el.pow_(q, el.select(low, el.neg(s), 1.0 - s))
+    return most * (el.select(low, total + integral * q, total * r + integral))
 
 
 polygamma = define("polygamma", 2, "The n-th derivative of digamma, for whole n >= 0.")
 
 
 @said(polygamma)
-def _polygamma(n, x):
+def _polygamma(n: Value, x: Value):
     """Return (-1)^(n+1) n! zeta(n + 1, x): DLMF 5.15.1 and 25.11.12."""
     s = n + 1.0
     odd = el.eq(s, 2.0 * el.floor(s * 0.5))
@@ -217,7 +230,7 @@ _STIRLING = (
 )  # fmt: skip
 
 
-def stirling(x: Any) -> Any:
+def stirling(x: Array) -> Any:
     """Return lgamma(x) less its main part (x - 1/2) log x - x + log(2 pi) / 2, for x >= 8.
 
     Source: DLMF 5.11.1.
@@ -226,7 +239,7 @@ def stirling(x: Any) -> Any:
     return r * series(r * r, _STIRLING)
 
 
-def log1p_less(x: Any) -> Any:
+def log1p_less(x: Array) -> Any:
     """Return log(1 + x) - x, exact for small x: with r = x / (2 + x) it is 2 artanh(r) - x."""
     near = el.le(el.abs_(x), 0.5)
     r = el.select(near, x, 0.0)
@@ -291,7 +304,7 @@ _FAR = (
 )  # fmt: skip
 
 
-def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
+def chebyshev(x: Array, coefficients: Sequence[float]) -> Any:
     """Return the sum of c[k] T_k(x), by Clenshaw's recurrence; negligible terms are left out."""
     least = 0.01 * epsilon(x) * max(map(abs, coefficients))
     coefficients = [c for c in coefficients if abs(c) > least]
@@ -304,7 +317,7 @@ def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 @said(bessel_i0e)
-def _i0e(x):
+def _i0e(x: Value):
     x = el.abs_(x)
     inside = chebyshev(el.minimum(x, 8.0) * 0.25 - 1.0, _NEAR)
     outside = el.maximum(x, 8.0)
@@ -314,14 +327,14 @@ def _i0e(x):
 
 
 @lower_rules.rule(bessel_i1e)
-def _(e, xs, ins, outs):
+def _(e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval]):
     return _i1e(e, xs, ins, outs)
 
 
 # ---- the normal distribution -------------------------------------------------------------------
 
 
-def far_left(x: Any) -> float:
+def far_left(x: Value) -> float:
     """Return the greatest x for which the series in 1 / x ** 2 is exact."""
     return -20.0 if x.aval.dtype == np.float64 else -10.0
 
@@ -330,7 +343,7 @@ log_ndtr = define("log_ndtr", 1, "Logarithm of the normal distribution function.
 
 
 @said(log_ndtr)
-def _log_ndtr(x):
+def _log_ndtr(x: Value):
     """Use erfc; far on the left use the asymptotic series of Mills's ratio, DLMF 7.12.1."""
     far = far_left(x)
     tail = 0.5 * el.erfc(el.abs_(el.maximum(x, far)) * math.sqrt(0.5))
@@ -340,7 +353,7 @@ def _log_ndtr(x):
     return el.select(el.lt(x, far), left, middle)
 
 
-def mills(z: Any) -> Any:
+def mills(z: Value) -> Any:
     """Return -z times the distribution function at z over the density, for z far on the left."""
     terms = [1.0]
     for k in range(10):
@@ -353,7 +366,7 @@ ndtri = define("ndtri", 1, "Quantiles of the normal distribution: the inverse of
 
 
 @said(ndtri)
-def _ndtri(p):
+def _ndtri(p: Value):
     """Use erf_inv; in the tails use a rational approximation (Abramowitz and Stegun 26.2.23),
     refined twice with Halley's method on the logarithm of the tail."""
     middle = el.erf_inv(2.0 * p - 1.0) * math.sqrt(2.0)

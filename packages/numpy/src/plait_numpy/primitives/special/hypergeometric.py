@@ -14,6 +14,8 @@ import numpy as np
 
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert
+from plait.ext.trace import Value
+from plait.typing import Array
 
 from .functions import const, define, epsilon, said, until_settled
 
@@ -35,7 +37,7 @@ def _wide(f: Callable) -> Callable:
 # ---- gamma -----------------------------------------------------------------------------------
 
 
-def _is_pole(x: Any) -> Any:
+def _is_pole(x: Array) -> Any:
     """Mark the poles of Gamma."""
     return el.and_(el.eq(x, el.floor(x)), el.le(x, 0.0))
 
@@ -52,7 +54,7 @@ def _gammas(tops: Sequence[Any], bottoms: Sequence[Any]) -> Any:
     return el.select(none, 0.0, signs * el.exp(size))
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Value) -> Any:
     whole = el.floor(x)
     odd = el.ne(whole, 2.0 * el.floor(0.5 * whole))
     return el.select(el.and_(el.lt(x, 0.0), odd), -1.0, 1.0)
@@ -61,7 +63,7 @@ def _sign(x: Any) -> Any:
 # ---- series ----------------------------------------------------------------------------------
 
 
-def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any:
+def _summed(on: Value, a: Array, b: Any, c: Any, x: Array, falls: bool = False) -> Any:
     """Return the sum of (a)_k (b)_k / (c)_k x ** k / k! where `on`; None leaves out (b)_k or (c)_k.
 
     The sum ends at two small terms in a row, after all positions where a factor vanishes.  If
@@ -71,7 +73,17 @@ def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any
     given = [v for v in (a, b, c) if v is not None]
     lag = el.neg(el.minimum(el.minimum(given[0], given[-1]), given[len(given) // 2]))
 
-    def turn(k: Any, on: Any, term: Any, total: Any, x: Any, lag: Any, left: Any, small: Any, *of):
+    def turn(
+        k: Value,
+        on: Value,
+        term: Value,
+        total: Value,
+        x: Value,
+        lag: Value,
+        left: Value,
+        small: Value,
+        *of,
+    ):
         n, rest = k - 1.0, list(of)
         up = rest.pop(0) + n
         up = up if b is None else up * (rest.pop(0) + n)
@@ -96,7 +108,7 @@ def _summed(on: Any, a: Any, b: Any, c: Any, x: Any, falls: bool = False) -> Any
 
 @said(hyp1f1)
 @_wide
-def _hyp1f1(a, b, x):
+def _hyp1f1(a: Value, b: Value, x: Value):
     """Use the power series; for x < 0 Kummer's transformation (DLMF 13.2.39), and far on the left
     the asymptotic series 13.7.2."""
     ends = _is_pole(a)
@@ -121,7 +133,7 @@ def _hyp1f1(a, b, x):
 # ---- Gauss's function ------------------------------------------------------------------------
 
 
-def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
+def _connected(on: Value, a: Value, b: Value, c: Value, rest: Value) -> Any:
     """Evaluate at x = 1 - rest, close to 1: DLMF 15.8.4; c - a - b must not be a whole number."""
     s = el.select(on, c - a - b, 0.5)
     a, b, c = (el.select(on, v, 1.0) for v in (a, b, c))
@@ -132,13 +144,15 @@ def _connected(on: Any, a: Any, b: Any, c: Any, rest: Any) -> Any:
     return first + second
 
 
-def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
+def _logarithmic(on: Value, a: Value, b: Value, m: Value, rest: Value) -> Any:
     """Evaluate close to x = 1 where c - a - b is a whole number m >= 0: DLMF 15.8.10."""
     m, a, b = el.select(on, m, 0.0), el.select(on, a, 1.0), el.select(on, b, 1.0)
     z = el.select(on, rest, 0.5)
     c = a + b + m
 
-    def ahead(k: Any, on: Any, term: Any, total: Any, a: Any, b: Any, m: Any, z: Any):
+    def ahead(
+        k: Value, on: Value, term: Value, total: Value, a: Value, b: Value, m: Value, z: Value
+    ):
         total, n = el.select(on, total + term, total), k - 1.0
         on = el.and_(on, el.lt(k, m))
         step = (a + n) * (b + n) * z / (k * (n + 1.0 - m))
@@ -150,7 +164,17 @@ def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
     head = el.select(some, _gammas([c, el.select(some, m, 1.0)], [a + m, b + m]) * head, 0.0)
     tight, logs = epsilon(z), el.log(z)
 
-    def turn(k: Any, on: Any, term: Any, total: Any, a: Any, b: Any, m: Any, z: Any, logs: Any):
+    def turn(
+        k: Value,
+        on: Value,
+        term: Value,
+        total: Value,
+        a: Value,
+        b: Value,
+        m: Value,
+        z: Value,
+        logs: Value,
+    ):
         n = k - 1.0
         p, q = a + m + n, b + m + n
         bend = logs - el.digamma(k) - el.digamma(k + m) + el.digamma(p) + el.digamma(q)
@@ -166,7 +190,7 @@ def _logarithmic(on: Any, a: Any, b: Any, m: Any, rest: Any) -> Any:
 
 @said(hyp2f1)
 @_wide
-def _hyp2f1(a, b, c, x):
+def _hyp2f1(a: Value, b: Value, c, x: Value):
     """Use the power series; for x < -1/2 after Pfaff's transformation (DLMF 15.8.1).
 
     Close to 1, here or after Pfaff's transformation, use the connection formulas.

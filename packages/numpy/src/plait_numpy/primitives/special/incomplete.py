@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
+from plait.typing import Array, ArrayLike
 
 from .functions import (
     const,
@@ -43,17 +45,47 @@ regularized_incomplete_beta = define(
 # ---- gamma: the factor -----------------------------------------------------------------------
 
 
-def _factor(a: Any, x: Any) -> Any:
+def _factor(a: Any, x: Value) -> Any:
     """Return x ** a e ** -x / Gamma(a + 1)."""
     large = a >= 8.0
     b = el.select(large, a, 8.0)
     y = el.select(large, x, 8.0)
-    peak = el.exp(b * log1p_less((y - b) / b) - stirling(b)) / el.sqrt(2 * math.pi * b)
-    small = el.select(large, 1.0, a)
-    return el.select(large, peak, el.exp(small * el.log(x) - x - el.lgamma(small + 1.0)))
+    m = (y - b) / b
+    # Far from the peak it is the logarithm of 1 + m, close to 0, that loses its digits.
+    far = el.gt(el.abs_(m), 0.5)
+    less = el.select(far, el.log(el.select(far, y / b, 2.0)) - m, log1p_less(m))
+    peak = el.exp(b * less - stirling(b)) / el.sqrt(2 * math.pi * b)
+    small, half = el.select(large, 1.0, a), el.exp(-0.5 * x)
+    plain = half * el.pow_(x, small) * half * el.exp(el.neg(lgamma1p(small)))
+    return el.select(large, peak, plain)
 
 
-def gamma_density(a: Any, x: Any) -> Any:
+# The powers of t <= 1 / 2 from 0 to 25 in lgamma(2 + t).
+_LGAMMA2 = (0.0, *el.LGAMMA_SERIES[:25])
+
+
+def lgamma1p(a: Value) -> Any:
+    """Return lgamma(1 + a) for a >= 0, exact for small `a`."""
+    near = el.le(a, 0.5)
+    t = el.select(near, a, 0.0)
+    return el.select(near, series(t, _LGAMMA2) - el.log1p(t), el.lgamma(a + 1.0))
+
+
+def _small_complement(a: Value, x: Value) -> Any:
+    """Return Q(a, x) for a <= 1/2 and x <= 1, where P is close to 1 (from DLMF 8.7.1).
+
+    It is 1 - G (1 + a S) with G = x ** a / Gamma(a + 1).  S is the sum of (-x) ** n / ((a + n) n!)
+    over n >= 1.
+    """
+    logs = a * el.log(x) - lgamma1p(a)
+    term, total = const(1.0, x), const(0.0, x)
+    for n in range(1, 19 if epsilon(x) < 1e-8 else 12):
+        term = term * x * (-1.0 / n)
+        total = total + term / (a + float(n))
+    return el.neg(el.expm1(logs) + el.exp(logs) * a * total)
+
+
+def gamma_density(a: ArrayLike, x: ArrayLike) -> Any:
     """Return the derivative of igamma in x, also at 0."""
     inside = el.gt(x, 0.0)
     y = el.select(inside, x, 1.0)
@@ -64,11 +96,11 @@ def gamma_density(a: Any, x: Any) -> Any:
 # ---- gamma: series, continued fraction ---------------------------------------------------------
 
 
-def _power_series(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
+def _power_series(a: Value, x: Value, active: Value, slope: bool) -> Sequence[Any]:
     """Return (S, dS/da); S is the sum over n of x ** n / ((a + 1) ... (a + n)): DLMF 8.11.4."""
     tight = epsilon(x)
 
-    def turn(k, on, a, x, term, total, *slopes):
+    def turn(k: Value, on: Value, a: Value, x: Value, term: Array, total: Value, *slopes):
         r = a + k
         q = x / r
         again = el.gt(term, total * tight)
@@ -87,7 +119,7 @@ def _power_series(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
     return out[3], out[5] if slope else zero
 
 
-def _fraction(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
+def _fraction(a: Value, x: Value, active: Value, slope: bool) -> Sequence[Any]:
     """Return (F, dF/da), where Q(a, x) is F x ** a e ** -x / Gamma(a).
 
     This is DLMF 8.9.2, contracted to its even part, by Lentz's method as modified by Thompson and
@@ -95,7 +127,7 @@ def _fraction(a: Any, x: Any, active: Any, slope: bool) -> Sequence[Any]:
     """
     tight = epsilon(x)
 
-    def turn(k, on, a, b, c, d, h, *slopes):
+    def turn(k: Value, on: Value, a: Value, b: Array, c: Value, d: Value, h: Value, *slopes):
         top = k * (a - k)
         b = b + 2.0
         new = 1.0 / (top * d + b)
@@ -142,7 +174,7 @@ def _slopes(coefficients: Sequence[float]) -> list[float]:
     return [k * c for k, c in enumerate(coefficients)][1:]
 
 
-def _temme(a: Any, x: Any) -> dict[str, Any]:
+def _temme(a: Value, x: Value) -> dict[str, Any]:
     """Return the parts of the expansion.
 
     With z = eta sqrt(a) and the density n of the normal distribution, P is
@@ -165,7 +197,7 @@ def _temme(a: Any, x: Any) -> dict[str, Any]:
     return dict(near=near, a=a, z=z, root=root, tail=tail, slope=slope)
 
 
-def _bell(z: Any) -> Any:
+def _bell(z: Value) -> Any:
     return el.exp(-0.5 * z * z) * (1 / math.sqrt(2 * math.pi))
 
 
@@ -175,7 +207,7 @@ def _bell(z: Any) -> Any:
 class Gamma:
     """The common parts of all four functions; `lower` marks where P is computed rather than Q."""
 
-    def __init__(self, a: Any, x: Any, slope: bool):
+    def __init__(self, a: Value, x: Value, slope: bool):
         self.bad = el.or_(el.or_(el.lt(x, 0.0), el.lt(a, 0.0)), el.or_(el.ne(a, a), el.ne(x, x)))
         plain = el.and_(
             el.and_(el.gt(x, 0.0), el.lt(x, math.inf)), el.and_(el.gt(a, 0.0), el.lt(a, math.inf))
@@ -200,7 +232,10 @@ class Gamma:
         half = math.sqrt(0.5)
         if complement:
             close = 0.5 * el.erfc(z * half) + _bell(z) * correction
-            out = el.select(self.lower, 1.0 - p, q)
+            small = el.and_(el.le(self.a, 0.5), el.le(self.x, 1.0))
+            b, y = el.select(small, self.a, 0.5), el.select(small, self.x, 1.0)
+            out = el.select(small, _small_complement(b, y), 1.0 - p)
+            out = el.select(self.lower, out, q)
         else:
             close = 0.5 * el.erfc(el.neg(z) * half) - _bell(z) * correction
             out = el.select(self.lower, p, 1.0 - q)
@@ -213,7 +248,7 @@ class Gamma:
         right = el.neg(self.a * (self.dfraction + self.fraction * (logs - el.digamma(self.a))))
         return el.select(self.lower, left, right)
 
-    def edges(self, a: Any, x: Any, out: Any, low: Any, high: Any) -> Any:
+    def edges(self, a: Value, x: Value, out: Value, low: float, high: float) -> Any:
         """Return `out` with its limits at the edges.
 
         It is `low` where x is 0 or a is infinite, and `high` where x is infinite or a is 0.  Where
@@ -228,19 +263,19 @@ class Gamma:
 
 
 @said(igamma)
-def _igamma(a, x):
+def _igamma(a, x: Value):
     g = Gamma(a, x, False)
     return g.edges(a, x, g.value(False), 0.0, 1.0)
 
 
 @said(igammac)
-def _igammac(a, x):
+def _igammac(a, x: Value):
     g = Gamma(a, x, False)
     return g.edges(a, x, g.value(True), 1.0, 0.0)
 
 
 @said(igamma_grad_a)
-def _igamma_grad_a(a, x):
+def _igamma_grad_a(a: Value, x: Value):
     g = Gamma(a, x, True)
     close = g.temme["slope"] * _bell(g.temme["z"])
     out = el.select(g.near, close, _factor(g.a, g.x) * g.growth())
@@ -248,7 +283,7 @@ def _igamma_grad_a(a, x):
 
 
 @said(random_gamma_grad)
-def _random_gamma_grad(a, x):
+def _random_gamma_grad(a: Value, x: Value):
     """Return -(dP/da) / (dP/dx), without their common factor."""
     g = Gamma(a, x, True)
     b = g.temme["a"]
@@ -260,7 +295,7 @@ def _random_gamma_grad(a, x):
 # ---- beta -----------------------------------------------------------------------------------
 
 
-def _beta_factor(a: Any, b: Any, x: Any) -> Any:
+def _beta_factor(a: Any, b: Any, x: Value) -> Any:
     """Return x ** a (1 - x) ** b / B(a, b).
 
     Source: Didonato and Morris, Significant digit computation of the incomplete beta function
@@ -276,7 +311,7 @@ def _beta_factor(a: Any, b: Any, x: Any) -> Any:
     return el.select(large, peak, el.exp(a * el.log(x) + b * el.log1p(el.neg(x)) - lbeta(a, b)))
 
 
-def beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Any:
     """Return the derivative of the incomplete beta function in x, also at 0 and 1."""
     inside = el.and_(el.gt(x, 0.0), el.lt(x, 1.0))
     y = el.select(inside, x, 0.5)
@@ -286,16 +321,16 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     return el.select(inside, _beta_factor(a, b, y) / (y * (1.0 - y)), edge)
 
 
-def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
+def _beta_fraction(a: Value, b: Value, x: Value, active: Value) -> Any:
     """Evaluate DLMF 8.17.22, two steps a turn, by Lentz's method as modified by Thompson and
     Barnett."""
     tight = epsilon(x)
     tiny = 1e-30
 
-    def away(v: Any) -> Any:
+    def away(v: Array) -> Any:
         return el.select(el.lt(el.abs_(v), tiny), tiny, v)
 
-    def turn(k, on, a, b, x, c, d, h):
+    def turn(k: Value, on: Value, a: Value, b: Value, x: Value, c: Value, d: Value, h):
         m = a + 2.0 * k
         even = k * (b - k) * x / ((m - 1.0) * m)
         odd = el.neg((a + k) * (a + b + k)) * x / (m * (m + 1.0))
@@ -311,7 +346,7 @@ def _beta_fraction(a: Any, b: Any, x: Any, active: Any) -> Any:
     return until_settled(turn, active, a, b, x, one, d, d)[-1]
 
 
-def _huge(like: Any) -> float:
+def _huge(like: Value) -> float:
     """Return the least shape for which the beta function uses the uniform expansion.
 
     The error of the expansion falls as the shape to the power -3/2.  The number of turns of the
@@ -320,7 +355,7 @@ def _huge(like: Any) -> float:
     return 1e8 if like.aval.dtype == np.float64 else 3e4
 
 
-def _bend(m: Any) -> Any:
+def _bend(m: Array) -> Any:
     """Return (log(1 + m) - m) / m ** 2, smooth at 0."""
     near = el.lt(el.abs_(m), 0.01)
     small = series(el.select(near, m, 0.0), [(-1) ** (k + 1) / (k + 2) for k in range(8)])
@@ -328,7 +363,7 @@ def _bend(m: Any) -> Any:
     return el.select(near, small, log1p_less(far) / (far * far))
 
 
-def _beta_uniform(a: Any, b: Any, x: Any) -> Any:
+def _beta_uniform(a: Value, b: Value, x: Value) -> Any:
     """Return I_x(a, b) for huge a and b, within 1e-9: the first term of DLMF 8.18.9."""
     n = a + b
     gap = a - n * x
@@ -343,7 +378,7 @@ def _beta_uniform(a: Any, b: Any, x: Any) -> Any:
 
 
 @said(regularized_incomplete_beta)
-def _betainc(a, b, x):
+def _betainc(a, b, x: Value):
     """Use the side on which the fraction converges fast: I_x(a, b) = 1 - I_(1-x)(b, a).
 
     Huge shapes use an expansion that is uniform in x.

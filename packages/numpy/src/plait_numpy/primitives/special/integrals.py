@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
+from plait.typing import Array
 
 from .functions import const, define, epsilon, said, series, until_settled
 
@@ -17,7 +19,7 @@ expn = define("expn", 2, "The exponential integral E_n(x) for whole n >= 0 and x
 
 
 @said(expn)
-def _expn(n, x):
+def _expn(n: Value, x: Value):
     """Use the power series up to 1 (DLMF 8.19.8), the continued fraction beyond (8.19.17)."""
     low = el.le(x, 1.0)
     near = _expn_series(el.maximum(n, 1.0), el.select(el.and_(low, el.gt(x, 0.0)), x, 1.0))
@@ -30,7 +32,7 @@ def _expn(n, x):
     return el.select(good, out, math.nan)
 
 
-def _expn_series(n: Any, x: Any) -> Any:
+def _expn_series(n: Value, x: Value) -> Any:
     """Sum the power series, in which the term of x ** (n - 1) has a logarithm."""
     total, power = const(0.0, x), const(1.0, x)
     for k in range(20):
@@ -45,11 +47,11 @@ def _expn_series(n: Any, x: Any) -> Any:
     return total + el.select(odd, el.neg(size), size)
 
 
-def _expn_fraction(n: Any, x: Any, active: Any) -> Any:
+def _expn_fraction(n: Value, x: Value, active: Value) -> Any:
     """Evaluate the fraction by Lentz's method, as modified by Thompson and Barnett."""
     tight = epsilon(x)
 
-    def turn(k, on, n, b, c, d, h):
+    def turn(k: Value, on: Value, n: Value, b, c: Array, d, h: Value):
         a = el.neg(k) * (n - 1.0 + k)
         b = b + 2.0
         d = 1.0 / (a * d + b)
@@ -74,7 +76,7 @@ expi = define("expi", 1, "The exponential integral Ei(x), the principal value.")
 
 
 @said(expi)
-def _expi(x):
+def _expi(x: Value):
     """Use -E_1(-x) for x < 0, the power series (DLMF 6.6.1) up to 40, and the asymptotic one
     (6.12.2) beyond."""
     left = el.neg(_expn(const(1.0, x), el.select(el.lt(x, 0.0), el.neg(x), 1.0)))
@@ -82,7 +84,7 @@ def _expi(x):
     middle = el.and_(el.gt(x, 0.0), el.le(x, 40.0))
     z = el.select(middle, x, 1.0)
 
-    def turn(k, on, z, power, total):
+    def turn(k: Array, on: Value, z, power, total: Value):
         power = power * z / k
         term = power / k
         more = el.and_(on, el.gt(term, total * tight))
@@ -111,7 +113,7 @@ _DEBYE = tuple(
 
 
 @said(spence)
-def _spence(x):
+def _spence(x: Value):
     """Use Debye's series in the logarithm between 1/2 and 2.
 
     Elsewhere use the reflections x -> 1 - x and x -> 1 / x (Lewin, Polylogarithms and associated

@@ -17,6 +17,7 @@ from plait.ext import Aval, Elementwise, Literal, Primitive, expand_rules
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.random import threefry2x32
 from plait.ext.ops.shape import broadcast_to, concatenate, convert, expand_dims, reshape, slice_
+from plait.ext.trace import Value
 from plait.ext.types import UINT32
 
 from .functions import until_settled
@@ -30,7 +31,7 @@ def _along(xs: Sequence[Any]) -> Any:
     return concatenate([expand_dims(x, 0) for x in xs], 0)
 
 
-def _row(x: Any, i: int) -> Any:
+def _row(x: Value, i: int) -> Any:
     shape = x.aval.shape
     rest = (0,) * (len(shape) - 1)
     cut = slice_.bind(x, starts=(i, *rest), limits=(i + 1, *shape[1:]), strides=(1,) * len(shape))
@@ -57,7 +58,7 @@ def units(streams: Sequence[Stream], dtype: np.dtype) -> list[Any]:
     return [_unit(a, b, dtype) for a, b in _hashed(streams, [0] * len(streams))]
 
 
-def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
+def _unit(a: Value, b: Value, dtype: np.dtype) -> Any:
     """Return numbers in [1, 2) with random mantissas, less 1."""
     if dtype == np.float32:
         bits, drop, one = el.xor.bind(a, b), 9, 0x3F800000
@@ -70,7 +71,7 @@ def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
     return el.sub.bind(x, Literal(1, x.aval))
 
 
-def _normal(u: Any) -> Any:
+def _normal(u: Value) -> Any:
     """Convert a number in [0, 1) to a normal number."""
     least = -1 + 2.0 ** -(24 if u.aval.dtype == np.float32 else 53)
     spread = el.maximum(el.add(u * (1.0 - least), least), least)
@@ -97,13 +98,13 @@ random_gamma = Primitive(
 
 
 @expand_rules.rule(random_gamma)
-def _(k1, k2, a, *, log):
+def _(k1: Value, k2: Value, a: Value, *, log: bool):
     dtype, weak = a.aval.dtype, a.aval.weak_type
     wide = convert(a, np.float32) if dtype.itemsize < 4 else a
     return convert(_sample(k1, k2, wide, log), dtype, weak)
 
 
-def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
+def _sample(k1: Value, k2: Value, a: Value, logarithm: bool) -> Any:
     """Use G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000.
 
     Samples of shapes below 1 are samples of shape a + 1 times U ** (1 / a).
@@ -128,7 +129,9 @@ def _sample(k1: Any, k2: Any, a: Any, logarithm: bool) -> Any:
     return el.select(good, d * volume * boost, math.nan)
 
 
-def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
+def _attempt(
+    k: Value, on: Value, volume: Value, d: Value, c: Value, k1: Value, k2: Value
+) -> list[Any]:
     """Make one proposal for each element that has no accepted one."""
     dtype = volume.aval.dtype
     rest, source, judge = children((k1, k2), 3)
@@ -144,7 +147,7 @@ def _attempt(k: Any, on: Any, volume: Any, d: Any, c: Any, k1: Any, k2: Any) -> 
     return [el.and_(on, el.not_(done)), volume, d, c, k1, k2]
 
 
-def _positive(k: Any, on: Any, x: Any, v: Any, c: Any, k1: Any, k2: Any) -> list[Any]:
+def _positive(k: Value, on: Value, x: Value, v: Value, c: Value, k1: Value, k2: Value) -> list[Any]:
     """Draw a normal number x with 1 + c x > 0."""
     rest, now = children((k1, k2), 2)
     (u,) = units([now], x.aval.dtype)

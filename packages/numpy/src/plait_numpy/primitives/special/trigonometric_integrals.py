@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
 
 from .functions import chebyshev, define, said
 
@@ -57,7 +58,7 @@ _SIN_FAR = (
 )  # fmt: skip
 
 
-def quarter_turns(x: Any) -> Any:
+def quarter_turns(x: Value) -> Any:
     """Return x * x modulo 4, for x >= 0, from parts whose products are exact."""
     narrow = x.aval.dtype == np.float32
     bits, exponent = (11, 8) if narrow else (25, 11)
@@ -69,7 +70,7 @@ def quarter_turns(x: Any) -> Any:
 
 
 @said(fresnel)
-def _fresnel(x):
+def _fresnel(x: Value):
     """Use the auxiliary functions beyond 2.5, DLMF 7.5.3 and 7.5.4."""
     size = el.abs_(x)
     y, z = el.minimum(size, 2.5), el.maximum(size, 2.5)
@@ -134,7 +135,7 @@ _CI_FAR = (
 
 
 @said(sici)
-def _sici(x):
+def _sici(x: Value):
     """Use the auxiliary functions beyond 8, DLMF 6.2.19 and 6.2.20."""
     size = el.abs_(x)
     y, z = el.minimum(size, 8.0), el.maximum(size, 8.0)

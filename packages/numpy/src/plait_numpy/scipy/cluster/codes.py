@@ -3,18 +3,17 @@
 Invariant: among equally near codes the first one is taken.
 """
 
-from typing import Any
-
 from plait.errors import AxisError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import argmin, min_, sum_
 from plait.ext.ops.shape import expand_dims
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 
 @fused
-def _nearest(obs: Any, codes: Any) -> tuple:
+def _nearest(obs: Value, codes: Value) -> tuple:
     x, y = el.floating((expand_dims(obs, 1), expand_dims(codes, 0)))
     square = el.square(el.sub(x, y))
     if square.aval.ndim == 3:

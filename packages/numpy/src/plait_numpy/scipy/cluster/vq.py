@@ -3,6 +3,9 @@
 Invariant: everything is defined in `plait.scipy.cluster.codes`.
 """
 
+from ...refusals import explain
 from .codes import vq
 
 __all__ = ["vq"]
+
+explain(globals())

@@ -7,6 +7,7 @@ stacks of them: any leading axes.
 Invariant: functions with the name of one in `plait.numpy.linalg` compute the same.
 """
 
+from ...refusals import explain
 from . import factors, patterns
 from .factors import *
 from .functions import expm, expm_frechet, funm, polar, sqrtm
@@ -19,3 +20,5 @@ __all__ = [
 ]  # fmt: skip
 __all__ += factors.__all__
 __all__ += patterns.__all__
+
+explain(globals())

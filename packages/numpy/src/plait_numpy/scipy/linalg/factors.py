@@ -16,6 +16,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from plait.ext.ops.shape import convert, expand_dims, iota, pad, slice_in_dim, stack
 from plait.ext.surface import fixed_each, fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ...lax import linalg as lax_linalg
@@ -67,7 +68,7 @@ def cho_factor(
 
 
 @fused
-def _lu(x: Any, *, permute_l: bool, p_indices: bool) -> Any:
+def _lu(x: Array, *, permute_l: bool, p_indices: bool) -> Any:
     both, _, order = lax_linalg.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
@@ -124,7 +125,7 @@ def lu_factor(
 
 
 def qr(
-    a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+    a: ArrayLike, overwrite_a: bool = False, lwork: object = None, mode: str = "full",
     pivoting: bool = False, check_finite: bool = True,
 ) -> tuple[Array, ...]:  # fmt: skip
     """Factor a = Q @ R, with Q of orthonormal columns and R upper triangular.
@@ -186,7 +187,7 @@ def qr_multiply(
 
 
 @fused
-def _generalised(a: Any, b: Any) -> Any:
+def _generalised(a: Value, b: Value) -> Any:
     factor = lax_linalg.cholesky(b)
     x = triangular(factor, a)
     x = triangular(factor, x, left_side=False, transpose_a=True, conjugate_a=True)
@@ -195,7 +196,7 @@ def _generalised(a: Any, b: Any) -> Any:
 
 
 @fused
-def mirrored(x: Any, *, lower: bool, conjugated: bool = True) -> Any:
+def mirrored(x: Array, *, lower: bool, conjugated: bool = True) -> Any:
     """Return the Hermitian (or symmetric) matrix given by one triangle."""
     half = bm.triangle(x, lower, -1 if lower else 1)
     other = bm.adjoint(half) if conjugated else bm.transposed(half)
@@ -247,7 +248,7 @@ def eigh(
     return w if v is None or eigvals_only else (w, v)
 
 
-def _pair(subset: Any) -> tuple[int, int]:
+def _pair(subset: tuple[int, ...]) -> tuple[int, int]:
     pair = fixed_each("eigh", "subset_by_index", subset)
     if len(pair) != 2 or not 0 <= pair[0] <= pair[1]:
         raise ArgumentError(
@@ -295,7 +296,7 @@ def eigh_tridiagonal(
 
 
 @fused
-def _tridiagonal(d: Any, e: Any) -> Any:
+def _tridiagonal(d: Value, e: Value) -> Any:
     *lead, n = d.aval.shape
     like = Aval((*lead, n, n), d.aval.dtype)
     one = bm.identity(like)
@@ -370,7 +371,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 @fused
-def _complex_form(t: Any, z: Any) -> tuple:
+def _complex_form(t: Array, z: Array) -> tuple:
     dtype = bm.complex_dtype(t.aval.dtype)
     t, z = convert(t, dtype), convert(z, dtype)
     n = t.aval.shape[-1]
@@ -379,7 +380,7 @@ def _complex_form(t: Any, z: Any) -> tuple:
     small = float(np.finfo(dtype).eps)
     places = iota(np.int32, (n,))
 
-    def turn(k: Any, both: tuple) -> tuple:
+    def turn(k: Value, both: tuple) -> tuple:
         """Rotate rows and columns m - 1 and m to make the element next to the diagonal 0."""
         t, z = both
         m = el.sub(n - 1, k)
@@ -423,7 +424,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 
 @fused
-def _hessenberg(x: Any, *, calc_q: bool) -> Any:
+def _hessenberg(x: Array, *, calc_q: bool) -> Any:
     h, taus = lax_linalg.hessenberg(x)
     form = bm.triangle(h, lower=False, offset=-1)
     if not calc_q:

@@ -16,6 +16,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import max_, min_, sum_
 from plait.ext.ops.shape import broadcast_in_dim, concatenate, convert, iota, slice_in_dim
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING
 from plait.typing import Array, ArrayLike
 
@@ -37,7 +38,7 @@ _PADE = {
 """Map dtype to (degree, greatest norm for which it is exact to rounding, coefficients)."""
 
 
-def _scaled(x: Any, c: float) -> Any:
+def _scaled(x: Value, c: float) -> Any:
     return el.mul.bind(Literal(float(c), x.aval), x)
 
 
@@ -48,7 +49,7 @@ def _sum(*xs: Any) -> Any:
     return out
 
 
-def _approximant(x: Any, b: tuple) -> tuple:
+def _approximant(x: Value, b: tuple) -> tuple:
     """Return (odd, even part) of the numerator of Pade's approximant."""
     one, x2 = bm.identity(x.aval), bm.times(x, x)
     x4 = bm.times(x2, x2)
@@ -70,7 +71,7 @@ _SPARE = {7: 12, 13: 64}
 """Map degree to the number of squarings that may be left out without overflow of the powers."""
 
 
-def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
+def _squarings(x: Value, most: float, degree: int, limit: int) -> Any:
     """Return how often the approximant of each matrix, scaled to norm `most`, must be squared.
 
     Where the norm needs more squarings than `limit`, the powers of the matrix decide (A. Al-Mohy,
@@ -83,7 +84,7 @@ def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
     )
     count = halvings(norm)
 
-    def by_powers(count: Any) -> Any:
+    def by_powers(count: Value) -> Any:
         # Powers of absolute values: those of a matrix that vanish by cancellation alone leave the
         # exponential without a correct digit.
         lead = tuple(range(x.aval.ndim - 2))
@@ -102,7 +103,7 @@ def _squarings(x: Any, most: float, degree: int, limit: int) -> Any:
 
 
 @fused
-def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
+def _expm(x: Array, *, upper_triangular: bool, max_squarings: int) -> Any:
     aval = x.aval
     if bm.nothing(aval):
         return x
@@ -122,7 +123,7 @@ def _expm(x: Any, *, upper_triangular: bool, max_squarings: int) -> Any:
 
     # The number of steps is fixed, unlike that of a while loop, so that reverse mode works; `cond`
     # skips the steps that no matrix of the stack needs.
-    def step(y: Any, i: Any) -> tuple:
+    def step(y: Value, i: Value) -> tuple:
         square = lambda y: el.select.bind(  # noqa: E731
             spread(el.gt(count, convert(i, part))), bm.times(y, y), y
         )
@@ -155,7 +156,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 
 
 @fused
-def _block(a: Any, e: Any) -> Any:
+def _block(a: Value, e: Value) -> Any:
     zero = Literal(0, a.aval)
     rows = concatenate([a, e], -1), concatenate([zero, a], -1)
     return concatenate(rows, -2)
@@ -191,7 +192,7 @@ def expm_frechet(
 
 
 @fused
-def _sqrtm(x: Any) -> Any:
+def _sqrtm(x: Array) -> Any:
     return sqrtm_.bind(x)
 
 
@@ -213,7 +214,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
 
 @fused
-def _polar(x: Any, *, right: bool) -> Any:
+def _polar(x: Array, *, right: bool) -> Any:
     u, s, vh = lax_linalg.svd(x, full_matrices=False)
     wide = convert(s, x.aval.dtype)
     v = bm.adjoint(vh)
@@ -251,7 +252,7 @@ def polar(
 
 
 @fused
-def _parlett(t: Any, f: Any) -> Any:
+def _parlett(t: Array, f: Value) -> Any:
     """Return a function of upper triangular matrices from its values on their diagonals, one
     diagonal after the other: B. N. Parlett, Linear Algebra Appl. 14 (1976)."""
     n = t.aval.shape[-1]
@@ -270,7 +271,7 @@ def _parlett(t: Any, f: Any) -> Any:
     gap = el.select(unknown, math.nan, el.select(same, 1.0, gap))
     start = el.mul.bind(bm.as_rows(f, t.aval), bm.identity(t.aval))
 
-    def step(p: Any, known: Any) -> Any:
+    def step(p: Value, known: Value) -> Any:
         new = el.div(el.sub(bm.times(t, known), bm.times(known, t)), gap)
         return el.select(el.eq(place, convert(p, np.int32)), new, known)
 
@@ -278,7 +279,7 @@ def _parlett(t: Any, f: Any) -> Any:
 
 
 @fused
-def _doubt(t: Any) -> Any:
+def _doubt(t: Array) -> Any:
     """Estimate the error of `_parlett`: rounding, magnified by the closest eigenvalues."""
     n = t.aval.shape[-1]
     part = bm.real_dtype(t.aval.dtype)

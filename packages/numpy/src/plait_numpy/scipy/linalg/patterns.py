@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _vector(name: str, x: Any, least: int = 0) -> Array:
+def _vector(name: str, x: object, least: int = 0) -> Array:
     """Return a vector, or a stack of vectors, with at least `least` elements."""
     x = value(x)
     x = reshape(x, (1,)) if not x.aval.ndim else x
@@ -38,7 +38,7 @@ def _vector(name: str, x: Any, least: int = 0) -> Array:
     return x
 
 
-def _size(name: str, n: Any) -> int:
+def _size(name: str, n: object) -> int:
     """Return the number of rows and columns."""
     n = fixed(name, "n", n)
     if n < 0:
@@ -46,12 +46,12 @@ def _size(name: str, n: Any) -> int:
     return n
 
 
-def _spread(x: Any, places: Any) -> Any:
+def _spread(x: Array, places: ArrayLike) -> Any:
     """Return elements of vectors at positions, whose axes come last."""
     return x[..., places if not isinstance(places, np.ndarray) else places.astype(np.int32)]
 
 
-def _places(m: Any, n: Any, of: Callable[[Any, Any], Any]) -> Any:
+def _places(m: int, n: int, of: Callable[[Any, Any], Any]) -> Any:
     """Return the positions that a function gives for the rows and columns of an m x n matrix."""
     if is_symbolic((m, n)):
         return of(*[iota(np.dtype(np.int32), (m, n), axis) for axis in (0, 1)])
@@ -171,6 +171,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     As scipy.linalg.convolution_matrix.
 
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
+
     >>> import numpy as np, plait
     >>> plait.scipy.linalg.convolution_matrix(np.ones(3), 2).shape
     (4, 2)
@@ -261,12 +263,14 @@ def fiedler_companion(a: ArrayLike) -> Array:
 # ---- of given size -------------------------------------------------------------------------
 
 
-def _made(x: Any, dtype: Any = None) -> Any:
+def _made(x: ArrayLike, dtype: np.dtype | type | None = None) -> Any:
     return from_numpy(np.asarray(x).astype(dtype or default_dtype(FLOATING)))
 
 
 def hilbert(n: int) -> Array:
     """Return the matrix 1 / (i + j + 1).  As scipy.linalg.hilbert.
+
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
 
     >>> import plait
     >>> plait.scipy.linalg.hilbert(2).tolist()[0]
@@ -279,6 +283,8 @@ def hilbert(n: int) -> Array:
 
 def invhilbert(n: int) -> Array:
     """Return the inverse of Hilbert's matrix, of integers.  As scipy.linalg.invhilbert.
+
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
 
     >>> import plait
     >>> plait.scipy.linalg.invhilbert(2).tolist()
@@ -301,7 +307,7 @@ def _triangle_of_pascal(n: int, sign: int = 1) -> np.ndarray:
     return np.array(rows, dtype=object).reshape(n, n)
 
 
-def _kind(name: str, kind: Any) -> str:
+def _kind(name: str, kind: str | None) -> str:
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
         raise ArgumentError(f"{name} has no kind {kind!r}", fix=f"use one of {', '.join(_KINDS)}")
@@ -318,6 +324,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
     As scipy.linalg.pascal.
 
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
+
     >>> import plait
     >>> plait.scipy.linalg.pascal(2).tolist()
     [[1.0, 1.0], [1.0, 2.0]]
@@ -329,6 +337,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 def invpascal(n: int, kind: str | None = None) -> Array:
     """Return the inverse of `pascal`.  As scipy.linalg.invpascal.
+
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
 
     >>> import plait
     >>> plait.scipy.linalg.invpascal(2).tolist()
@@ -344,6 +354,8 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Return a matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
     As scipy.linalg.hadamard.
+
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
 
     >>> import plait
     >>> plait.scipy.linalg.hadamard(2).tolist()
@@ -362,6 +374,8 @@ def helmert(n: int, full: bool = False) -> Array:
     """Return Helmert's matrix, with orthonormal rows; without its first row unless `full`.
 
     As scipy.linalg.helmert.
+
+    Raises OperandTypeError if n is not an integer, and ShapeError for sizes that there are not.
 
     >>> import plait
     >>> plait.scipy.linalg.helmert(3).shape

@@ -11,6 +11,7 @@ from plait.errors import ArgumentError, ShapeError
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert, expand_dims, squeeze
 from plait.ext.surface import flag, fused, value
+from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ...numpy import linalg as numpy_linalg
@@ -48,7 +49,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return numpy_linalg.inv(a)
 
 
-def _both(name: str, a: Any, b: Any) -> tuple:
+def _both(name: str, a: object, b: object) -> tuple:
     """Return a square matrix and a right-hand side, integers as floats."""
     x, (y,) = matrices(name, a, square=True), el.floating((value(b),))
     if not y.aval.ndim:
@@ -57,7 +58,7 @@ def _both(name: str, a: Any, b: Any) -> tuple:
 
 
 @fused
-def _solve(a: Any, b: Any, *, kind: str, lower: bool, trans: bool) -> Any:
+def _solve(a: Value, b: Value, *, kind: str, lower: bool, trans: bool) -> Any:
     vector = b.aval.ndim == 1
     a, b = agreeing("solve", a, expand_dims(b, 1) if vector else b, square=True)
     if kind != "gen":
@@ -102,7 +103,7 @@ def solve(
 
 
 @fused
-def _by_triangle(a: Any, b: Any, *, trans: int, lower: bool, unit: bool) -> Any:
+def _by_triangle(a: Value, b: Value, *, trans: int, lower: bool, unit: bool) -> Any:
     vector = b.aval.ndim == 1
     a, b = agreeing("solve_triangular", a, expand_dims(b, 1) if vector else b, square=True)
     x = solving.triangular(
@@ -113,7 +114,7 @@ def _by_triangle(a: Any, b: Any, *, trans: int, lower: bool, unit: bool) -> Any:
 
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False,
-    unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
+    unit_diagonal: bool = False, overwrite_b: bool = False, debug: object = None,
     check_finite: bool = True,
 ) -> Array:  # fmt: skip
     """Solve systems with triangular matrices; the other triangle is not read.
@@ -139,7 +140,7 @@ def solve_triangular(
     return _by_triangle(x, y, trans=_transposition(trans), **how)
 
 
-def _transposition(trans: Any) -> int:
+def _transposition(trans: int | str) -> int:
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ArgumentError(
             f"there is no transposition {trans!r}", fix='use 0, 1, 2, or "N", "T", "C"'
@@ -147,7 +148,7 @@ def _transposition(trans: Any) -> int:
     return "NTC".index(trans) if isinstance(trans, str) else int(trans)
 
 
-def _pair(name: str, factors: Any) -> tuple:
+def _pair(name: str, factors: object) -> tuple:
     if not isinstance(factors, tuple | list) or len(factors) != 2:
         raise ArgumentError(
             f"{name}: {type(factors).__name__} is not a pair",
@@ -167,6 +168,8 @@ def cho_solve(
 
     As scipy.linalg.cho_solve.
 
+    Raises ArgumentError unless the factors are a pair.
+
     >>> import numpy as np, plait
     >>> factor = plait.scipy.linalg.cho_factor(np.diag([4.0, 1.0]))
     >>> plait.scipy.linalg.cho_solve(factor, np.ones(2)).tolist()
@@ -180,7 +183,7 @@ def cho_solve(
 
 
 @fused
-def _by_lu(lu: Any, pivots: Any, b: Any, *, trans: int) -> Any:
+def _by_lu(lu: Value, pivots: Value, b: Value, *, trans: int) -> Any:
     vector = b.aval.ndim == 1
     lu, b = agreeing("lu_solve", lu, expand_dims(b, 1) if vector else b, square=True)
     order = pivots_to_permutation.bind(pivots, size=lu.aval.shape[-1])
@@ -208,6 +211,8 @@ def lu_solve(
 
     As scipy.linalg.lu_solve.
 
+    Raises ArgumentError unless the factors are a pair.
+
     >>> import numpy as np, plait
     >>> factors = plait.scipy.linalg.lu_factor(np.diag([4.0, 2.0]))
     >>> plait.scipy.linalg.lu_solve(factors, np.ones(2)).tolist()
@@ -222,7 +227,7 @@ def lu_solve(
 
 
 @fused
-def _sylvester(a: Any, b: Any, c: Any) -> Any:
+def _sylvester(a: Value, b: Value, c: Value) -> Any:
     return sylvester.bind(a, b, c)
 
 

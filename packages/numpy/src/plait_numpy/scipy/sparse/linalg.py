@@ -24,10 +24,12 @@ from plait.ext.surface import fixed, value
 from plait.tree import flatten
 from plait.typing import Array, ArrayLike
 
+from ...refusals import explain
+
 __all__ = ["bicgstab", "cg", "gmres"]
 
 
-def _straight(tree: Any) -> tuple[Any, Callable]:
+def _straight(tree: object) -> tuple[Any, Callable]:
     """Return a tree of arrays as one vector, and the inverse function."""
     leaves, kind = flatten(tree)
     values = (
@@ -39,7 +41,7 @@ def _straight(tree: Any) -> tuple[Any, Callable]:
     same = sh.convert_together([sh.reshape(v, (-1,)) for v in values])
     flat = sh.concatenate(same) if len(same) > 1 else same[0]
 
-    def back(vector: Any) -> Any:
+    def back(vector: Value) -> Any:
         out, at = [], 0
         for shape, v in zip(shapes, values):
             n = product(shape)
@@ -51,14 +53,14 @@ def _straight(tree: Any) -> tuple[Any, Callable]:
     return flat, back
 
 
-def _operator(A: Any, b: Any, back: Callable, what: str) -> Callable:
+def _operator(A: object, b: Value, back: Callable, what: str) -> Callable:
     """Return a matrix, or a function of trees like `b`, as a function of vectors."""
     if A is None:
         return lambda v: v
     if callable(A):
         like = b.aval
 
-        def applied(v: Any) -> Any:
+        def applied(v: Value) -> Any:
             out = _straight(A(back(v)))[0]
             if out.aval.shape != like.shape:
                 raise AxisError(f"{what} made {out.aval!r} of {like!r}", fix="keep the shapes")
@@ -75,9 +77,16 @@ def _operator(A: Any, b: Any, back: Callable, what: str) -> Callable:
 
 
 def _solved(
-    find: Callable, A: Any, b: Any, x0: Any, tol: Any, atol: Any, maxiter: Any, M: Any,
+    find: Callable,
+    A: object,
+    b: object,
+    x0: Any,
+    tol: Any,
+    atol: Any,
+    maxiter: int | None,
+    M: ArrayLike | None,
     symmetric: bool,
-) -> tuple:  # fmt: skip
+) -> tuple:
     flat, back = _straight(b)
     product_, better = _operator(A, flat, back, "A"), _operator(M, flat, back, "M")
     if x0 is not None and flatten(x0)[1] != flatten(b)[1]:
@@ -91,7 +100,7 @@ def _solved(
     steps = 10 * flat.aval.size if maxiter is None else maxiter
     real = el.real(flat).aval.dtype if flat.aval.dtype.kind == "c" else flat.aval.dtype
 
-    def solve(matvec: Callable, y: Any) -> Any:
+    def solve(matvec: Callable, y: Value) -> Any:
         size = el.sqrt(_square(y))
         goal = el.maximum(el.mul(sh.convert(size, real), tol), sh.convert(value(atol), real))
         return find(matvec, y, start, goal, steps, better)
@@ -110,13 +119,13 @@ def _square(x: Any) -> Any:
     return sum_(el.square(x))
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: ArrayLike, b: Array) -> Any:
     """Return a / b, and 0 where b is 0: the solver has converged there."""
     nothing = el.eq(b, 0)
     return el.select(nothing, 0, el.div(a, el.select(nothing, 1, b)))
 
 
-def _cg(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
+def _cg(A: Callable, b: Value, x: Value, goal: Value, steps: int, M: Callable) -> Any:
     """Solve by conjugate gradients: M. R. Hestenes, E. Stiefel, "Methods of conjugate
     gradients", 1952."""
 
@@ -138,7 +147,7 @@ def _cg(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
     return while_loop(wanted, turn, (x, r, z, inner(r, z), 0))[0]
 
 
-def _bicgstab(A: Callable, b: Any, x: Any, goal: Any, steps: Any, M: Callable) -> Any:
+def _bicgstab(A: Callable, b: Value, x: Value, goal: Value, steps: int, M: Callable) -> Any:
     """Solve by stabilised biconjugate gradients: H. A. van der Vorst, "Bi-CGSTAB", 1992."""
 
     def wanted(state: tuple) -> Any:
@@ -201,7 +210,7 @@ def _space(A: Callable, r: Any, n: Any, m: int) -> tuple:
     rows = sh.fill(0, Aval((m + 1, n), dtype))
     rows = At(rows)[0].set(scaled(r, el.sqrt(_square(r))))
 
-    def turn(k: Any, state: tuple) -> tuple:
+    def turn(k: Value, state: tuple) -> tuple:
         rows, small = state
         w = A(getitem(rows, k))
         first = matmul(el.conj(rows) if dtype.kind == "c" else rows, w)
@@ -224,7 +233,7 @@ def _least(small: Any, size: Any, m: int) -> Any:
     conj = el.conj if dtype.kind == "c" else lambda v: v
     right = At(sh.fill(0, Aval((m + 1,), dtype)))[0].set(size)
 
-    def rotate(k: Any, state: tuple) -> tuple:
+    def rotate(k: Value, state: tuple) -> tuple:
         h, g = state
         a, b = h[k, k], h[el.add(k, 1), k]
         length = sh.convert(el.sqrt(el.add(_square(a), _square(b))), dtype)
@@ -241,7 +250,7 @@ def _least(small: Any, size: Any, m: int) -> Any:
 
     h, g = fori_loop(0, m, rotate, (small, right))
 
-    def substitute(j: Any, y: Any) -> Any:
+    def substitute(j: Value, y: Value) -> Any:
         k = el.sub(m - 1, j)
         left = el.sub(g[k], dot(h[k], y))
         return At(y)[k].set(_quotient(left, h[k, k]))
@@ -317,3 +326,6 @@ def gmres(
     return _solved(
         _gmres(fixed("gmres", "restart", restart)), A, b, x0, tol, atol, maxiter, M, False
     )
+
+
+explain(globals())

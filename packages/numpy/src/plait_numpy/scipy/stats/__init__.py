@@ -10,6 +10,7 @@ Invariant: operands broadcast together and become floats; results are those of S
 rounding.
 """
 
+from ...refusals import explain
 from . import continuous
 from .continuous import *
 from .density import gaussian_kde
@@ -22,3 +23,5 @@ __all__ = [
     "multivariate_normal", "nbinom", "poisson", "rankdata", "sem",
 ]  # fmt: skip
 __all__ += continuous.__all__
+
+explain(globals())

@@ -8,6 +8,8 @@ import math
 from typing import Any
 
 from plait.ext.ops import elementwise as el
+from plait.ext.trace import Value
+from plait.typing import Array
 
 from ...primitives.special import functions as sp
 from ...primitives.special import incomplete as inc
@@ -22,15 +24,15 @@ __all__ = [
 _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
-def _positive(*shapes: Any) -> tuple[Any, Any]:
+def _positive(*shapes: object) -> tuple[Any, Any]:
     return 0.0, None
 
 
-def _unit(*shapes: Any) -> tuple[Any, Any]:
+def _unit(*shapes: object) -> tuple[Any, Any]:
     return 0.0, 1.0
 
 
-def _zero(*shapes: Any) -> float:
+def _zero(*shapes: object) -> float:
     return 0.0
 
 
@@ -48,7 +50,7 @@ norm = continuous(
 )  # fmt: skip
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Value, b: Value) -> Any:
     """Return the logarithm of the normal probability of (a, b), from the side where it is small."""
     right = el.gt(a, 0.0)
     low, high = el.select(right, el.neg(b), a), el.select(right, el.neg(a), b)
@@ -58,7 +60,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     return el.select(empty, -math.inf, v + el.log(el.neg(el.expm1(gap))))
 
 
-def _finite_between(a: Any, b: Any) -> Any:
+def _finite_between(a: Value, b: Value) -> Any:
     """Return a point between two numbers that may be infinite."""
     a, b = el.promoted((a, b))
     left, right = el.is_finite(a), el.is_finite(b)
@@ -91,21 +93,21 @@ lognorm = continuous(
 )  # fmt: skip
 
 
-def _lognormal(z: Any, s: Any) -> Any:
+def _lognormal(z: Value, s: Value) -> Any:
     zero = el.eq(z, 0.0)
     logs = el.log(el.select(zero, 1.0, z))
     out = -0.5 * (logs / s) * (logs / s) - logs - el.log(s) - _LOG_ROOT
     return el.select(zero, -math.inf, out)
 
 
-def _log1p_square(z: Any) -> Any:
+def _log1p_square(z: Array) -> Any:
     """Return log(1 + z^2), even where the square overflows."""
     far = el.gt(el.abs_(z), 1e9)
     near = el.select(far, 0.0, z)
     return el.select(far, 2.0 * el.log(el.abs_(el.select(far, z, 1.0))), el.log1p(near * near))
 
 
-def _t_logpdf(z: Any, df: Any) -> Any:
+def _t_logpdf(z: Value, df: Value) -> Any:
     """Return the log-density, which is the normal one for infinitely many degrees of freedom."""
     normal = el.eq(df, math.inf)
     df = el.select(normal, 1.0, df)
@@ -125,12 +127,12 @@ gennorm = continuous(
 )  # fmt: skip
 
 
-def _gennorm_cdf(z: Any, beta: Any) -> Any:
+def _gennorm_cdf(z: Value, beta: Value) -> Any:
     tail = 0.5 * inc.igammac(1.0 / beta, _size_power(z, beta))
     return el.select(el.lt(z, 0.0), tail, 1.0 - tail)
 
 
-def _size_power(z: Any, beta: Any) -> Any:
+def _size_power(z: Value, beta: Value) -> Any:
     return el.pow_(el.abs_(z), beta)
 
 
@@ -175,12 +177,12 @@ expon = continuous(
 )  # fmt: skip
 
 
-def _halves(z: Any) -> tuple[Any, Any]:
+def _halves(z: Value) -> tuple[Any, Any]:
     """Return (the small tail, whether z is on the left) of the Laplace distribution."""
     return 0.5 * el.exp(el.neg(el.abs_(z))), el.lt(z, 0.0)
 
 
-def _laplace_cdf(z: Any) -> Any:
+def _laplace_cdf(z: Value) -> Any:
     tail, left = _halves(z)
     return el.select(left, tail, 1.0 - tail)
 
@@ -204,7 +206,7 @@ logistic = continuous(
 )  # fmt: skip
 
 
-def _log_expit(z: Any) -> Any:
+def _log_expit(z: Value) -> Any:
     return el.minimum(z, 0.0) - el.log1p(el.exp(el.neg(el.abs_(z))))
 
 
@@ -238,7 +240,7 @@ cauchy = continuous(
 )  # fmt: skip
 
 
-def _cotan(q: Any) -> Any:
+def _cotan(q: Value) -> Any:
     """Return 1 / tan(pi q), accurate close to 1 too."""
     left = el.lt(q, 0.5)
     out = 1.0 / el.tan(math.pi * el.select(left, q, 1.0 - q))

@@ -15,6 +15,7 @@ from plait.ext.ops.reduction import sum_
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, normal_shape, reshape, transpose
 from plait.ext.ops.taking import take
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, FLOATING
 from plait.tree import register
 
@@ -27,7 +28,7 @@ from ...random import choice, normal, split
 from ..special import ndtr
 
 
-def _points(name: str, x: Any, rows: int | None = None) -> Any:
+def _points(name: str, x: object, rows: int | None = None) -> Any:
     """Return vectors in columns; numbers without a second axis are points on a line."""
     x = el.floating((value(x),))[0]
     if x.aval.category == COMPLEX or x.aval.ndim > 2:
@@ -69,7 +70,7 @@ class gaussian_kde:  # noqa: N801
     covariance: Any
     inv_cov: Any
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
+    def __init__(self, dataset: object, bw_method: Any = None, weights: object = None):
         x = _points("gaussian_kde", dataset)
         n = x.aval.shape[1]
         if n < 2:
@@ -90,7 +91,7 @@ class gaussian_kde:  # noqa: N801
         self.covariance = spread * (width * width)
         self.inv_cov = linalg.inv(spread) / (width * width)
 
-    def _width(self, method: Any) -> Any:
+    def _width(self, method: float | str | None) -> Any:
         if method is None or isinstance(method, str) and method == "scott":
             return self.neff ** (-1.0 / (self.d + 4))
         if isinstance(method, str):
@@ -114,22 +115,22 @@ class gaussian_kde:  # noqa: N801
         """Number of samples."""
         return self.dataset.shape[1]
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: object) -> Any:
         """Return logarithms of the density at points (d, m) or (m,); shape (m,)."""
         at = _points("gaussian_kde.logpdf", x, self.d)
         return _log_density(at, self.dataset, self.weights, self.covariance)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: object) -> Any:
         """Return the density at points (d, m) or (m,); shape (m,)."""
         return el.exp(self.logpdf(x))
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: object) -> Any:
         """Return the same as `pdf`."""
         return self.pdf(points)
 
     __call__ = evaluate
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: object, cov: object) -> Any:
         """Return the integral of the density times a Gaussian density, of mean (d,), covariance
         (d, d)."""
         at = reshape(_points("integrate_gaussian", mean), (self.d, 1))
@@ -138,7 +139,7 @@ class gaussian_kde:  # noqa: N801
         both = self.covariance + wide
         return el.exp(_log_density(at, self.dataset, self.weights, both))[0]
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: object, high: object) -> Any:
         """Return the probability between two numbers, for samples on a line."""
         if self.d != 1:
             raise ArgumentError(
@@ -148,7 +149,7 @@ class gaussian_kde:  # noqa: N801
         below, above = ((value(v) - self.dataset[0]) / width for v in (low, high))
         return sum_(self.weights * (ndtr(above) - ndtr(below)))
 
-    def integrate_kde(self, other: Any) -> Any:
+    def integrate_kde(self, other: object) -> Any:
         """Return the integral of the product of two estimates."""
         if not isinstance(other, gaussian_kde) or other.d != self.d:
             raise ArgumentError(
@@ -169,7 +170,7 @@ class gaussian_kde:  # noqa: N801
 
 
 @fused
-def _log_density(at: Any, samples: Any, weights: Any, covariance: Any) -> Any:
+def _log_density(at: Value, samples: Value, weights: Value, covariance: Value) -> Any:
     root = cholesky_.bind(covariance)
     dtype = samples.aval.dtype
     d, n, m = samples.aval.shape[0], samples.aval.shape[1], at.aval.shape[1]
@@ -184,7 +185,7 @@ def _parts(x: gaussian_kde) -> tuple[tuple, None]:
     return (x.neff, x.dataset, x.weights, x.covariance, x.inv_cov), None
 
 
-def _whole(_: None, parts: Any) -> gaussian_kde:
+def _whole(_: None, parts: tuple[Value, ...]) -> gaussian_kde:
     out = object.__new__(gaussian_kde)
     out.neff, out.dataset, out.weights, out.covariance, out.inv_cov = parts
     return out

@@ -10,6 +10,7 @@ from typing import Any
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import broadcast_to, expand_dims, iota_
+from plait.ext.trace import Value
 
 from ...primitives.special import functions as sp
 from ...primitives.special import incomplete as inc
@@ -17,25 +18,25 @@ from ..special import xlog1py, xlogy
 from .family import all_positive, discrete
 
 
-def _counts(*shapes: Any) -> tuple[Any, Any]:
+def _counts(*shapes: object) -> tuple[Any, Any]:
     return 0.0, None
 
 
-def _up_to_n(n: Any, *shapes: Any) -> tuple[Any, Any]:
+def _up_to_n(n: Value, *shapes: object) -> tuple[Any, Any]:
     return 0.0, n
 
 
-def _chance(p: Any) -> Any:
+def _chance(p: Value) -> Any:
     """Return where p is in [0, 1]."""
     return el.and_(el.ge(p, 0.0), el.le(p, 1.0))
 
 
-def _count(n: Any) -> Any:
+def _count(n: Value) -> Any:
     """Return where n is an integer from 0 on."""
     return el.and_(el.ge(n, 0.0), el.eq(n, el.floor(n)))
 
 
-def _log_comb(n: Any, k: Any) -> Any:
+def _log_comb(n: Value, k: Value) -> Any:
     """Return the logarithm of the number of ways to choose k of n."""
     one = el.or_(el.eq(k, 0.0), el.eq(k, n))
     return el.select(one, 0.0, el.neg(el.log1p(n)) - sp.lbeta(n - k + 1.0, k + 1.0))
@@ -85,7 +86,7 @@ nbinom = discrete(
 )  # fmt: skip
 
 
-def _poisson_entropy(mu: Any) -> Any:
+def _poisson_entropy(mu: Value) -> Any:
     """Return the sum up to mu = 100, and beyond it the expansion in 1 / mu (Evans and Boersma,
     The entropy of a Poisson distribution, 1988)."""
     small = el.lt(mu, 100.0)

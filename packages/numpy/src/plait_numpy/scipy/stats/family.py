@@ -9,16 +9,18 @@ values nor derivatives are nan where the result is 0 or -inf.  nan in, nan out.
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.errors import OperandTypeError
 from plait.ext import Aval, Literal, as_value, current
 from plait.ext.ops import elementwise as el
 from plait.ext.surface import fused
-from plait.ext.trace import GROUND
+from plait.ext.trace import GROUND, Value
 from plait.ext.types import COMPLEX, FLOATING, default_dtype, promote
 from plait.ext.values import scalar_buffer, wrap
+
+from ...refusals import explained
 
 Formula = Callable[..., Any]
 
@@ -67,19 +69,20 @@ def method(name: str, first: str, shapes: list[str], defaults: dict[str, int], b
     signature = inspect.Signature(parameters)
     run = fused(lambda xs, *, given: body(*_spread(el.floating(xs), given)))
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args: Any, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs).arguments
         given = tuple([n for n in signature.parameters if n in bound])
         return run(tuple(operands([bound[n] for n in given])), given=given)
 
-    def _spread(xs: Any, given: tuple) -> list[Any]:
+    def _spread(xs: Sequence[Value], given: tuple) -> list[Any]:
         found = dict(zip(given, xs))
         return [found.get(n) for n in signature.parameters]
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = str(__package__)  # which holds the family
     function.__doc__ = doc
     function.__signature__ = signature  # type: ignore[attr-defined]
-    return function
+    return explained(function)
 
 
 # ---- continuous families -----------------------------------------------------------------------
@@ -167,7 +170,7 @@ def all_positive(*shapes: Any) -> Any:
 
 
 def _where_there_is_one(f: Formula, valid: Formula) -> Formula:
-    def body(x: Any, *rest: Any) -> Any:
+    def body(x: Value, *rest: Any) -> Any:
         *shapes, _, scale = rest
         out = f(x, *rest)
         if shapes:
@@ -177,12 +180,12 @@ def _where_there_is_one(f: Formula, valid: Formula) -> Formula:
     return body
 
 
-def _standard(x: Any, loc: Any, scale: Any) -> Any:
+def _standard(x: Value, loc: Value | None, scale: Value | None) -> Any:
     z = x if loc is None else x - loc
     return z if scale is None else z / scale
 
 
-def _beyond(z: Any, ends: Any) -> tuple[Any, Any]:
+def _beyond(z: Value, ends: tuple[Any, ...]) -> tuple[Any, Any]:
     """Return (below the support, above it); None for an infinite end."""
     low, high = ends
     below = None if low is None else el.lt(z, low)
@@ -190,7 +193,7 @@ def _beyond(z: Any, ends: Any) -> tuple[Any, Any]:
 
 
 def _density(formula: Formula, ends: Formula, at: Formula) -> Formula:
-    def body(x: Any, *rest: Any) -> Any:
+    def body(x: Value, *rest: Any) -> Any:
         *shapes, loc, scale = rest
         z = _standard(x, loc, scale)
         out_of = [b for b in _beyond(z, ends(*shapes)) if b is not None]
@@ -206,7 +209,7 @@ def _density(formula: Formula, ends: Formula, at: Formula) -> Formula:
 
 
 def _probability(f: Formula, ends: Formula, at: Formula, low: float, high: float) -> Formula:
-    def body(x: Any, *rest: Any) -> Any:
+    def body(x: Value, *rest: Any) -> Any:
         *shapes, loc, scale = rest
         z = _standard(x, loc, scale)
         below, above = _beyond(z, ends(*shapes))
@@ -220,7 +223,7 @@ def _probability(f: Formula, ends: Formula, at: Formula, low: float, high: float
 
 
 def _quantile(formula: Formula) -> Formula:
-    def body(q: Any, *rest: Any) -> Any:
+    def body(q: Value, *rest: Any) -> Any:
         *shapes, loc, scale = rest
         bad = el.or_(el.lt(q, 0.0), el.gt(q, 1.0))
         z = formula(el.select(bad, 0.5, q), *shapes)
@@ -261,7 +264,7 @@ def discrete(
     def checked(f: Formula) -> Formula:
         return lambda x, *rest: el.select(valid(*rest[:-1]), f(x, *rest), math.nan)
 
-    def logpmf(k: Any, *rest: Any) -> Any:
+    def logpmf(k: Value, *rest: Any) -> Any:
         *s, loc = rest
         k = k if loc is None else k - loc
         low, high = support(*s)
@@ -270,7 +273,7 @@ def discrete(
         out = formulas["logpmf"](el.select(out_of, low, k), *s)
         return el.select(el.ne(k, k), k, el.select(out_of, -math.inf, out))
 
-    def cdf(k: Any, *rest: Any) -> Any:
+    def cdf(k: Value, *rest: Any) -> Any:
         *s, loc = rest
         k = k if loc is None else k - loc
         low, high = support(*s)
@@ -279,7 +282,7 @@ def discrete(
         out = el.select(below, 0.0, out)
         return out if high is None else el.select(k >= high, 1.0, out)
 
-    def ppf(q: Any, *rest: Any) -> Any:
+    def ppf(q: Value, *rest: Any) -> Any:
         *s, loc = rest
         bad = el.or_(el.lt(q, 0.0), el.gt(q, 1.0))
         k = el.select(bad, math.nan, formulas["ppf"](q, *s))

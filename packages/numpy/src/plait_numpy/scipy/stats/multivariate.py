@@ -3,7 +3,7 @@
 Invariant: a point outside the support has probability 0, and gives no nan.
 """
 
-import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,32 +13,34 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_
 from plait.ext.ops.shape import broadcast_to, concatenate, convert, expand_dims, moveaxis
 from plait.ext.surface import fused
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, broadcast_shapes, default_dtype, promote
 
 from ...primitives.linalg.batched_matrices import diagonal
 from ...primitives.linalg.factorisation import cholesky_
 from ...primitives.linalg.solving import triangular
+from ...refusals import explained
 from ..special import xlogy
 from .family import Family, exp_of, operands
 
 
-def _of_vectors(body: Callable[..., Any]) -> Callable[..., Any]:
+def _of_vectors(body: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
     """Make a function of arrays, which become floats of one dtype without being broadcast."""
 
     @fused
-    def run(xs: Any) -> Any:
+    def run(xs: tuple[Value, ...]) -> Any:
         dtype = promote([x.aval for x in xs])[0]
         dtype = dtype if dtype.kind not in "iub" else default_dtype(FLOATING)
         return body(*[convert(x, dtype) for x in xs])
 
-    @functools.wraps(body)
-    def function(*args: Any) -> Any:
-        return run(tuple(operands(list(args))))
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return run(tuple(operands([*signature.bind(*args, **kwargs).args])))
 
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
-def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+def _dirichlet_logpdf(x: Value, alpha: Value) -> Any:
     k = alpha.aval.shape
     if len(k) == 1 and x.aval.ndim and x.aval.shape[0] == k[0] - 1:
         x = concatenate([x, expand_dims(1.0 - sum_(x, 0), 0)], 0)
@@ -57,7 +59,7 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     return el.select(bad, -math.inf, out)
 
 
-def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+def _multinomial_logpmf(x: Value, n: Value, p: Value) -> Any:
     whole = el.and_(el.eq(x, el.floor(x)), x >= 0.0).all(-1)
     good = el.and_(whole, el.eq(sum_(x, -1), n))
     inside = el.select(el.lt(x, 0.0), 0.0, x)
@@ -65,7 +67,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return el.select(good, out, -math.inf)
 
 
-def _normal_logpdf(x: Any, mean: Any, cov: Any) -> Any:
+def _normal_logpdf(x: Value, mean: Value, cov: Value) -> Any:
     n = mean.aval.shape[-1:]
     if not n:
         if cov.aval.ndim:
@@ -97,10 +99,11 @@ def _family(name: str, doc: str, log: str, body: Callable, signature: str) -> Fa
         (log, body, "Logarithm of the " + ("density" if log == "logpdf" else "probability")),
         (log[3:], exp_of(body), "The " + ("density" if log == "logpdf" else "probability")),
     ):
-        method = _of_vectors(f)
+        method = _of_vectors(f, inspect.signature(body))
         method.__name__ = method.__qualname__ = f"{name}.{key}"
+        method.__module__ = str(__package__)  # which holds the family
         method.__doc__ = f"{what}.\n\n{doc}\n\n{signature}"
-        setattr(made, key, method)
+        setattr(made, key, explained(method))
     return made
 
 

@@ -19,6 +19,7 @@ from plait.ext.ops.reduction import argmax, sum_
 from plait.ext.ops.sorting import argsort, sort
 from plait.ext.ops.taking import take_along_axis
 from plait.ext.surface import fused, value
+from plait.ext.trace import Value
 from plait.ext.types import FLOATING, INTEGER, default_dtype
 from plait.typing import Array, ArrayLike
 
@@ -39,7 +40,7 @@ def _policy(name: str, nan_policy: str, *known: str) -> None:
         )
 
 
-def _lined(x: Any, axis: Any) -> tuple[Any, int]:
+def _lined(x: Value, axis: int | None) -> tuple[Any, int]:
     """Return (the array, flat if the axis is None, with the axis last; the axis's original
     position)."""
     if axis is None:
@@ -48,7 +49,7 @@ def _lined(x: Any, axis: Any) -> tuple[Any, int]:
     return sh.moveaxis(x, at, x.aval.ndim - 1), at
 
 
-def _runs(s: Any) -> tuple[Any, Any, Any]:
+def _runs(s: Value) -> tuple[Any, Any, Any]:
     """Return (numbers of elements, starts and ends of runs of equal ones) of sorted rows."""
     last, n = s.aval.ndim - 1, s.aval.shape[-1]
     edge = Literal(True, Aval((*s.aval.shape[:-1], 1), bool))
@@ -86,7 +87,7 @@ def rankdata(
 
 
 @fused
-def _rankdata(a: Any, *, method: str, axis: int | None) -> Any:
+def _rankdata(a: Value, *, method: str, axis: int | None) -> Any:
     x, at = _lined(a, axis)
     last, n = x.aval.ndim - 1, x.aval.shape[-1]
     dtype = default_dtype(FLOATING)
@@ -134,7 +135,7 @@ def mode(
 
 
 @fused
-def _mode(a: Any, *, axis: int | None, keepdims: bool) -> tuple:
+def _mode(a: Value, *, axis: int | None, keepdims: bool) -> tuple:
     x, at = _lined(a, axis)
     last, n = x.aval.ndim - 1, x.aval.shape[-1]
     s = sort(x, last)
@@ -177,7 +178,7 @@ def sem(
 
 
 @fused
-def _sem(a: Any, *, axis: int | None, ddof: float, omit: bool, keepdims: bool) -> Any:
+def _sem(a: Value, *, axis: int | None, ddof: float, omit: bool, keepdims: bool) -> Any:
     (given,) = el.floating((a,))
     x = single(given)
     axes = tuple(range(x.aval.ndim)) if axis is None else sh.normal_axis(axis, x.aval.ndim)

@@ -1,0 +1,117 @@
+"""Names of the parts of a call's arguments, as the function that users wrote names them.
+
+Invariant: a name is computed only for a message; a function without a readable signature gives the
+position instead.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+__all__ = [
+    "Namer", "argument_path", "names_at", "names_in_call", "names_of_arguments", "names_of_value",
+    "numbers_of", "parameter_names",
+]  # fmt: skip
+
+Namer = Callable[[str], str]
+"""A function that returns the name, with backticks, of a part with a path such as "[1]['w']"."""
+
+_EITHER, _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
+_ENTRY = re.compile(r"\[(\d+)\]")
+_KEY = re.compile(r"\['([^']*)'\]")
+
+
+def argument_path(path: str, f: Callable[..., Any] | tuple[str, ...] | None = None) -> str:
+    """Return a path in (args, kwargs) as the body of `f` would write it.
+
+    Without `f`, or if the path leads to no parameter, positional arguments are `args[0]`.
+
+    >>> argument_path("[0][1]['w'][0]", lambda state, params: state)
+    "params['w'][0]"
+    >>> argument_path("[0][1]"), argument_path("[1]['lr']")
+    ('args[1]', 'lr')
+    """
+    side, rest = path[:3], path[3:]
+    if side == "[1]":
+        return _KEY.sub(r"\1", rest, count=1)
+    found = _ENTRY.match(rest)
+    if side != "[0]" or found is None:
+        return "args" + rest if side == "[0]" else path
+    return _positional(int(found[1]), f) + rest[found.end() :]
+
+
+def names_in_call(f: Callable[..., Any] | tuple[str, ...] | None) -> Namer:
+    """Return the names of the parts of (args, kwargs) of a call of `f`."""
+    return lambda path: f"argument `{argument_path(path, f)}`"
+
+
+def names_of_arguments(f: Any) -> Namer:
+    """Return the names of the parts of a tuple of all positional arguments of `f`."""
+    return lambda path: f"argument `{argument_path('[0]' + path, f)}`"
+
+
+def names_at(f: Callable[..., Any], positions: Sequence[int]) -> Namer:
+    """Return the names of the parts of a tuple of the arguments of `f` at these positions."""
+
+    def name(path: str) -> str:
+        found = _ENTRY.match(path)
+        assert found is not None  # a path leads into the tuple
+        return names_of_arguments(f)(f"[{positions[int(found[1])]}]{path[found.end() :]}")
+
+    return name
+
+
+def names_of_value(name: str) -> Namer:
+    """Return the names of the parts of a value that is called `name`."""
+    return lambda path: f"`{name}{path}`"
+
+
+def parameter_names(f: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the positional arguments of `f` that are not static, the last perhaps
+    with a star; all namers take them in place of `f`."""
+    try:
+        parameters = [*inspect.signature(f).parameters.values()]
+    except (TypeError, ValueError):
+        return ()
+    static, _ = getattr(f, "__plait_static__", ((), None))
+    plain = [p.name for p in parameters if p.kind in (_EITHER, _POSITIONAL)]
+    more = [f"*{p.name}" for p in parameters if p.kind is p.VAR_POSITIONAL]
+    return tuple([name for i, name in enumerate(plain) if i not in static] + more)
+
+
+def _positional(i: int, f: Callable[..., Any] | tuple[str, ...] | None) -> str:
+    """Return the name of positional argument `i`, or `args[i]`."""
+    if isinstance(f, tuple):
+        last = len(f) - 1
+        if f and i >= last and f[-1].startswith("*"):
+            return f"{f[-1][1:]}[{i - last}]"
+        return f[i] if i <= last else f"args[{i}]"
+    i = _among_all(i, f)
+    try:
+        parameters = [] if f is None else [*inspect.signature(f).parameters.values()]
+    except (TypeError, ValueError):
+        parameters = []
+    for n, p in enumerate(parameters):
+        if p.kind is p.VAR_POSITIONAL and n <= i:
+            return f"{p.name}[{i - n}]"
+        if n == i and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            return p.name
+    return f"args[{i}]"
+
+
+def _among_all(i: int, f: Callable[..., Any] | None) -> int:
+    """Return the position among all arguments of the i-th that is not static."""
+    static, _ = getattr(f, "__plait_static__", ((), None))
+    for n in sorted(static):
+        i += n <= i
+    return i
+
+
+def numbers_of(given: Any) -> tuple[int, ...]:
+    """Return the numbers of arguments that a user gives as one number or several, numpy's too."""
+    try:
+        return (index(given),)
+    except TypeError:
+        return tuple([index(n) for n in given])

@@ -1,0 +1,135 @@
+"""Streams of batches without chosen capacities: few programs, and the values of every batch.
+
+Invariant: counts are those of `plait.events`; values are numpy's, batch by batch.
+"""
+
+import numpy as np
+import pytest
+
+import plait
+import plait.numpy as pnp
+from plait import Pile, pile_axis, vmap
+from plait.errors import UndecidedDim
+
+
+def lognormal(r):
+    return np.clip(np.exp(r.normal(3.7, 1.0, 64)), 1, 512).astype(np.int32)
+
+
+def power_law(r):
+    return np.minimum(2000, r.pareto(1.1, 32) * 5 + 1).astype(np.int32)
+
+
+def uniform(r):
+    return r.integers(0, 41, 16).astype(np.int32)
+
+
+def elements(r, lengths):
+    rows = r.standard_normal(int(lengths.sum()))
+    return np.split(rows, np.cumsum(lengths)[:-1])
+
+
+@pytest.mark.parametrize("lengths", [lognormal, power_law, uniform])
+@pytest.mark.parametrize(("count", "most"), [(1, 12), (2, 24)])
+def test_a_stream_of_batches_has_few_programs(lengths, count, most):
+    r = np.random.default_rng(1)
+    total = plait.jit(
+        vmap(lambda *xs: sum(x.sum() ** (k + 1) for k, x in enumerate(xs)), pile_axis)
+    )
+    with plait.events.counting() as n:
+        for _ in range(200):
+            parts = [elements(r, lengths(r)) for _ in range(count)]
+            got = total(*map(Pile.from_list, parts))
+            want = [sum(x.sum() ** (k + 1) for k, x in enumerate(xs)) for xs in zip(*parts)]
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+    assert n["compile"] <= n["trace"] <= most, dict(n)
+
+
+def test_batches_of_other_numbers_of_elements_share_capacities():
+    """Results have the number of elements in their types, so each number has a program; capacities
+    add few."""
+    r = np.random.default_rng(6)
+    total = plait.jit(vmap(lambda x: x.sum(), pile_axis))
+    with plait.events.counting() as n:
+        for _ in range(60):
+            xs = elements(r, r.integers(1, 41, r.integers(8, 16)))
+            np.testing.assert_allclose(total(Pile.from_list(xs)), [x.sum() for x in xs], atol=1e-9)
+    assert n["trace"] <= 8 + 4, dict(n)
+
+
+STREAMS = {
+    "sorted": lambda x: pnp.sort(x)[::-1],
+    "weights": lambda x: plait.nn.softmax(pnp.outer(x, x), axis=1) @ x,
+    "doubled": lambda x: 2 * x,
+    "joined": lambda x: pnp.concatenate([x, x * x]),
+}
+
+
+def softmax_rows(x):
+    w = np.exp(np.outer(x, x) - np.outer(x, x).max(1, initial=0)[:, None])
+    return (w / w.sum(1)[:, None]) @ x
+
+
+NUMPY = {
+    "sorted": lambda x: np.sort(x)[::-1],
+    "weights": softmax_rows,
+    "doubled": lambda x: 2 * x,
+    "joined": lambda x: np.concatenate([x, x * x]),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_results_of_a_stream_are_those_of_each_batch(name):
+    """Results are piles: their capacities are those of the program, which no result shows."""
+    r = np.random.default_rng(2)
+    mapped = plait.jit(vmap(STREAMS[name], pile_axis, pile_axis))
+    for _ in range(12):
+        xs = elements(r, r.integers(0, 2 ** r.integers(2, 7), 5))
+        got = mapped(Pile.from_list(xs))
+        for y, x in zip(got.to_list(), xs, strict=True):
+            np.testing.assert_allclose(y, NUMPY[name](x), rtol=1e-6, atol=1e-9)
+
+
+def test_gradients_of_a_stream_have_the_rows_of_each_batch():
+    r = np.random.default_rng(3)
+    loss = lambda p: vmap(lambda x: (x**3).sum(), pile_axis)(p).sum()
+    step = plait.jit(lambda p: plait.tree.map(lambda a, b: a - 0.1 * b, p, plait.grad(loss)(p)))
+    for _ in range(10):
+        xs = elements(r, r.integers(0, 2 ** r.integers(2, 7), 5))
+        p = Pile.from_list(xs)
+        for got in (
+            step(p),
+            plait.tree.map(lambda a, b: a - 0.1 * b, p, plait.jit(plait.grad(loss))(p)),
+        ):
+            for y, x in zip(got.to_list(), xs, strict=True):
+                np.testing.assert_allclose(y, x - 0.3 * x**2, rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_declared_holds_in_every_program():
+    """A batch without declared facts has its own program."""
+    second = plait.jit(vmap(lambda x: x[1], pile_axis))
+    for k in (2, 4, 12):
+        p = Pile.from_list([np.arange(k + j) for j in range(3)], at_least=2)
+        assert second(p).tolist() == [1, 1, 1]
+    with pytest.raises(UndecidedDim, match="at_least=2"):
+        second(Pile.from_list([np.arange(3.0), np.arange(1.0), np.arange(5.0)]))
+
+
+def test_one_size_stays_one():
+    """Two piles of one batch share their lengths in every program."""
+    r = np.random.default_rng(4)
+    dots = plait.jit(vmap(lambda x, y: x @ y, pile_axis))
+    for _ in range(8):
+        n = r.integers(0, 2 ** r.integers(2, 7), 5)
+        xs, ys = elements(r, n), elements(r, n)
+        got = dots(Pile.from_list(xs), Pile.from_list(ys))
+        np.testing.assert_allclose(got, [x @ y for x, y in zip(xs, ys)], rtol=1e-9, atol=1e-12)
+
+
+def test_donated_batches_of_a_stream():
+    r = np.random.default_rng(5)
+    doubled = plait.jit(vmap(lambda x: 2 * x, pile_axis, pile_axis), donate_argnums=0)
+    for _ in range(6):
+        xs = elements(r, r.integers(0, 2 ** r.integers(2, 7), 5))
+        for y, x in zip(doubled(Pile.from_list(xs)).to_list(), xs, strict=True):
+            np.testing.assert_allclose(y, 2 * x)

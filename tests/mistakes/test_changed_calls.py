@@ -1,0 +1,116 @@
+"""Calls that work, each with one argument changed: what is refused is refused in three parts.
+
+The calls are those of `jax_names`.  An argument becomes a value of another kind, an integer becomes
+an array without axes, a keyword is unknown, or all arguments are missing.  PLAIT_CHANGED_CALLS=all
+changes the calls of every function, instead of one in 24.
+
+Invariant: whether a changed call is accepted is judged elsewhere; an integer that is an array gives
+what the integer gives.
+"""
+
+import os
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.jax_names import calls
+
+import plait
+from plait.errors import PlaitError
+
+FILE = Path(__file__).parents[1] / "jax_names" / "answers.json.xz"
+OTHERS = {
+    "string": "abc", "None": None, "object": object(), "lists": [[1, 2], [3]], "dict": {"a": 1},
+    "function": len, "float": 1.5, "negative": -7,
+}  # fmt: skip
+THIN = ("jax.lax.",)
+"""Functions without a frame of their own: Python itself refuses calls that do not fit."""
+
+
+def chosen():
+    """Return the first call of each function that jax accepted, of a fixed sample of functions."""
+    first = {}
+    for call in calls.load(str(FILE)):
+        if "raises" not in call["answer"]:
+            first.setdefault(call["path"], call)
+    every = 1 if os.environ.get("PLAIT_CHANGED_CALLS") == "all" else 24
+    return [call for path, call in first.items() if zlib.crc32(path.encode()) % every == 0]
+
+
+def outcome(f, args, named):
+    """Return the result of a call, or its exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return f(*args, **named)
+        except Exception as e:
+            return e
+
+
+def is_int(x):
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def changes(args, named, thin):
+    """Yield (description, positional arguments, named arguments, changed integer or None)."""
+    if not thin:
+        yield "an unknown keyword", args, named | {"axxes": 1}, None
+        yield "no arguments", [], {}, None
+    for key, old in [*enumerate(args), *named.items()]:
+        others = dict(OTHERS)
+        if is_int(old):
+            others["array"] = np.int32(old), plait.numpy.int32(old)
+        for word, new in others.items():
+            for value in new if word == "array" else (new,):
+                yield (
+                    f"{word} as argument {key}",
+                    [value if i == key else x for i, x in enumerate(args)],
+                    {name: value if name == key else x for name, x in named.items()},
+                    old if word == "array" else None,
+                )
+
+
+@pytest.mark.parametrize("call", chosen(), ids=lambda call: call["path"])
+def test_refusals_have_three_parts(call):
+    with plait.enable_x64(call["x64"]):
+        f = calls.find(call["path"].replace("jax.", "plait.", 1))
+        args = [calls.unpack(x, plait) for x in call["args"]]
+        named = {name: calls.unpack(x, plait) for name, x in call["named"].items()}
+        wanted = outcome(f, args, named)
+        if isinstance(wanted, Exception):
+            return  # a difference from jax, which `jax_names.intended` lists
+        wrong = {}
+        for what, given, by_name, same in changes(args, named, call["path"].startswith(THIN)):
+            out = outcome(f, given, by_name)
+            if isinstance(out, PlaitError):
+                if not out.fix or "\n  at " not in str(out):
+                    wrong[what] = str(out)
+            elif isinstance(out, Exception):
+                wrong[what] = repr(out)
+            elif same is not None and plait.tree.structure(out) != plait.tree.structure(wanted):
+                wrong[what] = "another structure than with the integer"
+        assert wrong == {}
+
+
+def test_keywords_of_other_libraries():
+    for call, words in {
+        lambda: plait.random.uniform(plait.random.key(0), low=0.0): "write minval= for low=",
+        lambda: plait.nn.softmax(np.ones(3), dim=0): "write axis= for dim=",
+        lambda: plait.scipy.stats.norm.pdf(0.0, scal=1.0): "write scale= for scal=",
+        lambda: plait.grad(np.sin, argnum=0): "write argnums= for argnum=",
+        lambda: plait.vmap(np.sin, in_axis=0): "write in_axes= for in_axis=",
+        lambda: plait.jit(np.sin, static_argnum=0): "write static_argnums= for static_argnum=",
+        lambda: plait.lax.scan(f=len, init=0, x=np.ones(3)): "write xs= for x=",
+        lambda: plait.image.resize(np.ones((2, 2)), size=(3, 3)): "write shape= for size=",
+        lambda: plait.scipy.sparse.linalg.cg(np.eye(2), np.ones(2), rtol=1e-3): "write tol= for",
+        lambda: plait.scipy.optimize.minimize(len): "it is called as minimize(fun, x0,",
+        lambda: plait.debug.progress(): "it is called as progress(f, total=None,",
+        lambda: plait.profiler.by_line(len, repeats=3): "write repeat= for repeats=",
+        lambda: plait.profiler.start_trace(): "it is called as start_trace(",
+        lambda: plait.lax.while_loop(len, len): "it is called as while_loop(cond_fun, body_fun,",
+    }.items():
+        with pytest.raises(TypeError) as e:
+            call()
+        assert isinstance(e.value, PlaitError) and words in str(e.value), str(e.value)
