@@ -17,8 +17,37 @@ os.environ.setdefault("PLAIT_PROMOTION_WARNING", "0")
 os.environ.setdefault("PLAIT_PURITY_WARNING", "0")
 
 
+def pytest_addoption(parser):
+    """Add the option `--again`."""
+    words = "of the cases that `nox -s tests` runs, run one in N; cases that are wide run as always"
+    parser.addoption("--again", type=int, default=1, metavar="N", help=words)
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    """Mark which cases are wide, then leave out those that `--again` does not name."""
+    mark_wide(items)
+    run, left = run_again(items, config.getoption("again"))
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = run
+
+
+def run_again(items, n):
+    """Return the cases that `--again=n` runs and those that it leaves out, by their names.
+
+    Those that compile at the full tier in every session would run the same way once more.
+    """
+    again, left = [], []
+    for item in items:
+        twice = n > 1 and item.get_closest_marker("wide") is None
+        same = item.get_closest_marker("full_tier") is not None
+        leave = twice and (same or zlib.crc32(item.nodeid.encode()) % n)
+        (left if leave else again).append(item)
+    return again, left
+
+
+def mark_wide(items):
     """Mark as wide the cases of a test with the mark `sampled(n)`, but the first and one in n.
 
     Which ones follows from their names: those of a product of parameters would otherwise be all of

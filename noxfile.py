@@ -483,15 +483,30 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session
 def full(session: nox.Session) -> None:
-    """What `tests` leaves to it: the packages' own tests compiled as users compile, at the full
-    tier and without checks; the wide cases of the repository's tests; mixtures of releases."""
+    """What `tests` leaves to it: the wide cases of the packages' own tests and of the repository's,
+    and mixtures of releases.
+
+    The packages' own are compiled as users compile, together with a quarter of the cases that
+    `tests` runs; `full-tier` runs all of those.
+    """
     session.notify("releases")
+    as_users_compile(session, "full", "--again=4")
+    run_together(session, "wide", "-m", "wide", **FAST)
+
+
+@nox.session(name="full-tier")
+def full_tier(session: nox.Session) -> None:
+    """All of the packages' own tests, compiled as users compile."""
+    as_users_compile(session, "full-tier")
+
+
+def as_users_compile(session: nox.Session, report: str, *chosen: str) -> None:
+    """Run the packages' own tests at the full tier and without checks, all packages installed."""
     session.install("--no-deps", *wheels(session, *PACKAGES))
     test_tools(session)
     for package in PACKAGES:  # one by one: they set up different numbers of devices
         if has_tests(ROOT / "packages" / package / "tests"):
-            pytest(session, f"full-{package}", f"packages/{package}/tests")
-    run_together(session, "wide", "-m", "wide", **FAST)
+            pytest(session, f"{report}-{package}", *chosen, f"packages/{package}/tests")
 
 
 # The parts of `tests`

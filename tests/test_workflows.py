@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -133,7 +134,7 @@ def left_to_tests(cases: list[Case]) -> set[str]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.pytest_collection_modifyitems(cases)
+    module.mark_wide(cases)
     return {case.nodeid for case in cases if not case.wide}
 
 
@@ -149,6 +150,29 @@ def test_of_a_sampled_test_one_case_in_some_is_run(n):
     more = [f"test_law.py::test[new-{b}]" for b in range(30)]
     assert run == left_to_tests([Case(name, sampled=n) for name in (*names, *more)]) & {*names}
     assert left_to_tests([Case(name) for name in names]) == {*names}
+
+
+def test_wide_cases_run_as_always_where_others_run_again(tmp_path):
+    """Of the others one in some, and none that compiles at the full tier in every session."""
+    (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  sampled\n  wide\n  full_tier\n")
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "some = pytest.mark.parametrize('i', range(200))\n"
+        "@some\ndef test_others(i): pass\n"
+        "@pytest.mark.wide\n@some\ndef test_wide(i): pass\n"
+        "@pytest.mark.full_tier\n@some\ndef test_full(i): pass\n"
+    )
+
+    def run(*options: str) -> Counter[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
+        return Counter(re.findall(r"::test_(\w+)\[", done.stdout))
+
+    assert run() == {"others": 200, "wide": 200, "full": 200}
+    again = run("--again=4")
+    assert 25 < again.pop("others") < 100
+    assert again == {"wide": 200}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
