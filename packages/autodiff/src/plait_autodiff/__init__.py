@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
     from .custom.root import custom_root, implicit_diff
     from .custom.symbolic_zeros import CustomPrimal, SymbolicZero
     from .custom.vjp import custom_vjp
+    from .destinations import DidntWant, DontWant, GradRef, GradValue
     from .gradient_checking import check_grads
     from .hessian_products import hvp, vhp
     from .inversion.functions import custom_ivjp, invertible
@@ -32,12 +33,13 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
     from .taylor.series import jet
 
 __all__ = [
-    "CustomPrimal", "Residual", "SymbolicZero", "check_grads", "checkpoint", "checkpoint_name",
-    "checkpoint_scan", "closure_convert", "custom_gradient", "custom_ivjp", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "fwd_and_bwd", "fwd_laplacian", "grad",
-    "hessian", "hvp", "implicit_diff", "invertible", "is_adable", "jacfwd", "jacrev", "jet", "jvp",
-    "linear_transpose", "linearize", "print_saved_residuals", "register_adable", "saved_residuals",
-    "unregister_adable", "value_and_grad", "vhp", "vjp",
+    "CustomPrimal", "DidntWant", "DontWant", "GradRef", "GradValue", "Residual", "SymbolicZero",
+    "check_grads", "checkpoint", "checkpoint_name", "checkpoint_scan", "closure_convert",
+    "custom_gradient", "custom_ivjp", "custom_jvp", "custom_linear_solve", "custom_root",
+    "custom_vjp", "fwd_and_bwd", "fwd_laplacian", "grad", "hessian", "hvp", "implicit_diff",
+    "invertible", "is_adable", "jacfwd", "jacrev", "jet", "jvp", "linear_transpose", "linearize",
+    "print_saved_residuals", "register_adable", "saved_residuals", "unregister_adable",
+    "value_and_grad", "vhp", "vjp",
 ]  # fmt: skip
 
 __getattr__, __dir__ = _later_names(
@@ -51,6 +53,7 @@ __getattr__, __dir__ = _later_names(
         "custom.root": "custom_root implicit_diff",
         "custom.symbolic_zeros": "CustomPrimal SymbolicZero",
         "custom.vjp": "custom_vjp",
+        "destinations": "DidntWant DontWant GradRef GradValue",
         "gradient_checking": "check_grads",
         "hessian_products": "hvp vhp",
         "inversion.functions": "custom_ivjp invertible",

@@ -28,7 +28,14 @@ from plait.ext.types import INTEGER
 
 from .adable import adables
 from .forward import JVP
-from .linearization import Linearized, linearized, pushed, without_tangents
+from .linearization import (
+    Linearized,
+    linearized,
+    linearized_at_contents,
+    pushed,
+    references_among,
+    without_tangents,
+)
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
 from .recording import recorded_gradient, recorded_jvp, recorded_linearization
 from .tangents import (
@@ -185,10 +192,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: object) -> Callable:
 def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple:
     """Return `(fun(*primals), pullback)`.
 
-    The pullback maps a cotangent like the result to a tuple of cotangents like the arguments.
+    The pullback maps a cotangent like the result to a tuple of cotangents like the arguments.  Its
+    method `with_refs` adds cotangents to references, or leaves them out.
 
     Args:
       fun: takes and returns trees of arrays.
+      primals: the arguments.  A reference is differentiated by its contents before the call.
       has_aux: `fun` returns (out, aux); the result is (out, pullback, aux).
 
     >>> import plait
@@ -197,6 +206,10 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tup
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     expect_function(fun, "vjp")
+    leaves, tree = flatten(primals)
+    if which := references_among(leaves):
+        out, of, residuals, aux = linearized_at_contents(fun, leaves, tree, which, has_aux, "vjp")
+        return (out, Pullback(of, residuals), aux) if has_aux else (out, Pullback(of, residuals))
     r = _linearized(fun, primals, has_aux, "vjp")
 
     pullback = Pullback(r.derivative(), r.residuals)

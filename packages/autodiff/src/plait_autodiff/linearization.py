@@ -4,7 +4,7 @@ Invariant: the code that opens interpreters closes them.  A value from inside th
 raises an error for an escaped value.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from plait.ext.errors import ArgumentError, OperandTypeError, ShapeError, names_of_arguments
@@ -13,7 +13,9 @@ from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import fill, materialise_at_ground
 from plait.ext.trace import (
     Carrier,
+    Handle,
     Interpreter,
+    Lending,
     Stage,
     Value,
     admitted,
@@ -23,7 +25,7 @@ from plait.ext.trace import (
     name_of,
     opened,
 )
-from plait.ext.tree import flatten
+from plait.ext.tree import TreeDef, flatten
 from plait.ext.types import COMPLEX, FLOATING, Aval
 from plait.ext.values import Literal
 
@@ -180,3 +182,55 @@ def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
             if a.category == COMPLEX
             else "compute with floating dtypes",
         )
+
+
+# ---- references among the arguments --------------------------------------------------------------
+
+
+def references_among(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Return the positions of references."""
+    return tuple([i for i, x in enumerate(leaves) if isinstance(x, Handle)])
+
+
+def linearized_at_contents(
+    fun: Callable[..., Any],
+    leaves: Sequence[Any],
+    tree: TreeDef,
+    which: tuple[int, ...],
+    has_aux: bool,
+    does: str,
+) -> tuple[Any, Derivative, list[Any], Any]:
+    """Return (result, derivative, residuals, auxiliary value) of a function that has references
+    among its arguments, and write its writes into these.
+
+    It is differentiated by their contents before it runs.  The function is lent references to
+    these values, as vmap lends references to parts.  The last contents are results with cotangents
+    of zero.  So no reference is an operand of a derivative.
+    """
+
+    def function(*given: Any) -> Any:
+        args, parts = lending.lent(given)
+        out = fun(*args)
+        out, aux = pair_of(out, does) if has_aux else (out, None)
+        ends = lending.returned(parts, (out, aux))
+        return ((out, ends), aux) if has_aux else (out, ends)
+
+    lending = Lending(leaves, tree, which)
+    with lending:
+        r = linearized(function, lending.plain, has_aux, does, fun)
+    out, ends = r.tree.unflatten(r.outs)
+    lending.restore(ends)
+    of, n = r.derivative(), len(r.outs) - len(ends)
+    derivative = of._replace(
+        program=_first_results(of.program, sum(of.active[:n])),
+        out_tree=flatten(out)[1],
+        out_avals=of.out_avals[:n],
+        active=of.active[:n],
+        references=tuple([i for i in which if of.in_avals[i].varies]),
+    )
+    return out, derivative, r.residuals, r.aux
+
+
+def _first_results(program: Program, n: int) -> Program:
+    """Return a program that gives the first results only; its inputs stay."""
+    return Program(program.inputs, program.eqns, program.outputs[:n], program.name, program.consts)

@@ -19,6 +19,7 @@ from plait.ext.trace import GROUND, Value, as_operand, current, is_recorded, is_
 from plait.ext.tree import TreeDef, register
 from plait.ext.types import Aval
 
+from .destinations import DontWant, expect_places, leave, ways
 from .forward import ZERO
 from .tangents import given_cotangent, matching, no_tangent, tangent, whole
 from .transpose import Linear, backward, solid_ct
@@ -31,6 +32,7 @@ class Derivative(NamedTuple):
 
     program: residuals, tangents of inexact arguments -> tangents of the `active` results.
     in_tree, in_avals: structure and types of the arguments; out_tree, out_avals: of the results.
+    references: the numbers of arguments that are the contents of references.
     """
 
     program: Program
@@ -39,6 +41,7 @@ class Derivative(NamedTuple):
     out_tree: TreeDef
     out_avals: tuple[Aval, ...]
     active: tuple[bool, ...]
+    references: tuple[int, ...] = ()
 
     def push(self, residuals: Sequence[Any], ts: Sequence[Any]) -> list:
         """Return tangents of the results; float0 for integer and boolean ones."""
@@ -53,20 +56,32 @@ class Derivative(NamedTuple):
             for a, active in zip(self.out_avals, self.active, strict=True)
         ]
 
-    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Return cotangents of the arguments; float0 for integer and boolean ones."""
+    def pull(
+        self, residuals: Sequence[Any], cts: Sequence[Any], wanted: Sequence[bool] | None = None
+    ) -> list:
+        """Return cotangents of the arguments; float0 for integer and boolean ones, and zeros for
+        those that are not wanted."""
         moving = [a.tangent_type for a in self.in_avals if a.varies]
         active = [c for c, a in zip(cts, self.active, strict=True) if a]
-        got = iter(self.back(residuals, active, moving))
+        if wanted is not None:
+            wanted = [w for w, a in zip(wanted, self.in_avals, strict=True) if a.varies]
+        got = iter(self.back(residuals, active, moving, wanted))
         return [
             cotangent(next(got), a.tangent_type) if a.varies else no_tangent(a)
             for a in self.in_avals
         ]
 
-    def back(self, residuals: Sequence[Any], cts: Sequence[Any], avals: Sequence[Aval]) -> list:
+    def back(
+        self,
+        residuals: Sequence[Any],
+        cts: Sequence[Any],
+        avals: Sequence[Aval],
+        wanted: Sequence[bool] | None = None,
+    ) -> list:
         """Return cotangents of operands of these types, not yet converted for the user."""
-        args = [*residuals, *map(Linear, avals)]
-        return backward(self.program, args, cts)[len(residuals) :]
+        args, n = [*residuals, *map(Linear, avals)], len(residuals)
+        chosen = None if wanted is None else [False] * n + list(wanted)
+        return backward(self.program, args, cts, wanted=chosen)[n:]
 
 
 def cotangent(ct: Value | None, aval: Aval) -> Any:
@@ -171,15 +186,57 @@ class Pullback(_At):
 
     def __call__(self, *cts: object) -> Any:
         of = self.of
+        flat = self._given(cts)
+        if of.references:
+            expect_places([], of.references)
+        return of.in_tree.unflatten(self._through(of.pull, flat, of.in_avals))
+
+    def _given(self, cts: tuple[Any, ...]) -> list:
+        """Return the leaves of the one cotangent that a call was given."""
         if len(cts) != 1:
             raise ArgumentError(
-                f"the pullback of {of.program.name} takes one cotangent, a tree like the result, "
-                f"and was given {len(cts)}",
+                f"the pullback of {self.of.program.name} takes one cotangent, a tree like the "
+                f"result, and was given {len(cts)}",
                 fix="put the cotangents of several results into one tuple",
             )
         what = "a pullback was given a cotangent of another type"
-        flat = self._cotangents(*cts, "the cotangent given to a pullback", what, given_cotangent)
-        return of.in_tree.unflatten(self._through(of.pull, flat, of.in_avals))
+        return self._cotangents(*cts, "the cotangent given to a pullback", what, given_cotangent)
+
+    @border
+    def with_refs(self, *entries: object) -> Callable[..., Any]:
+        """Return this pullback with a place for the cotangent of each argument.
+
+        Args:
+          entries: one for each argument, or a tree like the argument. A reference: the cotangent is
+            added to its contents, and `plait.ad.GradRef()` is returned in its place.
+            `plait.ad.GradValue()`: the cotangent is returned. `plait.ad.DontWant()`: it is not
+            computed, and `plait.ad.DidntWant()` is returned.
+
+        So the gradients of several batches add up in one array, which a loop writes in place. An
+        argument that was a reference needs a reference, or `plait.ad.DontWant()`.
+
+        Raises TreeMismatch if the entries do not fit the arguments, ArgumentError for another
+        entry, ShapeError or OperandTypeError for a reference that is not like its argument.
+
+        >>> import plait
+        >>> total = plait.new_ref(0.0)
+        >>> for x in (1.0, 2.0):
+        ...     _, pullback = plait.vjp(lambda w: w * x, 5.0)
+        ...     _ = pullback.with_refs(total)(1.0)
+        >>> total
+        Ref(3., dtype=float32, weak_type=True)
+        """
+        of = self.of
+        where = ways(entries, of.in_tree, of.in_avals)
+        expect_places(where, of.references)
+        wanted = [not isinstance(way, DontWant) for way in where]
+
+        @border
+        def pull(*cts: object) -> Any:
+            got = of.pull(self.residuals, self._given(cts), wanted)
+            return of.in_tree.unflatten(leave(got, where))
+
+        return pull
 
 
 class Transposed(_At):

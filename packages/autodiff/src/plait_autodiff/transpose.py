@@ -132,7 +132,11 @@ def free_of_shardings(e: Eqn, rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def backward(
-    program: Program, args: Sequence[Any], cts: Sequence[Any], later: Sequence[int] = ()
+    program: Program,
+    args: Sequence[Any],
+    cts: Sequence[Any],
+    later: Sequence[int] = (),
+    wanted: Sequence[bool] | None = None,
 ) -> list:
     """Return the cotangents of the inputs, or None, given those of the outputs.
 
@@ -142,10 +146,25 @@ def backward(
       cts: of the outputs; None is zero.
       later: inputs whose cotangents may be returned before they are summed over devices; their
         types show it.
+      wanted: for each input, whether its cotangent is wanted; None for all.
     """
     waiting = {program.inputs[i] for i in later}
-    total = pull_back(program.outputs, cts, _linear_equations(program, args), waiting)
+    steps = _linear_equations(program, args)
+    if wanted is not None:
+        steps = _towards([v for v, w in zip(program.inputs, wanted, strict=True) if w], steps)
+    total = pull_back(program.outputs, cts, steps, waiting)
     return [total.get(v) if a.__class__ is Linear else None for v, a in zip(program.inputs, args)]
+
+
+def _towards(wanted: Sequence[Var], steps: Sequence[Step]) -> list[Step]:
+    """Return the steps whose results depend on the wanted values."""
+    reached, out = set(wanted), []
+    for step in steps:
+        e = step[0]
+        if any(a.__class__ is Var and a in reached for a in e.inputs):
+            reached.update(e.outputs)
+            out.append(step)
+    return out
 
 
 def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:

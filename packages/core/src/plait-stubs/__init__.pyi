@@ -1,5 +1,6 @@
 # Written by docs/stubs.py from the names of `plait` and the entry points of the plugins: do not edit.
 
+from plait import ad as ad
 from plait import ad_checkpoint as ad_checkpoint
 from plait import checkpoint_policies as checkpoint_policies
 from plait import checks as checks

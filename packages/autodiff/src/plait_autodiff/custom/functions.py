@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait import config
+from plait.errors import UnexpectedTracerError
 from plait.ext.errors import ArgumentError, ConcretizationError
 from plait.ext.ir import Eqn, Program, Thunk, Var, dce, derived, evaluate
 from plait.ext.lower import IrValue
@@ -173,11 +174,11 @@ def promised(program: Deferred | Program, xs: Sequence[Any]) -> list[Aval] | Non
 
     Return None if checks are off.  Return None for a staged function too: its rule was checked
     when it was staged.  The function is only traced, so that its effects do not happen twice; one
-    that needs values in Python is not checked.
+    that needs values in Python, or a reference that cannot be read there, is not checked.
     """
     if not config.checks or not isinstance(program, Deferred):
         return None
     try:
         return list(stage(program.f, [x.aval for x in xs], program.name)[0].out_avals)
-    except ConcretizationError:
+    except (ConcretizationError, UnexpectedTracerError):
         return None

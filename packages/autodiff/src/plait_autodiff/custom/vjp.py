@@ -8,10 +8,19 @@ function's results besides residuals.  So where no residual is used the function
 and the rule runs only where its residuals are needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from plait.ext.errors import ArgumentError, PlaitError, TreeMismatch, border, names_of_arguments
+from plait.errors import UnexpectedTracerError
+from plait.ext.errors import (
+    ArgumentError,
+    MissingRule,
+    PlaitError,
+    TreeMismatch,
+    border,
+    names_of_arguments,
+)
 from plait.ext.ir import Primitive, Program, Thunk, effects_of, evaluate
 from plait.ext.lower import IrValue
 from plait.ext.ops.control_flow import call, expect
@@ -22,6 +31,7 @@ from plait.ext.trace import (
     Deferred,
     Ends,
     Function,
+    Handle,
     Interpreter,
     Slots,
     Value,
@@ -304,6 +314,9 @@ class custom_vjp(Function[P, R]):  # noqa: N801  (a decorator)
       nondiff_argnums, nondiff_argnames: arguments that are not arrays, by position or by name;
         `bwd` takes them first, in their order.
 
+    An argument may be a reference of `plait.new_ref`, which `fwd` may return among its residuals
+    and `bwd` may write: so values of the backward pass reach the caller.
+
     >>> import plait
     >>> @plait.custom_vjp
     ... def clip_gradient(x):
@@ -343,7 +356,7 @@ class custom_vjp(Function[P, R]):  # noqa: N801  (a decorator)
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise self.missing("VJP", "custom_vjp", "defvjp")
-        c = self.call(args, kwargs)
+        c = self.call(args, kwargs, apart=True)
 
         def function(*xs: Value) -> list:
             return c.results(self.fun(*c.arguments(xs)))
@@ -359,6 +372,9 @@ class custom_vjp(Function[P, R]):  # noqa: N801  (a decorator)
             consts=0,
         )
         return c.out.unflatten(outs)
+
+
+_NUMBERS = (bool, int, float, complex)
 
 
 class _UserRules:
@@ -380,7 +396,8 @@ class _UserRules:
 
     def _split(self, xs: Sequence[Any], arguments: list, symbolic: bool) -> tuple:
         assert self.fwd is not None
-        pair = self.fwd(*arguments)
+        with self._reaching_references(self.fwd):
+            pair = self.fwd(*arguments)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ArgumentError(
                 f"fwd of {self.name} must return a pair (out, residuals), and returned {pair!r}",
@@ -389,11 +406,13 @@ class _UserRules:
         outs = self.call.results(pair[0])
         leaves, tree = flatten(pair[1])
         # A Python number stays one: rules branch on numbers that they kept, and index with them.
-        kept = [r if type(r) in (bool, int, float, complex) else None for r in leaves]
+        kept = [r if type(r) in _NUMBERS or isinstance(r, Handle) else None for r in leaves]
+        self._expect_arguments(kept)
         residuals = [admitted(r) for r, number in zip(leaves, kept) if number is None]
         parts, first = kept_parts(pair[0], self.call.out), len(residuals)
         residuals += [outs[i] for i in parts]
-        in_avals, out_avals = [x.aval for x in xs], [o.aval for o in outs]
+        in_avals = [x.aval for x in self.call.all_leaves(xs)]
+        out_avals = [o.aval for o in outs]
         out_tree, n, bwd = self.call.out, len(residuals), self.bwd
         assert bwd is not None
 
@@ -404,10 +423,43 @@ class _UserRules:
             for i, x in zip(parts, vs[first:n], strict=True):
                 dots[i] = x
             cts = out_tree.unflatten(dots)
-            return self._cotangents(bwd(*self.static, given, cts), in_avals)
+            with self._reaching_references(bwd):
+                got = bwd(*self.static, given, cts)
+            return self._cotangents(got, in_avals)
 
         back = told if symbolic else lambda *vs: told(None, *vs)
         return outs, residuals, Deferred(back, bwd, symbolic, self.static)
+
+    @contextmanager
+    def _reaching_references(self, rule: Callable[..., Any]) -> Iterator[None]:
+        """Run a rule; if a reference that it was given cannot be used there, say why.
+
+        A rule of a staged call is staged apart from it, and has no references among its operands.
+        """
+        try:
+            yield
+        except (UnexpectedTracerError, MissingRule):
+            ref = next(iter(self.call.handles.values()), None)
+            if ref is None:
+                raise
+            raise ArgumentError(
+                f"{self.name} takes a reference, {ref!r}, and is differentiated where its rules "
+                "are recorded before they run: through a jitted function, a loop or checkpoint",
+                fix="differentiate inside of jit, jit(grad(f)) for grad(jit(f)), write the loop in "
+                "Python, or return the value: has_aux=True",
+            ).defined(rule) from None
+
+    def _expect_arguments(self, kept: Sequence[Any]) -> None:
+        """Raise ArgumentError if a reference among residuals is not an argument of the call."""
+        own = self.call.handles.values()
+        for r in kept:
+            if isinstance(r, Handle) and not any(r is h for h in own):
+                raise ArgumentError(
+                    f"fwd of {self.name} keeps a reference, {r!r}, that is not one of its "
+                    "arguments",
+                    fix="pass it as an argument: a backward rule writes references that the "
+                    "function was given",
+                ).defined(self.fwd)
 
     def _cotangents(self, got: Value | tuple[Any, ...], avals: list[Aval]) -> list:
         """Return flat cotangents of the inexact arguments; None is zero for a whole argument."""

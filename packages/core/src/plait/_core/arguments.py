@@ -13,6 +13,7 @@ from .._base.argument_names import names_at, numbers_of
 from .._base.errors import ArgumentError, UndefinedRule
 from .._base.wrapping import copy_names, name_of
 from ..tree import flatten
+from .handles import Handle, handle_among
 from .staging import admitted, admitted_leaves
 
 P = ParamSpec("P")
@@ -20,12 +21,21 @@ R = TypeVar("R")
 
 
 class Call:
-    """One call of a custom function: its arguments, and the tree of its results after it ran."""
+    """One call of a custom function: its arguments, and the tree of its results after it ran.
 
-    def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
+    Attributes:
+      handles: handles among the leaves of the arguments, by position, if they are kept apart: the
+        function and its rules get them as if they closed over them.
+    """
+
+    def __init__(self, user: Callable, static: dict[int, Any], args: tuple, apart: bool = False):
         self.user, self.static = user, static
         leaves, self.tree = flatten(args)
         self.leaves = admitted_leaves(leaves, args, lambda: names_at(user, self._positions(args)))
+        self.handles: dict[int, Handle] = {}
+        if apart and handle_among(self.leaves) is not None:
+            self.handles = {i: x for i, x in enumerate(self.leaves) if isinstance(x, Handle)}
+            self.leaves = [x for i, x in enumerate(self.leaves) if i not in self.handles]
         self.avals = [x.aval for x in self.leaves]
         self.out: Any = None
 
@@ -34,9 +44,16 @@ class Call:
         every = range(len(args) + len(self.static))
         return [i for i in every if i not in self.static]
 
+    def all_leaves(self, xs: Sequence[Any]) -> list:
+        """Return the leaves of the arguments, with handles in their places."""
+        out = list(xs)
+        for i in sorted(self.handles):
+            out.insert(i, self.handles[i])
+        return out
+
     def arguments(self, xs: Sequence[Any]) -> list:
         """Return all positional arguments, static ones in their places."""
-        out = list(self.tree.unflatten(xs))
+        out = list(self.tree.unflatten(self.all_leaves(xs) if self.handles else xs))
         for i in sorted(self.static):
             out.insert(i, self.static[i])
         return out
@@ -142,8 +159,9 @@ class Function(Generic[P, R]):
         """Return the function's own name."""
         return name_of(self.fun, "f")
 
-    def call(self, args: tuple, kwargs: dict) -> Call:
-        """Return a call with these arguments; raise ArgumentError if it lacks a static one."""
+    def call(self, args: tuple, kwargs: dict, apart: bool = False) -> Call:
+        """Return a call with these arguments, handles `apart` or not; raise ArgumentError if it
+        lacks a static one."""
         args = self.positional(args, kwargs)
         n = len(args)
         fixed: dict[int, Any] = {}
@@ -155,7 +173,9 @@ class Function(Generic[P, R]):
                 )
             fixed[i % n] = args[i]
         fixed = dict(sorted(fixed.items()))
-        return Call(self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]))
+        return Call(
+            self.fun, fixed, tuple([a for i, a in enumerate(args) if i not in fixed]), apart
+        )
 
     def expect_rule(self, how: str, rule: object, takes: str, more: int, own: bool = False) -> None:
         """Raise ArgumentError unless a rule, given by the method `how`, can be called as needed.

@@ -72,6 +72,7 @@ TABLES = {
     "sparsify": "plait-sparse",
 }
 MODULES = {
+    "ad": "plait-autodiff",
     "ad_checkpoint": "plait-autodiff",
     "custom_derivatives": "plait-autodiff",
     "experimental.jet": "plait-autodiff",
