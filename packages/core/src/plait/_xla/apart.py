@@ -5,8 +5,8 @@ holds.  Such a pattern is an operation with an operand that another one made.  W
 one, an operation is inserted that changes no bit and costs nothing in the machine code:
 
 * between floats, `reduce_precision` to more bits than there are, which the compiler keeps;
-* beside a divisor that is constant or broadcast, a selection: the compiler would multiply by its
-  reciprocal, which may be zero or infinite;
+* beside a divisor that is constant or broadcast, an extreme or a selection: the compiler would
+  multiply by its reciprocal, which may be zero or infinite;
 * between integers, a clamp to the least and the greatest number.
 
 So a compiled module returns the results of its operations, one after the other.  Inlining
@@ -28,7 +28,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 7
+VERSION = 8
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -50,6 +50,9 @@ _MOVING = {
 _OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None, "stablehlo.complex": 2,
                    "stablehlo.dynamic_update_slice": 2}  # fmt: skip
 """Count of the operands whose elements are moved, if not only the first; None stands for all."""
+
+_INFINITY = {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}
+"""The bits of infinity in the types of elements that libraries of kernels compute."""
 
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
 """Functions that the compiler computes with the exponential, as it does some of CHLO."""
@@ -309,13 +312,23 @@ class _Walk:
     def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
-        That hides nothing if x may be a broadcast itself.
+        It is the lesser of y and of infinity, the greater of x and infinity.  If an element of x
+        is nan, its quotient is nan for any divisor.  The compiler hands loops to a library of
+        kernels that has extremes and no selections, so an extreme breaks none in two.  That hides
+        nothing if x may be a broadcast itself.
         """
         m = self.mark(x)
         if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
             return self.hidden(op, y)
-        return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+        infinity = _INFINITY.get(str(x.type.element_type))
+        if infinity is None or not x.type.has_static_shape:
+            return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+        t = self.m.ir.RankedTensorType.get(x.type.shape, x.type.element_type, None, self.m.unknown)
+        above = self.made(
+            op, "stablehlo.constant", t, [], value=mlir.attr(f"dense<{infinity}> : {t}")
+        )
+        above = self.made(op, "stablehlo.maximum", x.type, [x, above])
+        return self.made(op, "stablehlo.minimum", y.type, [y, above])
 
     def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.
