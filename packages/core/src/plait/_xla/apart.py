@@ -51,9 +51,6 @@ _OPERANDS_MOVED = {"stablehlo.pad": 2, "stablehlo.concatenate": None, "stablehlo
                    "stablehlo.dynamic_update_slice": 2}  # fmt: skip
 """Count of the operands whose elements are moved, if not only the first; None stands for all."""
 
-_INFINITY = {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}
-"""The bits of infinity in the types of elements that libraries of kernels compute."""
-
 _FUNCTIONS = {"stablehlo." + n for n in ("exponential", "exponential_minus_one", "logistic")}
 """Functions that the compiler computes with the exponential, as it does some of CHLO."""
 
@@ -312,23 +309,18 @@ class _Walk:
     def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        It is the lesser of y and of infinity, the greater of x and infinity.  If an element of x
-        is nan, its quotient is nan for any divisor.  The compiler hands loops to a library of
-        kernels that has extremes and no selections, so an extreme breaks none in two.  That hides
-        nothing if x may be a broadcast itself.
+        It is the greater of y and the lesser of x and y.  That is y: if an element of x is nan, its
+        quotient is nan for any divisor, and 0 by a zero of either sign is nan.  The compiler hands
+        loops to a library of kernels that has extremes and no selections, so an extreme breaks none
+        in two.  That hides nothing if x may be a broadcast itself.
         """
         m = self.mark(x)
         if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
             return self.hidden(op, y)
-        infinity = _INFINITY.get(str(x.type.element_type))
-        if infinity is None or not x.type.has_static_shape:
+        if self.mark(y).written or str(x.type.element_type) not in ("f32", "f64"):
             return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
-        t = self.m.ir.RankedTensorType.get(x.type.shape, x.type.element_type, None, self.m.unknown)
-        above = self.made(
-            op, "stablehlo.constant", t, [], value=mlir.attr(f"dense<{infinity}> : {t}")
-        )
-        above = self.made(op, "stablehlo.maximum", x.type, [x, above])
-        return self.made(op, "stablehlo.minimum", y.type, [y, above])
+        lesser = self.made(op, "stablehlo.minimum", y.type, [x, y])
+        return self.made(op, "stablehlo.maximum", y.type, [y, lesser])
 
     def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.
