@@ -273,6 +273,40 @@ def test_operations_between_a_broadcast_and_a_quotient(name, spread):
         np.testing.assert_array_equal(g, w)
 
 
+def shares(m, x, y):
+    return x / m.broadcast_to(y[:, None], x.shape)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("shape", [(64, 256), (8, 1000)])
+def test_quotients_by_numbers_of_rows_that_are_nan_or_infinite(dtype, shape):
+    """Libraries of kernels compute such quotients where sums follow: their extremes keep nan."""
+    x = np.random.RandomState(0).uniform(1, 9, shape).astype(dtype)
+    y = x[:, 0].copy()
+    x[:8, :8] = y[:8] = [np.nan, np.inf, -np.inf, 0, -0.0, 1, -3e38, 1e-37]
+
+    def with_sums(m, x, y):
+        q = shares(m, x, y)
+        return q, m.sum(q * q, axis=1)
+
+    with np.errstate(all="ignore"):
+        want = with_sums(np, x, y)[0]
+    want[abs(want) < np.finfo(dtype).tiny] = 0  # the processor may round these to zero
+    for tier in ("full", "fast"):
+        got = np.array(plait.jit(lambda x, y: with_sums(pnp, x, y), tier=tier)(x, y)[0])
+        got[abs(got) < np.finfo(dtype).tiny] = 0
+        np.testing.assert_array_equal(got, want)
+
+
+def test_quotients_by_numbers_of_rows_are_summed_as_they_are_made():
+    """What keeps the compiler from rounding them otherwise makes no array of them."""
+    x, y = np.ones((64, 1000), F32), np.ones(64, F32)
+    with plait.config(cache_dir=None):
+        f = plait.jit(lambda x, y: pnp.sum(shares(pnp, x, y) ** 2, axis=1), tier="full")
+        taken = f.lower(x, y).compile().memory_analysis().temp_size_in_bytes
+    assert taken < x.nbytes / 2
+
+
 def test_what_has_no_pattern_is_left_as_it_is():
     code = plait.jit(lambda x: pnp.sin(x).reshape(3, 2).T).lower(np.ones(6, F32)).module().code
     assert apart.kept_apart(code) == code

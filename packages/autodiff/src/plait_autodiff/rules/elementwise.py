@@ -291,10 +291,19 @@ def _(xs: list[Value], ts: list[Any]):
     x, y = xs
     t, u = ts
     out = el.div.bind(x, y)
+    if t is not ZERO and u is not ZERO and _is_wide(out):
+        # One division for both operands, forwards and backwards.  A broadcast divisor then has its
+        # derivative summed from a product, where x / y / y is a second array of that size.
+        return out, el.div.bind(el.sub.bind(t, el.mul.bind(out, u)), y)
     return out, _sum(
         ZERO if t is ZERO else el.div.bind(t, y),
         ZERO if u is ZERO else el.mul.bind(u, _by_denominator(x, y, out)),
     )
+
+
+def _is_wide(x: Value) -> bool:
+    """Return whether a dtype has room for a quotient times another, as float16 has not."""
+    return x.aval.category == FLOATING and x.aval.dtype.itemsize >= 4
 
 
 _PLAIN = 2.0**8

@@ -5,8 +5,8 @@ holds.  Such a pattern is an operation with an operand that another one made.  W
 one, an operation is inserted that changes no bit and costs nothing in the machine code:
 
 * between floats, `reduce_precision` to more bits than there are, which the compiler keeps;
-* beside a divisor that is constant or broadcast, a selection: the compiler would multiply by its
-  reciprocal, which may be zero or infinite;
+* beside a divisor that is constant or broadcast, an extreme or a selection: the compiler would
+  multiply by its reciprocal, which may be zero or infinite;
 * between integers, a clamp to the least and the greatest number.
 
 So a compiled module returns the results of its operations, one after the other.  Inlining
@@ -28,7 +28,7 @@ from .._base.lazy import later
 from . import mlir, origins
 from .origins import NOTHING, UNKNOWN, Kind, Mark, same_scale, value_of
 
-VERSION = 7
+VERSION = 8
 """Part of the cache keys on disk; raise it when this module inserts other code."""
 
 
@@ -309,13 +309,18 @@ class _Walk:
     def divisor(self, op: IrOperation, x: IrValue, y: IrValue) -> Any:
         """Return the divisor `y` of `x` as a value that the compiler takes for no broadcast.
 
-        If an element of x is nan, its quotient is nan for any divisor, so x may replace y there.
-        That hides nothing if x may be a broadcast itself.
+        It is the greater of y and the lesser of x and y.  That is y: if an element of x is nan, its
+        quotient is nan for any divisor, and 0 by a zero of either sign is nan.  The compiler hands
+        loops to a library of kernels that has extremes and no selections, so an extreme breaks none
+        in two.  That hides nothing if x may be a broadcast itself.
         """
         m = self.mark(x)
         if (m.spread or m.kinds & origins.CONSTANT) and _has_places(x.type):
             return self.hidden(op, y)
-        return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+        if self.mark(y).written or str(x.type.element_type) not in ("f32", "f64"):
+            return self.made(op, "stablehlo.select", y.type, [self.nans(op, x), x, y])
+        lesser = self.made(op, "stablehlo.minimum", y.type, [x, y])
+        return self.made(op, "stablehlo.maximum", y.type, [y, lesser])
 
     def hidden(self, op: IrOperation, x: IrValue) -> Any:
         """Return a value as one that the compiler takes for no broadcast.
