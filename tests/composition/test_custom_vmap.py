@@ -245,3 +245,24 @@ def test_rules_return_the_structure_of_the_function(out, said, run):
     for _ in range(2):
         with pytest.raises(plait.errors.TreeMismatch, match="where the function returns"):
             run(plait.vmap(f))(pnp.arange(2.0))
+
+
+@pytest.mark.parametrize("outer", [plait.custom_jvp, plait.custom_vjp])
+def test_rules_of_the_function_inside_are_set_outside(outer):
+    """The outermost decorator takes all rules, in whatever order decorators stand."""
+    f = outer(plait.custom_vmap(lambda x: x * x))
+
+    @f.def_vmap
+    def _(axis_size, in_batched, x):
+        return 3 * x * x, True
+
+    if outer is plait.custom_jvp:
+        f.defjvp(lambda xs, dots: (f(*xs), 5 * dots[0]))
+    else:
+        f.defvjp(lambda x: (f(x), None), lambda _, ct: (5 * ct,))
+    close(plait.grad(f)(2.0), 5)
+    close(plait.vmap(f)(X), 3 * X**2)
+    back = plait.custom_vmap(plait.custom_jvp(lambda x: x * x))
+    back.defjvp(lambda xs, dots: (xs[0] ** 2, 7 * dots[0]))
+    close(plait.grad(back.fun)(2.0), 7)
+    assert not hasattr(back, "defvjp") and not hasattr(back, "definition")

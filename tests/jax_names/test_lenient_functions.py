@@ -49,3 +49,31 @@ def test_a_checkpoint_has_jaxs_parameters(jax):
     again = jax.make_jaxpr(jax.checkpoint(lambda x: x * 2))(1.0).eqns[0]
     assert {"jaxpr", "differentiated", "policy", "prevent_cse"} == set(again.params)
     assert again.primitive.name == "remat2"
+
+
+def test_a_result_without_an_axis_is_the_first_devices(jax):
+    x = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    rows = jax.pmap(lambda v: v * 2, out_axes=None)
+    assert rows(x).tolist() == (2 * x[0]).tolist()
+    assert jax.pmap(rows)(x).tolist() == (2 * x[:, 0]).tolist()  # one device has all the rows
+
+    @jax.pmap
+    def named(v):
+        return v + 1
+
+    assert named(x).tolist() == (x + 1).tolist() and named.__name__ == "named"
+
+
+def test_a_tree_of_one_dtype_takes_the_vectors(jax):
+    """A tree of several dtypes gets these back."""
+    flat, unravel = jax.flatten_util.ravel_pytree({"a": np.int32([1, 2]), "b": np.int32(3)})
+    assert flat.tolist() == [1, 2, 3] and flat.dtype == np.int32
+    for dtype in (np.int32, np.float32, np.float16, np.complex64):
+        tree = unravel(np.asarray([4, 5, 6], dtype))
+        assert tree["a"].tolist() == [4, 5] and tree["b"].item() == 6
+        assert {v.dtype for v in jax.tree.leaves(tree)} == {np.dtype(dtype)}
+    assert unravel == jax.flatten_util.ravel_pytree({"a": np.int32([5, 5]), "b": np.int32(5)})[1]
+    slope = jax.jacfwd(lambda v: unravel(v)["a"] ** 2)(np.float32([1, 2, 3]))
+    assert slope.tolist() == [[2, 0, 0], [0, 4, 0]]
+    mixed = jax.flatten_util.ravel_pytree([np.float16([1]), np.float32([2])])[1]
+    assert [v.dtype.name for v in mixed(np.float32([1, 2]))] == ["float16", "float32"]

@@ -36,6 +36,16 @@ def leak_pair(c, r):
     return c, None
 
 
+def leak_of_equation(f, x):
+    saved.append(x * 2 + 1)  # the line that creates it
+    return x
+
+
+def leak_pair_of_numbers(x, a):
+    saved.append(x * 2 + 1)  # the line that creates it
+    return a
+
+
 def leak_and_fail(x):
     saved.append(x * 2 + 1)  # the line that creates it
     raise ValueError("on purpose")
@@ -213,6 +223,37 @@ LEAKS = {
         leak,
         "grad of leak",
     ),
+    "custom_linear_solve": (
+        lambda f: lax.custom_linear_solve(f, f32(1), lambda mv, b: b / 2),
+        leak,
+        "custom_linear_solve of leak",
+    ),
+    "custom_linear_solve, solver": (
+        lambda f: lax.custom_linear_solve(lambda v: 2 * v, f32(1), f),
+        leak_of_equation,
+        "custom_linear_solve of leak_of_equation",
+    ),
+    "custom_root": (
+        lambda f: lax.custom_root(f, f32(0), lambda g, x: x, lambda g, y: y),
+        leak,
+        "custom_root of leak",
+    ),
+    "custom_root, solver": (
+        lambda f: lax.custom_root(lambda x: x, f32(0), f, lambda g, y: y),
+        leak_of_equation,
+        "custom_root of leak_of_equation",
+    ),
+    "implicit_diff": (
+        lambda f: plait.implicit_diff(f)(lambda s, a: a)(f32(0), f32(1)),
+        leak_pair_of_numbers,
+        "custom_root of leak_pair_of_numbers",
+    ),
+    "implicit_diff, solver": (
+        lambda f: plait.implicit_diff(lambda y, a: y - a)(f)(f32(0), f32(1)),
+        leak_pair_of_numbers,
+        "custom_root of leak_pair_of_numbers",
+    ),
+    "composite": (lambda f: lax.composite(f, "a.b")(f32(1)), leak, "a.b of leak"),
     "grad of scan": (
         lambda f: plait.grad(lambda x: lax.scan(f, x, None, length=2)[0])(f32(1)),
         leak_pair,

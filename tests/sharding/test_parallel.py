@@ -119,6 +119,31 @@ def test_results_that_are_the_same_everywhere(close):
     close(same, X)
     with pytest.raises(AxisError, match="may differ from device to device"):
         plait.pmap(lambda x: x, out_axes=None)(TWO)
+
+
+@pytest.mark.feature("S06", "S07")
+def test_results_of_the_first_device(close):
+    """Without the check a result that differs is the first device's, and so are its derivatives."""
+
+    def f(x):
+        return {"own": x * x, "sum": lax.psum(x, "i")}, x
+
+    m = plait.pmap(f, axis_name="i", out_axes=({"own": None, "sum": None}, 0), check_vma=False)
+    out, rest = m(TWO)
+    close(out["own"], TWO[0] ** 2)
+    close(out["sum"], TWO.sum(0))
+    close(rest, TWO)
+    assert out["own"].sharding.is_fully_replicated and out["sum"].sharding.is_fully_replicated
+    want = np.zeros_like(TWO)
+    want[0] = 2 * TWO[0]
+    close(plait.grad(lambda x: m(x)[0]["own"].sum())(TWO), want)
+    close(plait.grad(lambda x: m(x)[0]["sum"].sum())(TWO), np.ones_like(TWO))
+    inside = plait.pmap(lambda x: m(x)[0]["own"])(np.stack([TWO, TWO + 1]))
+    close(inside, np.stack([TWO[0] ** 2, (TWO[0] + 1) ** 2]))
+
+
+@pytest.mark.feature("S06")
+def test_sums_of_all_devices(close):
     total = lambda m: (
         lambda x: (  # noqa: E731
             m(

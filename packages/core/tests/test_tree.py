@@ -6,6 +6,7 @@ Invariant: what is expected is written out, or found by plain recursion over Pyt
 import dataclasses
 import enum
 import functools
+import pickle
 from collections import OrderedDict, defaultdict, namedtuple
 
 import pytest
@@ -210,6 +211,19 @@ def test_partial():
     opaque = tu.Partial(functools.partial(f, "text"), 2)
     assert plait.tree.leaves(opaque) == [2] and opaque(3) == ("text", 2, 3)
     assert plait.tree.structure(opaque) == plait.tree.structure(plait.tree.map(lambda x: x, opaque))
+
+
+def test_a_partial_of_a_partial_holds_it_whole():
+    """functools would join the two; the inner one stays apart, and is equal to what was given."""
+    inner = functools.partial(max, 1, key=abs)
+    outer = tu.Partial(inner, 5)
+    assert outer.func == inner and inner == outer.func and hash(outer.func) == hash(inner)
+    assert outer.func != functools.partial(max, 1, key=abs)  # functools compares by identity
+    assert (outer.func.func, outer.func.args, outer.func.keywords) == (max, (1,), {"key": abs})
+    assert outer(-3) == 5 and pickle.loads(pickle.dumps(outer))(-7) == -7
+    one, other = (plait.tree.structure(tu.Partial(inner, x)) for x in (5, 6))
+    assert one == other and hash(one) == hash(other)
+    assert one != plait.tree.structure(tu.Partial(functools.partial(max, 1), 5))
 
 
 def test_structures():

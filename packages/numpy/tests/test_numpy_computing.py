@@ -11,7 +11,7 @@ import pytest
 import plait
 import plait.numpy as pnp
 from plait import events
-from plait.errors import AxisError, ConcretizationError, TypeRule
+from plait.errors import ArgumentError, AxisError, ConcretizationError, TypeRule
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 RNG = np.random.default_rng(0)
@@ -628,6 +628,16 @@ def test_covariances_of_halves_are_summed_in_more_than_that():
     pair = pnp.corrcoef(x, x[::-1])
     want = np.corrcoef(x.astype(np.float64), x[::-1].astype(np.float64))
     np.testing.assert_allclose(np.asarray(pair, np.float64), want, atol=2e-3)
+
+
+def test_a_signature_names_no_axes_of_none():
+    f = pnp.vectorize(lambda x, y: x if y is None else x + y, signature="(k),(k)->(k)")
+    np.testing.assert_array_equal(f(np.float32([1, 2]), np.float32([3, 4])), np.float32([4, 6]))
+    with pytest.raises(ArgumentError, match="argument 1 is None") as e:
+        f(np.float32([1, 2]), None)
+    assert "excluded={1}" in str(e.value)
+    g = pnp.vectorize(f.__wrapped__, signature="(k)->(k)", excluded={1})
+    np.testing.assert_array_equal(g(np.float32([1, 2]), None), np.float32([1, 2]))
 
 
 def test_vectorized_functions_give_what_their_signature_says():

@@ -143,6 +143,15 @@ def test_nothing_is_computed_with_what_has_no_elements(name):
         getattr(pnp, name)(*[NOTHING] * COMPUTING[name])
 
 
+def test_bytes_are_an_element_of_float0():
+    """numpy writes such elements as bytes, and reads them so."""
+    assert NOTHING.tolist()[0][0] == (b"",)
+    got, want = pnp.array(b"", dtype=plait.float0), np.array(b"", dtype=plait.float0)
+    assert (got.shape, got.dtype) == (want.shape, want.dtype) == ((), plait.float0)
+    with pytest.raises(TypeRule, match="bytes"):
+        pnp.array(b"", dtype="float32")
+
+
 ONE = np.zeros((), plait.float0)[()]
 X = np.ones(2, np.float32)
 TAKING = {

@@ -483,3 +483,26 @@ def test_errors_say_which_array_of_a_tree(lies, told):
     told(lambda: plait.make_mesh((0, 8), ("x", "y")), "(0, 8) has no devices along axis 0")
     told(lambda: plait.NamedSharding(where.mesh, where.spec, memory_kind="moon"), "'moon'")
     assert plait.NamedSharding(where.mesh, where.spec, memory_kind=where.memory_kind) == where
+
+
+# ---- the device of a call --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entries", [None, ("x",), (None, "y"), ("x", "y")], ids=str)
+def test_the_device_of_jit_takes_arguments_from_anywhere(mesh, entries):
+    """`in_shardings` refuse what was placed elsewhere; `device` moves it."""
+    there = plait.devices()[2]
+    x = device_put(A, plait.devices()[1] if entries is None else NamedSharding(mesh, P(*entries)))
+    seen = []
+    f = plait.jit(lambda v, w: (seen.append(v), v * 3 + w)[1], device=there)
+    for given in (x, A):
+        out = f(given, 1.0)
+        np.testing.assert_allclose(np.asarray(out), A * 3 + 1, atol=1e-5)
+        assert out.devices() == {there}
+        assert out.sharding == SingleDeviceSharding(there)
+    assert f(A, device_put(A, plait.devices()[5])).devices() == {there}
+    assert not x.is_deleted() and len(seen) <= 3
+    inside = plait.jit(lambda v: f(v, 1.0) + 1)(device_put(A, there))
+    np.testing.assert_allclose(np.asarray(inside), A * 3 + 2, atol=1e-5)
+    with pytest.raises(PlacementError, match="in_shardings"):
+        plait.jit(lambda v: v, in_shardings=SingleDeviceSharding(there))(x)

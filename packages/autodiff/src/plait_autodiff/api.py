@@ -41,6 +41,7 @@ from .recording import recorded_gradient, recorded_jvp, recorded_linearization
 from .tangents import (
     expect_differentiable,
     expect_function,
+    is_single,
     matching,
     numbers,
     of_chosen,
@@ -241,7 +242,7 @@ def value_and_grad(
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     expect_function(fun, "grad")
-    nums, single = numbers(argnums, "grad"), not isinstance(argnums, tuple | list | range)
+    nums, single = numbers(argnums, "grad"), is_single(argnums)
 
     @border
     @wraps(fun)

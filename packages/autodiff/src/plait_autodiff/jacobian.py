@@ -27,6 +27,7 @@ from .tangents import (
     expect_differentiable,
     expect_function,
     expect_results,
+    is_single,
     numbers,
     of_chosen,
     pair_of,
@@ -157,7 +158,7 @@ def columns_of(d: Array, xs: Sequence[Any], tree: Any, argnums: Any) -> Any:
         k, b = x.aval.ndim, next(divided)
         blocks.append(sh.moveaxis(b, tuple(range(k)), tuple(range(m, m + k))) if k and m else b)
     block = tree.unflatten(blocks)
-    return block[0] if isinstance(argnums, int) else block
+    return block[0] if is_single(argnums) else block
 
 
 @border
@@ -206,7 +207,7 @@ def jacrev(
         blocks = []
         for k in range(len(ys)):
             block = tree.unflatten([b[k] for b in per_output])
-            blocks.append(block[0] if isinstance(argnums, int) else block)
+            blocks.append(block[0] if is_single(argnums) else block)
         result = out_tree.unflatten(blocks)
         return (result, aux) if has_aux else result
 

@@ -136,13 +136,18 @@ def pair_of(out: Value | tuple[Any, ...], what: str) -> tuple:
 
 def numbers(argnums: Any, what: str) -> tuple[int, ...]:
     """Return argument numbers given by a user as a tuple; raise TypeRule for other values."""
-    given = argnums if isinstance(argnums, tuple | list | range) else (argnums,)
+    given = (argnums,) if is_single(argnums) else argnums
     try:
         return tuple([index(n) for n in given])
     except TypeError:
         raise ArgumentError(
             f"argnums of {what} is {argnums!r}", fix="give a number, or a tuple of numbers"
         ) from None
+
+
+def is_single(argnums: Any) -> bool:
+    """Return whether argument numbers given by a user are one number, and not several."""
+    return not isinstance(argnums, tuple | list | range)
 
 
 def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:

@@ -214,6 +214,31 @@ def _name(key: object) -> str:
     return str(key)
 
 
+class _Whole:
+    """A `functools.partial` that is not taken apart: it is called, and is equal to it."""
+
+    __slots__ = ("__weakref__", "args", "func", "keywords", "whole")
+
+    def __init__(self, whole: functools.partial):
+        self.whole = whole
+        self.func, self.args, self.keywords = whole.func, whole.args, whole.keywords
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self.whole(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return self.whole == (other.whole if isinstance(other, _Whole) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.whole)
+
+    def __repr__(self) -> str:
+        return repr(self.whole)
+
+    def __reduce__(self) -> tuple:
+        return _Whole, (self.whole,)
+
+
 class Partial(functools.partial):
     """A `functools.partial` that is a tree: the arguments are children, the function is static.
 
@@ -225,7 +250,7 @@ class Partial(functools.partial):
 
     def __new__(cls, func, *args, **kw: Any):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
-            func = func.__call__  # otherwise its arguments would become children too
+            func = _Whole(func)  # otherwise its arguments would become children too
         return super().__new__(cls, func, *args, **kw)
 
 

@@ -4,6 +4,7 @@ Invariant: arguments that Plait's own functions accept are passed to these, and 
 returned unchanged.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,12 @@ import numpy as np
 
 import plait
 import plait.numpy as pnp
-from plait import dtypes, random
+from plait import dtypes, flatten_util, random
 from plait.typing import ArrayLike
 
 from .requests import missing
 
-__all__ = ["canonicalize_dtype", "finfo", "ndim", "shape", "size", "uniform"]
+__all__ = ["canonicalize_dtype", "finfo", "ndim", "ravel_pytree", "shape", "size", "uniform"]
 
 
 @functools.wraps(pnp.shape)
@@ -93,12 +94,45 @@ _MORE: dict[str, tuple[str, tuple[Any, ...]]] = {
 """Function -> its further argument, and the values that change nothing."""
 
 
+def _of_first_device(pmap: Callable[..., Any]) -> Any:
+    """Return `pmap` that gives the first device's results where they differ and have no axis."""
+
+    @functools.wraps(pmap)
+    def lenient(*args: Callable[..., Any], **kwargs: object) -> Any:
+        return pmap(*args, **{"check_vma": False} | kwargs)
+
+    return lenient
+
+
 def __getattr__(name: str) -> Any:
     # The packages of these functions need not be installed, so each is made when first used.
-    if name not in _MORE:
+    if name == "pmap":
+        made = _of_first_device(plait.pmap)
+    elif name in _MORE:
+        made = _accepting(getattr(plait, name), *_MORE[name])
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made = globals()[name] = _accepting(getattr(plait, name), *_MORE[name])
+    globals()[name] = made
     return made
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfAnyDtype:
+    """The inverse of `ravel_pytree` for a tree of one dtype: arrays get the vector's."""
+
+    unravel: Any
+
+    def __call__(self, flat: ArrayLike) -> Any:
+        dtype = plait.typeof(flat).dtype
+        avals = tuple([a.with_dtype(dtype) for a in self.unravel.avals])
+        return dataclasses.replace(self.unravel, avals=avals)(flat)
+
+
+@functools.wraps(flatten_util.ravel_pytree)
+def ravel_pytree(pytree: object) -> tuple[Any, Any]:
+    flat, unravel = flatten_util.ravel_pytree(pytree)
+    one = len({a.dtype for a in unravel.avals}) == 1
+    return flat, _OfAnyDtype(unravel) if one else unravel
 
 
 @functools.wraps(random.uniform)

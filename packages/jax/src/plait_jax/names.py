@@ -40,7 +40,8 @@ _ELSEWHERE = {
         config=:settings.CONFIG
         enable_custom_prng=:key_types.enable_custom_prng make_jaxpr=:jaxprs.make_jaxpr
         checkpoint=:lenient.checkpoint grad=:lenient.grad
-        linear_transpose=:lenient.linear_transpose remat=:lenient.checkpoint
+        linear_transpose=:lenient.linear_transpose pmap=:lenient.pmap
+        remat=:lenient.checkpoint
         reshard=plait.sharding.reshard smap=:single_axis.smap
         value_and_grad=:lenient.value_and_grad vjp=:lenient.vjp vmap=:lenient.vmap
     """,
@@ -86,6 +87,7 @@ _ELSEWHERE = {
     "jax.errors": """
         JAXIndexError=plait.errors.SubscriptError JAXTypeError=plait.errors.ConcretizationError
     """,
+    "jax.flatten_util": "ravel_pytree=:lenient.ravel_pytree",
     "jax.experimental.layout": """
         Format=:layouts.Format Layout=:layouts.Layout
         with_layout_constraint=:layouts.with_layout_constraint

@@ -13,8 +13,8 @@ from typing import Any
 from plait import jit
 from plait.ext.devices import devices as all_devices
 from plait.ext.devices import local
-from plait.ext.errors import ArgumentError, AxisError, border, names_in_call
-from plait.ext.ops.shape import moveaxis, normal_axis, reshape
+from plait.ext.errors import ArgumentError, AxisError, border, names_in_call, numbers_of
+from plait.ext.ops.shape import moveaxis, normal_axis, reshape, slice_in_dim
 from plait.ext.rules import resolve
 from plait.ext.trace import Interpreter, Value, current, leaf_name, result, wraps
 from plait.ext.tree import advice_for_elements, flatten, key_paths, spread
@@ -23,6 +23,7 @@ from plait.ext.values import as_value
 from .manual import Piece, over_pieces
 from .mesh import Mesh, P
 from .named_maps import Elements
+from .named_shardings import NamedSharding
 
 __all__ = ["pmap"]
 
@@ -42,6 +43,7 @@ def pmap(
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
+    check_vma: bool = True,
 ) -> Callable[..., Any]:
     """Return a function that runs `fun` on every element along the mapped axes, each on a device.
 
@@ -59,6 +61,8 @@ def pmap(
         `plait.local_devices()`.
       backend: the platform; this process has one.
       axis_size: the number of elements, if no argument is mapped.
+      check_vma: if true, a result with out_axes None that may differ between devices is an error;
+        otherwise it is that of the first device.
 
     Returns:
       A compiled function with `fun`'s signature.  Inside another pmap or shard_map, one device has
@@ -86,11 +90,13 @@ def pmap(
     chosen = list(every)
     if not chosen:
         raise ArgumentError("pmap got no devices", fix="leave devices out, or name at least one")
-    static = (
-        (static_broadcasted_argnums,)
-        if isinstance(static_broadcasted_argnums, int)
-        else tuple(static_broadcasted_argnums)
-    )
+    static = numbers_of(static_broadcasted_argnums)
+
+    def on_lanes(f: Callable, axes: Any, args: tuple, kwargs: dict) -> Any:
+        places = out_axes if check_vma else _stacked(out_axes)
+        lanes = resolve("vmap")(f, axes, places, axis_name=axis_name, axis_size=axis_size)
+        out = lanes(*args, **kwargs)
+        return out if check_vma else _first_of(out, out_axes)
 
     @border
     @wraps(fun)
@@ -102,13 +108,15 @@ def pmap(
         if isinstance(in_axes, tuple) and len(in_axes) == len(args):
             axes = tuple([a for i, a in enumerate(in_axes) if i not in fixed])
         if _on_one_device():
-            lanes = resolve("vmap")(f, axes, out_axes, axis_name=axis_name, axis_size=axis_size)
-            return lanes(*dynamic, **kwargs)
+            return on_lanes(f, axes, dynamic, kwargs)
         leaves, tree = flatten((dynamic, kwargs))
         xs = [as_value(x) for x in leaves]
         at = _axes(axes, dynamic, kwargs, xs, f)
         mesh = _mesh(chosen, name, _size(at, xs, axis_size, (dynamic, kwargs), f))
-        return _run(f, tree, xs, at, out_axes, mesh)
+        if check_vma:
+            return _run(f, tree, xs, at, out_axes, mesh)
+        out = _run(f, tree, xs, at, _stacked(out_axes), mesh)
+        return _first_of(out, out_axes, NamedSharding(mesh, P()).constrain)
 
     return jit(mapped, static_argnums=static or None, donate_argnums=donate_argnums)
 
@@ -136,6 +144,22 @@ def _on_one_device() -> bool:
             return True
         by = by.parent
     return False
+
+
+def _stacked(out_axes: Any) -> Any:
+    """Return the axes of results with the first axis for None."""
+    axes, tree = flatten(out_axes, _is_axis)
+    return tree.unflatten([0 if a is None else a for a in axes])
+
+
+def _first_of(out: Any, out_axes: Any, placed: Callable[[Value], Value] = lambda x: x) -> Any:
+    """Return the results with the first element of those whose axis is None, `placed` by itself."""
+    xs, tree = flatten(out)
+    wanted = spread(out_axes, out, "out_axes", _is_axis, "an axis or None")
+    first = [
+        x if a is not None else placed(_first(slice_in_dim(x, 0, 1), 0)) for x, a in zip(xs, wanted)
+    ]
+    return tree.unflatten(first)
 
 
 def _run(f: Callable, tree: Any, xs: list, at: list, out_axes: Any, mesh: Mesh) -> Any:

@@ -286,6 +286,10 @@ class SingleDeviceSharding(Sharding):
         """Return the sharding that arrays of the default place are moved to."""
         return self
 
+    def from_anywhere(self) -> "SingleDeviceSharding":
+        """Return the destination of `jit(device=)`."""
+        return _FromAnywhere(self.devices[0] if self.topology is None else self._devices()[0])
+
     def placement(self, tiles: object, ndim: int) -> "SingleDeviceSharding":
         """Return the sharding of results."""
         return self
@@ -296,6 +300,15 @@ class SingleDeviceSharding(Sharding):
 
     def once(self, unit: object, operation: object) -> None:
         """Do nothing: a single device runs every operation once."""
+
+
+class _FromAnywhere(SingleDeviceSharding):
+    """A device to which arguments are moved, also those that the caller placed elsewhere."""
+
+    __slots__ = ()
+
+    def admits(self, other: Sharding, ndim: int) -> bool:
+        return True
 
 
 def inside_shard_map(sharding: Sharding) -> PlaitError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import plait
 import plait.numpy as pnp
 from plait import tree
-from plait.ext.errors import ArgumentError, border
+from plait.ext.errors import ArgumentError, border, numbers_of
 from plait.ext.trace import Value, wraps
 from plait.tree_util import register_pytree_node
 
@@ -49,8 +49,8 @@ class Split:
     """The arguments of one call, divided into values and everything else."""
 
     def __init__(self, argnums: int | Sequence[int], args: Sequence[Any]):
-        self.single = isinstance(argnums, int)
-        at = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        at = numbers_of(argnums)
+        self.single = not isinstance(argnums, Sequence)
         if any(not -len(args) <= k < len(args) for k in at):
             raise ArgumentError(
                 f"expected argnums within {len(args)} positional arguments, got {argnums}",

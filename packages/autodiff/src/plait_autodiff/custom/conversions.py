@@ -18,7 +18,7 @@ from plait.ext.values import as_value
 from plait.typing import ArrayLike
 
 from ..api import vjp
-from ..tangents import expect_function, no_tangent, numbers, of_chosen
+from ..tangents import expect_function, is_single, no_tangent, numbers, of_chosen
 from .vjp import custom_vjp
 
 __all__ = ["closure_convert", "custom_gradient", "fwd_and_bwd"]
@@ -181,7 +181,7 @@ def fwd_and_bwd(
     3.0
     """
     expect_function(fun, "fwd_and_bwd")
-    nums, single = numbers(argnums, "fwd_and_bwd"), not isinstance(argnums, tuple | list | range)
+    nums, single = numbers(argnums, "fwd_and_bwd"), is_single(argnums)
 
     def fwd(*args: Any, **kwargs: object) -> tuple:
         of, chosen = of_chosen(fun, nums, args, kwargs)

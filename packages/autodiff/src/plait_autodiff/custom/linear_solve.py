@@ -18,7 +18,7 @@ from plait.ext.ops.control_flow import expect
 from plait.ext.ops.elementwise import neg, sub
 from plait.ext.ops.shape import materialise_at_ground
 from plait.ext.rules import lower_rules
-from plait.ext.trace import Slots, Value, Wiring, current, name_of, opened, trace, width
+from plait.ext.trace import Slots, Value, Wiring, current, name_of, opened, trace, width, wraps
 from plait.ext.tree import TreeDef, difference, flatten
 from plait.ext.types import Aval
 from plait.ext.values import as_value
@@ -218,16 +218,21 @@ def custom_linear_solve(
     values = [as_value(x) for x in leaves]
     like = tree.unflatten(values)
 
+    @wraps(matvec)
     def product(x: Value | dict[str, Any]) -> Any:
         return _like("matvec", matvec(x), tree, values)
 
-    def solved(find: Callable, by: Callable, y: Value | dict[str, Any]) -> tuple:
-        out = find(by, y)
-        x, aux = _two(out) if has_aux else (out, None)
-        return _like(name_of(find, "solve"), x, tree, values), aux
+    def solving(find: Callable, by: Callable) -> Callable[[Any], tuple]:
+        @wraps(find)
+        def solved(y: Value | dict[str, Any]) -> tuple:
+            out = find(by, y)
+            x, aux = _two(out) if has_aux else (out, None)
+            return _like(name_of(find, "solve"), x, tree, values), aux
+
+        return solved
 
     forward = trace(product, (like,), {}, "custom_linear_solve")
-    solver = trace(lambda y: solved(solve, product, y), (like,), {}, "custom_linear_solve")
+    solver = trace(solving(solve, product), (like,), {}, "custom_linear_solve")
     parts = {
         "matvec": (forward.program, forward.captured),
         "vecmat": (None, []),
@@ -241,7 +246,7 @@ def custom_linear_solve(
         def vecmat(y: Value) -> Any:
             return tree.unflatten(evaluate(program, [*captured, *flatten(y)[0]]))
 
-        other = trace(lambda y: solved(transpose_solve, vecmat, y), (like,), {}, "transpose_solve")
+        other = trace(solving(transpose_solve, vecmat), (like,), {}, "transpose_solve")
         parts["vecmat"] = back
         parts["transpose_solve"] = other.program, other.captured
     outs = linear_solve.bind(

@@ -57,7 +57,12 @@ def custom_root(
     start = tree.unflatten(values)
     residual = trace(f, (start,), {}, "custom_root")
     _alike("f", residual.tree, residual.program.out_avals, tree, values)
-    solver = trace(lambda x: solve(f, x), (start,), {}, "custom_root")
+
+    @wraps(solve)
+    def solving(x: Value | dict[str, Any]) -> Any:
+        return solve(f, x)
+
+    solver = trace(solving, (start,), {}, "custom_root")
     out_tree, outputs = _root_of(solver.tree, has_aux)
     n = len(values)
     _alike("solve", out_tree, solver.program.out_avals[:n], tree, values)
@@ -201,13 +206,15 @@ def implicit_diff(
         @border
         @wraps(solver)
         def solved(initial_guess: object, *args: object) -> Any:
-            return custom_root(
-                lambda x: optimality(x, *args),
-                initial_guess,
-                lambda f, x: solver(x, *args),
-                tangent_solve,
-                has_aux,
-            )
+            @wraps(optimality)
+            def condition(x: object) -> Any:
+                return optimality(x, *args)
+
+            @wraps(solver)
+            def solve(f: Callable, x: object) -> Any:
+                return solver(x, *args)
+
+            return custom_root(condition, initial_guess, solve, tangent_solve, has_aux)
 
         return solved
 

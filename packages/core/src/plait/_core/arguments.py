@@ -7,7 +7,7 @@ its `Call`, never in the function.
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from .._base.argument_names import names_at, numbers_of
 from .._base.errors import ArgumentError, UndefinedRule
@@ -121,6 +121,15 @@ class Function(Generic[P, R]):
     def nondiff_argnums(self) -> tuple[int, ...]:
         """The positions of the arguments that are not arrays, by number or by name."""
         return self.static
+
+    if not TYPE_CHECKING:  # else every attribute would be known
+
+        def __getattr__(self, name: str) -> Any:
+            # The rules of a custom function inside are set on the outermost one, too.
+            inner = self.__dict__.get("fun")
+            if name.startswith("def") and isinstance(inner, Function):
+                return getattr(inner, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __get__(self, instance: Any, owner: object) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from .._base.argument_names import (
     names_at,
     names_in_call,
     names_of_arguments,
+    numbers_of,
     parameter_names,
 )
 from .._base.errors import (
@@ -47,6 +48,6 @@ __all__ = [
     "AxisError", "ConcretizationError", "DimMismatch", "DuplicateRule", "IrreversibleLoop",
     "MissingRule", "PlaitError", "TreeMismatch", "TypeRule", "UndecidedDim", "UndefinedRule",
     "Namer", "argument_path", "below_hidden", "here", "hidden", "hide", "install_command",
-    "names_at", "names_in_call", "names_of_arguments", "parameter_names", "user_frames",
-    "user_line", "warn", "watch_display", "where_defined",
+    "names_at", "names_in_call", "names_of_arguments", "numbers_of", "parameter_names",
+    "user_frames", "user_line", "warn", "watch_display", "where_defined",
 ]  # fmt: skip

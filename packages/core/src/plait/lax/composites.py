@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._base.errors import ArgumentError
+from .._base.wrapping import wraps
 from .._jit.tracing import trace
 from .._ops.composite import attribute
 from .._ops.composite import composite as composite_p
@@ -37,7 +38,12 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable[
 
     def decorated(*args: Any, **kwargs: object) -> Any:
         given = [(k, attribute(name, k, v)) for k, v in kwargs.items() if v is not None]
-        traced = trace(lambda *xs: decomposition(*xs, **kwargs), args, {}, name)
+
+        @wraps(decomposition)
+        def decomposed(*xs: Any) -> Any:
+            return decomposition(*xs, **kwargs)
+
+        traced = trace(decomposed, args, {}, name)
         outs = composite_p.bind(
             *traced.captured, *traced.values, program=traced.program, name=name,
             version=version.__index__(), attributes=tuple(given),

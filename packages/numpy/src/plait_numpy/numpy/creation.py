@@ -91,6 +91,8 @@ def _typed(x: object, dtype: object) -> Any:
     try:
         v = value(x)
     except NotAnArrayError:
+        if dtype is not None and isinstance(x, bytes) and types.asked_dtype(dtype) == types.float0:
+            return value(np.asarray(x, types.float0))  # bytes are how numpy writes such an element
         v = _of_memory(x)
         if v is None:
             raise

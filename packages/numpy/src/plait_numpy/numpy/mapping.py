@@ -106,10 +106,11 @@ def vectorize(
       excluded: numbers or names of arguments to pass unchanged.
       signature: "(n,m),(m)->(n)": the axes of each argument and result that belong to a part.
 
-    The other axes broadcast, and come first in the results; None is passed unchanged.  As
-    numpy.vectorize.
+    The other axes broadcast, and come first in the results.  Without a signature, None is passed
+    unchanged.  As numpy.vectorize.
 
-    Raises ArgumentError if `signature` cannot be read.
+    Raises ArgumentError if `signature` cannot be read, or names the axes of an argument that is
+    None.
 
     >>> import numpy as np, plait
     >>> f = plait.numpy.vectorize(plait.numpy.dot, signature="(n),(n)->()")
@@ -148,6 +149,13 @@ def vectorize(
             if len(core[0]) != len(taken):
                 raise ArgumentError(
                     f"{len(taken)} arguments for the signature {signature!r}", fix="see there"
+                )
+            absent = [i for i in taken if args[i] is None]
+            if absent:
+                raise ArgumentError(
+                    f"vectorize: argument {absent[0]} is None, and the signature {signature!r} "
+                    "names its axes",
+                    fix=f"write excluded={{{absent[0]}}}, and leave it out of the signature",
                 )
             parts = [own for i, own in zip(taken, core[0]) if i in mapped]
         return _broadcast_parts(part, xs, parts, None if core is None else core[1])
