@@ -393,7 +393,8 @@ def test_a_dense_array_has_no_row_for_each_row_of_a_pile():
     (lambda x: x if x.shape[0] > 2 else -x, "Pile(rows, lengths, at_least=3)"),
     (lambda x: x.reshape(2, -1), "Pile(rows, lengths, multiple_of=2)"),
     (lambda x: x * len(range(x.shape[0])), "sizes of an example are known by name only"),
-], ids=["order", "division", "number"])  # fmt: skip
+    (lambda x: x / len(x), "write x.shape[0] in place of len(x)"),
+], ids=["order", "division", "number", "len"])  # fmt: skip
 def test_questions_about_sizes_are_answered_in_words_of_piles(ask, told):
     with pytest.raises(TypeError) as e:
         plait.jit(partial(mapped, ask))(floats())

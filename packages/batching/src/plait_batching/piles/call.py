@@ -24,7 +24,7 @@ from plait.ext.errors import (
 from plait.ext.ir import Program, evaluate, programs_in
 from plait.ext.ops.collective import varied
 from plait.ext.ops.shape import convert, moveaxis
-from plait.ext.sizes import Dim, is_symbolic, open_questions
+from plait.ext.sizes import Dim, is_symbolic, open_questions, question_of
 from plait.ext.trace import Interpreter, Stage, Value, current, name_of, result, stage
 from plait.ext.tree import LEAF, flatten, key_paths, spread
 from plait.ext.types import Aval
@@ -326,7 +326,8 @@ def _with_sizes(
             if axis_name is None and may_be_grouped(sizes.operands_by_name, count, e.what):
                 return given, sizes, count, e
             if isinstance(e, UndecidedDim) and any(name in e.what for name in sizes.sizes):
-                e.fix = sizes.advice(e) or _AS_NUMBERS
+                needs_int = question_of(e) is None  # its advice is about the call that needs it
+                e.fix = sizes.advice(e) or (f"{e.fix}; {_AS_NUMBERS}" if needs_int else _AS_NUMBERS)
             raise
         else:
             sizes.questions = tuple(questions)

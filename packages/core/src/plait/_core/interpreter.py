@@ -26,6 +26,7 @@ from .._base.errors import (
     MissingRule,
     NoArray,
     PlaitError,
+    UndecidedDim,
     UnexpectedTracerError,
 )
 from .._base.lazy import later
@@ -114,6 +115,10 @@ class Value(_Members):
             if not self.aval.ndim:
                 raise TypeError("an array without axes has no len()")
             return self.aval.shape[0].__index__()
+        except UndecidedDim as e:
+            e.fix = "write x.shape[0] in place of len(x), which Python makes an int"
+            leaving(e)
+            raise
         except BaseException as e:
             leaving(e)
             raise
