@@ -63,6 +63,52 @@ def test_four_ways_of_dividing_a_network_are_that_of_one_device():
     assert "'collective-permute': 512" in ways["pipeline"]
 
 
+def test_sequences_dealt_over_devices_have_the_gradient_of_a_loop(monkeypatch):
+    """Against numpy, by differences of a loop over the sequences; and the share of each device."""
+    spec = importlib.util.spec_from_file_location("parallel_piles", EXAMPLES / "parallel_piles.py")
+    example = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(plait, "config", SimpleNamespace())  # devices are there already
+    spec.loader.exec_module(example)
+    monkeypatch.undo()
+    w = example.weights()
+    xs, wanted = example.batch(3)
+    parts, their_wanted = example.dealt(xs, wanted)
+    rows = np.asarray(parts.lengths).sum(axis=1)
+    assert rows.sum() == np.asarray(xs.lengths).sum() and rows.max() - rows.min() <= 2
+    in_order = np.asarray(xs.lengths).reshape(example.DEVICES, -1).sum(axis=1)
+    assert in_order.max() > 1.2 * rows.max()  # which is why they are dealt
+    mesh = plait.make_mesh((example.DEVICES,), ("d",))
+    value, slopes = plait.jit(example.over_devices(mesh))(w, parts, their_wanted)
+
+    sequences = [np.asarray(x, np.float64) for x in xs.to_list()]
+
+    def loss(w):
+        total = 0.0
+        for x, y in zip(sequences, wanted, strict=True):
+            p = np.exp((x @ w["query"]) @ (x @ w["key"]).T / np.sqrt(x.shape[1]))
+            hidden = np.tanh(p / p.sum(axis=1, keepdims=True) @ (x @ w["value"]))
+            total += (hidden.mean(axis=0) @ w["out"] - y) ** 2
+        return total / len(sequences)
+
+    exact = {name: np.asarray(x, np.float64) for name, x in w.items()}
+    assert float(value) == pytest.approx(loss(exact), rel=1e-5)
+    r = np.random.default_rng(0)
+    for name in w:  # along a random direction of each weight
+        v = r.normal(size=w[name].shape)
+        ahead, back = (loss({**exact, name: exact[name] + h * v}) for h in (1e-5, -1e-5))
+        assert (np.asarray(slopes[name]) * v).sum() == pytest.approx(
+            (ahead - back) / 2e-5, rel=1e-4, abs=1e-6
+        ), name
+
+
+def test_sequences_over_devices_send_one_gradient_and_have_one_program():
+    told = run(EXAMPLES / "parallel_piles.py")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert told.stdout.count("all-reduce") == 1
+    assert f"('all-reduce', {(3 * 8 * 8 + 8 + 1) * 4})" in told.stdout  # all weights, and the loss
+    assert told.stdout.endswith("programs made meanwhile: 0\n")
+
+
 def numbers(text: str) -> list[float]:
     """The numbers of a text, in order."""
     return [float(n) for n in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]

@@ -21,7 +21,6 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 import plait  # noqa: E402
 from plait.errors import PlaitError  # noqa: E402
-from plait.ext.errors import ArgumentError  # noqa: E402
 from plait_sharding.distributed import DistributedError  # noqa: E402
 
 spec = importlib.util.spec_from_file_location(
@@ -181,41 +180,3 @@ def test_a_script_by_the_command(cluster, curve, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert follows(tmp_path, curve)[0] == [2]
-
-
-@pytest.mark.parametrize(
-    "changed, text",
-    [
-        ({"workers": 0}, "workers is 0"),
-        ({"min_workers": 3}, "min_workers is 3, and workers is 2"),
-        ({"resources": {"GPU": "all"}}, r"resources\['GPU'\] is 'all'"),
-        ({"max_failures": 1.5}, "max_failures is 1.5"),
-        ({"function": 3}, "function must be a function .*got 3"),
-    ],
-)
-def test_arguments(changed, text):
-    given = {"function": without_joining, "workers": 2, **changed}
-    with pytest.raises(ArgumentError, match=text):
-        on_ray(given.pop("function"), **given)
-
-
-def test_a_machine_that_is_gone(cluster, curve, tmp_path):
-    """The last test, since the machine does not come back: two go on where three were."""
-    import threading
-
-    def end_a_machine():
-        while not (tmp_path / "00000008").exists():
-            time.sleep(0.1)
-        cluster.remove_node(cluster.other, allow_graceful=False)
-
-    ender = threading.Thread(target=end_a_machine)
-    ender.start()
-    each = on_ray(
-        trained, tmp_path, -1, 0.3, workers=3, resources={"CPU": 1, "seat": 1}, start_timeout=5,
-        runtime_env=ENV,
-    )  # fmt: skip
-    ender.join()
-    counts, _ = follows(tmp_path, curve)
-    assert counts == [3, 2] and len(each) == 2
-    begun = STEPS - len(each[0])
-    assert begun >= 8 and begun % 4 == 0

@@ -113,6 +113,10 @@ class Hosts:
         told = [json.JSONDecoder().raw_decode("{" + part)[0] for part in parts]
         return code, sorted(told, key=lambda t: t.get("index", 0)), text
 
+    def said(self, child):
+        """Return the output of a command so far."""
+        return os.pread(child.out.fileno(), 1 << 24, 0).decode(errors="replace")
+
     def processes(self, name):
         """Return the numbers of the processes on a host."""
         command = ["ip", "netns", "pids", f"{self.tag}{name}"]

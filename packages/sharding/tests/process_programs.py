@@ -466,11 +466,14 @@ def training(how, victim, on_loss="raise"):
             w, loss = step(w, x)
             if k % 5 == 0:
                 kept = np.asarray(w)
-            if k == 12 and i == int(victim):
+            if k == 12 and how == "goes on":
+                tell(going=i)
+            elif k == 12 and i == int(victim):
                 ended(how)
                 break
     except distributed.PeerLost as e:
         tell(
+            index=i,
             peers=e.peers,
             names=e.names,
             text=str(e),

@@ -395,3 +395,79 @@ def test_torchrun():
         ended = [hosts.end(child) for child in running]
     told = sorted((t for _, each, _ in ended for t in each), key=lambda t: t["index"])
     assert {t["sum"] for t in told} == {10.0} and len({t["host"] for t in told}) == 2, ended
+
+
+# ---- what a lost process, and a lost host, look like to the others -----------------------------
+
+
+def by_hand(hosts, *program, **env):
+    told = {"PLAIT_COORDINATOR_ADDRESS": "a1:15001", "PLAIT_NUM_PROCESSES": "3"}
+    each = enumerate(hosts.names)
+    return [hosts.start(n, *program, PLAIT_PROCESS_ID=str(i), **told, **env) for i, n in each]
+
+
+def by_launch(hosts, _, *program, **env):
+    launch = (sys.executable, "-m", "plait_sharding.launch", "--ssh", hosts.agent)
+    return [hosts.start("a1", *launch, "--hosts", "a1,a2,a3", *program, **env)]
+
+
+def by_open_mpi(hosts, *program, **env):
+    there = ("--mca", "plm_rsh_agent", hosts.agent, "-H", "a2,a3", "-n", 2)
+    return [hosts.start("a1", *OPEN, *there, *program, **env)]
+
+
+def by_mpich(hosts, *program, **env):
+    there = ("-launcher-exec", hosts.agent, "-hosts", "a2,a3", "-n", 2)
+    return [hosts.start("a1", *MPICH, *there, *program, **env)]
+
+
+def by_slurm(hosts, *program, **env):
+    return [hosts.start("a1", "srun", "-N3", "-n3", *program, **slurm(hosts), **env)]
+
+
+def by_torchrun(hosts, _, *program, **env):
+    command = (
+        "torchrun", "--nnodes=3", "--nproc-per-node=1", "--rdzv-backend=c10d",
+        "--rdzv-endpoint=a1:29400", "--max-restarts=0", *program,
+    )  # fmt: skip
+    return [hosts.start(name, *command, **env) for name in hosts.names]
+
+
+WAYS = {
+    "own variables": (by_hand,),
+    "launch": (by_launch,),
+    "Open MPI": (by_open_mpi, "mpirun.openmpi"),
+    "MPICH": (by_mpich, "mpirun.mpich"),
+    "SLURM": (by_slurm, "slurmctld", "slurmd", "srun", "munged"),
+    "torchrun": (by_torchrun, "torchrun"),
+}
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", ["process", "host"])
+@pytest.mark.parametrize("way", WAYS)
+def test_others_hear_of_what_is_lost(way, what):
+    """Process 1 is killed, or host a3 cut off: each of the others has PeerLost, and says so."""
+    start, *programs = WAYS[way]
+    needs(*programs)
+    with Hosts(3) as hosts:
+        how = ("training", "kill" if what == "process" else "goes on", 1)
+        env = ENV | {"SILENCE": "10", "PYTHONUNBUFFERED": "1"}
+        running = start(hosts, sys.executable, PROGRAMS, *how, **env)
+        count = 2 if "MPI" in way else 3
+        if what == "host":
+            everything = lambda: "".join(map(hosts.said, running))  # noqa: E731
+            assert until(lambda: everything().count('"going"') == count, 90.0), everything()
+            hosts.unplug("a3")
+            # what starts processes may wait for that host for ever; what others said is here
+            assert until(lambda: everything().count('"again"') >= count - 1, 60.0), everything()
+        ended = [hosts.end(child, 90.0 if what == "process" else 1.0) for child in running]
+    gone = 1 if what == "process" else count - 1
+    lost = [t for _, told, _ in ended for t in told if "peers" in t and t["index"] != gone]
+    texts = [text for _, _, text in ended]
+    assert lost and all(t["peers"] == [gone] for t in lost), texts
+    why = "its connection closed" if what == "process" else "it has said nothing for"
+    assert all(why in t["text"] for t in lost), texts
+    assert "MPI" in way or len(lost) == count - 1, texts  # which ends the others itself
+    print(way, what, [round(t["waited"], 1) for t in lost], [code for code, _, _ in ended])

@@ -11,7 +11,7 @@ import pytest
 
 from plait.ext.errors import ArgumentError
 from plait_sharding import launch
-from plait_sharding.distributed import DistributedError
+from plait_sharding.distributed import DistributedError, on_ray
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(os.name != "posix", reason="POSIX only")]
 ENDS = [sys.executable, "-c", "pass"]
@@ -57,6 +57,27 @@ def test_words_that_cannot_be_meant(words, text, capsys):
 def test_arguments_of_the_functions(call):
     with pytest.raises(ArgumentError) as e:
         call()
+    assert e.value.fix
+
+
+@pytest.mark.parametrize(
+    "given, text",
+    [
+        ({"workers": 0}, "workers is 0"),
+        ({"min_workers": 3}, "min_workers is 3, and workers is 2"),
+        ({"resources": {"GPU": "all"}}, r"resources\['GPU'\] is 'all'"),
+        ({"resources": {"GPU": -1}}, r"resources\['GPU'\] is -1"),
+        ({"max_failures": 1.5}, "max_failures is 1.5"),
+        ({"start_timeout": 0}, "start_timeout is 0"),
+        ({"placement_strategy": "NEAR"}, "placement_strategy is 'NEAR'"),
+        ({"function": 3}, "function must be a function .*got 3"),
+    ],
+)
+def test_arguments_are_judged_before_ray_is_asked(given, text):
+    """Also where Ray is not installed, or no cluster runs."""
+    given = {"function": print, "workers": 2, **given}
+    with pytest.raises(ArgumentError, match=text) as e:
+        on_ray(given.pop("function"), **given)
     assert e.value.fix
 
 

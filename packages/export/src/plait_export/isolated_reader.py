@@ -26,7 +26,6 @@ except ImportError:  # on Windows the parent's clock is the only limit
     resource = None
 
 _READERS = {"deserialize": partial(loading.read, elsewhere=True), "import_jax": jax_artifacts.read}
-_PAGES = "/proc/self/statm"
 
 
 def serve() -> None:
@@ -97,8 +96,9 @@ def hold_to(seconds: float, memory: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     used = resource.getrusage(resource.RUSAGE_SELF)
     _lower(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + seconds) + 1)
-    if os.path.exists(_PAGES):  # other systems do not report the mapped memory
-        with open(_PAGES) as pages:
+    report = "/proc/self/statm"
+    if os.path.exists(report):  # other systems do not report the mapped memory
+        with open(report) as pages:
             mapped = int(pages.read().split()[0]) * resource.getpagesize()
         _lower(resource.RLIMIT_AS, mapped + memory)
 

@@ -76,7 +76,8 @@ def on_ray(
 
     Returns the results of the function, in the order of the processes; None for a script.
 
-    Raises the function's exception as Ray raises it.  Raises MissingPlugin if Ray is not installed.
+    Raises the function's exception as Ray raises it.  Raises ArgumentError, before Ray starts,
+    for an argument that cannot be meant.  Raises MissingPlugin if Ray is not installed.
     Raises DistributedError if room is missing, after too many losses, or if the function did not
     join the others.
 
@@ -84,12 +85,12 @@ def on_ray(
       >>> def train(): ...
       >>> plait.distributed.on_ray(train, workers=2, resources={"GPU": 8})  # doctest: +SKIP
     """
-    _check(function, workers, min_workers, max_failures, start_timeout)
+    _check(function, workers, min_workers, max_failures, start_timeout, placement_strategy)
+    each = _bundle(resources)
     ray = _ray()
     if not ray.is_initialized():
         ray.init()
     work = function if callable(function) else _Script(str(function), os.getcwd())
-    each = _bundle(resources)
     count, failures = workers, 0
     while True:
         least = workers if failures == 0 else min_workers
@@ -114,8 +115,16 @@ def on_ray(
         print(f"plait: begins again on Ray, after {text}", file=sys.stderr, flush=True)
 
 
+_STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+
+
 def _check(
-    function: object, workers: int, min_workers: int, max_failures: int, start_timeout: float
+    function: object,
+    workers: int,
+    min_workers: int,
+    max_failures: int,
+    start_timeout: float,
+    strategy: str,
 ) -> None:
     if not callable(function) and not isinstance(function, str | Path):
         raise ArgumentError(
@@ -134,6 +143,10 @@ def _check(
         )
     if not isinstance(start_timeout, int | float) or not start_timeout > 0:
         raise ArgumentError(f"start_timeout is {start_timeout!r}", fix="give a number of seconds")
+    if strategy not in _STRATEGIES:
+        raise ArgumentError(
+            f"placement_strategy is {strategy!r}", fix=f"give one of {', '.join(_STRATEGIES)}"
+        )
 
 
 def _bundle(resources: Mapping[str, float] | None) -> dict[str, float]:
