@@ -28,7 +28,7 @@ from ._base.freezing import PLAIN, bare, exact, freeze
 from ._base.guarded import guarded_map, guarded_nodes
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.lazy import later
-from ._base.tracebacks import border
+from ._base.tracebacks import border, explained_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -676,3 +676,4 @@ def _map(
 
 map = border(_map)  # last, since `map` is Python's in the code above
 map.__qualname__ = "map"  # by which it is pickled
+explained_calls(globals())

@@ -13,6 +13,7 @@ import os as _os
 
 from plait.ext.errors import hide as _hide
 from plait.ext.sizes import Scope
+from plait.ext.surface import explained_calls as _explained_calls
 
 from . import tensorflow
 from .artifact import Exported
@@ -41,3 +42,5 @@ __all__ = [
 ]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))
+
+_explained_calls(globals())

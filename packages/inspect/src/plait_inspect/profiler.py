@@ -42,6 +42,7 @@ class _Running:
     server: Any = None
 
 
+@border
 @contextmanager
 def trace(
     log_dir: str | _os.PathLike[str],
