@@ -143,6 +143,25 @@ def test_functions_that_explain_calls_can_be_pickled(module):
             assert pickle.loads(pickle.dumps(f)) is f, name
 
 
+ANSWERING = sorted({*MODULES, "plait.sharding", "plait.export"} - {"plait.events"})
+"""Modules with advice; `plait.events` stands below it, and imports nothing of Plait."""
+
+
+@pytest.mark.parametrize("module", ANSWERING)
+def test_a_missing_name_is_answered(module):
+    """The error names the module as users write it, and close names of it."""
+    space = import_module(module)
+    public = [n for n in getattr(space, "__all__", ()) if len(n) > 4 and n.islower()]
+    name = f"{public[0]}_" if public else "no_such_name"
+    with pytest.raises(PlaitError) as e:
+        getattr(space, name)
+    assert isinstance(e.value, AttributeError)
+    assert "plait_numpy" not in str(e.value)
+    if public:
+        assert public[0] in e.value.fix
+    assert not hasattr(space, "_private") and not hasattr(space, "__no_such__")
+
+
 def test_keywords_of_other_libraries():
     for call, words in {
         lambda: plait.random.uniform(plait.random.key(0), low=0.0): "write minval= for low=",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._base.errors import OperandTypeError, TypeRule
 from ._base.jaxlib_api import ml_dtypes
+from ._base.lazy import advise as _advise
 from ._base.tracebacks import explained_calls as _explained_calls
 from ._core.array import as_value, canonical
 from ._ops.conversion import bits_of
@@ -433,3 +434,4 @@ def iinfo(int_type: object) -> np.iinfo:
 
 
 _explained_calls(globals())
+_advise("plait.dtypes", globals())

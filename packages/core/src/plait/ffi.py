@@ -13,6 +13,7 @@ Invariant: a name is registered once for a platform, in the whole process.
 """
 
 from ._base import jaxlib_api
+from ._base.lazy import advise as _advise
 from ._base.tracebacks import explained_calls as _explained_calls
 from ._ops.foreign_calls import ffi_call
 
@@ -43,3 +44,4 @@ def include_dir() -> str:
 
 
 _explained_calls(globals())
+_advise("plait.ffi", globals())

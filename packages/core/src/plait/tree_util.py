@@ -10,6 +10,7 @@ from typing import Any
 from ._base.errors import ArgumentError
 from ._base.freezing import bare
 from ._base.jaxlib_api import pytree
+from ._base.lazy import advise as _advise
 from ._base.tracebacks import explained_calls
 from .tree import (
     LEAF,
@@ -239,3 +240,4 @@ register(
 
 
 explained_calls(globals())
+_advise("plait.tree_util", globals())

@@ -13,6 +13,7 @@ import os as _os
 
 from plait.ext.errors import hide as _hide
 from plait.ext.sizes import Scope
+from plait.ext.surface import advise as _advise
 from plait.ext.surface import explained_calls as _explained_calls
 
 from . import tensorflow
@@ -44,3 +45,5 @@ __all__ = [
 _hide(_os.path.dirname(__file__))
 
 _explained_calls(globals())
+
+_advise("plait.export", globals())

@@ -10,6 +10,7 @@ states the fault, or returns a structured report.
 import os as _os
 
 from plait.ext.errors import hide as _hide
+from plait.ext.surface import advise as _advise
 from plait.ext.surface import explained_calls as _explained_calls
 
 from .carriers import transform_suite
@@ -32,3 +33,5 @@ __all__ = [
 _hide(_os.path.dirname(__file__))
 
 _explained_calls(globals())
+
+_advise("plait.testing", globals())

@@ -9,6 +9,7 @@ Invariant: every public name is listed here, or in `exchange`, whose other names
 `plait.experimental.multihost_utils`.
 """
 
+from plait.ext.surface import advise as _advise
 from plait.ext.surface import explained_calls as _explained_calls
 
 from .actors import on_ray
@@ -22,3 +23,5 @@ __all__ = [
 ]  # fmt: skip
 
 _explained_calls(globals())
+
+_advise("plait.distributed", globals())
