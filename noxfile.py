@@ -77,9 +77,11 @@ TEST_TOOLS = (
     "hypothesis",
     "mpmath",
     "pyyaml",
+    "rich",
     "safetensors",
     "scipy",
     "tensorstore",
+    "tqdm",
 )
 # How tests of many programs that run once are compiled: in half of the time, each program checked.
 # One piece of code per module, because the workers of pytest occupy the processors already.

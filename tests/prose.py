@@ -1,7 +1,7 @@
 """Count constructions that make prose hard to read, in docstrings, comments and messages.
 
     python -m tests.prose                # the counts of each kind and package
-    python -m tests.prose FILE ...       # each place in these files, with its line
+    python -m tests.prose PATH ...       # each place in these files or folders, with its line
     python -m tests.prose --write        # lower the recorded counts to today's
 
 Invariant: a place is counted once for each construction in it; code is never counted.
@@ -29,6 +29,9 @@ CONSTRUCTIONS = {
     "shall": r"\bshall\b",
 }
 OPENINGS = re.compile(r"(?:What|Whom?|Whose|Whether|How|Of|With|Without|That)\b")
+HIDDEN = frozenset(("CHANGELOG.md", "RESULTS.md", ".venv", ".nox", "build", "dist"))
+"""Files and folders that hold no pages: a changelog keeps the words of its day, and a program writes
+the results of benchmarks."""
 LONGEST = 30
 """Words in a sentence."""
 
@@ -59,7 +62,7 @@ def places_of_page(text: str) -> Iterator[tuple[int, str, str]]:
     for paragraph in re.split(r"\n\s*\n|\n(?=\* |\d\. |#)", prose):
         for sentence in sentences(paragraph):
             if len(sentence.split()) > LONGEST:
-                yield 0, "long", sentence[:60]
+                yield said[: said.find(sentence)].count("\n") + 1, "long", sentence[:60]
 
 
 def passages(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -103,9 +106,29 @@ def sources() -> list[Path]:
     return sorted(ROOT.glob("packages/*/src/**/*.py"))
 
 
+def pages() -> list[Path]:
+    """Return the pages of the documentation, and every package's first page."""
+    folders = ("docs", "packages", "examples", "benchmarks")
+    found = [*ROOT.glob("*.md"), *(p for f in folders for p in (ROOT / f).rglob("*.md"))]
+    return sorted(p for p in found if not HIDDEN & {*p.parts})
+
+
+def places_of_file(path: Path) -> list[tuple[int, str, str]]:
+    """Return the places of a page or a source file."""
+    read = places_of_page if path.suffix == ".md" else places
+    return [*read(path.read_text(encoding="utf-8"))]
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the pages and source files of a folder, or the one file."""
+    if not path.is_dir():
+        return [path]
+    return sorted(p for kind in ("*.md", "*.py") for p in path.rglob(kind))
+
+
 def count(path: Path) -> int:
     """Return how many places of a file the rules count."""
-    return sum(1 for _ in places(path.read_text(encoding="utf-8")))
+    return len(places_of_file(path))
 
 
 def recorded() -> dict[str, int]:
@@ -121,8 +144,9 @@ def main(*args: str) -> None:
         RECORD.write_text("".join(f"{p} {n}\n" for p, n in counts.items() if n), encoding="utf-8")
         return
     for name in args:
-        for line, kind, said in sorted(places(Path(name).read_text(encoding="utf-8"))):
-            print(f"{name}:{line}: {kind}: {' '.join(said.split())}")
+        for path in files_of(Path(name)):
+            for line, kind, said in sorted(places_of_file(path)):
+                print(f"{path}:{line}: {kind}: {' '.join(said.split())}")
     if not args:
         found = {p: Counter(k for _, k, _ in places(p.read_text("utf-8"))) for p in sources()}
         packages = sorted({p.relative_to(ROOT).parts[1] for p in found})

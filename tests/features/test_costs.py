@@ -64,11 +64,11 @@ def chain(n):
 X = np.linspace(0.1, 0.9, 5, dtype=F32)
 ROWS = np.ones((3, 5), F32)
 STAGES = {
-    "trace": (lambda f: plait.jit(f).trace(X), 4),
+    "trace": (lambda f: plait.jit(f).trace(X), 4.5),
     "trace jvp": (lambda f: plait.jit(lambda x: plait.jvp(f, (x,), (x,))).trace(X), 21),
     "trace vmap": (lambda f: plait.jit(plait.vmap(f)).trace(ROWS), 17),
     "trace grad": (lambda f: plait.jit(plait.grad(f)).trace(X), 58),
-    "lower": (lambda f: plait.jit(f).lower(X).compiler_ir(), 13),
+    "lower": (lambda f: plait.jit(f).lower(X).compiler_ir(), 13.6),
     "lower grad": (lambda f: plait.jit(plait.grad(f)).lower(X).compiler_ir(), 90),
 }
 

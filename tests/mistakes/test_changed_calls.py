@@ -8,14 +8,19 @@ Invariant: whether a changed call is accepted is judged elsewhere; an integer th
 what the integer gives.
 """
 
+import inspect
 import os
+import pickle
+import traceback
 import warnings
 import zlib
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.jax_names import calls
+from tests.typing import public_functions
 
 import plait
 from plait.errors import PlaitError
@@ -25,8 +30,6 @@ OTHERS = {
     "string": "abc", "None": None, "object": object(), "lists": [[1, 2], [3]], "dict": {"a": 1},
     "function": len, "float": 1.5, "negative": -7,
 }  # fmt: skip
-THIN = ("jax.lax.",)
-"""Functions without a frame of their own: Python itself refuses calls that do not fit."""
 
 
 def chosen():
@@ -53,11 +56,10 @@ def is_int(x):
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def changes(args, named, thin):
+def changes(args, named):
     """Yield (description, positional arguments, named arguments, changed integer or None)."""
-    if not thin:
-        yield "an unknown keyword", args, named | {"axxes": 1}, None
-        yield "no arguments", [], {}, None
+    yield "an unknown keyword", args, named | {"axxes": 1}, None
+    yield "no arguments", [], {}, None
     for key, old in [*enumerate(args), *named.items()]:
         others = dict(OTHERS)
         if is_int(old):
@@ -82,7 +84,7 @@ def test_refusals_have_three_parts(call):
         if isinstance(wanted, Exception):
             return  # a difference from jax, which `jax_names.intended` lists
         wrong = {}
-        for what, given, by_name, same in changes(args, named, call["path"].startswith(THIN)):
+        for what, given, by_name, same in changes(args, named):
             out = outcome(f, given, by_name)
             if isinstance(out, PlaitError):
                 if not out.fix or "\n  at " not in str(out):
@@ -92,6 +94,72 @@ def test_refusals_have_three_parts(call):
             elif same is not None and plait.tree.structure(out) != plait.tree.structure(wanted):
                 wrong[what] = "another structure than with the integer"
         assert wrong == {}
+
+
+MODULES = [*public_functions.SURFACES, *public_functions.OTHERS, "plait.profiler"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_explains_an_unknown_keyword(module):
+    """No function is left out because it is thin, found later, or a context manager."""
+    space, wrong = import_module(module), {}
+    for name in getattr(space, "__all__", ()):
+        f = getattr(space, name)
+        plain = inspect.isfunction(inspect.unwrap(f)) and f.__module__.startswith("plait")
+        if not plain or takes_any_keyword(f):
+            continue
+        out = outcome(f, (), {"no_such_option": 1})
+        if not isinstance(out, PlaitError) or f.__name__ not in str(out) or not out.fix:
+            wrong[name] = repr(out)
+    assert wrong == {}
+
+
+def takes_any_keyword(f):
+    kinds = [p.kind for p in inspect.signature(f).parameters.values()]
+    return inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def test_what_functions_themselves_raise_is_left_alone():
+    """A TypeError of the user's own code, or of Python within a function, is not a refused call."""
+
+    def own(x):
+        return len(x, x)
+
+    with pytest.raises(TypeError) as e:
+        plait.eval_shape(own, np.ones(3))
+    assert not isinstance(e.value, PlaitError)
+    with pytest.raises(TypeError) as e:
+        plait.tree.leaves([1], is_leaf=lambda: True)
+    assert not isinstance(e.value, PlaitError)
+    assert [f.name for f in traceback.extract_tb(e.value.__traceback__)][0] == e.traceback[0].name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_functions_that_explain_calls_can_be_pickled(module):
+    space = import_module(module)
+    for name in getattr(space, "__all__", ()):
+        f = getattr(space, name)
+        if inspect.isfunction(f) and f.__module__.startswith("plait"):
+            assert pickle.loads(pickle.dumps(f)) is f, name
+
+
+ANSWERING = sorted({*MODULES, "plait.sharding", "plait.export"} - {"plait.events"})
+"""Modules with advice; `plait.events` stands below it, and imports nothing of Plait."""
+
+
+@pytest.mark.parametrize("module", ANSWERING)
+def test_a_missing_name_is_answered(module):
+    """The error names the module as users write it, and close names of it."""
+    space = import_module(module)
+    public = [n for n in getattr(space, "__all__", ()) if len(n) > 4 and n.islower()]
+    name = f"{public[0]}_" if public else "no_such_name"
+    with pytest.raises(PlaitError) as e:
+        getattr(space, name)
+    assert isinstance(e.value, AttributeError)
+    assert "plait_numpy" not in str(e.value)
+    if public:
+        assert public[0] in e.value.fix
+    assert not hasattr(space, "_private") and not hasattr(space, "__no_such__")
 
 
 def test_keywords_of_other_libraries():

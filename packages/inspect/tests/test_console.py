@@ -1,8 +1,10 @@
 """Breakpoints and progress bars in compiled code, with input and bars that a test provides."""
 
 import bdb
+import functools
 import io
 import sys
+import threading
 import types
 
 import numpy as np
@@ -115,6 +117,9 @@ class Bar:
         assert not self.closed
         self.n += n
 
+    def refresh(self):
+        self.seen = self.n
+
     def close(self):
         self.closed = True
 
@@ -154,9 +159,78 @@ def test_other_loops(bars):
     assert [(b.n, b.closed, b.desc) for b in bars] == [(4, False, "<lambda>"), (3, True, "d")]
 
 
+def test_a_loop_of_unknown_length_shows_its_last_turn(bars):
+    f = plait.jit(
+        lambda x: lax.while_loop(lambda c: c < 4, plait.debug.progress(lambda c: c + 1), x)
+    )
+    for turns in (4, 8):
+        f(0)
+        plait.effects_barrier()
+        (bar,) = bars
+        assert shown_in_the_end(bar, turns)
+
+
+def shown_in_the_end(bar, turns):
+    """Return whether a bar shows so many turns, however long the machine takes."""
+    while getattr(bar, "seen", None) != turns:
+        threading.Event().wait(0.01)
+    return True
+
+
 def test_tqdm_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(MissingPlugin, match=r"pip install .*inspect\[progress\]"):
         plait.debug.progress(add)
     with pytest.raises(ArgumentError, match="not a function"):
         plait.debug.progress(3)
+
+
+def test_rich_is_needed_if_it_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(MissingPlugin, match=r"pip install .*inspect\[rich\]"):
+        plait.debug.progress(add, bars="rich")
+
+
+def test_wrong_options_of_bars(bars):
+    for options, words in (
+        ({"total": -1}, "total must be a number of turns"),
+        ({"total": 2.5}, "got 2.5"),
+        ({"total": True}, "got True"),
+        ({"bars": "curses"}, "neither 'tqdm' nor 'rich'"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            plait.debug.progress(add, **options)
+
+
+def loops(**options):
+    """Run a loop of each kind, each with a bar; return the results."""
+    progress = functools.partial(plait.debug.progress, **options)
+    sums = plait.jit(lambda x: lax.scan(progress(add, 5, desc="scan"), 0.0, x)[0])
+    power = plait.jit(
+        lambda x: lax.fori_loop(0, 3, progress(lambda i, c: c * 2, 3, desc="fori"), x)
+    )
+    count = plait.jit(
+        lambda x: lax.while_loop(lambda c: c < 4, progress(lambda c: c + 1, desc="while"), x)
+    )
+    out = sums(np.arange(5.0, dtype="float32")), power(1), count(0)
+    plait.effects_barrier()
+    return [int(x) for x in out]
+
+
+def test_bars_of_tqdm_itself():
+    pytest.importorskip("tqdm")
+    written = io.StringIO()
+    assert loops(file=written, mininterval=0, miniters=1) == [10, 8, 4]
+    lines = written.getvalue().replace("\r", "\n").splitlines()
+    for last in ("scan: 100%", "fori: 100%", "while: 4it"):
+        assert any(line.startswith(last) for line in lines), lines
+    assert any("5/5" in line for line in lines)
+
+
+def test_bars_of_rich_itself():
+    console = pytest.importorskip("rich.console")
+    written = console.Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    assert loops(bars="rich", console=written, auto_refresh=False) == [10, 8, 4]
+    said = written.file.getvalue()
+    assert said.count("100%") >= 2
+    assert "scan" in said and "fori" in said

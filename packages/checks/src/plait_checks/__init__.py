@@ -13,6 +13,7 @@ Invariant: no name is defined here.
 import os as _os
 
 from plait.ext.errors import hide as _hide
+from plait.ext.surface import advise as _advise
 
 from . import errors as _errors
 from . import functions as _functions
@@ -24,3 +25,5 @@ __all__ += _errors.__all__
 __all__ += _functions.__all__
 
 _hide(_os.path.dirname(__file__))
+
+_advise("plait.checks", globals())

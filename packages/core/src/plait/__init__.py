@@ -21,6 +21,8 @@ from ._base.errors import MissingPlugin as _MissingPlugin
 from ._base.errors import PlaitError
 from ._base.lazy import later as _later
 from ._base.tracebacks import border as _border
+from ._base.tracebacks import explained_call as _explained_call
+from ._base.tracebacks import explained_calls as _explained_calls
 from ._jit import eager as _eager
 from ._jit import plans as _plans
 from ._jit.jittable import is_jittable, register_jittable, unregister_jittable
@@ -133,7 +135,7 @@ def __getattr__(name: str):
     if name in _MODULES:
         return _later(name)
     if name in _HOME:
-        found = getattr(_later(_HOME[name]), name)
+        found = _explained_call(getattr(_later(_HOME[name]), name), "plait", name)
         globals()[name] = found
         return found
     if name == "__version__":
@@ -156,4 +158,5 @@ def __dir__():
     return sorted({*__all__, *_public_names()})
 
 
+_explained_calls(globals())
 _aliases.make(_sys.modules[__name__])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as _np
 
 from ._base.errors import ArgumentError, ConcretizationError, NanError
+from ._base.tracebacks import explained_calls as _explained_calls
 from ._core.array import Array, Literal
 from ._core.carrier import Lifted, expand_rules
 from ._core.interpreter import Interpreter, Value, as_list, current, open_under, opened, use
@@ -322,4 +323,5 @@ def _again_scan(
     return [*state, *[_stack(ys[:: -1 if reverse else 1]) for ys in given]]
 
 
+_explained_calls(globals())
 __getattr__, __dir__ = _additions(globals(), "plait.debug")

@@ -10,6 +10,8 @@ import numpy as np
 
 from ._base.errors import OperandTypeError, TypeRule
 from ._base.jaxlib_api import ml_dtypes
+from ._base.lazy import advise as _advise
+from ._base.tracebacks import explained_calls as _explained_calls
 from ._core.array import as_value, canonical
 from ._ops.conversion import bits_of
 from ._ops.shape import array as make_array
@@ -429,3 +431,7 @@ def iinfo(int_type: object) -> np.iinfo:
             fix="ask finfo for the limits of floats",
         )
     return ml_dtypes.iinfo(aval.dtype)  # type: ignore[return-value]  # ml_dtypes has a class of its own
+
+
+_explained_calls(globals())
+_advise("plait.dtypes", globals())

@@ -13,6 +13,8 @@ Invariant: a name is registered once for a platform, in the whole process.
 """
 
 from ._base import jaxlib_api
+from ._base.lazy import advise as _advise
+from ._base.tracebacks import explained_calls as _explained_calls
 from ._ops.foreign_calls import ffi_call
 
 __all__ = ["ffi_call", "include_dir", "pycapsule", "register_ffi_target"]
@@ -39,3 +41,7 @@ def pycapsule(symbol: object) -> object:
 def include_dir() -> str:
     """Return the path of the folder with the C++ headers for foreign functions."""
     return jaxlib_api.headers()
+
+
+_explained_calls(globals())
+_advise("plait.ffi", globals())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._base.errors import OperandTypeError, ShapeError
+from ._base.lazy import advise as _advise
 from ._base.tracebacks import border
 from ._core.array import as_value
 from ._ops.shape import concatenate, convert, fill, reshape, slice_
@@ -88,3 +89,6 @@ def _joined(vectors: list) -> Any:
     if not vectors:
         return fill(0.0, Aval((0,), default_dtype(FLOATING)))
     return vectors[0] if len(vectors) == 1 else concatenate(vectors)
+
+
+_advise("plait.flatten_util", globals())

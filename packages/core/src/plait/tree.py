@@ -27,8 +27,9 @@ from ._base.errors import (
 from ._base.freezing import PLAIN, bare, exact, freeze
 from ._base.guarded import guarded_map, guarded_nodes
 from ._base.jaxlib_api import new_registry, pytree
+from ._base.lazy import advise as _advise
 from ._base.lazy import later
-from ._base.tracebacks import border
+from ._base.tracebacks import border, explained_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -676,3 +677,5 @@ def _map(
 
 map = border(_map)  # last, since `map` is Python's in the code above
 map.__qualname__ = "map"  # by which it is pickled
+explained_calls(globals())
+_advise("plait.tree", globals())

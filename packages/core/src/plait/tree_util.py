@@ -10,6 +10,8 @@ from typing import Any
 from ._base.errors import ArgumentError
 from ._base.freezing import bare
 from ._base.jaxlib_api import pytree
+from ._base.lazy import advise as _advise
+from ._base.tracebacks import explained_calls
 from .tree import (
     LEAF,
     DictKey,
@@ -260,3 +262,7 @@ register(
     lambda func, children: Partial(func, *children[0], **children[1]),
     lambda p: [GetAttrKey("args"), GetAttrKey("keywords")],
 )
+
+
+explained_calls(globals())
+_advise("plait.tree_util", globals())

@@ -13,6 +13,8 @@ import os as _os
 
 from plait.ext.errors import hide as _hide
 from plait.ext.sizes import Scope
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import explained_calls as _explained_calls
 
 from . import tensorflow
 from .artifact import Exported
@@ -41,3 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))
+
+_explained_calls(globals())
+
+_advise("plait.export", globals())

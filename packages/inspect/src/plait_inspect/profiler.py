@@ -17,6 +17,7 @@ from plait import config as _config
 from plait import effects_barrier as _effects_barrier
 from plait.ext import profiling as _profiling
 from plait.ext.errors import ArgumentError, PlaitError, border
+from plait.ext.surface import advise as _advise
 from plait.ext.trace import name_of as _name_of
 from plait.ext.trace import wraps as _wraps
 
@@ -42,6 +43,7 @@ class _Running:
     server: Any = None
 
 
+@border
 @contextmanager
 def trace(
     log_dir: str | _os.PathLike[str],
@@ -278,3 +280,6 @@ def __getattr__(name: str) -> Any:
     if name in ("ProfileOptions", "ProfileData", "ProfileEvent", "ProfilePlane"):
         return _profiling.profiler_class(name)
     raise AttributeError(f"module 'plait.profiler' has no attribute {name!r}")
+
+
+_advise("plait.profiler", globals())

@@ -9,6 +9,8 @@ Invariant: every public name is listed here.
 import os as _os
 
 from plait.ext.errors import hide as _hide
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import explained_calls as _explained_calls
 
 from . import topologies
 from .assembly import (
@@ -57,3 +59,7 @@ __all__ = [
 ]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))
+
+_explained_calls(globals())
+
+_advise("plait.sharding", globals())

@@ -10,6 +10,8 @@ states the fault, or returns a structured report.
 import os as _os
 
 from plait.ext.errors import hide as _hide
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import explained_calls as _explained_calls
 
 from .carriers import transform_suite
 from .columns import coverage, matrix, matrix_text
@@ -29,3 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 _hide(_os.path.dirname(__file__))
+
+_explained_calls(globals())
+
+_advise("plait.testing", globals())

@@ -23,7 +23,7 @@ __all__ = [
     "ShapeError", "SubscriptError", "TracerArrayConversionError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TransferError",
     "TreeMismatch", "TypeRule", "UnboundAxisName", "UndecidedDim", "UndefinedRule",
-    "UnexpectedTracerError", "UnknownMask", "UnknownSlice", "PlaitError",
+    "UnexpectedTracerError", "UnknownFormat", "UnknownMask", "UnknownSlice", "PlaitError",
 ]  # fmt: skip
 
 
@@ -183,6 +183,13 @@ class ClosedOver(UnexpectedTracerError, MissingRule):
 
 class ConcretizationError(PlaitError, TypeError):
     """Python needed the value of something that has only a type."""
+
+
+class UnknownFormat(PlaitError):
+    """A format by `%` needed the value of something that has only a type.
+
+    It is not a TypeError: Python replaces one by its own, which names neither argument nor line.
+    """
 
 
 class UnknownMask(ConcretizationError, IndexError):

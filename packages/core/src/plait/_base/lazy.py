@@ -28,7 +28,8 @@ def later_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package that imports its modules at their first use.
 
-    A plugin with many modules so keeps the use of one name from importing all of them.
+    The use of one name of a plugin then does not import all of its modules.  Its functions explain
+    calls that do not fit their signature.
 
     Args:
       package: the package, its `__name__`.
@@ -45,6 +46,7 @@ def later_names(
         if name not in home:
             raise _unknown(package, name, list(home))
         found = getattr(import_module(f"{package}.{home[name]}"), name)
+        found = later("_base.tracebacks").explained_call(found, package, name)
         setattr(sys.modules[package], name, found)
         return found
 

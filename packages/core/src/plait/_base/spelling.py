@@ -65,7 +65,7 @@ _IN_PLACE = {
     "addmm": "x + y @ z", "normal": "plait.random.normal(key, x.shape)",
     "uniform": "plait.random.uniform(key, x.shape)",
 }  # fmt: skip
-_NAMES = {
+_TOP = {
     "optim": "import plait_jax; plait_jax.install(); import optax   (optimisers are optax's)",
     "tensor": "plait.numpy.array(values)",
     "manual_seed": "key = plait.random.key(seed), and pass the key to the functions that draw",
@@ -73,7 +73,42 @@ _NAMES = {
     "compile": "plait.jit(f)",
     "save": "numpy.savez(path, **arrays), or pickle.dump(tree, file)",
 }
-"""Names that other libraries have at their top -> what to write here."""
+_LAYERS = {
+    "Module": "a function of parameters and inputs, f(params, x); parameters are a tree of arrays",
+    "Parameter": "plait.numpy.array(values), a leaf of the tree of parameters",
+    "Sequential": "functions one after the other: g(params[1], f(params[0], x))",
+    "Linear": 'x @ params["w"] + params["b"]',
+    "Embedding": 'params["w"][labels]',
+    "Conv1d": "plait.lax.conv_general_dilated(x, kernel, strides, padding)",
+    "Conv2d": "plait.lax.conv_general_dilated(x, kernel, strides, padding)",
+    "LayerNorm": "plait.nn.standardize(x)",
+    "BatchNorm2d": "plait.nn.standardize(x, axis=(0, 1, 2)), and keep the statistics as values",
+    "MultiheadAttention": "plait.nn.dot_product_attention(q, k, v)",
+    "dropout": "plait.numpy.where(plait.random.bernoulli(key, 0.5, x.shape), x / 0.5, 0)",
+    "cross_entropy": "-(plait.nn.log_softmax(x) * plait.nn.one_hot(labels, n)).sum(-1).mean()",
+    "mse_loss": "((x - y) ** 2).mean()",
+}
+"""Layers and losses of other libraries -> what to write here."""
+_LAYERS |= {
+    "Dropout": _LAYERS["dropout"],
+    "layer_norm": _LAYERS["LayerNorm"],
+    "softmax_cross_entropy": _LAYERS["cross_entropy"],
+    "CrossEntropyLoss": _LAYERS["cross_entropy"],
+    "MSELoss": _LAYERS["mse_loss"],
+    "scaled_dot_product_attention": _LAYERS["MultiheadAttention"],
+}
+_DRAWS = {
+    "randn": "plait.random.normal(key, shape)",
+    "standard_normal": "plait.random.normal(key, shape)",
+    "rand": "plait.random.uniform(key, shape)",
+    "random": "plait.random.uniform(key, shape)",
+    "seed": "key = plait.random.key(seed), and pass the key to the functions that draw",
+    "default_rng": "key = plait.random.key(seed), and pass the key to the functions that draw",
+    "randperm": "plait.random.permutation(key, n)",
+    "shuffle": "plait.random.permutation(key, x), which returns a new array",
+}
+_NAMES = {"plait": _TOP, "plait.nn": _LAYERS, "plait.random": _DRAWS}
+"""Names that other libraries have in a module -> what to write here, by the module here."""
 
 
 def missing_method(x: object, name: str) -> AttributeError:
@@ -93,7 +128,8 @@ def missing_method(x: object, name: str) -> AttributeError:
 
 def no_name(module: str, name: str, known: Callable[[], Iterable[str]]) -> MissingAttribute:
     """Return the error for a name that a module lacks."""
-    fix = f"write {_METHODS[name]}" if name in _METHODS else closest(module, name, known)
+    elsewhere = name in _METHODS and name not in _NAMES.get(module, ())
+    fix = f"write {_METHODS[name]}" if elsewhere else closest(module, name, known)
     return MissingAttribute(f"{module} has no {name!r}", fix=fix)
 
 
@@ -101,8 +137,9 @@ def closest(module: str, name: str, known: Callable[[], Iterable[str]]) -> Calla
     """Return a function that says which names of a module are like one that it lacks."""
 
     def fix() -> str:
-        if module == "plait" and name in _NAMES:
-            return f"write {_NAMES[name]}"
+        written = _NAMES.get(module, {}).get(name)
+        if written is not None:
+            return f"write {written}"
         lower = {n.lower(): n for n in sorted(known(), reverse=True)}
         same = [lower[name.lower()]] if name.lower() in lower else []
         found = same or [lower[n] for n in difflib.get_close_matches(name.lower(), lower, n=2)]

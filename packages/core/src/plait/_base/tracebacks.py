@@ -20,8 +20,8 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Any, TypeVar
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, TypeVar, cast
 
 import numpy
 
@@ -29,7 +29,15 @@ from .jaxlib_api import JAXLIB_FOLDER, ml_dtypes
 from .lazy import later
 from .source import below_hidden, of_standard_library
 
-__all__ = ["border", "leaving", "refused_call", "show_all", "watch_display"]
+__all__ = [
+    "border",
+    "explained_call",
+    "explained_calls",
+    "leaving",
+    "refused_call",
+    "show_all",
+    "watch_display",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,6 +114,7 @@ def border(f: F) -> F:
         leaving(refusal)
         raise refusal
 
+    _EXPLAINING.add(cast(FunctionType, function).__code__)
     # A function that transformations make must not refer to itself: residuals that it holds would
     # stay until the collector runs.
     this = weakref.ref(function)
@@ -122,10 +131,76 @@ def refused_call(f: Callable[..., Any], error: BaseException, kind: Any = None) 
     return later("_base.signatures").error_of_call(f, error, kind)
 
 
+def explained_calls(scope: dict[str, Any]) -> None:
+    """Let the public functions of a module refuse calls that do not fit their signature in three
+    parts; those with a border already do.
+
+    Args:
+      scope: the globals of a module that has all public names in its `__all__`.
+    """
+    made: dict[Any, Any] = {}
+    for name in scope["__all__"]:
+        f: Any = scope.get(name)
+        if f.__class__ is FunctionType:
+            made[f] = made.get(f) or explained_call(f, scope["__name__"], name)
+            scope[name] = made[f]
+
+
+def explained_call(f: F, module: str, name: str) -> F:
+    """Return a function so that it refuses calls that do not fit its signature in three parts.
+
+    Everything else that it raises passes unchanged: use this where a `border` would cost too much,
+    or would look for the version of a class of batches a second time.
+
+    Args:
+      f: the function; other callables, and functions that explain calls already, are returned.
+      module, name: where users find it, and pickle, too.
+    """
+    if f.__class__ is not FunctionType or f.__code__ in _EXPLAINING:
+        return f
+
+    @functools.wraps(f)
+    def function(*args: object, **kwargs: object) -> Any:
+        try:
+            return f(*args, **kwargs)
+        except TypeError as e:
+            if not _does_not_fit(e):
+                raise
+            refusal = refused_call(f, e)
+        # Raised outside of the handler, the error does not carry Python's as its context.
+        leaving(refusal)
+        raise refusal
+
+    _EXPLAINING.add(cast(FunctionType, function).__code__)
+    function.__module__, function.__qualname__ = module, name
+    return function  # type: ignore[return-value]
+
+
+_EXPLAINING: set[CodeType] = set()
+"""The code of functions that explain refused calls."""
+
+
+_UNFIT = (
+    "unexpected keyword",
+    "required",
+    "positional argument",
+    "multiple values",
+    "positional-only",
+)
+"""Parts of Python's texts for calls that do not fit a signature."""
+
+
 def _does_not_fit(error: BaseException) -> bool:
-    """Return whether a call raised this before the function began: its arguments do not fit."""
-    trace = error.__traceback__
-    return error.__class__ is TypeError and trace is not None and trace.tb_next is None
+    """Return whether a call raised this before the function began: its arguments do not fit.
+
+    A context manager of `contextlib` calls its function within a frame or two of its own.
+    """
+    if error.__class__ is not TypeError or error.__traceback__ is None:
+        return False
+    inner = [*_entries(error.__traceback__)][1:]
+    if any(entry.tb_frame.f_code.co_filename != contextlib.__file__ for entry in inner):
+        return False
+    return any(part in str(error) for part in _UNFIT)
 
 
 # ---- frames of Plait and of users --------------------------------------------------------------

@@ -29,6 +29,11 @@ class Var(Tracer):
     __slots__ = ()
 
 
+# Python names the class where it refuses a traced value, as in "Object of type Tracer is not JSON
+# serializable"; users know these values by this name.
+Var.__name__ = "Tracer"
+
+
 class Eqn:
     """One application of a primitive to atoms; `where` is a source location."""
 

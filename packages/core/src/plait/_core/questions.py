@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._base.errors import ConcretizationError
+from .._base.errors import ConcretizationError, PlaitError, UnknownFormat
 from .._base.source import below_hidden, of_a_library, of_standard_library, user_line
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["taken_out", "unknown_value"]
 
 
-def unknown_value(x: "Var", title: str) -> ConcretizationError:
+def unknown_value(x: "Var", title: str) -> PlaitError:
     """Return the error for asking the value of a tracer that has only a type."""
     asked = _asked(x)
     after = "," if asked.name else ""
-    return ConcretizationError(
+    kind = UnknownFormat if _is_format(asked) else ConcretizationError
+    return kind(
         f"{_described(asked, x)}{after} has a type but no value while {title} is traced; "
         f"it was made at {user_line(x.where)}",
         fix=partial(_fix, asked),
@@ -86,6 +87,17 @@ def _asked(x: "Value") -> _Asked:
 
 def _described(asked: _Asked, x: "Value") -> str:
     return repr(x) if asked.name is None else f"`{asked.name}`, {x!r}"
+
+
+def _is_format(asked: _Asked) -> bool:
+    """Return whether the operator % of a text asked, as in `"%d" % x`.
+
+    Other operands of the operator ask for nothing: they are operands of the remainder.
+    """
+    if asked.by_plait or asked.code is None or asked.method not in ("__int__", "__index__"):
+        return False
+    around = next(_syntax(asked.code, asked.instruction), None)
+    return isinstance(around, ast.BinOp | ast.AugAssign) and isinstance(around.op, ast.Mod)
 
 
 # ---- what to write -----------------------------------------------------------------------------
@@ -208,7 +220,7 @@ _INSTEAD_OF_CALLS = {
 def _of_expression(asked: _Asked, around: list[ast.AST], call: ast.Call | None) -> str | None:
     """Return what to write for formats by %, and subscripts of sequences or of numpy's arrays."""
     for node in around[:2]:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+        if _is_format(asked) or _formats_text(node):
             return _BY_METHOD["__format__"]
         if not isinstance(node, ast.Subscript):
             continue
@@ -272,8 +284,10 @@ def _covers(n: Any, line: Any, last: Any, column: Any, end: Any) -> bool:
     )
 
 
-def _is_text(n: ast.AST) -> bool:
-    return isinstance(n, ast.Constant) and isinstance(n.value, str | bytes)
+def _formats_text(n: ast.AST) -> bool:
+    if not isinstance(n, ast.BinOp) or not isinstance(n.op, ast.Mod):
+        return False
+    return isinstance(n.left, ast.Constant) and isinstance(n.left.value, str | bytes)
 
 
 def _within(inner: Any, outer: Any) -> bool:

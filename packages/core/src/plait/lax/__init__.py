@@ -10,6 +10,7 @@ Invariant: functions here apply primitives and `plait._control` only; importing 
 compiler, no plugin, and no primitive of another namespace than `core`.
 """
 
+from .._base.tracebacks import explained_calls as _explained_calls
 from .._base.wrapping import found_by_name as _found_by_name
 from .._control import cond, fori_loop, scan, switch, while_loop
 from .._control import map_ as map
@@ -100,5 +101,6 @@ __all__ += elementwise.__all__
 __all__ += reductions.__all__
 __all__ += structure.__all__
 
+_explained_calls(globals())
 _found_by_name(globals())
 __getattr__, __dir__ = _additions(globals(), "plait.lax")

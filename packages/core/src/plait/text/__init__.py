@@ -22,8 +22,13 @@ shares the same sub-programs and constants.  A parameter without a text form pri
 brackets.
 """
 
+from .._base.lazy import advise as _advise
+from .._base.tracebacks import explained_calls as _explained_calls
 from .comparing import same_program
 from .reading import parse
 from .writing import show
 
 __all__ = ["parse", "same_program", "show"]
+
+_explained_calls(globals())
+_advise("plait.text", globals())

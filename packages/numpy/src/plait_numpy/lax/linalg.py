@@ -15,7 +15,7 @@ from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_
 from plait.ext.ops.shape import expand_dims, iota, moveaxis, squeeze
-from plait.ext.surface import fixed_each, fused, value
+from plait.ext.surface import advise, explained_calls, fixed_each, fused, value
 from plait.ext.trace import Value
 from plait.ext.types import INT32
 from plait.typing import Array, ArrayLike
@@ -313,3 +313,7 @@ __all__ = [
     "qdwh", "qr", "schur", "svd", "symmetric_product", "triangular_solve", "tridiagonal",
     "tridiagonal_solve",
 ]  # fmt: skip
+
+explained_calls(globals())
+
+advise("plait.lax.linalg", globals())

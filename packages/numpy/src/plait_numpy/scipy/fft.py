@@ -4,6 +4,7 @@ Invariant: everything is defined in `plait.numpy.fourier` and `plait.scipy.trans
 """
 
 import plait_numpy.numpy.fourier as _fourier
+from plait.ext.surface import advise
 
 from ..numpy.fft import *
 from ..refusals import explain
@@ -14,3 +15,5 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 __all__ += _fourier.__all__
 
 explain(globals())
+
+advise("plait.scipy.fft", globals())

@@ -3,9 +3,13 @@
 Invariant: functions that numpy has too are numpy's.
 """
 
+from plait.ext.surface import advise
+
 from ..numpy.differences import trapezoid
 from ..refusals import explain
 
 __all__ = ["trapezoid"]
 
 explain(globals())
+
+advise("plait.scipy.integrate", globals())

@@ -15,7 +15,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import getitem
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
 from plait.ext.ops.shape import stack as stacked
-from plait.ext.surface import value
+from plait.ext.surface import advise, value
 from plait.ext.types import broadcast_shapes
 from plait.tree_util import register_pytree_node_class
 
@@ -151,3 +151,6 @@ class RegularGridInterpolator:
             weight = convert(reshape(weight, (-1, *more)), v.aval.dtype)
             total = el.add(total, el.mul(v, weight))
         return total
+
+
+advise("plait.scipy.interpolate", globals())

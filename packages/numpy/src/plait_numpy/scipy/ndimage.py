@@ -17,7 +17,7 @@ from plait.ext.ops.indexing import getitem
 from plait.ext.ops.reduction import all_
 from plait.ext.ops.shape import convert, convert_together
 from plait.ext.ops.shape import stack as stacked
-from plait.ext.surface import fused, value
+from plait.ext.surface import advise, fused, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
@@ -147,3 +147,6 @@ def map_coordinates(
         raise AxisError(f"coordinates of shapes {sorted(shapes)}", fix="give them one shape")
     cval = cval.value if isinstance(cval, Literal) else cval
     return _mapped(x, where, cval, order=order, mode=mode)
+
+
+advise("plait.scipy.ndimage", globals())

@@ -14,7 +14,7 @@ from plait.ext.ops.contraction import dot
 from plait.ext.ops.reduction import all_, max_, sum_
 from plait.ext.ops.shape import convert, expand_dims
 from plait.ext.rules import resolve
-from plait.ext.surface import value
+from plait.ext.surface import advise, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
@@ -195,3 +195,6 @@ def _descended(f: Callable, x: Value, options: dict[str, Any], limit: int) -> Op
         end.x, success, convert(value(status), "int32"), end.fun, end.jac, end.hess_inv,
         end.evaluations, end.evaluations, end.steps,
     )  # fmt: skip
+
+
+advise("plait.scipy.optimize", globals())

@@ -9,6 +9,9 @@ Invariant: every public name is listed here, or in `exchange`, whose other names
 `plait.experimental.multihost_utils`.
 """
 
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import explained_calls as _explained_calls
+
 from .actors import on_ray
 from .exchange import key_value_delete, key_value_get, key_value_set, wait_at_barrier
 from .failures import DistributedError, PeerLost, ProgramsDiffer
@@ -18,3 +21,7 @@ __all__ = [
     "DistributedError", "PeerLost", "ProgramsDiffer", "initialize", "is_initialized",
     "key_value_delete", "key_value_get", "key_value_set", "on_ray", "shutdown", "wait_at_barrier",
 ]  # fmt: skip
+
+_explained_calls(globals())
+
+_advise("plait.distributed", globals())

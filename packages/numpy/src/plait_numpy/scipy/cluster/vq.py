@@ -3,9 +3,13 @@
 Invariant: everything is defined in `plait.scipy.cluster.codes`.
 """
 
+from plait.ext.surface import advise
+
 from ...refusals import explain
 from .codes import vq
 
 __all__ = ["vq"]
 
 explain(globals())
+
+advise("plait.scipy.cluster.vq", globals())

@@ -7,6 +7,8 @@ stacks of them: any leading axes.
 Invariant: functions with the name of one in `plait.numpy.linalg` compute the same.
 """
 
+from plait.ext.surface import advise as _advise
+
 from ...refusals import explain
 from . import factors, patterns
 from .factors import *
@@ -22,3 +24,5 @@ __all__ += factors.__all__
 __all__ += patterns.__all__
 
 explain(globals())
+
+_advise("plait.scipy.linalg", globals())

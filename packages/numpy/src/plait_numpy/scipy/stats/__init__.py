@@ -10,6 +10,8 @@ Invariant: operands broadcast together and become floats; results are those of S
 rounding.
 """
 
+from plait.ext.surface import advise as _advise
+
 from ...refusals import explain
 from . import continuous
 from .continuous import *
@@ -25,3 +27,5 @@ __all__ = [
 __all__ += continuous.__all__
 
 explain(globals())
+
+_advise("plait.scipy.stats", globals())
