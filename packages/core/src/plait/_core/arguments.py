@@ -22,7 +22,12 @@ R = TypeVar("R")
 class Call:
     """One call of a custom function: its arguments, and the tree of its results after it ran."""
 
-    def __init__(self, user: Callable, static: dict[int, Any], args: tuple):
+    user: Callable[..., Any]
+    static: dict[int, Any]
+    leaves: list[Any]
+    avals: list[Any]
+
+    def __init__(self, user: Callable[..., Any], static: dict[int, Any], args: tuple[Any, ...]):
         self.user, self.static = user, static
         leaves, self.tree = flatten(args)
         self.leaves = admitted_leaves(leaves, args, lambda: names_at(user, self._positions(args)))
@@ -34,14 +39,14 @@ class Call:
         every = range(len(args) + len(self.static))
         return [i for i in every if i not in self.static]
 
-    def arguments(self, xs: Sequence[Any]) -> list:
+    def arguments(self, xs: Sequence[Any]) -> list[Any]:
         """Return all positional arguments, static ones in their places."""
         out = list(self.tree.unflatten(xs))
         for i in sorted(self.static):
             out.insert(i, self.static[i])
         return out
 
-    def results(self, out: object) -> list:
+    def results(self, out: object) -> list[Any]:
         """Return flat results, and remember their tree.
 
         The tree belongs to this call, since a function that branches on values may return another
@@ -53,6 +58,9 @@ class Call:
 
 class Function(Generic[P, R]):
     """Base of functions with custom rules: arguments by position, static ones apart."""
+
+    __signature__: Any
+    static: tuple[int, ...]
 
     def __init__(
         self,
@@ -108,7 +116,7 @@ class Function(Generic[P, R]):
     def __get__(self, instance: Any, owner: object) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
-    def positional(self, args: tuple, kwargs: dict) -> tuple:
+    def positional(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, ...]:
         """Return all arguments by position; raise ArgumentError for keyword-only ones.
 
         Defaults are among them where some are given by name, or a static one is not given.
@@ -142,7 +150,7 @@ class Function(Generic[P, R]):
         """Return the function's own name."""
         return name_of(self.fun, "f")
 
-    def call(self, args: tuple, kwargs: dict) -> Call:
+    def call(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> Call:
         """Return a call with these arguments; raise ArgumentError if it lacks a static one."""
         args = self.positional(args, kwargs)
         n = len(args)
