@@ -232,7 +232,7 @@ def register_with_keys(
     cls: type,
     to_children: Callable[..., Any],
     from_children: Callable[..., Any] | type,
-    with_keys: Callable[..., Any] | None,
+    with_keys: Any,
 ) -> None:
     """Make a class a tree, like `register`; `with_keys(x)` returns ((entry, child) pairs, static),
     or is None."""
