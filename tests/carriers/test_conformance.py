@@ -8,7 +8,8 @@ import pytest
 
 import plait
 from plait import P, ext, lax
-from plait_testing.carriers import _pieces
+from plait_testing.carriers import _constant, _pieces
+from plait_testing.coercions import check_coercions
 from plait_testing.custom_rules import check_custom_rules
 from plait_testing.report import Checks
 
@@ -325,3 +326,141 @@ def test_a_plain_value_that_has_no_such_form(name, yes):
     want = f(pnp.diag(D))
     np.testing.assert_allclose(dense(Least)(f)(D), want)
     np.testing.assert_allclose(plait.jit(dense(Least)(plait.jit(f)))(D), want)
+
+
+# ---- coercions -------------------------------------------------------------------------------
+
+
+class Summands(ext.Carrier):
+    """A value is "one" array, or the sum of "two"; operations on both make one of them."""
+
+    rules = ext.RuleTable("carriers_conformance_summands", doc="rule(prim, xs, ys) -> two results")
+    does = "summands"
+    commutes = KINDS
+
+    def part_avals(self, aval, form):
+        return (aval,) if form == "one" else (aval, aval)
+
+    def coerce(self, aval, parts, f, g):
+        if g == "one":
+            return (parts[0] + parts[1],) if f == "two" else parts
+        return parts[0] * 0.25, parts[0] * 0.75
+
+    def join(self, aval, f, g):
+        return "one"
+
+    def whole(self, aval):
+        return "one"
+
+    def run(self, prim, rule, args, params):
+        if prim is ext.ops.elementwise.mul and self.form_of(args[0]) == "two":
+            if self.form_of(args[1]) is None:
+                x, y = self.split(args[0])[1]
+                c = args[1]
+                return self.lift(args[0].aval, "two", (x * c, y * c))
+        out = prim.bind(*[self.to_form(a, "one")[0] for a in args], **params)
+        return self.lift(out.aval, "one", (out,))
+
+
+Summands.rules.rule(ext.Elementwise, ext.Structural)(lambda prim, *xs, **params: None)
+
+
+def summed(kind):
+    def api(f):
+        def g(x):
+            x = ext.as_value(x)
+            with ext.opened(kind(ext.current(), of=f)) as c:
+                out = ext.as_value(f(c.lift(x.aval, "two", (x * 2.0, -x))))
+                return ext.materialise_at_ground(c.to_form(out, "one")[0])
+
+        return g
+
+    return api
+
+
+class OfOne(Summands):
+    """It drops a summand where it makes one array of two."""
+
+    def coerce(self, aval, parts, f, g):
+        return parts[:1] if (f, g) == ("two", "one") else super().coerce(aval, parts, f, g)
+
+
+class OfPlain(Summands):
+    """It drops a summand where a plain value becomes two."""
+
+    def coerce(self, aval, parts, f, g):
+        made = super().coerce(aval, parts, f, g)
+        return made if f is not None or g == "one" else (made[0], made[0] * 0.0)
+
+
+class ToWhole(Twice):
+    """Its components are lost in the form that every value can take."""
+
+    def coerce(self, aval, parts, f, g):
+        if f == "whole":
+            return parts
+        return parts[0], parts[0] if f is None else parts[0] * 0.0
+
+    def join(self, aval, f, g):
+        return "whole"
+
+    def whole(self, aval):
+        return "whole"
+
+
+class Forgetting(Twice):
+    """Its rules take plain values as they are, and elsewhere these lose a component."""
+
+    def coerce(self, aval, parts, f, g):
+        return parts[0], parts[0] * 0.0
+
+    def run(self, prim, rule, args, params):
+        pairs = [p if len(p) == 2 else p * 2 for _, p in map(self.split, args)]
+        x, y = rule([p[0] for p in pairs], [p[1] for p in pairs], **params)
+        return self.lift(x.aval, "twice", (x, y))
+
+
+def coercions(api, truth=lambda f: f, x=X):
+    with plait.config(checks=True):
+        return check_coercions(api, truth, lambda x: x * 0.5, _constant, [x], 1e-5)
+
+
+def test_coercions_that_keep_values_pass():
+    assert coercions(second(Twice)) == 2  # a plain value becomes "twice", in two ways
+    assert coercions(summed(Summands)) == 8
+
+
+@pytest.mark.parametrize(
+    "api, told",
+    [
+        (second(Forgetting), "a plain value, coerced to the form 'twice'"),
+        (second(ToWhole), "the argument, coerced to the form 'whole'"),
+        (summed(OfOne), "the argument, coerced to the form 'one'"),
+        (summed(OfPlain), "a plain value, coerced to the form 'two'"),
+    ],
+    ids=["plain", "whole", "join", "plain and join"],
+)
+def test_a_coercion_that_loses_components_is_found(api, told):
+    with pytest.raises(AssertionError, match=told):
+        coercions(api)
+
+
+def test_a_plain_value_that_is_lost_in_a_branch_is_found():
+    """The functions of the suite meet plain values that no component of zeros can stand for."""
+    with pytest.raises(plait.testing.Nonconforming) as e:
+        plait.testing.transform_suite(second(Forgetting), lambda f: f, [X])
+    told = {line.partition(":")[0] for line in str(e.value).split("\n")}
+    assert {"coerce", "cond taking a plain branch", "scan from a plain carry"} <= told
+
+
+def test_forms_that_may_not_meet_are_left_alone():
+    """A diagonal matrix is coerced to dense alone, and a plain value to neither of them."""
+    assert coercions(dense(Least), matrix, D) == 4  # the argument and a plain value, in two ways
+
+    class Garbled(Least):
+        def coerce(self, aval, parts, f, g):
+            (x,) = super().coerce(aval, parts, f, g)
+            return (x if f is None else x.at[0, 1].set(1.0),)
+
+    with pytest.raises(AssertionError, match="the argument, coerced to the form 'dense'"):
+        coercions(dense(Garbled), matrix, D)

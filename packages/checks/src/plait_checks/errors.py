@@ -55,6 +55,10 @@ class Place:
     """
 
     __slots__ = ("kind", "text", "count", "where", "enforced")
+    kind: type[CheckError]
+    count: int
+    where: object
+    enforced: bool
 
     def __init__(
         self,
@@ -110,6 +114,9 @@ class Error:
     """
 
     __slots__ = ("code", "payload", "places")
+    code: Any
+    payload: tuple[Any, ...]
+    places: tuple[Place, ...]
 
     def __init__(self, code: Any, payload: Sequence[Any], places: Sequence[Place]):
         self.code, self.payload, self.places = code, tuple(payload), tuple(places)

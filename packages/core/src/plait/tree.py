@@ -40,13 +40,15 @@ __all__ = [
     "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
-DictKey, SequenceKey = pytree.DictKey, pytree.SequenceKey
-GetAttrKey, FlattenedIndexKey = pytree.GetAttrKey, pytree.FlattenedIndexKey
+DictKey: type[Any] = pytree.DictKey
+SequenceKey: type[Any] = pytree.SequenceKey
+GetAttrKey: type[Any] = pytree.GetAttrKey
+FlattenedIndexKey: type[Any] = pytree.FlattenedIndexKey
 """The entries of paths; `str` of an entry is its text after the value, like `.w` or `['w']`."""
 KeyPath: TypeAlias = tuple[Any, ...]
 """The entries from the root of a tree to a leaf."""
 
-registry = new_registry()
+registry: Any = new_registry()
 # Pickling a structure pickles its registry by name, so the registry must be found under this name.
 registry.__module__, registry.__name__ = __name__, "registry"
 _flatten = registry.flatten
@@ -228,7 +230,10 @@ def is_named_tuple(cls: type) -> bool:
 
 
 def register_with_keys(
-    cls: type, to_children: Callable[..., Any], from_children: Callable[..., Any] | type, with_keys
+    cls: type,
+    to_children: Callable[..., Any],
+    from_children: Callable[..., Any] | type,
+    with_keys: Any,
 ) -> None:
     """Make a class a tree, like `register`; `with_keys(x)` returns ((entry, child) pairs, static),
     or is None."""
@@ -374,7 +379,7 @@ _register_builtins()
 # ---- key paths -----------------------------------------------------------------------------
 
 
-def children(tree) -> "list[tuple[str, Any]] | None":
+def children(tree: object) -> "list[tuple[str, Any]] | None":
     """Return (key, child) of each child of a node, one level down; None for a leaf."""
     level = registry.flatten_one_level_with_keys(tree)
     if level is None:
@@ -421,7 +426,7 @@ def each_leaf(
     return out
 
 
-def difference(want, got: dict[str, Any] | tuple[Any, ...], path: str = "") -> str:
+def difference(want: Any, got: dict[str, Any] | tuple[Any, ...], path: str = "") -> str:
     """Return where two trees first differ in structure, in words."""
     a, b = children(want), children(got)
     at = path or "the top"

@@ -5,7 +5,7 @@ Invariant: only `Partial` and names are defined here; the functions are those of
 
 import functools
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from ._base.errors import ArgumentError
 from ._base.freezing import bare
@@ -52,7 +52,7 @@ __all__ = [
 
 PyTreeDef = TreeDef
 KeyEntry = Any
-default_registry = registry
+default_registry: Any = registry
 """The only registry."""
 
 
@@ -250,7 +250,7 @@ class Partial(functools.partial):
     1.5
     """
 
-    def __new__(cls, func, *args, **kw: Any):
+    def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Self:
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
             func = _Whole(func)  # otherwise its arguments would become children too
         return super().__new__(cls, func, *args, **kw)

@@ -65,6 +65,13 @@ class Exported(FlatFunction):
         "in_tree", "out_tree", "custom_calls", "scope", "linear_from", "custom_rules",
         "rules_may_go", "_derive", "_vjp",
     )  # fmt: skip
+    in_tree: TreeDef
+    out_tree: TreeDef
+    custom_calls: tuple[str, ...]
+    scope: Scope | None
+    linear_from: int | None
+    custom_rules: tuple[str, ...] | None
+    rules_may_go: bool
 
     def __init__(
         self,
@@ -466,7 +473,7 @@ class Exported(FlatFunction):
         return 1 if self.division is None else self.division.devices
 
     @border
-    def in_shardings_jax(self, mesh: object) -> tuple:
+    def in_shardings_jax(self, mesh: object) -> tuple[Any, ...]:
         """Return the NamedSharding of each flat argument on the devices of a mesh, in their order.
 
         Arguments without a recorded sharding have None.
@@ -482,7 +489,7 @@ class Exported(FlatFunction):
         return division.over(mesh, division.ins, self.fun_name)
 
     @border
-    def out_shardings_jax(self, mesh: object) -> tuple:
+    def out_shardings_jax(self, mesh: object) -> tuple[Any, ...]:
         """Return the NamedSharding of each flat result; see `in_shardings_jax`."""
         division = self.division
         if division is None:

@@ -75,6 +75,16 @@ class FlatFunction:
         "parameters", "held", "division", "compiled", "made", "_portable", "_code", "_laid_out",
         "_reading", "_read", "_divided", "__weakref__",
     )  # fmt: skip
+    fun_name: str
+    in_avals: tuple[Aval, ...]
+    out_avals: tuple[Aval, ...]
+    platforms: tuple[str, ...]
+    symbolic: bool
+    by_argument: bool
+    paths: Sequence[str]
+    parameters: tuple[str, ...]
+    held: tuple[Weight, ...]
+    division: Division | None
 
     def __init__(
         self,
@@ -115,7 +125,7 @@ class FlatFunction:
         """Return the types that the module takes: those of the weights, then `ins`."""
         return [*[w.aval for w in self.held], *ins]
 
-    def bind(self, xs: Sequence[Any]) -> list:
+    def bind(self, xs: Sequence[Any]) -> list[Any]:
         """Bind the call as one operation whose operands are the weights and then `xs`."""
         return call_exported.bind(*[w.array() for w in self.held], *xs, artifact=self)
 

@@ -18,6 +18,7 @@ class DisabledSafetyCheck:
     """
 
     __slots__ = ("target",)
+    target: str
 
     def __init__(self, target: str):
         if not isinstance(target, str):

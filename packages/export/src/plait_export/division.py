@@ -117,7 +117,7 @@ class Division(NamedTuple):
                 f"PLAIT_CPU_DEVICES={self.devices})",
             )
 
-    def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple:
+    def over(self, mesh: Any, side: Sequence[Lies | None], name: str) -> tuple[Any, ...]:
         """Return the shardings of arguments or results on the devices of a mesh.
 
         Raises ArgumentError if `mesh` is not a mesh, and PlacementError if it has more or fewer

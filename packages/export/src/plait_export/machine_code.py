@@ -30,6 +30,8 @@ class CompiledArtifact:
     """
 
     __slots__ = ("exported", "types", "_executables")
+    exported: Any
+    types: tuple[tuple[Aval, ...], ...]
 
     def __init__(self, exported: Any, executables: Mapping[tuple[Aval, ...], bytes]):
         self.exported, self.types = exported, tuple(executables)

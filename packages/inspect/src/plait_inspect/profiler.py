@@ -164,6 +164,9 @@ class annotate:
     3
     """
 
+    name: str
+    data: dict[str, object]
+
     def __new__(cls, name: str, **data: object) -> Any:
         """Return a context and decorator; or, for a function, the function annotated."""
         made = super().__new__(cls)

@@ -45,6 +45,7 @@ class SerialLoop:
     """
 
     __slots__ = ("length",)
+    length: int
 
     def __init__(self, length: int):
         if not _is_size(length) or length < 1:

@@ -129,7 +129,7 @@ class PartitionSpec:
     def __repr__(self) -> str:
         return f"PartitionSpec({', '.join(map(repr, self))})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return PartitionSpec, tuple(self)
 
     # -- alone, with a mesh in context ------------------------------------------------------
@@ -488,7 +488,7 @@ class Mesh(_Axes):
     def __repr__(self) -> str:
         return f"Mesh({self._said()})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         devices = self.device_ids if self.topology is None else self.devices
         return Mesh, (devices, self.axis_names, self.axis_types)
 
@@ -619,7 +619,7 @@ class AbstractMesh(_Axes):
     def __repr__(self) -> str:
         return f"AbstractMesh({self._said()})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
 

@@ -187,7 +187,7 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return NamedSharding, (self.mesh, self.spec)
 
     def untyped(self) -> "NamedSharding":
@@ -272,7 +272,7 @@ class NamedSharding(Sharding):
         last = " last_tile_dim_replicate" if copies > 1 else ""
         return f"{{devices=[{dims}]{grid}{turned}{last}}}"
 
-    def attributes(self, unit: object, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict[Any, Any]:
         return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
 
     # -- as part of a type (`plait.typeof(x).sharding`) ---------------------------------------

@@ -65,7 +65,7 @@ class Sharding:
         """Return the HloSharding of arrays of `ndim` axes, as text."""
         return "{replicated}"
 
-    def attributes(self, unit: object, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict[Any, Any]:
         """Return the attributes of an argument or result of `main` with this sharding."""
         return {}
 
@@ -200,14 +200,16 @@ class Sharding:
         shape = tuple(aval_shape)
         self.check(Aval(shape, np.int8), f"an array of shape {shape}")
 
-    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[Any, ...]]:
         """Return the slice of an array of this shape that each device has."""
         key = Placed(Aval(global_shape, np.int8), self)
         self.check(key.aval, f"an array of shape {tuple(global_shape)}")
         cut = boxes(layout_of(key), key.aval.shape)
         return dict(zip(self._devices(), cut, strict=True))
 
-    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple]:
+    def addressable_devices_indices_map(
+        self, global_shape: tuple[int, ...]
+    ) -> dict[Device, tuple[Any, ...]]:
         """Return the slices of the devices of this process only."""
         found, mine = self.devices_indices_map(global_shape), set(self._local())
         return {d: box for d, box in found.items() if d.id in mine}

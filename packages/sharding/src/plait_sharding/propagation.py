@@ -38,6 +38,7 @@ class AutoSharding:
     """
 
     __slots__ = ("mesh",)
+    mesh: Mesh | None
     is_chosen = True
     """A flag that jit reads: the compiler chooses this placement."""
 
@@ -62,7 +63,7 @@ class AutoSharding:
     def __repr__(self) -> str:
         return "AUTO" if self.mesh is None else f"AUTO({self.mesh!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return AutoSharding, (self.mesh,)
 
     def here(self) -> "AutoSharding":

@@ -186,7 +186,7 @@ class GSPMDSharding(Sharding):
         rank = len(self.dims or ())
         return f"GSPMDSharding({self.tiling(rank)} on {list(self.devices)}{left})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, self._key
 
     # -- as jit uses it --------------------------------------------------------------------
@@ -260,7 +260,7 @@ class GSPMDSharding(Sharding):
         ]
         return spec_text(self.symbol(unit), (*parts, *((),) * (ndim - len(dims))))
 
-    def attributes(self, unit: object, ndim: int) -> dict:
+    def attributes(self, unit: object, ndim: int) -> dict[Any, Any]:
         return {"sdy.sharding": attr("#sdy.sharding" + self._text(unit, ndim))}
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:

@@ -39,6 +39,8 @@ class TopologyDescription:
     True
     """
 
+    devices: list[Device]
+
     def __init__(self, devices: Sequence[Device]):
         self.devices = list(devices)
 

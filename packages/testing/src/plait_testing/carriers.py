@@ -13,12 +13,12 @@ from plait import config, events, jit
 from plait.errors import UnexpectedTracerError
 from plait.ext import MissingRule, Primitive, Tracer, control
 from plait.ext.ops.elementwise import add, mul
-from plait.ext.ops.shape import fill
 from plait.ext.trace import Value
-from plait.ext.values import from_numpy
+from plait.ext.values import as_value, from_numpy
 from plait.tree import flatten
 from plait.typing import Array, ArrayLike
 
+from .coercions import check_coercions
 from .custom_rules import check_custom_rules, plain
 from .pieces import by_halves
 from .piles import by_elements
@@ -83,6 +83,7 @@ def transform_suite(
         for way, f in _ways(api, "pile", by_elements(plain)).items():
             checks.run(way, lambda f=f, way=way: _pile(f, truth, args, tol, way))
         check_custom_rules(checks, api, oracle, args)
+        checks.run("coerce", lambda: check_coercions(api, truth, step, _constant, args, tol))
     checks.run("traced once", lambda: _traced_once(api, step, args))
     checks.run("leak", lambda: _leak(api, step, args))
     checks.run("missing rule", lambda: _missing(api, args))
@@ -128,9 +129,13 @@ def _array(a: ArrayLike) -> Any:
     return tree.unflatten([from_numpy(x) if isinstance(x, np.ndarray) else x for x in leaves])
 
 
-def _zeros(x: Value) -> Any:
-    """Return a plain zero value of the type of `x`."""
-    return fill(0, x.aval.strong())
+def _constant(x: Value) -> Any:
+    """Return a plain value of the type of `x`, with elements that differ.
+
+    Zeros would hide components that are lost: many carriers give them to plain values.
+    """
+    t = as_value(x).aval.strong()
+    return from_numpy(np.resize(np.array([1, 3, 2]), t.shape).astype(t.dtype))
 
 
 def _pairs(step: Step) -> dict[str, Pair]:
@@ -142,21 +147,21 @@ def _pairs(step: Step) -> dict[str, Pair]:
         return x
 
     def iterates(x: Value) -> Any:
-        """Return the sum of x, step(x), step(step(x)), from plain zeros."""
-        total = _zeros(x)
+        """Return the sum of x, step(x), step(step(x)), from a plain value."""
+        total = _constant(x)
         for _ in range(3):
             total, x = add(total, x), step(x)
         return total
 
     def summed(x: Value) -> Any:
         rows = control.scan(lambda c, _: (step(c), c), x, None, length=3)[1]
-        return control.scan(lambda c, r: (add(c, r), None), _zeros(x), rows)[0]
+        return control.scan(lambda c, r: (add(c, r), None), _constant(x), rows)[0]
 
     def joined(yes: bool) -> Pair:
         """Return a branch between `x` and a plain value."""
         return Pair(
-            lambda x: control.cond(from_numpy(np.array(yes)), step, _zeros, x),
-            step if yes else _zeros,
+            lambda x: control.cond(from_numpy(np.array(yes)), step, _constant, x),
+            step if yes else _constant,
         )
 
     def closing(x: Value) -> Any:
@@ -167,7 +172,7 @@ def _pairs(step: Step) -> dict[str, Pair]:
     branches = [lambda x: x, step, lambda x: times(2, x)]
     return {
         "step": Pair(step, step),
-        "constant": Pair(_zeros, _zeros),
+        "constant": Pair(_constant, _constant),
         "call": Pair(jit(step), step),
         "call in call": Pair(jit(lambda x: step(jit(step)(x))), lambda x: times(2, x)),
         "closure": Pair(closing, lambda x: add(step(x), 1.0)),
@@ -177,8 +182,8 @@ def _pairs(step: Step) -> dict[str, Pair]:
         ),
         "scan": Pair(lambda x: scan(step, x), lambda x: times(3, x)),
         "scan from a plain carry": Pair(
-            lambda x: scan(lambda c: add(step(c), x), _zeros(x)),
-            lambda x: _repeated(lambda c: add(step(c), x), _zeros(x)),
+            lambda x: scan(lambda c: add(step(c), x), _constant(x)),
+            lambda x: _repeated(lambda c: add(step(c), x), _constant(x)),
         ),
         "scan of rows": Pair(summed, iterates),
         "scan in scan": Pair(lambda x: scan(lambda c: scan(step, c), x), lambda x: times(9, x)),

@@ -38,6 +38,7 @@ class SymbolicZero:
     """
 
     __slots__ = ("aval",)
+    aval: Aval
 
     def __init__(self, aval: Aval):
         self.aval = aval
@@ -68,6 +69,8 @@ class CustomPrimal:
     """
 
     __slots__ = ("value", "perturbed")
+    value: object
+    perturbed: bool
 
     def __init__(self, value: object, perturbed: bool):
         self.value, self.perturbed = value, perturbed

@@ -19,7 +19,7 @@ class PileAxis:
     def __repr__(self) -> str:
         return "plait.pile_axis"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return PileAxis, ()
 
 

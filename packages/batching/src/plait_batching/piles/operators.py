@@ -43,7 +43,9 @@ class PileOperators:
     __slots__ = ()
     __array_ufunc__ = None  # numpy's arrays leave operators to the pile
 
-    def __plait_function__(self, f: Callable, args: tuple, kwargs: dict) -> Any:
+    def __plait_function__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any, Any]
+    ) -> Any:
         """Return `f(*args, **kwargs)` for functions of the array library that apply to piles."""
         name = f.__name__
         if not f.__module__.startswith(_LIBRARIES) or f.__module__.startswith(_RANDOM):

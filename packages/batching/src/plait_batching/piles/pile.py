@@ -485,7 +485,7 @@ class Pile(PilePacking):
             fix="map over it: vmap(f, in_axes=plait.pile_axis), or use p.data or p.to_padded()",
         )
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         children, static = _children(self)
         return _restored, (static, children)
 

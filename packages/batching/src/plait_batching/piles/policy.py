@@ -44,6 +44,9 @@ class Capacities:
     """
 
     __slots__ = ("_tokens", "count", "longest", "rows")
+    count: int | None
+    longest: int
+    rows: int
 
     def __init__(self, rows: int, longest: int, count: int | None = None):
         self.rows, self.longest = _positive("rows", rows), _positive("longest", longest)

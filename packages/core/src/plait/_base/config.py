@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .errors import PlaitError
@@ -312,7 +312,7 @@ class State(tuple):
     _all: "dict[tuple, State]" = {}
 
     @classmethod
-    def of(cls, values: dict) -> "State":
+    def of(cls, values: dict[Any, Any]) -> "State":
         key = tuple([item for item in values.items() if item[0] not in _BYSTANDERS])
         return cls._all.setdefault(key, cls(key))
 
@@ -409,7 +409,7 @@ class Config:
         """
         self._watchers.add(changed)
 
-    def freeze(self, name: str, why: str, same: tuple = ()) -> None:
+    def freeze(self, name: str, why: str, same: tuple[Any, ...] = ()) -> None:
         """Refuse changes of this setting from now on; `why` appears in the error.
 
         `same` are values that change nothing.
@@ -420,7 +420,7 @@ class Config:
         """Return whether changes of this setting are refused."""
         return name in self._frozen
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         try:
             return self._values[name]
         except KeyError:
@@ -448,7 +448,7 @@ class Config:
                 (saying[-1] if saying else self._outside)[name] = value
 
     @border
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self._assign({name: self._read(name, value)})
 
     @border
@@ -457,7 +457,7 @@ class Config:
         new = _FLAGS[name](value) if name in _FLAGS else {name: value}
         self._assign({k: self._read(k, v) for k, v in new.items()})
 
-    def __call__(self, **settings):
+    def __call__(self, **settings: object) -> AbstractContextManager[Any]:
         # Values are read here and not where the block begins: a wrong one is on the caller's line.
         return self._in_block({k: self._read(k, v) for k, v in settings.items()})
 
@@ -473,7 +473,7 @@ class Config:
                 self._blocks[:] = [b for b in self._blocks if b is not block]
                 self._adopt(self._in_force())
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_SETTINGS]
 
     def __repr__(self) -> str:

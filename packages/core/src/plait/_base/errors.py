@@ -37,6 +37,10 @@ class PlaitError(Exception):
       fix: what to write instead, or a function that returns it, called when it is read.
     """
 
+    what: str
+    where: str
+    args: tuple[Any, ...]
+
     def __init__(
         self, what: str, *, where: object = None, fix: str | Callable[[], str] | None = None
     ):

@@ -28,7 +28,18 @@ class Call:
         function and its rules get them as if they closed over them.
     """
 
-    def __init__(self, user: Callable, static: dict[int, Any], args: tuple, apart: bool = False):
+    user: Callable[..., Any]
+    static: dict[int, Any]
+    leaves: list[Any]
+    avals: list[Any]
+
+    def __init__(
+        self,
+        user: Callable[..., Any],
+        static: dict[int, Any],
+        args: tuple[Any, ...],
+        apart: bool = False,
+    ):
         self.user, self.static = user, static
         leaves, self.tree = flatten(args)
         self.leaves = admitted_leaves(leaves, args, lambda: names_at(user, self._positions(args)))
@@ -44,21 +55,21 @@ class Call:
         every = range(len(args) + len(self.static))
         return [i for i in every if i not in self.static]
 
-    def all_leaves(self, xs: Sequence[Any]) -> list:
+    def all_leaves(self, xs: Sequence[Any]) -> list[Any]:
         """Return the leaves of the arguments, with handles in their places."""
         out = list(xs)
         for i in sorted(self.handles):
             out.insert(i, self.handles[i])
         return out
 
-    def arguments(self, xs: Sequence[Any]) -> list:
+    def arguments(self, xs: Sequence[Any]) -> list[Any]:
         """Return all positional arguments, static ones in their places."""
         out = list(self.tree.unflatten(self.all_leaves(xs) if self.handles else xs))
         for i in sorted(self.static):
             out.insert(i, self.static[i])
         return out
 
-    def results(self, out: object) -> list:
+    def results(self, out: object) -> list[Any]:
         """Return flat results, and remember their tree.
 
         The tree belongs to this call, since a function that branches on values may return another
@@ -70,6 +81,9 @@ class Call:
 
 class Function(Generic[P, R]):
     """Base of functions with custom rules: arguments by position, static ones apart."""
+
+    __signature__: Any
+    static: tuple[int, ...]
 
     def __init__(
         self,
@@ -134,7 +148,7 @@ class Function(Generic[P, R]):
     def __get__(self, instance: Any, owner: object) -> Any:
         return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
-    def positional(self, args: tuple, kwargs: dict) -> tuple:
+    def positional(self, args: tuple[Any, ...], kwargs: dict[Any, Any]) -> tuple[Any, ...]:
         """Return all arguments by position; raise ArgumentError for keyword-only ones.
 
         Defaults are among them where some are given by name, or a static one is not given.
@@ -168,7 +182,7 @@ class Function(Generic[P, R]):
         """Return the function's own name."""
         return name_of(self.fun, "f")
 
-    def call(self, args: tuple, kwargs: dict, apart: bool = False) -> Call:
+    def call(self, args: tuple[Any, ...], kwargs: dict[Any, Any], apart: bool = False) -> Call:
         """Return a call with these arguments, handles `apart` or not; raise ArgumentError if it
         lacks a static one."""
         args = self.positional(args, kwargs)

@@ -360,7 +360,7 @@ class Array(Value):
         dtype = self.aval.dtype.name if self.aval.category != NOTHING else "float0"
         return f"Array({text}, {shape}dtype={dtype}{weak})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         if self.aval.category == OPAQUE:
             return standing_for, (np.array(laid(self).numpy()), self.aval)
         return _weakly if self.aval.weak_type else asarray, (np.array(self.numpy()),)

@@ -81,6 +81,9 @@ class Carrier(Interpreter):
       of: the function being transformed, for messages.
     """
 
+    values: tuple[Any, ...]
+    ambient: tuple[Any, ...]
+
     rules: RuleTable
     fields: tuple[str, ...] = ()
     commutes: frozenset[str] = frozenset()
@@ -100,7 +103,7 @@ class Carrier(Interpreter):
     whose types or parameters contain one of them, whatever its operands (the number of elements of
     a mean, an iota)."""
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a carrier that has rules but lacks a method that applying them needs.
 
         Raises RegistrationError.

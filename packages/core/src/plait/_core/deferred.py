@@ -34,6 +34,11 @@ class Deferred:
     """
 
     __slots__ = ("f", "name", "user", "symbolic", "static")
+    f: Callable[..., Any]
+    name: str
+    user: Callable[..., Any]
+    symbolic: bool
+    static: tuple[Any, ...]
 
     def __init__(
         self,

@@ -92,6 +92,19 @@ class Slots:
         "operands", "outputs", "bodies", "mapped", "plain", "sizes", "count", "rules",
         "whole", "within", "declared", "seen", "cut",
     )  # fmt: skip
+    operands: tuple[int, ...]
+    outputs: tuple[int, ...]
+    bodies: tuple[tuple[Any, Sequence[int], Sequence[int]], ...]
+    mapped: dict[int, tuple[int, ...]]
+    plain: frozenset[int]
+    sizes: frozenset[int]
+    count: int
+    rules: tuple[Ends, ...]
+    whole: bool
+    within: dict[int, frozenset[str]]
+    declared: dict[int, frozenset[str]]
+    seen: frozenset[int]
+    cut: dict[int, tuple[int, ...]]
 
     def __init__(
         self,

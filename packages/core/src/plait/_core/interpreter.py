@@ -362,7 +362,7 @@ class Tracer(Value):
             return escaped(self, what, None)
         return later("_core.questions").taken_out(what, self, self.by.title())
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         raise self.lost("pickling")
 
     def __copy__(self) -> "Tracer":
@@ -457,6 +457,9 @@ class _Entry:
     """An interpreter that is entered, and the entry before it."""
 
     __slots__ = ("below", "interpreter", "tokens")
+    below: "_Entry | None"
+    interpreter: Interpreter
+    tokens: tuple[Any, Any]
 
     def __init__(self, interpreter: Interpreter):
         self.interpreter = interpreter
@@ -515,6 +518,8 @@ def with_lines() -> "_Lines":
 
 class _Lines:
     __slots__ = ("before", "recorders")
+    before: list[Any]
+    recorders: Any
 
     def __enter__(self) -> tuple[Any, ...]:
         recorders: Any = current().recorders

@@ -38,6 +38,11 @@ class Eqn:
     """One application of a primitive to atoms; `where` is a source location."""
 
     __slots__ = ("prim", "inputs", "outputs", "params", "where")
+    prim: Any
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    params: Params
+    where: Location
 
     def __init__(
         self,
@@ -82,6 +87,13 @@ class Program:
         "inputs", "consts", "eqns", "outputs", "name", "axes", "effects", "derivations",
         "_constants", "_dims", "__weakref__",
     )  # fmt: skip
+    inputs: list[Var]
+    consts: list[tuple[Var, Any]]
+    eqns: list[Eqn]
+    outputs: list[Any]
+    name: str
+    axes: frozenset[Any]
+    effects: frozenset[Effect]
 
     def __init__(
         self,

@@ -36,6 +36,8 @@ class Lending:
       plain: the arguments, with the value of each handle in its place.
     """
 
+    plain: Any
+
     def __init__(
         self,
         leaves: Sequence[Any],

@@ -56,6 +56,7 @@ class Openable:
     """
 
     __slots__ = ("_ways", "told")
+    told: str
 
     def __init__(self, told: str):
         self.told = told

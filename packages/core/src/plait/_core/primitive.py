@@ -118,6 +118,20 @@ class Primitive:
         "name", "namespace", "rule", "traits", "many", "prepare", "higher", "ambient", "effect",
         "vma", "memo", "compiled", "loose", "doc", "opaque", "formerly", "__weakref__",
     )  # fmt: skip
+    name: str
+    namespace: str
+    rule: Callable[..., Any]
+    traits: tuple[Trait, ...]
+    many: bool
+    prepare: Callable[[Any], Any] | None
+    higher: Wiring | None
+    ambient: Callable[[dict[str, Any]], Any] | None
+    effect: Callable[[dict[str, Any]], Effect | None] | None
+    vma: Callable[[varying.Vma, dict[str, Any]], varying.Vma] | None
+    loose: tuple[str, ...] | None
+    doc: str
+    opaque: bool
+    formerly: tuple[str, ...]
 
     def __init__(
         self,
@@ -160,7 +174,7 @@ class Primitive:
     def __deepcopy__(self, memo: object) -> "Primitive":
         return self
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         if _registered.get(self.name) is not self:
             raise RegistrationError(
                 f"{self.name} was defined again, so its name no longer identifies this primitive",

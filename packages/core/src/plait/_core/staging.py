@@ -351,6 +351,7 @@ def collector_paused() -> "_Paused":
 
 class _Paused:
     __slots__ = ("was_on",)
+    was_on: bool
 
     def __enter__(self) -> None:
         self.was_on = gc.isenabled()

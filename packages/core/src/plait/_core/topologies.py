@@ -28,6 +28,10 @@ class Topology:
     """
 
     __slots__ = ("platform", "name", "options", "devices", "__weakref__")
+    platform: str
+    name: str
+    options: tuple[tuple[str, Any], ...]
+    devices: tuple[Any, ...]
 
     def __init__(self, platform: str, name: str, options: tuple[tuple[str, Any], ...]):
         self.platform, self.name, self.options = platform, name, options
@@ -36,7 +40,7 @@ class Topology:
     def __repr__(self) -> str:
         return f"{len(self.devices)} devices {self.devices[0].device_kind!r}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return _topology, (self.platform, self.name, self.options)
 
 

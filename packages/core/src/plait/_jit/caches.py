@@ -94,7 +94,7 @@ class Traces(dict[tuple[Any, ...], Any]):
             found = self._shared[key] = make()
         return found
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return Traces, ()  # a function that is pickled by its contents leaves its traces behind
 
 

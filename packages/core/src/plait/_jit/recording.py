@@ -61,6 +61,9 @@ class Recording(Stage):
     26.0
     """
 
+    settles: bool
+    is_run: bool
+
     def __init__(
         self,
         kind: type[Interpreter],

@@ -26,6 +26,10 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding")
+    shape: tuple[Any, ...]
+    dtype: Any
+    weak_type: bool
+    sharding: Any
 
     def __init__(self, shape: Any, dtype: Any, *, weak_type: bool = False, sharding: Any = None):
         if dtype is None:

@@ -160,7 +160,7 @@ class _Stage:
         n = len(self._traced.captured)
         return self.in_tree.unflatten(self._traced.program.in_avals[n:])
 
-    def keys(self) -> list:
+    def keys(self) -> list[Any]:
         """Return the types and placements of the captured values and then of the arguments."""
         return [c.key for c in self._traced.captured] + [
             getattr(v, "key", v.aval) for v in self._traced.values
@@ -331,7 +331,7 @@ class Compiled(_Stage):
         traced: Traced,
         donated: tuple[int, ...],
         in_tree: TreeDef,
-        keys: list,
+        keys: list[Any],
     ):
         super().__init__(traced, donated, in_tree, options)
         self._asked = keys
@@ -481,7 +481,7 @@ class Compiled(_Stage):
         """
         return self._loaded.get_compiled_memory_stats()
 
-    def cost_analysis(self) -> dict:
+    def cost_analysis(self) -> dict[Any, Any]:
         """Return the compiler's estimate of the work of a call: a dict of numbers by name, such
         as "flops" and "bytes accessed".
 

@@ -64,6 +64,9 @@ class Observer(Interpreter):
       127.0 19
     """
 
+    given: Any
+    found: Any
+
     does = "observe"
     folds: bool = False
     """True if loops carry `found` from turn to turn.  Otherwise the trees of the turns are stacked,

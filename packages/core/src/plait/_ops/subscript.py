@@ -203,6 +203,7 @@ class At:
     """`x.at`: `x.at[index].set(value)` replaces numpy's `x[index] = value`."""
 
     __slots__ = ("array",)
+    array: Any
 
     def __init__(self, array: Any):
         self.array = array
@@ -232,6 +233,8 @@ class Positions:
     """
 
     __slots__ = ("array", "index")
+    array: Any
+    index: Any
 
     def __init__(self, array: Any, index: Any):
         self.array, self.index = array, index

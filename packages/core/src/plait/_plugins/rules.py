@@ -66,6 +66,10 @@ class Signature:
     `*args` stands for one argument per operand, `**params` for the parameters by keyword.
     """
 
+    fixed: list[str]
+    operands: bool
+    params: bool
+
     def __init__(self, text: str):
         names = [n.strip() for n in text.strip("()").split(",") if n.strip()]
         self.text = text
@@ -133,6 +137,13 @@ class RuleTable:
       >>> from plait import ext
       >>> colour_rules = ext.RuleTable("colour", signature="(x)", doc="the colour of the result")
     """
+
+    signature: Signature | None
+    programs: Signature | None
+    group: str
+    own_namespaces: frozenset[str]
+    base: "RuleTable | None"
+    default: Rule | None
 
     def __init__(
         self,

@@ -9,6 +9,9 @@ class Trait:
     """A property that many primitives share, and for which one rule can be given."""
 
     __slots__ = ("name", "namespace", "promise")
+    name: str
+    namespace: str
+    promise: str
 
     def __init__(self, name: str, promise: str):
         self.name, self.namespace, self.promise = name, name.rpartition(".")[0], promise

@@ -163,7 +163,7 @@ class Aval:
         return self
 
     @property
-    def size(self):
+    def size(self) -> Any:
         """The number of elements."""
         return product(self.shape)
 
@@ -221,7 +221,7 @@ class Aval:
         along = f"{{{','.join(sorted(self.vma))}}}" if self.vma else ""
         return f"{short_name(self.dtype)}[{shape}]{'*' if self.weak_type else ''}{along}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         plain = self.shape, self.dtype, self.weak_type
         if not self.vma and self.sharding is None:
             return Aval, plain

@@ -86,5 +86,5 @@ class Opaque:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return Opaque, self.parts()

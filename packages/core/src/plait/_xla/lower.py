@@ -85,6 +85,16 @@ class Unit:
         "attributes", "instead", "named", "tier", "references", "supposed_alone", "_needed",
         "_ruled", "formed", "unformed", "within",
     )  # fmt: skip
+    module: Any
+    platforms: tuple[str, ...]
+    locations: bool
+    embed: bool | Callable[..., Any]
+    instead: Callable[..., Any] | None
+    named: Callable[..., Any] | None
+    tier: str
+    references: int
+    supposed_alone: bool
+    formed: bool
 
     def __init__(
         self,
@@ -226,8 +236,18 @@ class Emitter:
     """
 
     __slots__ = ("unit", "ip", "where", "bound", "dims", "consts", "tokens", "create", "_shapes")
+    unit: Unit
+    ip: Any
+    where: Any
+    bound: Any
+    dims: Any
+    consts: Any
+    tokens: Any
+    create: Any
 
-    def __init__(self, unit: Unit, ip, bound, dims, consts, tokens, where):
+    def __init__(
+        self, unit: Unit, ip: Any, bound: Any, dims: Any, consts: Any, tokens: Any, where: Any
+    ):
         self.unit, self.ip, self.where = unit, ip, where
         self.bound, self.dims, self.consts, self.tokens = bound, dims, consts, tokens
         self.create = mlir.bindings().create
@@ -264,10 +284,10 @@ class Emitter:
         name: str,
         inputs: Sequence[Any],
         *outs: Aval,
-        regions: Iterable[tuple[Sequence[Aval], Callable]] = (),
+        regions: Iterable[tuple[Sequence[Aval], Callable[..., Any]]] = (),
         order: Sequence[Effect] = (),
         end: str = "stablehlo.return",
-        bound: dict | None = None,
+        bound: dict[Any, Any] | None = None,
         **attributes: object,
     ) -> Any:
         """Make one operation; return a value if it has one result, else a list.
@@ -341,14 +361,14 @@ class Emitter:
             o.operands[i] = x
         return o.results[0]
 
-    def inside(self, b: object, bound: dict | None = None) -> "Emitter":
+    def inside(self, b: object, bound: dict[Any, Any] | None = None) -> "Emitter":
         """Return an emitter for a block of a region here."""
         ip = mlir.insertion_point(b)
         bound = self.bound if bound is None else bound
         tokens = dict(self.tokens)
         return Emitter(self.unit, ip, bound, self.dims, self.consts, tokens, self.where)
 
-    def tokens_of(self, order: Sequence[Effect]) -> list:
+    def tokens_of(self, order: Sequence[Effect]) -> list[Any]:
         """Return the last tokens of these effects; make a token for each effect without one."""
         for k in order:
             if k not in self.tokens:
@@ -476,7 +496,7 @@ class Emitter:
         here = self.consts.get(id(x))
         return self.constant(x.numpy(), x.aval) if here is None else here
 
-    def program(self, p: Program, args: Sequence[Any]) -> list:
+    def program(self, p: Program, args: Sequence[Any]) -> list[Any]:
         """Lower the equations of `p` here; return the values of its outputs."""
         env: dict[Any, Any] = dict(zip(p.inputs, args, strict=True))
         for v, x in p.consts:
@@ -599,7 +619,7 @@ class Emitter:
             )
         return by.pop().lowering(e.prim)
 
-    def call(self, p: Program, args: Sequence[Any]) -> list:
+    def call(self, p: Program, args: Sequence[Any]) -> list[Any]:
         """Call the function of `p`, which is made at the first call; return the results."""
         bound = frozenset((n, self.bound.get(n)) for n in p.axes)
         key: Any = p, bound, self.unit.platforms

@@ -43,12 +43,22 @@ class Module:
         "code", "constants", "callbacks", "places", "results", "chosen", "questions",
         "has_one_zero", "name", "equations",
     )  # fmt: skip
+    code: bytes
+    constants: list[Any]
+    callbacks: list[Callable[..., Any]]
+    places: list[Any]
+    results: list[Any]
+    chosen: tuple[bool, ...] | tuple[()]
+    questions: Sequence[Question]
+    has_one_zero: bool
+    name: str
+    equations: int
 
     def __init__(
         self,
         code: bytes,
         unit: Unit,
-        results: list,
+        results: list[Any],
         keys: Sequence[Any] = (),
         questions: Sequence[Question] = (),
     ):

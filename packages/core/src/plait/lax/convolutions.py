@@ -160,7 +160,7 @@ def conv_general_dilated_local(
 # ---- axes and shapes -----------------------------------------------------------------------
 
 
-def conv_general_permutations(dimension_numbers: object) -> tuple:
+def conv_general_permutations(dimension_numbers: object) -> tuple[Any, ...]:
     """Return the axes of input, kernel and result in canonical order, from three strings.
 
     The order is (batch, features, space...), and (output features, input features, space...) for

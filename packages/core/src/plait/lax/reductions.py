@@ -186,7 +186,7 @@ def reduce(
     return placed(tree.unflatten([sh.materialise_at_ground(o) for o in outs]), out_sharding)
 
 
-def together(name: str, operands: object, starts: object) -> tuple[Any, list, list]:
+def together(name: str, operands: object, starts: object) -> tuple[Any, list[Any], list[Any]]:
     """Return (tree, arrays of one shape, an initial value for each)."""
     leaves, tree = flatten(operands)
     xs = [value(x) for x in leaves]

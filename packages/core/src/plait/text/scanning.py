@@ -30,6 +30,9 @@ _SKIP = Pattern(r"(?:\s+|#[^\n]*)*")
 class Scanner:
     """A text, and the position up to which it has been taken."""
 
+    text: str
+    at: int
+
     def __init__(self, text: str):
         self.text, self.at = text, 0
 

@@ -43,6 +43,8 @@ def show(program: Program, locations: bool = False) -> str:
 class Writer:
     """A writer of one program and its sub-programs."""
 
+    text: str
+
     def __init__(self, program: Program, locations: bool):
         self.locations = locations
         self.scopes: dict[Scope, None] = {}

@@ -81,6 +81,9 @@ class FromTensorFlow:
     """
 
     __slots__ = ("fun", "lose_custom_rules", "_read", "__name__", "__weakref__")
+    fun: Callable[..., Any]
+    lose_custom_rules: bool
+    __name__: str
 
     def __init__(self, fun: Callable[..., Any], lose_custom_rules: bool):
         self.fun, self.lose_custom_rules = fun, lose_custom_rules

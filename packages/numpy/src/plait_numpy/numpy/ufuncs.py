@@ -58,6 +58,12 @@ class ufunc(metaclass=_Functions):  # noqa: N801
     (6, 3)
     """
 
+    nin: int
+    nout: int
+    nargs: int
+    identity: object
+    __name__: str
+
     def __init__(
         self, func: Callable, /, nin: int, nout: int, *, name: str | None = None,
         nargs: int | None = None, identity: object = None, call: Callable | None = None,

@@ -32,6 +32,9 @@ class PeerLost(DistributedError):
       names: a description of each, in the same order: machine, process id, cause of the loss.
     """
 
+    peers: tuple[int, ...]
+    names: tuple[str, ...]
+
     def __init__(
         self, what: str, *, fix: str, peers: Iterable[int] = (), names: Iterable[str] = ()
     ):

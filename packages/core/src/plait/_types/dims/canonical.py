@@ -59,7 +59,7 @@ class Canonical:
 
     def __init__(self, judge: Judge, multiples: tuple[Multiple, ...] = ()):
         self._judge, self._multiples = judge, multiples
-        self.has_facts = bool(multiples)
+        self.has_facts: bool = bool(multiples)
         self._made: dict[object, Terms] = {}
 
     @property

@@ -281,7 +281,7 @@ class Dim:
             self._text = poly.text(self._terms)
         return self._text
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return _read_one, (repr(self), self._scope)
 
     def __copy__(self) -> "Dim":

@@ -149,7 +149,7 @@ class Scope:
         args += [f"lower={self.least}"] if self.least != 1 else []
         return f"Scope({', '.join(args)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         more = (self.mark,) if self.mark else ()
         return _scope, (self.constraints, self.least, *more)
 

@@ -28,6 +28,8 @@ Formula = Callable[..., Any]
 class Family:
     """A family of distributions: its functions are attributes, as in scipy.stats."""
 
+    __name__: str
+
     def __init__(self, name: str, doc: str):
         self.__name__, self.__doc__ = name, doc
 
