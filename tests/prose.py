@@ -30,8 +30,8 @@ CONSTRUCTIONS = {
 }
 OPENINGS = re.compile(r"(?:What|Whom?|Whose|Whether|How|Of|With|Without|That)\b")
 HIDDEN = frozenset(("CHANGELOG.md", "RESULTS.md", ".venv", ".nox", "build", "dist"))
-"""Files and folders that hold no pages: a changelog keeps the words of its day, and a program writes
-the results of benchmarks."""
+"""Files and folders that hold no pages: a changelog keeps the words of its day, and the results of
+benchmarks are written by a program."""
 LONGEST = 30
 """Words in a sentence."""
 
