@@ -315,3 +315,33 @@ def test_parameters_for_compatibility():
         with pytest.raises(TypeRule) as caught:
             f()
         assert "test_scipy_linalg.py" in str(caught.value)
+
+
+def _of_two_stacks():
+    """Return name -> (function of two stacks, one matrix for each)."""
+    r = np.random.default_rng(6)
+    a, b = r.normal(size=(3, 3)) + 4 * np.eye(3), r.normal(size=(3, 2))
+    s, t = a @ a.T, np.tril(a)
+    small = np.diag([1.0, 2.0])
+    return {
+        "solve": (ours.solve, a, b),
+        "solve_triangular": (lambda a, b: ours.solve_triangular(a, b, lower=True), t, b),
+        "cho_solve": (lambda a, b: ours.cho_solve((a, True), b), np.linalg.cholesky(s), b),
+        "lu_solve": (lambda a, b: ours.lu_solve(ours.lu_factor(a), b), a, b),
+        "lu_solve transposed": (lambda a, b: ours.lu_solve(ours.lu_factor(a), b, 1), a, b),
+        "solve_sylvester": (lambda a, c: ours.solve_sylvester(a, small, c), a, b),
+        "eigh": (lambda a, b: ours.eigh(a, b, eigvals_only=True), s, s + np.eye(3)),
+    }
+
+
+@pytest.mark.parametrize("leading", [((2,), ()), ((), (2,)), ((1,), (2,)), ((2, 1), (3,))], ids=str)
+@pytest.mark.parametrize("name", _of_two_stacks())
+def test_leading_axes_of_two_stacks_broadcast(name, leading):
+    f, *matrices = _of_two_stacks()[name]
+    scales = [1 + np.arange(np.prod(n), dtype=float).reshape(n) for n in leading]
+    stacks = [k[..., None, None] * m for k, m in zip(scales, matrices)]
+    got = np.asarray(f(*stacks))
+    lead = np.broadcast_shapes(*leading)
+    over = [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in stacks]
+    for i in np.ndindex(lead):
+        np.testing.assert_allclose(got[i], f(*(x[i] for x in over)), rtol=1e-10)

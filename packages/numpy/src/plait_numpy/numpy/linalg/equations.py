@@ -35,8 +35,13 @@ def agreeing(name: str, a: Any, b: Value, square: bool) -> tuple:
     a, b = sh.convert(a, dtype), sh.convert(b, dtype)
     stack_of(name, a.aval, square)
     stack_of(name, b.aval)
-    lead = broadcast_shapes([a.aval.shape[:-2], b.aval.shape[:-2]])
-    return tuple(sh.broadcast_to(v, (*lead, *v.aval.shape[-2:])) for v in (a, b))
+    return stacked_alike(a, b)
+
+
+def stacked_alike(*stacks: Value) -> tuple:
+    """Bring stacks of matrices to the leading axes to which theirs broadcast."""
+    lead = broadcast_shapes([v.aval.shape[:-2] for v in stacks])
+    return tuple(sh.broadcast_to(v, (*lead, *v.aval.shape[-2:])) for v in stacks)
 
 
 # ---- equations -----------------------------------------------------------------------------

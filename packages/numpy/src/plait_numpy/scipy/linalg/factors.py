@@ -22,6 +22,7 @@ from plait.typing import Array, ArrayLike
 from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
 from ...numpy.arithmetic import hypot
+from ...numpy.linalg.equations import stacked_alike
 from ...numpy.linalg.factors import matrices
 from ...primitives.linalg import batched_matrices as bm
 from ...primitives.linalg.batched_matrices import conjugate as conjugated
@@ -188,6 +189,7 @@ def qr_multiply(
 
 @fused
 def _generalised(a: Value, b: Value) -> Any:
+    a, b = stacked_alike(a, b)
     factor = lax_linalg.cholesky(b)
     x = triangular(factor, a)
     x = triangular(factor, x, left_side=False, transpose_a=True, conjugate_a=True)

@@ -9,13 +9,13 @@ import numpy as np
 
 from plait.errors import ArgumentError, ShapeError
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.shape import convert, expand_dims, squeeze
+from plait.ext.ops.shape import broadcast_to, convert, expand_dims, squeeze
 from plait.ext.surface import flag, fused, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
 from ...numpy import linalg as numpy_linalg
-from ...numpy.linalg.equations import agreeing
+from ...numpy.linalg.equations import agreeing, stacked_alike
 from ...numpy.linalg.factors import matrices
 from ...primitives.linalg import solving
 from ...primitives.linalg.batched_matrices import transposed as transpose
@@ -186,6 +186,7 @@ def cho_solve(
 def _by_lu(lu: Value, pivots: Value, b: Value, *, trans: int) -> Any:
     vector = b.aval.ndim == 1
     lu, b = agreeing("lu_solve", lu, expand_dims(b, 1) if vector else b, square=True)
+    pivots = broadcast_to(pivots, lu.aval.shape[:-1])
     order = pivots_to_permutation.bind(pivots, size=lu.aval.shape[-1])
     if trans:
         how = dict(transpose_a=True, conjugate_a=trans == 2)
@@ -206,7 +207,7 @@ def lu_solve(
 
     Args:
       lu_and_piv: (L and U in one (..., n, n), pivots int32 (..., n)).
-      b: (n,) or (..., n, k).
+      b: (n,) or (..., n, k); leading axes broadcast.
       trans: 0, a @ x = b; 1, a^T @ x = b; 2, a^H @ x = b.
 
     As scipy.linalg.lu_solve.
@@ -228,7 +229,7 @@ def lu_solve(
 
 @fused
 def _sylvester(a: Value, b: Value, c: Value) -> Any:
-    return sylvester.bind(a, b, c)
+    return sylvester.bind(*stacked_alike(a, b, c))
 
 
 def solve_sylvester(
@@ -239,7 +240,7 @@ def solve_sylvester(
     Args:
       A: (..., m, m).
       B: (..., n, n).
-      C: (..., m, n).
+      C: (..., m, n); leading axes broadcast.
       method: "schur" or "eigen"; both use Schur's forms.
       tol: accepted for compatibility; a system without a solution gives values that are not finite.
 
