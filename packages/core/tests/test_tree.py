@@ -12,9 +12,10 @@ from collections import OrderedDict, defaultdict, namedtuple
 import pytest
 
 import plait
+from plait import tree
 from plait import tree_util as tu
 from plait.errors import TreeMismatch, TypeRule
-from plait.tree import exact_key
+from plait.tree import exact_key, in_words
 
 Point = namedtuple("Point", "x y")
 
@@ -256,3 +257,46 @@ def test_keys_of_structures_do_not_depend_on_the_order_of_calls(order, numbers):
     for i in order:
         keys[i] = exact_key(plait.tree.structure(pair[i]))
     assert (keys[0] == keys[1]) is not numbers
+
+
+@dataclasses.dataclass
+class Layer:
+    name: str
+    w: object
+    b: object
+
+
+tree.register(Layer, lambda x: ((x.w, x.b), x.name), lambda name, xs: Layer(name, *xs))
+
+
+class Both:
+    def __init__(self, *parts):
+        self.parts = parts
+
+
+tree.register(Both, lambda x: (x.parts, None), lambda _, xs: Both(*xs))
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        (1.0, "a single array"),
+        ((1,), "(array,)"),
+        ([(), None, {"a": 1}], "[(), None, {'a': array}]"),
+        (Point(1, (2,)), "Point(x=array, y=(array,))"),
+        (OrderedDict(b=1, a=2), "OrderedDict({'b': array, 'a': array})"),
+        (defaultdict(list, a=1), "defaultdict({'a': array})"),
+        (Both(1, {"k": 2}), "Both(array, {'k': array})"),
+        ({"*": Layer("first", 1, 2)}, "{'*': Layer[first]}"),
+        (Layer("first", Both(1), 2), "Layer[first](Both(array), array)"),
+    ],
+    ids=str,
+)
+def test_structures_are_written_as_users_write_trees(value, words):
+    assert in_words(tree.structure(value)) == words
+
+
+def test_classes_whose_static_parts_differ_are_told_apart_in_words():
+    with pytest.raises(TreeMismatch, match=r"at \[0\]: Layer\[a\] against Layer\[b\]"):
+        tree.map(lambda x, y: x, [Layer("a", 1, 2)], [Layer("b", 1, 2)])

@@ -9,7 +9,6 @@ Every message about a tree names the place in it by a key path like `['w'][0].bi
 
 import builtins
 import dataclasses
-import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
@@ -181,8 +180,34 @@ def map_tree(
 
 def in_words(kind: "TreeDef") -> str:
     """Return a structure as a user would write such a tree, with `array` for each leaf."""
-    text = str(kind).removeprefix("PyTreeDef(").removesuffix(")")
-    return "a single array" if text == "*" else re.sub(r"(?<![\w'\"])\*(?![\w'\"])", "array", text)
+    return "a single array" if kind == LEAF else _in_words(kind)
+
+
+def _in_words(kind: "TreeDef") -> str:
+    data = node_data(kind)
+    if data is None:
+        return "array"
+    cls, static = data
+    parts = [_in_words(k) for k in kind.children()]
+    inside = ", ".join(parts)
+    if cls is tuple:
+        return f"({inside},)" if len(parts) == 1 else f"({inside})"
+    if cls is list:
+        return f"[{inside}]"
+    if cls in (dict, OrderedDict, defaultdict):
+        keys = static[1] if cls is defaultdict else static
+        text = "{" + ", ".join(f"{k!r}: {x}" for k, x in zip(keys, parts, strict=True)) + "}"
+        return text if cls is dict else f"{cls.__name__}({text})"
+    if cls is type(None):
+        return "None"
+    if is_named_tuple(cls):
+        fields = zip(cls._fields, parts, strict=True)  # type: ignore[attr-defined]
+        return f"{cls.__name__}({', '.join(f'{k}={x}' for k, x in fields)})"
+    if static is None:
+        return f"{cls.__name__}({inside})"
+    name = f"{cls.__name__}[{static}]"  # its arrays are often as the static part says
+    plain = builtins.all(k == LEAF for k in kind.children())
+    return name if plain else f"{name}({inside})"
 
 
 def flatten_up_to(kind: "TreeDef", tree: Any, like: Any, what: str) -> list[Any]:
@@ -446,7 +471,7 @@ def difference(want: Any, got: dict[str, Any] | tuple[Any, ...], path: str = "")
         if found:
             return found
     one, other = (flatten(node, lambda n, top=node: n is not top)[1] for node in (want, got))
-    return "" if one == other else f"at {at}: {one} against {other}"
+    return "" if one == other else f"at {at}: {in_words(one)} against {in_words(other)}"
 
 
 def flatten_with_path(
