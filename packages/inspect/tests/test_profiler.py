@@ -222,3 +222,10 @@ def test_unknown_names():
     assert profiler.ProfileOptions().host_tracer_level >= 0
     with pytest.raises(AttributeError):
         _ = profiler.nothing
+
+
+@pytest.mark.parametrize("name", ["ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane"])
+def test_classes_of_the_runtime_are_found(name):
+    assert isinstance(getattr(plait.profiler, name), type)
+    with pytest.raises(AttributeError, match="plait.profiler has no 'ProfileDates'"):
+        plait.profiler.ProfileDates  # noqa: B018

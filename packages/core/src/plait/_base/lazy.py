@@ -60,17 +60,26 @@ def advise(module: str, namespace: dict[str, Any]) -> None:
     """Make the error for an unknown name of a module give the names that are like it.
 
     It is done at run time, since checkers of types accept any name of a module with a function
-    `__getattr__`.
+    `__getattr__`.  A module that has one already is asked for names by that first.
 
     Args:
       module: the name under which users find the module.
       namespace: its `globals()`.
     """
-    namespace["__getattr__"] = lambda name: _refused(module, name, namespace)
+    own = namespace.get("__getattr__", _no_name)
+
+    def find(name: str) -> Any:
+        try:
+            return own(name)
+        except AttributeError:
+            known = namespace.get("__all__") or list(namespace)
+        raise _unknown(module, name, known)
+
+    namespace["__getattr__"] = find
 
 
-def _refused(module: str, name: str, namespace: dict[str, Any]) -> Any:
-    raise _unknown(module, name, namespace.get("__all__") or list(namespace))
+def _no_name(name: str) -> Any:
+    raise AttributeError(name)
 
 
 def _unknown(module: str, name: str, known: list[str]) -> AttributeError:
