@@ -85,7 +85,7 @@ for _class in (GradValue, DontWant, GradRef, DidntWant):
     register(_class, lambda _: ((), None), lambda _, __, make=_class: make())
 
 
-def ways(entries: tuple, in_tree: TreeDef, avals: Sequence[Aval]) -> list[Any]:
+def ways(entries: tuple[Any, ...], in_tree: TreeDef, avals: Sequence[Aval]) -> list[Any]:
     """Return for each leaf of the arguments a reference, a GradValue or a DontWant.
 
     Raises TreeMismatch if the entries do not fit the arguments, ArgumentError for an entry that is

@@ -43,7 +43,7 @@ class Derivative(NamedTuple):
     active: tuple[bool, ...]
     references: tuple[int, ...] = ()
 
-    def push(self, residuals: Sequence[Any], ts: Sequence[Any]) -> list:
+    def push(self, residuals: Sequence[Any], ts: Sequence[Any]) -> list[Any]:
         """Return tangents of the results; float0 for integer and boolean ones."""
         moving = [t for t, a in zip(ts, self.in_avals, strict=True) if a.varies]
         outs = iter(evaluate(self.program, [*residuals, *moving]))
@@ -58,7 +58,7 @@ class Derivative(NamedTuple):
 
     def pull(
         self, residuals: Sequence[Any], cts: Sequence[Any], wanted: Sequence[bool] | None = None
-    ) -> list:
+    ) -> list[Any]:
         """Return cotangents of the arguments; float0 for integer and boolean ones, and zeros for
         those that are not wanted."""
         moving = [a.tangent_type for a in self.in_avals if a.varies]
@@ -77,7 +77,7 @@ class Derivative(NamedTuple):
         cts: Sequence[Any],
         avals: Sequence[Aval],
         wanted: Sequence[bool] | None = None,
-    ) -> list:
+    ) -> list[Any]:
         """Return cotangents of operands of these types, not yet converted for the user."""
         args, n = [*residuals, *map(Linear, avals)], len(residuals)
         chosen = None if wanted is None else [False] * n + list(wanted)
@@ -134,7 +134,7 @@ class _At:
     def __init__(self, of: Derivative, residuals: Sequence[Any]):
         self.of, self.residuals = of, list(residuals)
 
-    def _through(self, run: Callable[..., list], given: list, avals: Sequence[Aval]) -> list:
+    def _through(self, run: Callable[..., list], given: list, avals: Sequence[Aval]) -> list[Any]:
         """Return `run(residuals, given)`, where `run` is `push` or `pull` of the derivative.
 
         The results are like `avals`.  Outside of transformations a compiled program replaces `run`
@@ -157,7 +157,9 @@ class _At:
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} of {self.of.program.name}>"
 
-    def _cotangents(self, ct: object, where: str, what: str, check: Callable[..., Any]) -> list:
+    def _cotangents(
+        self, ct: object, where: str, what: str, check: Callable[..., Any]
+    ) -> list[Any]:
         """Return the leaves of a cotangent like the result; None for those that are zero."""
         of = self.of
         given = matching(of.out_tree.unflatten(of.out_avals), ct, of.out_tree, where)
@@ -191,7 +193,7 @@ class Pullback(_At):
             expect_places([], of.references)
         return of.in_tree.unflatten(self._through(of.pull, flat, of.in_avals))
 
-    def _given(self, cts: tuple[Any, ...]) -> list:
+    def _given(self, cts: tuple[Any, ...]) -> list[Any]:
         """Return the leaves of the one cotangent that a call was given."""
         if len(cts) != 1:
             raise ArgumentError(

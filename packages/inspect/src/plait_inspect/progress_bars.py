@@ -8,6 +8,7 @@ import atexit
 from collections.abc import Callable
 from threading import Lock, Thread
 from time import sleep
+from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from plait.debug import callback
@@ -79,7 +80,9 @@ class _Bar:
     other follows for a while, and is closed with the process.
     """
 
-    def __init__(self, make: Any, total: int | None, desc: str, options: dict[str, Any]):
+    def __init__(
+        self, make: Callable[..., Any], total: int | None, desc: str, options: dict[str, Any]
+    ):
         self.make = make
         self.total, self.desc, self.options = total, desc, options
         self.shown: Any = None
@@ -147,7 +150,7 @@ def _rich() -> Any:
     return Bar
 
 
-def _columns_without_total(shown: Any) -> list[Any]:
+def _columns_without_total(shown: ModuleType) -> list[Any]:
     """Return the columns of a loop of unknown length: the turns so far instead of a percentage."""
     turns = shown.TextColumn("{task.completed:.0f} turns")
     return [shown.TextColumn("{task.description}"), turns, shown.TimeElapsedColumn()]
