@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import plait
@@ -337,8 +337,25 @@ def test_rows_in_another_order(of):
     check(f, X, WS, rolled=[(9, 1), (9, 1)])
 
 
+def test_layers_that_keep_one_value_several_times():
+    """A value is a row of several arrays: these are told apart by identity."""
+
+    def f(n, x):
+        rows = []
+        for _ in range(6):
+            x = n.sin(x)
+            rows.append([x, x + 1, x + 1])
+        for turn in rows:
+            for kept in turn:
+                x = x * kept
+        return x
+
+    check(f, np.float32(RNG.normal(size=3)), size=1, times=3)
+
+
 @pytest.mark.wide
 @settings(max_examples=40, deadline=None)
+@example(6, [(0, 0, 0)] * 4, [(0, 0, 0)] * 2, 0, 1, set())
 @given(
     st.integers(4, 6),
     st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=2, max_size=5),
