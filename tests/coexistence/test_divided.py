@@ -26,8 +26,9 @@ INSTEAD = {"maximum where it is": {"all-reduce": "all-gather"}}
 MORE = {
     "running sum": ("results", 2.0),  # whole on every device, as it is there in a temporary
     "gradient of a running sum": ("results", 2.0),
-    # The divisor of each element, which the compiler must not join with what it divides.
-    "gradient of softmax": ("temporaries", 2.3),
+    # The divisor of each element, which the compiler must not join with what it divides; and the
+    # two quotients, each divided once, where JAX's program divides again.
+    "gradient of softmax": ("temporaries", 3.3),
     "gradient of a norm": ("temporaries", 2.1),
     "step, tensors": ("temporaries", 1.08),  # the same buffers, which the compiler packs worse
     "step, parts of all": ("temporaries", 1.06),
