@@ -165,3 +165,13 @@ def test_fast_calls_return_the_same():
         a, b = f(X, {"y": X})
         np.testing.assert_array_equal(a, 3 * X)
         np.testing.assert_array_equal(b["y"], X)
+
+
+@pytest.mark.parametrize("file", ["<stdin>", "<ipython-input-1-ab>", "<python-input-0>", "<console>"])
+def test_functions_typed_into_consoles_are_looked_at(file):
+    scope = {"plait": plait}
+    lines = "rate = 0.1", "f = plait.jit(lambda x: x * rate)", "f(1.0)", "rate = 0.2"
+    for line in lines:
+        exec(compile(line, file, "exec"), scope)
+    with plait.config(purity_warning=True), pytest.warns(PurityWarning, match="global `rate` was"):
+        exec(compile("f(1.0)", file, "exec"), scope)

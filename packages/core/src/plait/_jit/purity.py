@@ -195,7 +195,13 @@ def _inside(f: Callable[..., Any]) -> Any:
     return getattr(f, "__wrapped__", None)
 
 
+_TYPED = ("<stdin>", "<console>", "<python-input-", "<ipython-input-", "<doctest ")
+"""The names that consoles give to code that is typed into them, and docstrings' examples."""
+
+
 def _of_user(file: str) -> bool:
+    if file.startswith(_TYPED):
+        return True
     return not (below_hidden(file) or hidden(file) or of_a_library(file)
                 or of_standard_library(file))  # fmt: skip
 
