@@ -485,30 +485,42 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session
 def full(session: nox.Session) -> None:
-    """What `tests` leaves to it: the wide cases of the packages' own tests and of the repository's,
-    and mixtures of releases.
-
-    The packages' own are compiled as users compile, together with a quarter of the cases that
-    `tests` runs; `full-tier` runs all of those.
-    """
+    """What `tests` leaves to it: each package as users compile, then the wide cases of the
+    repository's tests, then mixtures of releases."""
+    for package in with_tests():
+        session.notify(f"compiled({package})")
+    session.notify("wide")
     session.notify("releases")
-    as_users_compile(session, "full", "--again=4")
-    run_together(session, "wide", "-m", "wide", **FAST)
 
 
 @nox.session(name="full-tier")
 def full_tier(session: nox.Session) -> None:
     """All of the packages' own tests, compiled as users compile."""
-    as_users_compile(session, "full-tier")
+    for package in with_tests():
+        session.notify(f"compiled({package})", posargs=["--again=1"])
 
 
-def as_users_compile(session: nox.Session, report: str, *chosen: str) -> None:
-    """Run the packages' own tests at the full tier and without checks, all packages installed."""
+def with_tests() -> list[str]:
+    """The packages that have tests of their own."""
+    return [p for p in PACKAGES if has_tests(ROOT / "packages" / p / "tests")]
+
+
+@nox.session
+@nox.parametrize("package", PACKAGES, ids=PACKAGES)
+def compiled(session: nox.Session, package: str) -> None:
+    """A package's own tests at the full tier and without checks, all packages installed: its wide
+    cases, and a quarter of those that `tests` runs; all of them with `-- --again=1`."""
     session.install("--no-deps", *wheels(session, *PACKAGES))
     test_tools(session)
-    for package in PACKAGES:  # one by one: they set up different numbers of devices
-        if has_tests(ROOT / "packages" / package / "tests"):
-            pytest(session, f"{report}-{package}", *chosen, f"packages/{package}/tests")
+    pytest(session, f"full-{package}", "--again=4", f"packages/{package}/tests")
+
+
+@nox.session
+def wide(session: nox.Session) -> None:
+    """The wide cases of the repository's tests."""
+    session.install("--no-deps", *wheels(session, *PACKAGES))
+    test_tools(session)
+    run_together(session, "wide", "-m", "wide", **FAST)
 
 
 # The parts of `tests`
