@@ -60,7 +60,7 @@ def advise(module: str, namespace: dict[str, Any]) -> None:
     """Make the error for an unknown name of a module give the names that are like it.
 
     It is done at run time, since checkers of types accept any name of a module with a function
-    `__getattr__`.  A module that has one already is asked for names by that first.
+    `__getattr__`.  The function that a module has already comes first.
 
     Args:
       module: the name under which users find the module.
