@@ -167,7 +167,9 @@ def test_fast_calls_return_the_same():
         np.testing.assert_array_equal(b["y"], X)
 
 
-@pytest.mark.parametrize("file", ["<stdin>", "<ipython-input-1-ab>", "<python-input-0>", "<console>"])
+@pytest.mark.parametrize(
+    "file", ["<stdin>", "<ipython-input-1-a>", "<python-input-0>", "<console>"]
+)
 def test_functions_typed_into_consoles_are_looked_at(file):
     scope = {"plait": plait}
     lines = "rate = 0.1", "f = plait.jit(lambda x: x * rate)", "f(1.0)", "rate = 0.2"
