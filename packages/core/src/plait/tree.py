@@ -28,7 +28,8 @@ from ._base.guarded import guarded_map, guarded_nodes
 from ._base.jaxlib_api import new_registry, pytree
 from ._base.lazy import advise as _advise
 from ._base.lazy import later
-from ._base.tracebacks import border, explained_calls
+from ._base.tracebacks import border
+from ._base.tracebacks import explained_calls as _explained_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -707,5 +708,5 @@ def _map(
 
 map = border(_map)  # last, since `map` is Python's in the code above
 map.__qualname__ = "map"  # by which it is pickled
-explained_calls(globals())
+_explained_calls(globals())
 _advise("plait.tree", globals())

@@ -11,7 +11,7 @@ from ._base.errors import ArgumentError
 from ._base.freezing import bare
 from ._base.jaxlib_api import pytree
 from ._base.lazy import advise as _advise
-from ._base.tracebacks import explained_calls
+from ._base.tracebacks import explained_calls as _explained_calls
 from .tree import (
     LEAF,
     DictKey,
@@ -264,5 +264,5 @@ register(
 )
 
 
-explained_calls(globals())
+_explained_calls(globals())
 _advise("plait.tree_util", globals())

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait.errors import ArgumentError, AxisError, ShapeError
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 from plait.ext.trace import Value
 from plait.ext.types import FLOATING, default_dtype
 from plait.lax import Precision
@@ -252,7 +252,7 @@ def _axis(d: int, n: int) -> int:
     return d % n
 
 
-advise("plait.image", globals())
+_advise("plait.image", globals())
 
 
 explain(globals())

@@ -3,10 +3,10 @@
 Invariant: nothing is defined here.
 """
 
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from .primitives.segments import segment_max, segment_min, segment_prod, segment_sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
-advise("plait.ops", globals())
+_advise("plait.ops", globals())

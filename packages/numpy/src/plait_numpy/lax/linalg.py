@@ -15,7 +15,9 @@ from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.reduction import sum_
 from plait.ext.ops.shape import expand_dims, iota, moveaxis, squeeze
-from plait.ext.surface import advise, explained_calls, fixed_each, fused, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import explained_calls as _explained_calls
+from plait.ext.surface import fixed_each, fused, value
 from plait.ext.trace import Value
 from plait.ext.types import INT32
 from plait.typing import Array, ArrayLike
@@ -314,6 +316,6 @@ __all__ = [
     "tridiagonal_solve",
 ]  # fmt: skip
 
-explained_calls(globals())
+_explained_calls(globals())
 
-advise("plait.lax.linalg", globals())
+_advise("plait.lax.linalg", globals())

@@ -4,7 +4,8 @@ Invariant: as in `elementwise`: operands have one floating dtype, and only array
 broadcast.
 """
 
-from plait.ext.surface import agree, explained_calls, found_by_name, strict_binary, strict_unary
+from plait.ext.surface import agree, found_by_name, strict_binary, strict_unary
+from plait.ext.surface import explained_calls as _explained_calls
 from plait.typing import Array, ArrayLike
 
 from ..primitives.special import functions as special
@@ -51,5 +52,5 @@ __all__ = [
     "random_gamma_grad", "regularized_incomplete_beta", "zeta",
 ]  # fmt: skip
 
-explained_calls(globals())
+_explained_calls(globals())
 found_by_name(globals())

@@ -13,7 +13,7 @@ from plait.ext import Aval, materialise_at_ground
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.sizes import product
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 from plait.ext.surface import value as as_value
 from plait.ext.types import COMPLEX, FLOATING, INT32, category, default_dtype, dtype_of
 from plait.ext.values import canonical
@@ -393,4 +393,4 @@ he_normal = kaiming_normal = _named("he_normal", 2.0, "fan_in", "truncated_norma
 
 explain(globals())
 
-advise("plait.nn.initializers", globals())
+_advise("plait.nn.initializers", globals())

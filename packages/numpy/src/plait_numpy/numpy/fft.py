@@ -4,7 +4,7 @@ Invariant: everything is defined in `plait.numpy.fourier`.
 """
 
 import plait_numpy.numpy.fourier as _fourier
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from ..refusals import explain
 from .fourier import *
@@ -15,4 +15,4 @@ __all__ += _fourier.__all__
 
 explain(globals())
 
-advise("plait.numpy.fft", globals())
+_advise("plait.numpy.fft", globals())

@@ -4,7 +4,7 @@ Invariant: everything is defined in `plait.numpy.fourier` and `plait.scipy.trans
 """
 
 import plait_numpy.numpy.fourier as _fourier
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from ..numpy.fft import *
 from ..refusals import explain
@@ -16,4 +16,4 @@ __all__ += _fourier.__all__
 
 explain(globals())
 
-advise("plait.scipy.fft", globals())
+_advise("plait.scipy.fft", globals())

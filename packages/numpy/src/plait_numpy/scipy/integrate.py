@@ -3,7 +3,7 @@
 Invariant: functions that numpy has too are numpy's.
 """
 
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from ..numpy.differences import trapezoid
 from ..refusals import explain
@@ -12,4 +12,4 @@ __all__ = ["trapezoid"]
 
 explain(globals())
 
-advise("plait.scipy.integrate", globals())
+_advise("plait.scipy.integrate", globals())

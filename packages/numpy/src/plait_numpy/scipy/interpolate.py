@@ -15,7 +15,8 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.indexing import getitem
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, reshape
 from plait.ext.ops.shape import stack as stacked
-from plait.ext.surface import advise, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import value
 from plait.ext.types import broadcast_shapes
 from plait.tree_util import register_pytree_node_class
 
@@ -153,4 +154,4 @@ class RegularGridInterpolator:
         return total
 
 
-advise("plait.scipy.interpolate", globals())
+_advise("plait.scipy.interpolate", globals())

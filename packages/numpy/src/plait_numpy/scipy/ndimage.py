@@ -17,7 +17,8 @@ from plait.ext.ops.indexing import getitem
 from plait.ext.ops.reduction import all_
 from plait.ext.ops.shape import convert, convert_together
 from plait.ext.ops.shape import stack as stacked
-from plait.ext.surface import advise, fused, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import fused, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
@@ -149,4 +150,4 @@ def map_coordinates(
     return _mapped(x, where, cval, order=order, mode=mode)
 
 
-advise("plait.scipy.ndimage", globals())
+_advise("plait.scipy.ndimage", globals())

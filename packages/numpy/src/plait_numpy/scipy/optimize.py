@@ -14,7 +14,8 @@ from plait.ext.ops.contraction import dot
 from plait.ext.ops.reduction import all_, max_, sum_
 from plait.ext.ops.shape import convert, expand_dims
 from plait.ext.rules import resolve
-from plait.ext.surface import advise, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
@@ -197,4 +198,4 @@ def _descended(f: Callable, x: Value, options: dict[str, Any], limit: int) -> Op
     )  # fmt: skip
 
 
-advise("plait.scipy.optimize", globals())
+_advise("plait.scipy.optimize", globals())

@@ -13,7 +13,8 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.reduction import mean
 from plait.ext.ops.sliding import slide
 from plait.ext.sizes import is_symbolic, max_dim
-from plait.ext.surface import advise, fused, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import fused, value
 from plait.ext.trace import Value
 from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike, Axis
@@ -320,4 +321,4 @@ def detrend(
 
 explain(globals())
 
-advise("plait.scipy.signal", globals())
+_advise("plait.scipy.signal", globals())

@@ -12,7 +12,8 @@ from typing import Any
 from plait.ext.errors import border
 from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import convert
-from plait.ext.surface import advise, found_by_name, fused
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import found_by_name, fused
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike, Axis
 
@@ -326,4 +327,4 @@ __all__ = [
 found_by_name(globals())
 explain(globals())
 
-advise("plait.scipy.special", globals())
+_advise("plait.scipy.special", globals())

@@ -7,7 +7,7 @@ Invariant: a matrix outside a function's domain gives nan or infinities, never a
 depends on values: there is no LinAlgError.
 """
 
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from ...refusals import explain
 from . import equations, factors, products
@@ -23,4 +23,4 @@ __all__ += products.__all__
 
 explain(globals())
 
-advise("plait.numpy.linalg", globals())
+_advise("plait.numpy.linalg", globals())

@@ -3,7 +3,7 @@
 Invariant: everything is defined in `plait.scipy.cluster.codes`.
 """
 
-from plait.ext.surface import advise
+from plait.ext.surface import advise as _advise
 
 from ...refusals import explain
 from .codes import vq
@@ -12,4 +12,4 @@ __all__ = ["vq"]
 
 explain(globals())
 
-advise("plait.scipy.cluster.vq", globals())
+_advise("plait.scipy.cluster.vq", globals())

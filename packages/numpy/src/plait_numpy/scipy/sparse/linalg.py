@@ -20,7 +20,8 @@ from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import sum_
 from plait.ext.rules import resolve
 from plait.ext.sizes import product
-from plait.ext.surface import advise, fixed, value
+from plait.ext.surface import advise as _advise
+from plait.ext.surface import fixed, value
 from plait.tree import flatten
 from plait.typing import Array, ArrayLike
 
@@ -330,4 +331,4 @@ def gmres(
 
 explain(globals())
 
-advise("plait.scipy.sparse.linalg", globals())
+_advise("plait.scipy.sparse.linalg", globals())
