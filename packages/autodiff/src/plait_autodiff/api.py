@@ -17,6 +17,7 @@ from plait.ext.trace import (
     admitted,
     admitted_leaves,
     current,
+    handle_among,
     is_recorded,
     is_unplaced,
     name_of,
@@ -28,14 +29,7 @@ from plait.ext.types import INTEGER
 
 from .adable import adables
 from .forward import JVP
-from .linearization import (
-    Linearized,
-    linearized,
-    linearized_at_contents,
-    pushed,
-    references_among,
-    without_tangents,
-)
+from .linearization import Linearized, linearized, linearized_at_contents, pushed, without_tangents
 from .linearized_functions import Derivative, Pullback, Pushforward, Transposed
 from .recording import recorded_gradient, recorded_jvp, recorded_linearization
 from .tangents import (
@@ -208,8 +202,8 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tup
     """
     expect_function(fun, "vjp")
     leaves, tree = flatten(primals)
-    if which := references_among(leaves):
-        out, of, residuals, aux = linearized_at_contents(fun, leaves, tree, which, has_aux, "vjp")
+    if handle_among(leaves) is not None:
+        out, of, residuals, aux = linearized_at_contents(fun, leaves, tree, has_aux, "vjp")
         return (out, Pullback(of, residuals), aux) if has_aux else (out, Pullback(of, residuals))
     r = _linearized(fun, primals, has_aux, "vjp")
 

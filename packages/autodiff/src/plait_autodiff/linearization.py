@@ -187,16 +187,10 @@ def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
 # ---- references among the arguments --------------------------------------------------------------
 
 
-def references_among(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Return the positions of references."""
-    return tuple([i for i, x in enumerate(leaves) if isinstance(x, Handle)])
-
-
 def linearized_at_contents(
     fun: Callable[..., Any],
     leaves: Sequence[Any],
     tree: TreeDef,
-    which: tuple[int, ...],
     has_aux: bool,
     does: str,
 ) -> tuple[Any, Derivative, list[Any], Any]:
@@ -215,6 +209,7 @@ def linearized_at_contents(
         ends = lending.returned(parts, (out, aux))
         return ((out, ends), aux) if has_aux else (out, ends)
 
+    which = [i for i, x in enumerate(leaves) if isinstance(x, Handle)]
     lending = Lending(leaves, tree, which)
     with lending:
         r = linearized(function, lending.plain, has_aux, does, fun)
