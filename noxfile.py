@@ -485,7 +485,7 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session
 def full(session: nox.Session) -> None:
-    """What `tests` leaves to it: each package as users compile, then the wide cases of the
+    """Run what `tests` leaves out: each package as users compile, then the wide cases of the
     repository's tests, then mixtures of releases."""
     for package in with_tests():
         session.notify(f"compiled({package})")

@@ -33,7 +33,7 @@ WAITED_FOR = ("eager", "dispatch", "eager_ad", "run")
 
 
 def namespace(name: str) -> types.SimpleNamespace:
-    """What the workloads ask of a library, from its public names; of torch, nothing."""
+    """Return the public names of a library that workloads use; torch needs none."""
     if name == "torch":
         return types.SimpleNamespace(name=name, block_until_ready=lambda y: y)
     m = importlib.import_module(name)

@@ -24,7 +24,7 @@ plait.config.cpu_devices = 4  # virtual devices; on a machine with four others, 
 DEVICES, COUNT, WIDTH, STEPS = 4, 64, 8, 20
 LONGEST = 256
 EACH = plait.Capacities(rows=1024, longest=LONGEST)
-"""What each device has room for."""
+"""The rows and sequences for which each device has room."""
 
 # ---- the model of one sequence -------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ NAMES = {
         "MAP_PRIVATE", "MAP_SHARED", "PROT_EXEC", "PROT_READ", "PROT_WRITE",
     },
 }  # fmt: skip
-"""What the type stubs of the standard library have for Linux, or for one other system, alone."""
+"""Names that the type stubs of the standard library give to Linux or to one other system alone."""
 OPTIONS = {"pass_fds", "preexec_fn", "process_group", "start_new_session"}
 FOLDERS = ("/proc/", "/sys/", "/dev/", "/etc/", "/tmp/", "/usr/")
 CAUGHT = {"AttributeError", "Exception", "ImportError", "NotImplementedError", "OSError"}

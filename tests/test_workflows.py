@@ -180,7 +180,7 @@ def test_of_a_sampled_test_one_case_in_some_is_run(n):
 
 
 def test_wide_cases_run_as_always_where_others_run_again(tmp_path):
-    """Of the others one in some, and none that compiles at the full tier in every session."""
+    """One in some of the others runs, and none that compiles at the full tier in every session."""
     (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text(encoding="utf-8"))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  sampled\n  wide\n  full_tier\n")
     (tmp_path / "test_some.py").write_text(

@@ -21,7 +21,7 @@ MAY = {"reduce-scatter", "all-gather", "collective-permute", "all-reduce"}
 
 @pytest.fixture(scope="module")
 def both() -> list[dict]:
-    """What JAX says of each way, and what Plait says."""
+    """Return what each library sends in each way, JAX first."""
     running = [
         subprocess.Popen(
             [sys.executable, str(PROGRAM), library],

@@ -90,7 +90,7 @@ def test_gradients_of_microbatches_add_up_in_a_loop(wrap):
 
 def test_an_accumulator_may_be_wider():
     total = plait.new_ref(pnp.zeros(3, "float32"))
-    for x in (256.0, 1.0, 1.0):  # the sum is no bfloat16
+    for x in (256.0, 1.0, 1.0):  # bfloat16 cannot hold the sum
         _, pullback = plait.vjp(lambda w, x=x: w * x, pnp.ones(3, "bfloat16"))
         pullback.with_refs(total)(pnp.ones(3, "bfloat16"))
     np.testing.assert_array_equal(total[...], [258.0] * 3)

@@ -37,7 +37,7 @@ def test_both_operands(dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_large_divisor(dtype):
-    """Of float16, a derivative divided first would keep one digit."""
+    """A derivative in float16 that divides first would keep one digit."""
     x, y, ct = (np.full(3, v, dtype) for v in (60000, 300, 1e-4))
     dy = vjp(lambda x, y: x / y, x, y)[1](plait.numpy.asarray(ct))[1]
     close(dy, -ct.astype("float64") * 60000 / 300**2, "float16")

@@ -299,7 +299,7 @@ def test_quotients_by_numbers_of_rows_that_are_nan_or_infinite(dtype, shape):
 
 
 def test_quotients_by_numbers_of_rows_are_summed_as_they_are_made():
-    """What keeps the compiler from rounding them otherwise makes no array of them."""
+    """The guard against other roundings does not make an array of the quotients."""
     x, y = np.ones((64, 1000), F32), np.ones(64, F32)
     with plait.config(cache_dir=None):
         f = plait.jit(lambda x, y: pnp.sum(shares(pnp, x, y) ** 2, axis=1), tier="full")

@@ -133,7 +133,7 @@ def test_what_is_not_finite_reaches_the_places_that_meet_it(kind, value):
 
 
 def test_derivatives_by_depthwise_kernels_sum_a_part_of_an_axis_by_slices():
-    """What is left for the library, which reads it from memory, is an eighth."""
+    """The library reads an eighth of the products from memory."""
     x, y = np.ones((16, 16, 18, 8), "float32"), np.ones((16, 16, 16, 8), "float32")
     params = dict(
         window_strides=(1, 1), padding=((0, 0), (0, 0)), lhs_dilation=(1, 1), rhs_dilation=(1, 1),
