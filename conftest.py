@@ -6,6 +6,7 @@ processes that tests start: compilations can be counted.
 """
 
 import os
+import re
 import zlib
 
 import pytest
@@ -66,11 +67,14 @@ def mark_wide(items):
 
 
 def refuse_unordered_name(item):
-    """Refuse a test that is named by a set of strings: its name differs between processes.
+    """Refuse a test that is named by a set of strings, or by an address: its name differs between
+    processes.
 
     Python orders such a set by hashes that every process draws anew, so the processes that share
     the tests would not agree on which there are.
     """
+    if re.search(r" at 0x[0-9a-f]+>", item.nodeid):
+        raise pytest.UsageError(f"{item.nodeid}: give the parameters ids without an address")
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     for value in values:
         several = isinstance(value, set | frozenset) and len(value) > 1

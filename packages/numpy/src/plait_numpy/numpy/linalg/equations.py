@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def agreeing(name: str, a: Any, b: Value, square: bool) -> tuple:
+def agreeing(name: str, a: Any, b: Value, square: bool) -> tuple[Any, ...]:
     """Bring both operands to one dtype and stack; `b` holds matrices."""
     dtype = np.result_type(a.aval.dtype, b.aval.dtype)
     a, b = sh.convert(a, dtype), sh.convert(b, dtype)
@@ -38,7 +38,7 @@ def agreeing(name: str, a: Any, b: Value, square: bool) -> tuple:
     return stacked_alike(a, b)
 
 
-def stacked_alike(*stacks: Value) -> tuple:
+def stacked_alike(*stacks: Value) -> tuple[Any, ...]:
     """Bring stacks of matrices to the leading axes to which theirs broadcast."""
     lead = broadcast_shapes([v.aval.shape[:-2] for v in stacks])
     return tuple(sh.broadcast_to(v, (*lead, *v.aval.shape[-2:])) for v in stacks)
