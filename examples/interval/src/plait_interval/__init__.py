@@ -6,7 +6,7 @@ mapping and derivatives are not mentioned: core carries the transformation throu
 
 import os
 
-from plait import ext, lax
+from plait import ext, lax, tree
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.elementwise import abs_, cos, integer_pow, mul, sin, sub
@@ -107,12 +107,15 @@ def bounds(f):
     """`bounds(f)(lo, hi)`: trees of lower and upper bounds of `f(x)` for lo <= x <= hi."""
 
     def bounded(lo, hi):
-        (los, tree), (his, _) = ext.flatten(lo), ext.flatten(hi)
-        pairs = [(ext.as_value(a), ext.as_value(b)) for a, b in zip(los, his, strict=True)]
         with ext.opened(Interval(ext.current(), of=f)) as i:
-            args = tree.unflatten([i.lift(p[0].aval, "interval", p) for p in pairs])
-            outs, tree = ext.flatten(f(args))
+
+            def lift(low, high):
+                low, high = ext.as_value(low), ext.as_value(high)
+                return i.lift(low.aval, "interval", (low, high))
+
+            # `tree.map` leaves alone what describes other leaves, as lengths of rows do
+            outs, kind = ext.flatten(f(tree.map(lift, lo, hi)))
         parts = [i.to_form(ext.as_value(o), "interval") for o in outs]
-        return tuple(tree.unflatten(map(ext.materialise_at_ground, p)) for p in zip(*parts))
+        return tuple(kind.unflatten(map(ext.materialise_at_ground, p)) for p in zip(*parts))
 
     return bounded

@@ -21,7 +21,7 @@ import os
 
 import numpy as np
 
-from plait import dtypes, ext
+from plait import dtypes, ext, tree
 from plait.ext.ops.contraction import dot_general
 from plait.ext.ops.convolution import conv_general
 from plait.ext.ops.shape import convert
@@ -89,12 +89,14 @@ def mixed_precision(f, dtype="bfloat16"):
         )
 
     def mixed(*args):
-        given, kind = ext.flatten(args)
-        values = [ext.as_value(x) for x in given]
         with ext.opened(Mixed(ext.current(), DTYPES[name], of=f)) as m:
-            outs, out_kind = ext.flatten(
-                f(*kind.unflatten([m.lift(v.aval, "seen", (v,)) for v in values]))
-            )
+
+            def lift(x):
+                value = ext.as_value(x)
+                return m.lift(value.aval, "seen", (value,))
+
+            # `tree.map` leaves alone what describes other leaves, as lengths of rows do
+            outs, out_kind = ext.flatten(f(*tree.map(lift, args)))
         parts = [m.split(ext.as_value(o))[1][0] for o in outs]
         return out_kind.unflatten([ext.materialise_at_ground(p) for p in parts])
 
