@@ -83,10 +83,7 @@ def test_specs_alone_speak_of_the_mesh_in_context(meshes, enter):
 @pytest.mark.feature("S25")
 def test_without_a_mesh(meshes, told):
     """Before a mesh was in context, and after: nothing of it is left."""
-    text = (
-        r"pjit requires a non-empty mesh!.*Alternatively, provide a \w*Sharding to pjit and then "
-        r"the mesh context manager is not required\."
-    )
+    text = r"was given alone, and no mesh is in context whose axes it could mean"
     for name, f in everywhere().items():
         said = "needs a mesh, and none is in context" if "by hand" in name else text
         for _ in range(2):
@@ -102,8 +99,8 @@ def test_without_a_mesh(meshes, told):
 def test_leaves_that_are_no_specs(meshes, told):
     spec = P("x")
     for how in ("in_shardings", "out_shardings"):
-        text = f"{how} leaf specifications are expected to be PartitionSpec instances or None, but"
-        told(lambda: plait.jit(lambda x: x, **{how: "x"})(X), f"{text} got x", kind=TypeError)
+        text = f"{how} places arrays, and 'x' is not a placement"
+        told(lambda: plait.jit(lambda x: x, **{how: "x"})(X), text, kind=TypeError)
     with meshes[0]:
         for bad in ("x", 3, [spec, "x"], {"a": spec}):
             for f in (
@@ -261,7 +258,7 @@ def test_a_block_without_a_mesh_hides_that_of_the_process(no_mesh):
         assert f(X).sharding.mesh == m
         with set_mesh(None):
             assert get_mesh() == AbstractMesh((), ())
-            with pytest.raises(plait.sharding.MissingMesh, match="no mesh is set"):
+            with pytest.raises(plait.sharding.MissingMesh, match="no mesh is in context"):
                 f(X)
             with m:
                 assert get_mesh() == m

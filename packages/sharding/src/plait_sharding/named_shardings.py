@@ -325,9 +325,7 @@ def _over_the_mesh(spec: PartitionSpec) -> NamedSharding:
     mesh = mesh_here()
     if mesh is None:
         raise MissingMesh(
-            f"pjit requires a non-empty mesh! {spec!r} was given alone, and no mesh is set whose "
-            "axes it could mean. Alternatively, provide a Sharding to pjit and then the mesh "
-            "context manager is not required.",
+            f"{spec!r} was given alone, and no mesh is in context whose axes it could mean",
             fix="write NamedSharding(mesh, spec), or put the mesh in context: with mesh: ...",
         )
     return NamedSharding(mesh, spec)

@@ -424,7 +424,7 @@ class custom_ivjp(Function):  # noqa: N801  (a decorator)
     @border
     def __call__(self, *args: Any, **kwargs: object) -> Any:
         if self.ivjp is None:
-            raise self.missing("inverse with a VJP", "custom_ivjp", "defivjp")
+            raise self.missing("inverse VJP", "custom_ivjp", "defivjp")
         c = self.call(args, kwargs)
         ivjp, n = self.ivjp, len(c.leaves)
 

@@ -238,8 +238,8 @@ class Function(Generic[P, R]):
     def missing(self, what: str, kind: str, how: str) -> UndefinedRule:
         """Return the error for a function that has no rule yet: an AttributeError, too."""
         return UndefinedRule(
-            f"No {what} defined for {kind} function {self.name()} using {how}.",
-            fix=f"Did you forget to use {how}? Write {self.name()}.{how}(...) before any call",
+            f"the {kind} function {self.name()} has no {what} rule",
+            fix=f"give it one before it is called: {self.name()}.{how}(...)",
         )
 
 

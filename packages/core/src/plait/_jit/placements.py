@@ -46,8 +46,7 @@ def _each(
     for p in flatten(placements, _is_placement)[0]:
         if not _is_placement(p):
             raise TreeMismatch(
-                f"{what} leaf specifications are expected to be PartitionSpec instances or None, "
-                f"but got {p}",
+                f"{what} places arrays, and {p!r} is not a placement",
                 fix=f"give {_ENTRY}, or a tree prefix of them",
             )
     return [_settled(p) for p in spread(placements, tree, what, _is_placement, _ENTRY, named)]
