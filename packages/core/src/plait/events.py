@@ -18,6 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ._base.lazy import advise as _advise
+
+__all__ = ["NAMES", "counting", "counting_of", "happened", "listening"]
+
 NAMES = ("trace", "lower", "compile", "load", "transfer")
 _listeners: list[Callable[[str, object], None]] = []
 
@@ -81,3 +85,6 @@ def _plain(what: object) -> object:
     """Return the function behind wrappers; for an object without a hash, its repr."""
     inner = inspect.unwrap(what) if callable(what) else what
     return inner if type(inner).__hash__ is not None else repr(inner)
+
+
+_advise("plait.events", globals())

@@ -10,6 +10,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from ._base.lazy import advise as _advise
 from ._core.array_type import Array
 from ._types.dims import Dim
 
@@ -33,3 +34,5 @@ Shape: TypeAlias = Sequence[SupportsIndex | Dim]
 
 Axis: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """One axis, or several."""
+
+_advise("plait.typing", globals())

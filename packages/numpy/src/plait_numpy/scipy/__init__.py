@@ -5,6 +5,8 @@ Invariant: importing this imports none of them; each is imported on first access
 
 import importlib as _importlib
 
+from plait.ext.surface import advise as _advise
+
 _MODULES = (
     "cluster",
     "fft",
@@ -30,3 +32,6 @@ def __getattr__(name: str):
 
 def __dir__():
     return sorted(__all__)
+
+
+_advise("plait.scipy", globals())
