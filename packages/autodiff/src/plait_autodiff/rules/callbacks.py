@@ -16,7 +16,7 @@ from ..transpose import Linear, transpose_rules
 
 
 class CallbackDerivative(MissingRule, ValueError):
-    """The derivative of the result of a Python callback was asked for."""
+    """A derivative or transpose of the result of a Python callback."""
 
 
 @jvp_rules.rule(host)
