@@ -100,6 +100,25 @@ def test_a_function_over_one_axis_of_the_mesh(jax):
         np.testing.assert_allclose(jax.grad(f)(X), np.eye(3)[[0] * 4])
 
 
+def test_types_say_how_arguments_are_divided_over_one_axis(jax):
+    """Where `in_axes` is omitted; of an axis that types do not speak of nothing is known."""
+    n = len(jax.devices())
+    over = {"x2": lambda v: v * 2, "rows": lambda v: v - v[:1]}
+    x = np.arange(4.0 * n, dtype=np.float32)
+    mesh = jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        mapped = {k: jax.smap(f, out_axes=0, axis_name="i") for k, f in over.items()}
+        divided = jax.device_put(x, jax.P("i"))
+        for way in (lambda f: f, jax.jit):
+            np.testing.assert_array_equal(way(mapped["x2"])(divided), x * 2)
+            pieces = x.reshape(n, 4)
+            want = (pieces - pieces[:, :1]).ravel()
+            np.testing.assert_array_equal(way(mapped["rows"])(divided), want)
+    mesh = jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    with jax.set_mesh(mesh), pytest.raises(TypeError, match="in_specs|in_axes"):
+        jax.smap(over["x2"], out_axes=0, axis_name="i")(x)
+
+
 def test_arrays_are_divided_anew(jax):
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(mesh):

@@ -134,3 +134,37 @@ def test_three_parts(name):
         BAD[name]()
     assert caught.value.what and caught.value.fix, str(caught.value)
     assert "test_refusals.py" in str(caught.value), str(caught.value)
+
+
+def host(x):
+    return plait.pure_callback(lambda v: v * 2, plait.ShapeDtypeStruct((2,), np.float32), x)
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f: plait.jvp(f, (X,), (X,)),
+        lambda f: plait.vjp(f, X),
+        lambda f: plait.linearize(f, X),
+        lambda f: plait.linear_transpose(f, X)(X),
+        lambda f: plait.jit(plait.grad(lambda x: f(x).sum()))(X),
+        lambda f: plait.vmap(plait.grad(lambda x: f(x).sum()))(X[None]),
+    ],
+)
+def test_callbacks_have_no_derivative(derivative):
+    """By one error, a ValueError as well, whichever derivative is asked for."""
+    with pytest.raises(ValueError, match="callback") as e:
+        derivative(host)
+    assert isinstance(e.value, NotImplementedError) and "custom_vjp" in e.value.fix
+
+
+@pytest.mark.parametrize("ways", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_what_looks_at_linear_values_is_left_out_of_the_transpose(ways, capsys):
+    """They are not computed there.  What must happen cannot, and is refused."""
+    prints = ways(lambda x: (plait.debug.print("{}", x), 2 * x)[1])
+    (ct,) = plait.linear_transpose(prints, X)(X)
+    np.testing.assert_array_equal(ct, 2 * X)
+    assert not capsys.readouterr().out
+    acts = ways(lambda x: (plait.io_callback(print, None, x), 2 * x)[1])
+    with pytest.raises(ValueError, match="cannot be transposed"):
+        plait.linear_transpose(acts, X)(X)

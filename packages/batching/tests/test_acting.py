@@ -163,3 +163,52 @@ def test_an_axis_that_is_named_twice_is_refused(name):
     with pytest.raises(AxisError, match="axis 'i' is named twice") as e:
         plait.vmap(NAMED_TWICE[name], axis_name="i")(np.ones((2, 4), np.float32))
     assert "name each axis once" in str(e.value) and __file__ in str(e.value)
+
+
+# ---- pure callbacks ----------------------------------------------------------------------------
+
+SHAPES = {
+    "sequential": ((), ()),
+    "sequential_unrolled": ((), ()),
+    "broadcast_all": ((4,), (4,)),
+    "expand_dims": ((4,), (1,)),
+    "legacy_vectorized": ((4,), ()),
+}
+"""vmap_method -> shapes in which a callback is given a mapped and an unmapped number."""
+
+
+@WAYS
+@pytest.mark.parametrize("method", [*SHAPES, "vectorized"])
+def test_shapes_that_callbacks_are_given(way, method):
+    how = {"vectorized": True} if method == "vectorized" else {"vmap_method": method}
+    wanted = SHAPES.get(method, SHAPES["legacy_vectorized"])
+    shapes = set()
+
+    def host(x, y):
+        shapes.add((x.shape, y.shape))
+        return np.float32(x * 10 + y)
+
+    f = lambda x, y: plait.pure_callback(host, SCALAR, x, y, **how)  # noqa: E731
+    got = way(plait.vmap(f, in_axes=(0, None)))(X, np.float32(7))
+    np.testing.assert_array_equal(got, X * 10 + 7)
+    assert shapes == {wanted}
+    shapes.clear()
+    got = way(plait.vmap(f, in_axes=(None, 0)))(np.float32(7), X)
+    np.testing.assert_array_equal(got, 70 + X)
+    assert shapes == {wanted[::-1]}
+
+
+@pytest.mark.parametrize("method", SHAPES)
+def test_callbacks_mapped_twice(method):
+    """Each way, under two maps over different operands."""
+    f = lambda x, y: plait.pure_callback(  # noqa: E731
+        lambda x, y: np.float32(np.asarray(x) * 10 + y), SCALAR, x, y, vmap_method=method
+    )
+    if method == "legacy_vectorized":  # the function must add the axes that operands lack
+        f = lambda x, y: plait.pure_callback(  # noqa: E731
+            lambda x, y: np.float32(np.reshape(x, (-1, 1)) * 10 + np.reshape(y, (1, -1))),
+            SCALAR, x, y, vmap_method=method,
+        )  # fmt: skip
+    inner = plait.vmap(f, in_axes=(None, 0))
+    got = plait.vmap(inner, in_axes=(0, None))(X, X[:3])
+    np.testing.assert_array_equal(got, X[:, None] * 10 + X[:3])

@@ -87,3 +87,39 @@ def test_nans_that_were_given_are_no_error():
         z = plait.numpy.sin(x)
         n = plait.numpy.arange(3) // 2
     assert np.asarray(y).tolist() == [1, 2] and np.isnan(np.asarray(z)[0]) and n.shape == (3,)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, plait.jit], ids=["eager", "jit"])
+def test_objects_that_are_not_arrays_come_as_they_are(way, capsys):
+    """Names, functions and other objects beside arrays, in their places in trees."""
+    seen, thing = [], object()
+
+    def f(x):
+        plait.debug.callback(
+            lambda a, *, b: seen.append((a, b)), {"at": "here", "x": x}, b=[thing, x + 1, print]
+        )
+        plait.debug.print("{name}: {}", x, name="loss")
+        return x
+
+    way(f)(2.0)
+    ((a, b),) = seen
+    assert a["at"] == "here" and float(a["x"]) == 2
+    assert b[0] is thing and float(b[1]) == 3 and b[2] is print
+    assert capsys.readouterr().out == "loss: 2.0\n"
+
+
+def test_only_objects():
+    """A callback without arrays happens as often as the program is run."""
+    seen = []
+    f = plait.jit(lambda x: (plait.debug.callback(seen.append, "now"), x)[1])
+    f(1.0)
+    f(2.0)
+    assert seen == ["now", "now"]
+
+
+def test_traced_values_that_left_their_function_are_refused():
+    """They are not objects to be passed on."""
+    left = []
+    plait.jit(lambda x: left.append(x) or x)(1.0)
+    with pytest.raises(plait.errors.UnexpectedTracerError):
+        plait.debug.print("{}", left[0])

@@ -105,3 +105,53 @@ def test_lengths():
         lax.scan(step, f32(0), f32([1, 2]), length=3)
     with pytest.raises(AxisError, match="rows"):
         lax.scan(step, f32(0), f32(1))
+
+
+def scans(f, init):
+    return lax.scan(lambda c, _: (f(c), None), init, None, length=2)
+
+
+def counts(f, init):
+    return lax.fori_loop(0, 2, lambda i, c: f(c), init)
+
+
+def whiles(f, init):
+    return lax.while_loop(lambda c: False, f, init)
+
+
+@pytest.mark.parametrize("loop", [scans, counts, whiles])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda c: 7.0,
+        lambda c: np.float32(7),
+        lambda c: pnp.zeros((2,), "int32"),
+        lambda c: np.zeros((2,), np.int32),
+        lambda c: c + 0.5,
+    ],
+    ids=["number", "scalar of numpy", "zeros", "array of numpy", "computed"],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_results_of_another_type_are_refused(loop, wrong, nested):
+    """However a step came by the result: computed, or a constant that no line computed."""
+    init = pnp.asarray(np.int32(3))
+    step = (lambda c: (c[0], wrong(c[1]))) if nested else wrong
+    with pytest.raises(TypeRule, match="must keep its type.*comes in as i32") as e:
+        loop(step, (init, init) if nested else init)
+    assert e.value.fix and __file__.rpartition("/")[0] in e.value.where
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: lax.scan(f, 0, 1),
+        lambda f: lax.scan(f, 0, None),
+        lambda f: lax.while_loop(f, f, object()),
+        lambda f: lax.fori_loop("no bound", 2, f, 0),
+        lambda f: lax.map(f, 1),
+    ],
+)
+def test_a_step_that_cannot_be_called_is_named_first(call):
+    """Also where the other arguments are wrong."""
+    with pytest.raises(TypeError, match="42 is not a function"):
+        call(42)

@@ -63,6 +63,7 @@ def test_of_types(jax):
     weak = jax.typeof(1.0)
     assert weak.weak_type and not weak.strip_weak_type().weak_type
     assert weak.strip_weak_type().update_weak_type(True) == weak
+    assert not aval.mat.varying and not aval.manual_axis_type.unreduced and not aval.mat.reduced
     assert aval.str_short() == "float32[2]" and aval.str_short(short_dtypes=True) == "f32[2]"
 
 

@@ -4,6 +4,7 @@ Invariant: results are compared with numpy, and places with the same sharding sa
 """
 
 import asyncio
+import contextlib
 import sys
 import threading
 
@@ -467,3 +468,58 @@ def test_axes_inside_shard_map():
     with pytest.raises(ZeroDivisionError):
         plait.shard_map(lambda x: 1 / 0, **how)(x)
     assert get_abstract_mesh().empty
+
+
+# ---- inside of shard_map -----------------------------------------------------------------------
+
+ALONE_INSIDE = {
+    "shard_map": (
+        lambda v: plait.shard_map(
+            lambda w: w * (plait.lax.axis_index("y") + 1), in_specs=P("y"), out_specs=P("y")
+        )(v),
+        X * np.tile([1, 1, 2, 2, 3, 3, 4, 4], 2),
+    ),
+    "constraint": (lambda v: plait.with_sharding_constraint(v * 2, P("y")), X * 2),
+    "jit": (lambda v: plait.jit(lambda w: w * 2, out_shardings=P("y"))(v), X * 2),
+}
+"""Functions of a piece that name axes and pass no mesh, with their results on all pieces."""
+
+
+@pytest.mark.parametrize("around", ["nothing", "another mesh"])
+@pytest.mark.parametrize("how", ALONE_INSIDE)
+def test_names_inside_a_shard_map_mean_its_mesh(meshes, how, around):
+    """They mean the axes that it leaves, whatever mesh is in context around it."""
+    mesh, another = meshes
+    f, want = ALONE_INSIDE[how]
+    outer = plait.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    with contextlib.nullcontext() if around == "nothing" else another:
+        np.testing.assert_array_equal(plait.jit(outer)(X), want)
+
+
+ANOTHER_INSIDE = {
+    "constraint": lambda s: lambda v: plait.with_sharding_constraint(v * 2, s),
+    "arguments": lambda s: plait.jit(lambda v: v * 2, in_shardings=s),
+    "results": lambda s: plait.jit(lambda v: v * 2, out_shardings=s),
+    "put": lambda s: lambda v: plait.device_put(v * 2, s),
+}
+"""Functions of a piece that ask for a sharding."""
+
+
+@pytest.mark.parametrize("devices", ["another shape", "another order", "the same"])
+@pytest.mark.parametrize("how", ANOTHER_INSIDE)
+def test_shardings_of_other_meshes_are_refused_inside(meshes, how, devices):
+    """XLA cannot divide pieces over axes of another mesh, and would end the process."""
+    mesh, another = meshes
+    other = {
+        "another shape": another,
+        "another order": plait.Mesh(np.asarray(mesh.devices)[:, ::-1], mesh.axis_names),
+        "the same": mesh,
+    }[devices]
+    f = ANOTHER_INSIDE[how](NamedSharding(other, P("y")))
+    outer = plait.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    if devices == "the same":
+        np.testing.assert_array_equal(plait.jit(outer)(X), X * 2)
+        return
+    with pytest.raises(ValueError, match="inside shard_map") as e:
+        plait.jit(outer)(X)
+    assert e.value.fix and __file__.rpartition("/")[0] in e.value.where

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from plait.ext.errors import MissingRule, TypeRule
-from plait.ext.ir import Eqn, Program, Var, derived, evaluate
+from plait.ext.ir import Eqn, Program, Var, derived, effects_of, evaluate
 from plait.ext.rules import RuleTable, expand_rules
 from plait.ext.trace import Value, as_list, current, lie_as, staged, with_lines
 from plait.ext.types import Aval
@@ -187,6 +187,12 @@ def _linear_equations(program: Program, args: Sequence[Any]) -> list[Step]:
                 env[e.outputs[0]] = out
             continue
         rule = find(e.prim) or partial(_said_otherwise, e)
+        if not e.outputs:
+            # It looks at values that are not computed here.  What must happen has a rule that says
+            # so; what may happen again, such as printing, may be left out.
+            if not all(effect.repeatable for effect in effects_of(e.prim, e.params)):
+                rule([], *ins, **e.params)
+            continue
         for v in (*e.outputs, *ins):
             if v.aval.sharding is not None:
                 rule = free_of_shardings(e, rule)

@@ -45,7 +45,7 @@ def callback(
 
     Args:
       callback: takes trees of numpy arrays; its results are dropped.
-      args, kwargs: trees of arrays.
+      args, kwargs: trees of arrays, and of other objects, which are passed as they are.
       ordered: True if calls happen in the order of the program.
       partitioned: True allows a call on each device with its pieces.  Plait never uses that
         permission, and calls once with whole arrays (in `shard_map` with the pieces).
@@ -94,7 +94,7 @@ def print(
 
     Args:
       fmt: a format string; without it, a function is returned that prints with these options.
-      args, kwargs: trees of arrays.
+      args, kwargs: trees of arrays, and of other objects, such as names.
       ordered: True if lines come in the order of the program.
       partitioned: see `callback`.
       skip_format_check: True if the format is checked only when it is printed, not before.

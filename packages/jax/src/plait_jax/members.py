@@ -4,7 +4,7 @@ Invariant: they are added when jax is first imported, and stay; each returns wha
 attributes hold, or a view of it.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait.ext import Aval, Program, Tracer
 from plait.ext.ir import Eqn, Var
@@ -88,6 +88,20 @@ def update_weak_type(aval: Aval, weak_type: bool) -> Aval:
     return aval.update(weak_type=weak_type)
 
 
+class ManualAxisType(NamedTuple):
+    """Axes along which values differ inside `shard_map`, or are parts of sums: none are, here."""
+
+    varying: frozenset[Any]
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+
+
+@property
+def _mat(aval: Aval) -> ManualAxisType:
+    """The axes along which values of this type differ inside `shard_map`."""
+    return ManualAxisType(aval.vma)
+
+
 # ---- variables -------------------------------------------------------------------------------
 
 _equal, _unequal = Var.__eq__, Var.__ne__
@@ -146,7 +160,8 @@ _MEMBERS: dict[type, dict[str, Any]] = {
     Staged: {"jaxpr": _staged},
     Eqn: {"source_info": _source_info},
     Aval: {
-        "at_least_vspace": to_tangent_aval, "str_short": str_short,
+        "at_least_vspace": to_tangent_aval, "manual_axis_type": _mat, "mat": _mat,
+        "str_short": str_short,
         "strip_weak_type": strip_weak_type, "to_cotangent_aval": to_tangent_aval,
         "to_ct_aval": to_tangent_aval, "to_tangent_aval": to_tangent_aval,
         "update_weak_type": update_weak_type,

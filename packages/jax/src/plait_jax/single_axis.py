@@ -16,11 +16,15 @@ from .signatures import flatten_axes
 __all__ = ["smap"]
 
 
+_FROM_TYPES: Any = object()
+"""The default of `in_axes`."""
+
+
 def smap(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    in_axes: Any = None,
+    in_axes: Any = _FROM_TYPES,
     out_axes: Any,
     axis_name: Any,
 ) -> Any:
@@ -29,6 +33,7 @@ def smap(
     Args:
       f: the function of one device's pieces.
       in_axes: the axis of each argument that is divided, as for `vmap`; None divides nothing.
+        Omitted, arguments are divided as their types say, over an explicit axis of the mesh.
       out_axes: the axis along which pieces of results are joined, as for `vmap`.
       axis_name: the axis of the mesh in context.
     """
@@ -37,9 +42,12 @@ def smap(
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten(args)
-        axes = flatten_axes("smap: in_axes", tree, in_axes)
-        specs = [_spec(a, axis_name, pnp.ndim(x)) for a, x in zip(axes, leaves, strict=True)]
+        given: dict[str, Any] = {}
+        if in_axes is not _FROM_TYPES:
+            leaves, tree = tree_util.tree_flatten(args)
+            axes = flatten_axes("smap: in_axes", tree, in_axes)
+            specs = [_spec(a, axis_name, pnp.ndim(x)) for a, x in zip(axes, leaves, strict=True)]
+            given["in_specs"] = tree.unflatten(specs)
         wanted: list[Any] = []
 
         def front(*args: Any) -> Any:
@@ -52,9 +60,7 @@ def smap(
         first = tree_util.tree_map(
             lambda a: plait.P() if a is None else plait.P(axis_name), out_axes, is_leaf=_is_none
         )
-        inside = plait.shard_map(
-            front, in_specs=tree.unflatten(specs), out_specs=first, axis_names={axis_name}
-        )
+        inside = plait.shard_map(front, out_specs=first, axis_names={axis_name}, **given)
         outs, tree = tree_util.tree_flatten(inside(*args))
         rows = zip(outs, wanted, strict=True)
         return tree.unflatten([x if a is None else pnp.moveaxis(x, 0, a) for x, a in rows])

@@ -46,7 +46,14 @@ _WITHOUT = "without"
 
 
 def mesh_here() -> Mesh | None:
-    """Return the mesh in context; None if there is none."""
+    """Return the mesh that names of axes refer to; None if there is none.
+
+    Inside a shard_map that is its mesh: names that its body uses alone must mean the axes that it
+    divides and leaves, whatever block is open around it.
+    """
+    around = _divided()[0]
+    if isinstance(around, Mesh):
+        return around
     mesh: Any = surrounding("mesh")
     if mesh is _WITHOUT:
         return None

@@ -306,6 +306,11 @@ class NamedSharding(Sharding):
             e.unit.placements[y] = self
         return y
 
+    def _is_over(self, mesh: Mesh | AbstractMesh) -> bool:
+        if isinstance(mesh, AbstractMesh):
+            return mesh.shape_tuple == self.mesh.shape_tuple
+        return mesh.untyped == self.mesh.untyped
+
     def _text(self, unit: object, ndim: int) -> str:
         return spec_text(self.place.symbol(unit), self.spec.full(ndim))
 
@@ -313,6 +318,8 @@ class NamedSharding(Sharding):
         left = set(self.mesh.axis_names) - e.bound.keys()
         if e.bound and not (left and left.issuperset(self.spec.names)):
             raise inside_shard_map(self)
+        if any(not self._is_over(by.mesh) for by in e.bound.values()):
+            raise inside_shard_map(self)  # XLA ends the process
         e.unit.run_at(self.place)
         how = attr("#sdy.sharding" + self._text(e.unit, aval.ndim))
         y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)

@@ -313,11 +313,16 @@ class _FromAnywhere(SingleDeviceSharding):
         return True
 
 
-def inside_shard_map(sharding: Sharding) -> PlaitError:
-    """Return the error for a sharding requested inside shard_map, where devices have own pieces."""
-    return PlaitError(
+class InsideShardMap(PlaitError, ValueError):
+    """A sharding was requested inside shard_map that its pieces cannot have."""
+
+
+def inside_shard_map(sharding: Sharding) -> InsideShardMap:
+    """Return the error for a sharding inside shard_map, over axes that it divides or other ones."""
+    return InsideShardMap(
         f"{sharding!r} is asked for inside shard_map, where each device has its own piece",
-        fix="constrain the operands or results of shard_map instead",
+        fix="constrain the operands or results of shard_map instead; inside, only axes that "
+        "axis_names leaves out, of the same mesh",
     )
 
 

@@ -33,14 +33,15 @@ def _(
         return batch.each(host, xs, dims, dict(params, outs=outs, whole=whole))
     grown = tuple([o.with_shape((batch.size, *o.shape)) for o in outs])
     if batch.present is not None:
-        own = [not (d is None and whole == "expand_dims") for d in dims]
+        own = [d is not None or whole == "broadcast_all" for d in dims]
         xs, dims = [batch.present, *xs], [0, *dims]
         params["f"] = _OfThose(params["f"], outs, own)
-    single = lambda x: reshape(x, (1, *x.aval.shape))  # noqa: E731
-    stacked = [
-        single(x) if d is None and whole == "expand_dims" else batch.front(x, d)
-        for x, d in zip(xs, dims)
-    ]
+    unmapped: dict[str, Callable[[Value], Value]] = {
+        "broadcast_all": lambda x: batch.front(x, None),
+        "expand_dims": lambda x: reshape(x, (1, *x.aval.shape)),
+        "legacy_vectorized": lambda x: x,
+    }
+    stacked = [unmapped[whole](x) if d is None else batch.front(x, d) for x, d in zip(xs, dims)]
     return host.bind(*stacked, outs=grown, whole=whole, **params), [0] * len(outs)
 
 

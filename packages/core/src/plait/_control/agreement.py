@@ -238,7 +238,7 @@ def steady(
             raise ArgumentError(
                 f"what {loop.does} carries must keep its type: {loop.part(init, i)} comes in as "
                 f"{carry[i].aval!r} and goes out as {o!r} from `{name_of(loop.f)}`",
-                where=line_if_known(program.outputs[i].where),
+                where=_line_of(program.outputs[i]),
                 fix=f"start with that type, or convert in the step: .astype({w.dtype.name!r})"
                 if o.shape == w.shape
                 else "start with an array of that shape, or of the greatest it may get, and say "
@@ -249,13 +249,18 @@ def steady(
                 f"what {loop.does} carries must stay divided as it is over explicit axes: "
                 f"{loop.part(init, i)} comes in as {carry[i].aval!r} and goes out as {o!r} from "
                 f"`{name_of(loop.f)}`",
-                where=line_if_known(program.outputs[i].where),
+                where=_line_of(program.outputs[i]),
                 fix="start with that sharding, or bring it back in the step, by "
                 "plait.sharding.reshard(x, P(...))",
             )
     rest = program.out_avals[len(want) :]
     keep = [o.with_sharding(w.sharding) if o.same_type(w) else w for o, w in zip(outs, want)]
     return carry, recast(program, [*keep, *rest])
+
+
+def _line_of(result: object) -> Any:
+    """Return the line that computed a result of a program; None for a constant, which none did."""
+    return line_if_known(getattr(result, "where", None))
 
 
 def _settled(x: Value, out: Aval) -> Any:

@@ -93,6 +93,8 @@ def while_loop(
     Array(128, dtype=int32, weak_type=True)
     """
     max_steps = _bound(max_steps, "while_loop")
+    for f in (cond_fun, body_fun):
+        _expect_function(f, "while_loop")
     return _while(cond_fun, body_fun, init_val, max_steps, Loop("while_loop", body_fun))
 
 
@@ -246,6 +248,7 @@ def scan(
     >>> plait.lax.scan(lambda c, x: (c + x, c), 0.0, plait.numpy.arange(3.0))
     (Array(3., dtype=float32), Array([0., 0., 1.], dtype=float32, weak_type=True))
     """
+    _expect_function(f, "scan")
     return _scan(f, init, xs, length, reverse, unroll, Loop("scan", f))
 
 
@@ -434,10 +437,7 @@ def fori_loop(
         b.__class__ is int or hasattr(b, "__index__") and not isinstance(b, Value | np.ndarray)
         for b in (lower, upper)
     )
-    if not callable(body_fun):
-        raise ArgumentError(
-            f"fori_loop: {body_fun!r} is not a function", fix="pass what can be called"
-        )
+    _expect_function(body_fun, "fori_loop")
 
     def turn(ix: tuple[Any, ...], _: object) -> Any:
         i, x = ix
@@ -477,6 +477,15 @@ def fori_loop(
     loop = Loop("fori_loop", body_fun, _without_bounds)
     _, _, out = _while(lambda s: s[0] < s[1], body, (start, stop, init_val), max_steps, loop)
     return out
+
+
+def _expect_function(f: object, does: str) -> None:
+    """Raise ArgumentError if the step of a loop cannot be called.
+
+    The other arguments may be wrong as well, and their errors would hide this one.
+    """
+    if not callable(f):
+        raise ArgumentError(f"{does}: {f!r} is not a function", fix="pass what can be called")
 
 
 def _without_counter(path: str) -> str:

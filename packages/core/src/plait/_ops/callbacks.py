@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.errors import ArgumentError, OperandTypeError, PlaitError
+from .._base.errors import ArgumentError, NotAnArrayError, OperandTypeError, PlaitError
 from .._base.jaxlib_api import IrValue
 from .._base.lazy import later
 from .._base.source import defined_at, where_defined
@@ -20,6 +20,7 @@ from .._core.array import asarray, unmasked
 from .._core.interpreter import Value
 from .._core.ir import Effect
 from .._core.primitive import Primitive
+from .._core.staging import admitted
 from .._types.avals import Aval, Opaque, canonical
 from .._xla import mlir
 from .._xla.lower import Emitter, eager_rules, lower_rules
@@ -202,7 +203,7 @@ _WHOLE = {
     "sequential_unrolled": "",
     "expand_dims": "expand_dims",
     "broadcast_all": "broadcast_all",
-    "legacy_vectorized": "broadcast_all",
+    "legacy_vectorized": "legacy_vectorized",
 }
 
 
@@ -227,7 +228,8 @@ def pure_callback(
       vmap_method: how a mapped call is made.  "sequential" (and None): for each element in order.
         "broadcast_all": once, on operands that all have the mapped axis in front.
         "expand_dims": once; the axis has size 1 in operands that are not mapped.
-      vectorized: the same as `vmap_method="broadcast_all"`.
+        "legacy_vectorized": once; operands that are not mapped come without the axis.
+      vectorized: the same as `vmap_method="legacy_vectorized"`.
 
     Raises TypeRule for other methods, and, during the call, for results of other types.
 
@@ -246,7 +248,7 @@ def pure_callback(
             "pure_callback: operands come whole, and sharding says otherwise",
             fix="leave it out; in shard_map a callback is given each device's pieces",
         )
-    whole = "broadcast_all" if vectorized else _WHOLE[vmap_method]
+    whole = "legacy_vectorized" if vectorized else _WHOLE[vmap_method]
     return _call(callback, result_shape_dtypes, args, kwargs, None, whole)
 
 
@@ -282,13 +284,31 @@ def io_callback(
 
 @border
 def callback(f: Callable, *args: object, ordered: bool = False, **kwargs: object) -> None:
-    """Call `f(*args, **kwargs)` for its effect when the arguments are computed."""
+    """Call `f(*args, **kwargs)` for its effect when the arguments are computed.
 
-    def act(*a: ArrayLike, **k: object) -> tuple:
+    Leaves that are not arrays, such as names to print, are passed to `f` as they are.
+    """
+    leaves, tree = flatten((args, kwargs))
+    kept = {i: x for i, x in enumerate(leaves) if not _is_computed(x)}
+    computed = [x for i, x in enumerate(leaves) if i not in kept]
+
+    def act(*xs: ArrayLike) -> tuple:
+        rest = iter(xs)
+        a, k = tree.unflatten([kept[i] if i in kept else next(rest) for i in range(len(leaves))])
         f(*a, **k)
         return ()
 
-    _call(act, (), args, kwargs, DEBUG_ORDERED if ordered else DEBUG, "")
+    act.__wrapped__ = f  # type: ignore[attr-defined]  # messages name the user's function
+    _call(act, (), tuple(computed), {}, DEBUG_ORDERED if ordered else DEBUG, "")
+
+
+def _is_computed(x: object) -> bool:
+    """Return whether a leaf has a value only when the program runs: it is an array."""
+    try:
+        admitted(x)
+    except NotAnArrayError:
+        return False
+    return True
 
 
 @border
