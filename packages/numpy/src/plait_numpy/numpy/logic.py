@@ -302,7 +302,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return el.ne(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, False)
 
 
-def _read(x: Any) -> Value:
+def _read(x: Any) -> Any:
     return asarray(x) if isinstance(x, list | tuple) else value(x)
 
 

@@ -250,7 +250,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     return take(both, source.astype(np.int32), at, mode="clip")
 
 
-def _values_at_one(v: Value, ndim: int, at: int) -> Value:
+def _values_at_one(v: Any, ndim: int, at: int) -> Any:
     """Return values for one position: as in numpy, the first of `ndim` axes goes to the axis."""
     if v.aval.ndim and v.aval.ndim <= ndim:
         whole = sh.reshape(v, (*[1] * (ndim - v.aval.ndim), *v.aval.shape))

@@ -217,8 +217,8 @@ def interp(
                 fix=f'write {name}="{_ONWARD}", or the value there',
             )
         onward.append(isinstance(end, str))
-    ends = [None if goes else end for goes, end in zip(onward, (left, right))]
-    return _interpolated(x, a, b, *ends, period, onward=tuple(onward))
+    before, after = (None if goes else end for goes, end in zip(onward, (left, right)))
+    return _interpolated(x, a, b, before, after, period, onward=tuple(onward))
 
 
 # ---- partial order -------------------------------------------------------------------------
