@@ -217,8 +217,8 @@ def interp(
                 fix=f'write {name}="{_ONWARD}", or the value there',
             )
         onward.append(isinstance(end, str))
-    before, after = (None if goes else end for goes, end in zip(onward, (left, right)))
-    return _interpolated(x, a, b, before, after, period, onward=tuple(onward))
+    ends: list[Any] = [None if goes else end for goes, end in zip(onward, (left, right))]
+    return _interpolated(x, a, b, ends[0], ends[1], period, onward=(onward[0], onward[1]))
 
 
 # ---- partial order -------------------------------------------------------------------------
