@@ -30,7 +30,7 @@ def test_what_is_made_like_a_number_takes_the_dtype_of_arrays_beside_it(name, nu
         for options in ({}, {"shape": (2,)}):
             got = run(lambda x, options=options: beside(x, **options)) or found[-1]
             assert got[0] == got[1] == np.float16
-    # A dtype that is asked for is kept, and so is that of an array.
+    # An explicit dtype stays, and so does that of an array.
     assert (like(number, dtype=np.float32) + half).dtype == np.float32
     assert (like(np.float32([1, 2])) + half).dtype == np.float32
 
