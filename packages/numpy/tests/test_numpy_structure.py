@@ -5,6 +5,7 @@ it can; each case runs at once and compiled.
 """
 
 import inspect
+import io
 
 import numpy as np
 import pytest
@@ -228,6 +229,22 @@ CASES = [
     *[(lambda m, x, a=a: m.unwrap(x, axis=a), np.zeros((0, 3), np.float32)) for a in (0, 1)],
     (lambda m, x: m.unwrap(x, period=4), np.zeros(0, np.int32)),
     *[
+        (lambda m, x: m.unwrap(x, period=4), np.array([0, 1, 5, -3], t))
+        for t in (np.int8, np.int16)
+    ],
+    *[(lambda m, x, a=a: m.repeat(x, 3, a), np.float32(2)) for a in (0, -1)],
+    (lambda m, x: m.repeat(x, [2], 0), np.array(2.0, np.float32)),
+    (lambda m, x: m.insert(x, 1, np.array([7, 8, 9]), axis=1), np.arange(6).reshape(3, 2)),
+    (
+        lambda m, x: m.insert(x, np.array(1), np.array([7, 8, 9]), axis=1),
+        np.arange(6).reshape(3, 2),
+    ),
+    (lambda m, x: m.insert(x, 1, np.array([7, 8, 9]), axis=0), np.arange(6).reshape(2, 3)),
+    (lambda m, x: m.insert(x, -1, np.ones((2, 4)), axis=1), X),
+    (lambda m, x: m.transpose(x, 0), np.arange(3)),
+    (lambda m, x: m.permute_dims(x, -1), np.arange(3)),
+    (lambda m, x: x.transpose(0), np.arange(3)),
+    *[
         (lambda m, x, a=a, s=s: m.rollaxis(x, a, s), np.arange(24.0).reshape(1, 2, 3, 4))
         for a in range(-4, 4)
         for s in range(-4, 5)
@@ -250,7 +267,7 @@ PADS = [
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap", "maximum",
-                                  "minimum", "mean", "linear_ramp"])  # fmt: skip
+                                  "minimum", "mean", "median", "linear_ramp"])  # fmt: skip
 def test_pad(mode):
     for x, width in PADS:
         check(lambda m, x: m.pad(x, width, mode), x)
@@ -267,6 +284,7 @@ def test_options_of_pad():
         lambda m, x: m.pad(x, 3, "symmetric", reflect_type="odd"),
         lambda m, x: m.pad(x, 3, "maximum", stat_length=2),
         lambda m, x: m.pad(x, 3, "mean", stat_length=((2, 1), (1, 3))),
+        lambda m, x: m.pad(x, 3, "median", stat_length=((2, 1), (1, 3))),
     ):
         check(f, M)
         check(f, M.astype(np.float32))
@@ -275,12 +293,91 @@ def test_options_of_pad():
         (lambda: pnp.pad(V, 1, "nonsense"), "no mode"),
         (lambda: pnp.pad(V, -1), "negative"),
         (lambda: pnp.pad(M, (1, 2, 3)), "does not fit"),
+        (lambda: pnp.pad(M, [[1, 2, 3]]), "does not fit"),
+        (lambda: pnp.pad(M, [[1, 2, 3], [1, 2]]), "does not fit"),
+        (lambda: pnp.pad(M, [[], [1, 2]]), "does not fit"),
         (lambda: pnp.pad(V, 1, "edge", constant_values=1), "does not take"),
         (lambda: pnp.pad(V[:0], 1, "edge"), "empty"),
         (lambda: pnp.pad(V, 1, "reflect", reflect_type="x"), "reflect_type"),
     ):
         with pytest.raises(TypeRule, match=text):
             bad()
+
+
+def test_pad_by_a_function_of_vectors():
+    def written(vector, width, axis, options):
+        vector[: width[0]] = options.get("fill", 10) + axis
+        vector[len(vector) - width[1] :] = -1
+
+    def returned(vector, width, axis, options):
+        vector = vector.at[: width[0]].set(options.get("fill", 10) + axis)
+        return vector.at[len(vector) - width[1] :].set(-1)
+
+    for x, width, options in ((V, 2, {}), (M, ((1, 0), (0, 2)), {"fill": 5}), (X, 1, {})):
+        want = np.pad(x, width, written, **options)
+        same(pnp.pad(x, width, returned, **options), want)
+        same(plait.jit(lambda x: pnp.pad(x, width, returned, **options))(x), want)
+
+
+@pytest.mark.parametrize("name", ["eye", "tri"])
+def test_diagonals_may_be_traced(name):
+    made = plait.jit(lambda k: getattr(pnp, name)(3, 4, k, np.int32))
+    for k in range(-4, 6):
+        same(made(k), getattr(np, name)(3, 4, k, np.int32))
+    below = plait.jit(lambda x, k: (pnp.tril(x, k), pnp.triu(x, k)))
+    for k in (-2, 0, 1, 3):
+        same(below(M, k), (np.tril(M, k), np.triu(M, k)))
+    with pytest.raises(plait.errors.PlaitError):
+        plait.jit(lambda k: pnp.eye(3, k=k))(1.5)
+
+
+def test_trim_zeros_of_a_number():
+    for x in (np.float32(0), np.float32(2)):
+        same(pnp.trim_zeros(x), np.trim_zeros(x))
+
+
+@pytest.mark.parametrize("f", ["array_equal", "array_equiv"])
+def test_sequences_are_compared_as_arrays(f):
+    for a, b in (
+        ([1, 2], [1, 2]),
+        ([1, 2], (1, 3)),
+        ([1, 2], [1, 2, 3]),
+        ([1, 2], [[1, 2], [1, 2]]),
+        ([1, 2], np.array([1, 2])),
+        (1, [1, 1]),
+    ):
+        assert bool(getattr(pnp, f)(a, b)) == getattr(np, f)(a, b), (a, b)
+    with pytest.raises(TypeRule):
+        getattr(pnp, f)("a", [1])
+
+
+def test_sequences_have_a_kind():
+    for x in ([1, 2], [1j], (1.0, 2j), [True]):
+        assert pnp.iscomplexobj(x) == np.iscomplexobj(x)
+        assert pnp.isrealobj(x) == np.isrealobj(x)
+
+
+def test_bfloat16_is_read_from_files():
+    x = pnp.asarray([1.5, -2.0], dtype="bfloat16")
+    for save, get in ((pnp.save, lambda found: found), (pnp.savez, lambda found: found["arr_0"])):
+        file = io.BytesIO()
+        save(file, x)
+        file.seek(0)
+        back = get(pnp.load(file))
+        assert back.dtype == x.dtype and back.tolist() == [1.5, -2.0]
+
+
+def test_interpolation_goes_on_beyond_the_ends():
+    xp, fp = np.array([1.0, 2.0, 3.0], np.float32), np.array([10.0, 20.0, 35.0], np.float32)
+    for kind in (fp, fp * (1 + 2j)):
+        kind = kind.astype(np.result_type(kind, np.float32) if kind is fp else np.complex64)
+        f = plait.jit(lambda x: pnp.interp(x, xp, kind, left="extrapolate", right="extrapolate"))
+        want = np.array([kind[0] - 5 * (kind[1] - kind[0]), kind[2] + 2 * (kind[2] - kind[1])])
+        same(f(np.float32([-4, 5])), want.astype(kind.dtype))
+        one = pnp.interp(np.float32([-4, 5]), xp, kind, left="extrapolate", right=7)
+        same(one, np.array([want[0], 7]).astype(kind.dtype))
+    with pytest.raises(TypeRule, match="left must be a number or 'extrapolate'"):
+        pnp.interp(0.0, xp, fp, left="onward")
 
 
 def test_traced_amounts():

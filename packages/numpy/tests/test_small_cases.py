@@ -4,6 +4,7 @@ Invariant: numpy, scipy or a written-out value says what is right.
 """
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -176,3 +177,15 @@ def test_what_has_no_elements_is_refused_where_numbers_are_taken(name, given):
         TAKING[name](given)
     with pytest.raises(TypeRule, match="float0"):
         plait.jit(TAKING[name])(given)
+
+
+@pytest.mark.parametrize("f", ["cov", "corrcoef"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_no_variables_have_no_covariances(f, dtype):
+    for x, options in ((np.zeros((0, 4), dtype), {}), (np.zeros((4, 0), dtype), {"rowvar": False})):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = getattr(np, f)(x, **options)
+        ours = getattr(pnp, f)
+        for got in (ours(x, **options), plait.jit(lambda v, o=options: ours(v, **o))(x)):
+            assert got.shape == want.shape == (0, 0) and got.dtype == np.float32

@@ -347,6 +347,8 @@ def same_padding(sizes: Any, kernel: Any, strides: Sequence[int], lower: bool = 
     """
     pairs = []
     for n, k, s in zip(sizes, kernel, strides, strict=True):
+        if s < 1:
+            raise _refuse(f"a stride is {s}", "strides are positive")
         total = (-(-n // s) - 1) * s + k - n
         total = max(total, 0) if total.__class__ is int else max_dim(total, 0)
         less = total // 2

@@ -89,6 +89,14 @@ def correspond(name: str, x: Aval, indices: Aval, window: Ints, dropped: Ints, t
             f"dimension numbers map {len(to)}",
             fix="the last axis of the indices has one component for each axis mapped",
         )
+    if any(not 0 <= a < x.ndim for a in (*dropped, *together)) or any(
+        not 0 <= b < indices.ndim - 1 for b in with_
+    ):
+        raise ShapeError(
+            f"{name}: axes {dropped} and batching axes {together} are not among the {x.ndim} of "
+            f"{x!r}, or batching axes {with_} not among those of {indices!r} but the last",
+            fix="count axes from 0",
+        )
     if len(window) + len(dropped) + len(together) != x.ndim or len({*dropped, *together}) != len(
         dropped
     ) + len(together):

@@ -603,7 +603,7 @@ def transpose(x: Any, perm: Any = None) -> Value:
     """Put axes in another order, reversed by default."""
     x = as_value(x)
     n = x.aval.ndim
-    order = tuple(range(n))[::-1] if perm is None else normal_axes(tuple(perm), n, "perm")
+    order = tuple(range(n))[::-1] if perm is None else normal_axes(given_axes(perm), n, "perm")
     return x if order == tuple(range(n)) else transpose_.bind(x, perm=order)
 
 

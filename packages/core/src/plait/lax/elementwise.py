@@ -119,7 +119,7 @@ def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
             f"exp2 is for floating or complex arrays, not {x.aval!r}", fix="convert with .astype"
         )
     if accuracy is None:
-        return pow(2.0, x)
+        return pow(2.0 + 0j if x.aval.category == COMPLEX else 2.0, x)
     return exp(el.mul.bind(x, Literal(math.log(2.0), x.aval)), accuracy=accuracy)
 
 

@@ -41,7 +41,8 @@ def reduce_window(
       computation: (tree, tree) -> tree of elements; associative and elementwise.
       window_dimensions: the size of the window along each axis.
       window_strides: the distance of windows; 1 if not given.
-      padding: "VALID", "SAME", "SAME_LOWER", or a pair (before, after) for each axis.
+      padding: "VALID", "SAME", "SAME_LOWER", or a pair (before, after) for each axis.  Those with
+        names count the elements of the arrays before `base_dilation`.
       base_dilation, window_dilation: the distance of elements of the arrays, and of the window.
 
     Windows are combined along one axis after the other, so that the work grows with the sum of
@@ -59,8 +60,8 @@ def reduce_window(
     n = xs[0].aval.ndim
     steps = window_dimensions, window_strides, base_dilation, window_dilation
     sizes, strides, base, spread = _steps(xs[0].aval.shape, *steps)
-    extent, inside = _extents(xs[0].aval.shape, sizes, base, spread)
-    pads = explicit_padding(padding, inside, extent, strides)
+    extent = [dilated(k, d) for k, d in zip(sizes, spread)]
+    pads = explicit_padding(padding, xs[0].aval.shape, extent, strides)
     config = [(low, high, b - 1) for (low, high), b in zip(pads, base)]
     if any(v.__class__ is not int or v for c in config for v in c):
         xs = [pad(x, s, config) for x, s in zip(xs, start)]
@@ -139,7 +140,7 @@ def reduce_window_shape_tuple(
     steps = window_dimensions, window_strides, base_dilation, window_dilation
     sizes, strides, base, spread = _steps(shape, *steps)
     extent, inside = _extents(shape, sizes, base, spread)
-    pads = explicit_padding(padding, inside, extent, strides)
+    pads = explicit_padding(padding, shape, extent, strides)
     return tuple(
         [
             windows(low + n + high, k, s)

@@ -26,7 +26,7 @@ from plait.ext.ops.shape import stack as stacked
 from plait.ext.sizes import Dim, decide_ge, is_symbolic, max_dim
 from plait.ext.surface import beside, size_given, value
 from plait.ext.trace import Handle
-from plait.ext.values import from_numpy, integer_bounds, unmasked
+from plait.ext.values import canonical, from_numpy, integer_bounds, unmasked
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike, DTypeLike, Shape
 
@@ -88,6 +88,11 @@ def _typed(x: object, dtype: object) -> Any:
     """Convert a value to a dtype; keep its own if `dtype` is None."""
     if dtype is not None and x.__class__ is int:
         return sh.convert(x, types.asked_dtype(dtype))
+    if dtype is not None and isinstance(x, np.ndarray) and _is_cut(x.dtype):
+        kind = types.asked_dtype(dtype)
+        if kind.kind not in "iu":  # what is narrowed first has lost its high bits, or its digits
+            with np.errstate(all="ignore"):
+                return value(unmasked(x).astype(kind))
     try:
         v = value(x)
     except NotAnArrayError:
@@ -97,6 +102,11 @@ def _typed(x: object, dtype: object) -> Any:
         if v is None:
             raise
     return v if dtype is None else sh.convert(v, types.asked_dtype(dtype))
+
+
+def _is_cut(dtype: np.dtype) -> bool:
+    """Return whether the setting `x64` narrows arrays of a dtype."""
+    return dtype.kind in "iufc" and canonical(dtype) != dtype
 
 
 def _of_memory(x: Any) -> Any:
@@ -120,6 +130,10 @@ def _of_list(xs: Sequence[Any], dtype: Any) -> Any:
         return sh.convert(_stacked(_fitting(xs, kind)), kind)
     for v in leaves:
         unmasked(v)
+        if v is None:
+            raise NotAnArrayError(
+                "a list of numbers holds None", fix="write float('nan') for a number that is absent"
+            )
     if kind is None:
         host = _on_host(xs, None)
         kind = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
@@ -393,8 +407,9 @@ def _filled(shape: tuple, x: object, dtype: object) -> Any:
 def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     is_batch = hasattr(type(a), "__plait_function__")  # `value` leaves it to its class
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") and not is_batch else value(a)
+    weak = dtype is None and bool(getattr(aval, "weak_type", False))  # as in operations with `a`
     dtype = types.asked_dtype(aval.dtype if dtype is None else dtype)
-    return Aval(tuple(aval.shape) if shape is None else sh.normal_shape(shape), dtype)
+    return Aval(tuple(aval.shape) if shape is None else sh.normal_shape(shape), dtype, weak)
 
 
 @placeable
@@ -461,7 +476,9 @@ def full_like(
     [7.0, 7.0]
     """
     aval = _like(a, dtype, shape)
-    return beside(_filled(aval.shape, fill_value, aval.dtype), a)
+    v = _typed(fill_value, aval.dtype)
+    v = sh.convert(v, aval.dtype, True) if aval.weak_type else v
+    return beside(materialise_at_ground(sh.broadcast_to(v, aval.shape)), a)
 
 
 # ---- ranges --------------------------------------------------------------------------------

@@ -143,7 +143,9 @@ def _unwrap(p: Value, discont: Any, period: Any, *, axis: int) -> Any:
     correction = el.select(el.lt(el.abs_(steps), discont), 0, el.sub(wrapped, steps))
     at = sh.normal_axis(axis, x.aval.ndim)
     first = sh.slice_in_dim(x, 0, min_dim(x.aval.shape[at], 1), axis=at)
-    later = el.add(sh.slice_in_dim(x, 1, x.aval.shape[at], axis=at), cumsum(correction, at))
+    # Sums of narrow integers keep their dtype: what is added up is a part of `p`.
+    total = cumsum(correction, at, correction.aval.dtype)
+    later = el.add(sh.slice_in_dim(x, 1, x.aval.shape[at], axis=at), total)
     return sh.concatenate([first, later], at)
 
 

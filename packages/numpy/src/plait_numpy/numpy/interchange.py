@@ -17,7 +17,7 @@ from plait.ext.ops import elementwise as el
 from plait.ext.rules import resolve
 from plait.ext.surface import all_free, offering, placed_by_default
 from plait.ext.surface import placed as laid
-from plait.ext.types import asked_dtype
+from plait.ext.types import asked_dtype, ml_dtypes
 from plait.ext.values import from_numpy, on_accelerator, shared, unmasked
 from plait.typing import Array as AnyArray
 from plait.typing import ArrayLike, DTypeLike
@@ -174,10 +174,15 @@ def load(file: Any, *args: Any, **kwargs: object) -> AnyArray | dict[str, AnyArr
     """
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray):
-        return from_numpy(found)
+        return from_numpy(_known(found))
     if hasattr(found, "files"):
-        return {name: from_numpy(found[name]) for name in found.files}
+        return {name: from_numpy(_known(found[name])) for name in found.files}
     raise OperandTypeError(f"{file!r} holds no array", fix="read it with numpy.load")
+
+
+def _known(x: np.ndarray) -> np.ndarray:
+    # The format has no name for bfloat16: such elements are written as two bytes without a meaning.
+    return x.view(ml_dtypes.bfloat16) if x.dtype == np.dtype("V2") else x
 
 
 def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:

@@ -21,6 +21,7 @@ from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category, 
 from plait.typing import Array, ArrayLike
 
 from . import masking
+from .creation import asarray
 from .masking import masked, unwritten
 from .samples import shown
 
@@ -301,6 +302,10 @@ def iscomplex(x: ArrayLike) -> Array:
     return el.ne(el.imag(x), 0) if x.aval.category == COMPLEX else _answer(x, False)
 
 
+def _read(x: Any) -> Any:
+    return asarray(x) if isinstance(x, list | tuple) else value(x)
+
+
 def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether an array (or scalar, or the type of one) has a complex dtype.
 
@@ -313,7 +318,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     True
     """
     dtype = getattr(x, "dtype", None)  # types have no values, but a dtype
-    return category(value(x).aval.dtype if dtype is None else dtype) == COMPLEX
+    return category(_read(x).aval.dtype if dtype is None else dtype) == COMPLEX
 
 
 def isrealobj(x: ArrayLike) -> bool:
@@ -399,18 +404,18 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Return whether shapes and all elements are equal, as a boolean array without axes.
 
     Args:
-      a1, a2: any shapes and dtypes.
+      a1, a2: any shapes and dtypes; lists are read as arrays.
       equal_nan: whether nan equals nan.
 
     As numpy.array_equal.
 
-    Raises NotAnArrayError if an operand is not an array.
+    Raises TypeRule if an operand is not an array, and does not make one.
 
     >>> import numpy as np, plait
     >>> bool(plait.numpy.array_equal(np.array([1, 2]), np.array([1, 2, 3])))
     False
     """
-    a, b = value(a1), value(a2)
+    a, b = _read(a1), _read(a2)
     if a.aval.shape != b.aval.shape:
         return fill(False, Aval((), BOOL))
     return _all_equal(a, b, equal_nan=bool(equal_nan))
@@ -419,15 +424,16 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Return whether all elements are equal after broadcasting; False if shapes do not broadcast.
 
-    a1, a2: any shapes and dtypes; the result is boolean, without axes.  As numpy.array_equiv.
+    a1, a2: any shapes and dtypes; lists are read as arrays.  The result is boolean, without axes.
+    As numpy.array_equiv.
 
-    Raises NotAnArrayError if an operand is not an array.
+    Raises TypeRule if an operand is not an array, and does not make one.
 
     >>> import numpy as np, plait
     >>> bool(plait.numpy.array_equiv(np.array([1, 1]), np.array(1)))
     True
     """
-    a, b = value(a1), value(a2)
+    a, b = _read(a1), _read(a2)
     try:
         broadcast_shapes([a.aval.shape, b.aval.shape])
     except DimMismatch:

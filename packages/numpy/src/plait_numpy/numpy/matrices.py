@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plait.errors import ArgumentError, AxisError, ShapeError, UndecidedDim
-from plait.ext import materialise_at_ground
+from plait.ext import Tracer, materialise_at_ground
 from plait.ext.ir import Primitive
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
@@ -19,7 +19,7 @@ from plait.ext.ops.taking import take
 from plait.ext.sizes import Dim, is_symbolic, max_dim, min_dim
 from plait.ext.surface import fused, size_given, value
 from plait.ext.trace import Value
-from plait.ext.types import BOOL, BOOLEAN, asked_dtype
+from plait.ext.types import BOOL, BOOLEAN, INTEGER, asked_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike
 
@@ -37,11 +37,20 @@ _SMALL = 2**16
 """Largest pattern, in elements, that numpy makes on the host: copying costs less than compiling."""
 
 
-def _pattern(n: Dim | int, m: Dim | int, k: int, compare: Primitive) -> Any:
+def _pattern(n: Dim | int, m: Dim | int, k: Any, compare: Primitive) -> Any:
     """Return booleans: the comparison of column - k with row."""
     shape = (n, m)
     rows, columns = sh.iota(np.int32, shape, 0), sh.iota(np.int32, shape, 1)
-    return compare(columns, rows if k == 0 else el.add(rows, k))
+    if k.__class__ is int and k == 0:
+        return compare(columns, rows)
+    return compare(columns, el.add(rows, k))
+
+
+def _diagonal_number(k: Any) -> Any:
+    """Return a diagonal as an int, or as a traced integer without axes."""
+    if isinstance(k, Tracer) and k.aval.category == INTEGER and not k.aval.ndim:
+        return k
+    return k.__index__()
 
 
 @placeable
@@ -50,7 +59,7 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
 
     Args:
       N, M: rows and columns; M = N if not given.
-      k: the diagonal; positive ones are above the main one.
+      k: the diagonal; positive ones are above the main one.  It may be traced.
       dtype: the default float if not given.
 
     As numpy.eye.
@@ -63,9 +72,9 @@ def eye(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     n, m = sh.normal_shape((N, N if M is None else M))
-    k = k.__index__()
+    k = _diagonal_number(k)
     kind = asked_dtype(dtype)
-    if not is_symbolic((n, m)) and n * m <= _SMALL:
+    if k.__class__ is int and not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.eye(n, m, k).astype(kind))
     return sh.convert(_pattern(n, m, k, el.eq), kind)
 
@@ -83,9 +92,9 @@ def identity(n: object, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def _below(n: int, m: int, k: int) -> Any:
+def _below(n: int, m: int, k: Any) -> Any:
     """Return where a matrix is at or below diagonal `k`."""
-    if not is_symbolic((n, m)) and n * m <= _SMALL:
+    if k.__class__ is int and not is_symbolic((n, m)) and n * m <= _SMALL:
         return from_numpy(np.tri(n, m, k, dtype=bool))
     return _pattern(n, m, k, el.le)
 
@@ -95,7 +104,7 @@ def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
 
     Args:
       N, M: rows and columns; M = N if not given.
-      k: the diagonal; positive ones are above the main one.
+      k: the diagonal; positive ones are above the main one.  It may be traced.
       dtype: the default float if not given.
 
     As numpy.tri.
@@ -107,14 +116,14 @@ def tri(N: Any, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None 
     [[1.0, 0.0], [1.0, 1.0]]
     """
     n, m = sh.normal_shape((N, N if M is None else M))
-    return sh.convert(_below(n, m, k.__index__()), asked_dtype(dtype))
+    return sh.convert(_below(n, m, _diagonal_number(k)), asked_dtype(dtype))
 
 
 def _triangle(name: str, m: object, k: int, lower: bool) -> Any:
     x = value(m)
     if x.aval.ndim < 2:
         raise ShapeError(f"{name} takes matrices, not {x.aval!r}", fix="give two axes or more")
-    k = k.__index__()
+    k = _diagonal_number(k)
     below = _below(x.aval.shape[-2], x.aval.shape[-1], k if lower else k - 1)
     zero = sh.convert(0, x.aval.dtype)
     return el.select(below, x, zero) if lower else el.select(below, zero, x)

@@ -5,7 +5,7 @@ are padded one after the other, so that corners equal numpy's.
 """
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,16 @@ from plait.ext.types import INTEGER
 from plait.typing import Array, ArrayLike
 
 from .creation import linspace
+from .mapping import apply_along_axis
+from .statistics import median
 
 _COPIES = ("edge", "reflect", "symmetric", "wrap")
-_STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean}
+_STATISTICS = {"maximum": max_, "minimum": min_, "mean": mean, "median": median}
 
 
-def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: Any) -> Array:
+def pad(
+    array: ArrayLike, pad_width: object, mode: str | Callable = "constant", **kwargs: Any
+) -> Array:
     """Add elements at both ends of axes.
 
     Args:
@@ -37,8 +41,10 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
       pad_width: a number, a pair (before, after), a pair for each axis, or a dictionary from axes
         to these.
       mode: "constant" (with `constant_values`), "edge", "reflect", "symmetric" (both with
-        `reflect_type`), "wrap", "linear_ramp" (with `end_values`), "maximum", "minimum", "mean"
-        (with `stat_length`) or "empty".
+        `reflect_type`), "wrap", "linear_ramp" (with `end_values`), "maximum", "minimum", "mean",
+        "median" (with `stat_length`) or "empty".  Or a function, which is called with each vector
+        of the array padded by zeros, its (before, after), its axis, and a dictionary of `kwargs`;
+        axes are passed in order.  It returns the vector with new ends.
 
     Raises TypeRule for other modes and options.  As numpy.pad.
 
@@ -50,6 +56,8 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
     widths = _widths(pad_width, x.aval.ndim)
     if any(w.__class__ is int and w < 0 for pair in widths for w in pair):
         raise ArgumentError(f"pad by {pad_width}: widths cannot be negative", fix="cut with slices")
+    if callable(mode):
+        return _by_function(x, widths, mode, kwargs)
     known = {"constant": "constant_values", "linear_ramp": "end_values", "reflect": "reflect_type",
              "symmetric": "reflect_type", **dict.fromkeys(_STATISTICS, "stat_length")}  # fmt: skip
     if mode not in ("constant", "empty", "linear_ramp", *_COPIES, *_STATISTICS):
@@ -63,6 +71,13 @@ def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: A
             fix=f"it takes {known.get(mode, 'no options')}",
         )
     out = _pad(x, widths, mode, kwargs.get(known.get(mode, "")))
+    return sh.materialise_at_ground(out)
+
+
+def _by_function(x: Value, widths: list[tuple], function: Callable, options: dict) -> Array:
+    out: Any = _constant(x, widths, 0)
+    for axis, width in enumerate(widths):
+        out = apply_along_axis(function, axis, out, width, axis, options)
     return sh.materialise_at_ground(out)
 
 
@@ -100,8 +115,8 @@ def _pairs(given: Any, ndim: int, what: str) -> list[tuple]:
         if 1 <= len(items) <= 2:
             return [(items[0], items[-1])] * ndim
     else:
-        pairs = [_pair(i) if len(_pair(i)) == 2 else (i[0], i[0]) for i in items]
-        if len(pairs) in (1, ndim):
+        pairs = [(i[0], i[0]) if len(i) == 1 else i for i in map(_pair, items)]
+        if len(pairs) in (1, ndim) and all(len(i) == 2 for i in pairs):
             return pairs * (ndim if len(pairs) == 1 else 1)
     raise ShapeError(
         f"{what} {given!r} does not fit an array with {ndim} axes",
@@ -258,7 +273,7 @@ def _statistic(x: Value, axis: int, low: int, high: int, mode: str, lengths: tup
             raise ShapeError(f"pad: stat_length {length} over an axis of size {n}", fix="give more")
         part = (0, count) if k == 0 else (n - count, n)
         v = _STATISTICS[mode](sh.slice_in_dim(x, *part, axis=axis), axis, keepdims=True)
-        if mode == "mean" and x.aval.category == INTEGER:
+        if mode in ("mean", "median") and x.aval.category == INTEGER:
             v = el.round_even(v)
         shape = [(low, high)[k] if i == axis else d for i, d in enumerate(x.aval.shape)]
         sides.append(sh.broadcast_to(convert(v, x.aval.dtype), shape))

@@ -74,6 +74,8 @@ def repeat(
     x = value(a)
     if axis is None:
         x, axis = ravel(x), 0
+    elif not x.aval.ndim:  # as in numpy, a number is a vector of one element
+        x = sh.reshape(x, (1,))
     at = normal_axis(axis, x.aval.ndim)
     times: Any = _counted_out(repeats)
     if times.__class__ is Dim or (hasattr(times, "__index__") and not _has_axes(times)
@@ -234,8 +236,8 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         return _inserted(x, obj, v, at)
     n = fixed_size(x, at)
     positions = _fixed_positions("insert", obj, n)
-    if not positions.ndim and v.aval.ndim:  # as in numpy, the values' first axis goes to the axis
-        v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim else v
+    if not positions.ndim:
+        v = _values_at_one(v, x.aval.ndim, at)
     count = positions.size
     if positions.size == 1 and v.aval.ndim == x.aval.ndim:
         count = v.aval.shape[at] if v.aval.shape[at] != 1 else 1
@@ -246,6 +248,14 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     source = np.where(marks > 0, n + marks - 1, np.cumsum(marks == 0) - 1)
     both = sh.concatenate([x, v], at)
     return take(both, source.astype(np.int32), at, mode="clip")
+
+
+def _values_at_one(v: Any, ndim: int, at: int) -> Any:
+    """Return values for one position: as in numpy, the first of `ndim` axes goes to the axis."""
+    if v.aval.ndim and v.aval.ndim <= ndim:
+        whole = sh.reshape(v, (*[1] * (ndim - v.aval.ndim), *v.aval.shape))
+        return sh.moveaxis(whole, 0, at)
+    return v
 
 
 def _is_place(obj: object) -> bool:
@@ -269,7 +279,7 @@ def _without(obj: Any, n: Any) -> Any:
 def _inserted(x: Array, obj: Value | int, v: Array, at: int) -> Any:
     """Insert before one position of an axis of any size."""
     n = x.aval.shape[at]
-    v = sh.moveaxis(v, 0, at) if v.aval.ndim == x.aval.ndim and obj.__class__ is int else v
+    v = _values_at_one(v, x.aval.ndim, at)
     count = v.aval.shape[at] if v.aval.ndim == x.aval.ndim else 1
     v = sh.broadcast_to(
         convert(v, x.aval.dtype), (*x.aval.shape[:at], count, *x.aval.shape[at + 1 :])
@@ -298,6 +308,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> A
             "traced",
             fix="trim before, or mask instead",
         )
+    if not x.aval.ndim:
+        return x
     positions = np.nonzero(np.asarray(x))
     for i in sh.normal_axes(axis, x.aval.ndim):
         n = x.aval.shape[i]

@@ -142,10 +142,14 @@ def digitize(
     return _digitized(value(x), b, right=bool(right))
 
 
+_ONWARD = "extrapolate"
+
+
 @fused(numbers=("left", "right", "period"))
 def _interpolated(
-    x: ArrayLike, xp: Value, fp: Value, left: ArrayLike | None, right: Any, period: Any
-) -> Any:
+    x: ArrayLike, xp: Value, fp: Value, left: ArrayLike | None, right: Any, period: Any, *,
+    onward: tuple[bool, bool],
+) -> Any:  # fmt: skip
     x, xp = sh.convert_together([el.floating((v,))[0] for v in (value(x), xp)])
     (fp,) = el.floating((fp,))
     kind = xp.aval.dtype
@@ -161,8 +165,11 @@ def _interpolated(
     out = el.select(flat, f0, el.add(f0, el.mul(part, el.sub(f1, f0))))
     if period is not None:
         return out
-    out = el.select(el.lt(x, xp[0]), fp[0] if left is None else left, out)
-    return el.select(el.gt(x, xp[-1]), fp[-1] if right is None else right, out)
+    if not onward[0]:
+        out = el.select(el.lt(x, xp[0]), fp[0] if left is None else left, out)
+    if not onward[1]:
+        out = el.select(el.gt(x, xp[-1]), fp[-1] if right is None else right, out)
+    return out
 
 
 def _periodic(x: Value, xp: Value, fp: Value, period: Value) -> tuple:
@@ -175,8 +182,8 @@ def _periodic(x: Value, xp: Value, fp: Value, period: Value) -> tuple:
 
 
 def interp(
-    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
-    right: ArrayLike | None = None, period: ArrayLike | None = None,
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None, period: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Interpolate linearly between points.
 
@@ -185,6 +192,7 @@ def interp(
       xp: positions of the data, ascending.
       fp: values at `xp`, real or complex.
       left, right: results before and after all positions; by default the data at the ends.
+        "extrapolate" goes on along the first and the last line.
       period: period of the positions; they need not ascend then, and `left` and `right` are
         ignored.
 
@@ -201,7 +209,16 @@ def interp(
         )
     if a.aval.shape[0] == 0:
         raise ArgumentError("interp between no points", fix="give one at least")
-    return _interpolated(x, a, b, left, right, period)
+    onward = []
+    for name, end in (("left", left), ("right", right)):
+        if isinstance(end, str) and end != _ONWARD:
+            raise ArgumentError(
+                f"interp: {name} must be a number or {_ONWARD!r}, got {end!r}",
+                fix=f'write {name}="{_ONWARD}", or the value there',
+            )
+        onward.append(isinstance(end, str))
+    ends: list[Any] = [None if goes else end for goes, end in zip(onward, (left, right))]
+    return _interpolated(x, a, b, ends[0], ends[1], period, onward=(onward[0], onward[1]))
 
 
 # ---- partial order -------------------------------------------------------------------------

@@ -317,6 +317,8 @@ def _cov(
     xs = [_variables(value(v), rowvar) for v in (m, y) if v is not None]
     (x,) = el.floating((sh.concatenate(xs, 0),))
     result = x.aval.dtype if dtype is None else dtype
+    if x.aval.shape[0].__class__ is int and not x.aval.shape[0]:  # no variables
+        return sh.fill(0, Aval((0, 0), result))
     x = sh.convert(
         x, np.float32 if result.itemsize < 4 else result
     )  # sums in float16 lose too much
