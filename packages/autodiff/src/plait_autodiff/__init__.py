@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
     from .custom.symbolic_zeros import CustomPrimal, SymbolicZero, custom_vjp_primal_tree_values
     from .custom.vjp import custom_vjp
     from .destinations import DidntWant, DontWant, GradRef, GradValue
-    from .gradient_checking import check_grads
+    from .gradient_checking import check_grads, check_jvp, check_vjp
     from .hessian_products import hvp, vhp
     from .inversion.functions import custom_ivjp, invertible
     from .jacobian import hessian, jacfwd, jacrev
@@ -35,7 +35,8 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
 
 __all__ = [
     "CustomPrimal", "DidntWant", "DontWant", "GradRef", "GradValue", "Residual", "SymbolicZero",
-    "check_grads", "checkpoint", "checkpoint_name", "checkpoint_scan", "closure_convert",
+    "check_grads", "check_jvp", "check_vjp", "checkpoint", "checkpoint_name", "checkpoint_scan",
+    "closure_convert",
     "custom_gradient", "custom_ivjp", "custom_jvp", "custom_linear_solve", "custom_root",
     "custom_vjp", "custom_vjp_primal_tree_values", "fwd_and_bwd", "fwd_laplacian", "grad",
     "hessian", "hvp", "implicit_diff", "invertible", "is_adable", "jacfwd", "jacrev", "jet", "jvp",
@@ -56,7 +57,7 @@ __getattr__, __dir__ = _later_names(
         "custom.symbolic_zeros": "CustomPrimal SymbolicZero custom_vjp_primal_tree_values",
         "custom.vjp": "custom_vjp",
         "destinations": "DidntWant DontWant GradRef GradValue",
-        "gradient_checking": "check_grads",
+        "gradient_checking": "check_grads check_jvp check_vjp",
         "hessian_products": "hvp vhp",
         "inversion.functions": "custom_ivjp invertible",
         "jacobian": "hessian jacfwd jacrev",
