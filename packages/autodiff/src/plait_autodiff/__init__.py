@@ -16,10 +16,10 @@ if TYPE_CHECKING:  # for editors; at run time a module is imported when one of i
     from .api import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
     from .custom.conversions import closure_convert, custom_gradient, fwd_and_bwd
     from .custom.jvp import custom_jvp
-    from .custom.linear_call import linear_call
     from .custom.linear_solve import custom_linear_solve
     from .custom.root import custom_root, implicit_diff
     from .custom.symbolic_zeros import CustomPrimal, SymbolicZero, custom_vjp_primal_tree_values
+    from .custom.transposes import linear_call
     from .custom.vjp import custom_vjp
     from .destinations import DidntWant, DontWant, GradRef, GradValue
     from .gradient_checking import check_grads, check_jvp, check_vjp
@@ -51,7 +51,7 @@ __getattr__, __dir__ = _later_names(
         "api": "grad jvp linear_transpose linearize value_and_grad vjp",
         "custom.conversions": "closure_convert custom_gradient fwd_and_bwd",
         "custom.jvp": "custom_jvp",
-        "custom.linear_call": "linear_call",
+        "custom.transposes": "linear_call",
         "custom.linear_solve": "custom_linear_solve",
         "custom.root": "custom_root implicit_diff",
         "custom.symbolic_zeros": "CustomPrimal SymbolicZero custom_vjp_primal_tree_values",

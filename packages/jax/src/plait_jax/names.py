@@ -286,9 +286,9 @@ def found(module: str, name: str) -> Any:
 
 
 def exported(module: str) -> list[str]:
-    """Return the public names of a module of JAX that Plait has: those of `from module import *`.
+    """Return the public names of a module of JAX that `from module import *` gives.
 
-    Names that are missing are left out, since nobody asked for one of them.
+    Missing names are left out: they would be recorded as requests.
     """
     return [name for name in sorted(public(module)) if _look(module, name)[1] is None]
 
