@@ -52,6 +52,13 @@ def by_equation():
     return lambda a: lax.custom_linear_solve(lambda x: 7.0 * x, lax.sin(a), solve, symmetric=True)
 
 
+def by_call():
+    """sin a through a linear function whose transpose is 7 times the true one."""
+    times = lambda r, t: 7.0 * t  # noqa: E731
+    same = lambda r, x: 1.0 * x  # noqa: E731
+    return lambda a: plait.custom_derivatives.linear_call(same, times, (), lax.sin(a))
+
+
 def around(make, wrap):
     return lambda: wrap(lambda x, f=make(): f(x) * 1.0)
 
@@ -64,6 +71,7 @@ KINDS = {  # name: (function, derivative in reverse mode, in forward mode)
     "custom_root": (by_root, 7 * COS, 7 * COS),
     "implicit_diff": (by_condition, 7 * COS, 7 * COS),
     "custom_linear_solve": (by_equation, COS, COS),
+    "linear_call": (by_call, 7 * COS, COS),
     "checkpoint": (around(by_jvp, plait.checkpoint), 7, 7),
 }
 
@@ -212,6 +220,12 @@ def equation_of(inner):
     return lambda a: lax.custom_linear_solve(lambda x: 1.0 * x, inner(a), solve, symmetric=True)
 
 
+def call_of(inner):
+    back = lambda a, t: plait.grad(inner)(a) * t / plait.grad(inner)(a)  # noqa: E731
+    fun = lambda r, x: 1.0 * x  # noqa: E731
+    return lambda a: plait.custom_derivatives.linear_call(fun, back, a, inner(a))
+
+
 def mapping_of(inner):
     f = plait.custom_vmap(lambda x: inner(x) * 1.0)
     f.def_vmap(lambda size, batched, x: (plait.vmap(inner)(x), True))
@@ -231,6 +245,7 @@ OUTER = {
     "custom_root": root_of,
     "implicit_diff": condition_of,
     "custom_linear_solve": equation_of,
+    "linear_call": call_of,
     "checkpoint": lambda inner: plait.checkpoint(lambda x: inner(x) * 1.0),
     "custom_vmap": mapping_of,
 }

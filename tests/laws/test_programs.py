@@ -55,6 +55,8 @@ CASES = {
     "core.map_axes": (lambda x: map_axes(lambda r: lax.sin(r) * x, 0, 1)(x), (X,)),
     "autodiff.checkpoint": (lambda x: plait.checkpoint(lambda y: lax.sin(y) * x)(x), (X,)),
     "autodiff.custom_jvp_call": (cubed, (X,)),
+    "autodiff.linear_call": (lambda r, x: plait.custom_derivatives.linear_call(
+        lambda r, x: x * r, lambda r, t: t * r, r, x), (X + 2, X)),
     "autodiff.linear_solve": (lambda a, b: lax.custom_linear_solve(
         lambda v: a * v, b, lambda f, v: v / a, symmetric=True), (X + 2, X)),
     "core.psum": (between(lambda x: x * lax.psum(lax.sin(x), N)), (X,)),

@@ -15,6 +15,7 @@ import pytest
 import plait
 from plait import lax
 from plait.errors import MissingRule, UnexpectedTracerError
+from plait.ext.errors import ArgumentError
 
 from .deliveries import ARGUMENTS, RESULTS, custom_jvp, custom_vjp, custom_vmap, f32, same, same_vjp
 
@@ -83,8 +84,8 @@ NO_DERIVATIVE = {  # and what is said of it
     "given to custom_root": None,
     "returned to custom_root, solver": None,
     "returned to custom_linear_solve, solver": None,
-    "given to custom_linear_solve": (MissingRule, "no transpose_solve"),
-    "returned to custom_linear_solve, matrix": (MissingRule, "no transpose_solve"),
+    "given to custom_linear_solve": (ArgumentError, "no transpose_solve"),
+    "returned to custom_linear_solve, matrix": (ArgumentError, "no transpose_solve"),
     # rules that have no way to take along what the function closes over
     "returned to custom_jvp": (UnexpectedTracerError, "closes over a value that is being diff"),
     "returned to custom_vjp": (UnexpectedTracerError, "closes over a value that is being diff"),

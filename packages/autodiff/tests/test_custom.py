@@ -20,6 +20,7 @@ from plait_autodiff import (
     checkpoint,
     custom_jvp,
     custom_vjp,
+    custom_vjp_primal_tree_values,
     grad,
     hessian,
     jacfwd,
@@ -629,3 +630,23 @@ def test_checks_run_a_rule_and_not_the_function_too():
             grad(lambda x: wrong(x))(np.float32(0.5))
     plait.effects_barrier()
     assert calls == ["forward", "rule"]
+
+
+def test_values_are_taken_out_of_a_tree_of_primals():
+    values, seen = custom_vjp_primal_tree_values, []
+
+    @custom_vjp
+    def f(box, k):
+        return box["x"] * k + box["rest"][0]
+
+    def fwd(box, k):
+        seen.append((box["x"].perturbed, box["rest"][0].perturbed, k.perturbed))
+        box, k = values(box), values(k)
+        return f(box, k), (box, k)
+
+    f.defvjp(fwd, lambda res, g: ({"x": g * res[1], "rest": (g,)}, g * res[0]["x"]), True)
+    box = {"x": 3.0, "rest": (4.0,)}
+    got = grad(f)(box, 5.0)
+    assert (float(got["x"]), float(got["rest"][0])) == (5.0, 1.0)
+    assert seen[-1] == (True, True, False)
+    assert values({"a": (1, None)}) == {"a": (1, None)}  # what is no primal stays as it is

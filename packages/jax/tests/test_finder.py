@@ -190,3 +190,18 @@ def test_what_is_no_name_of_jax_is_absent(jax):
         importlib.import_module("jax.numpie")
     with pytest.raises(AttributeError, match="'jax.numpy' of JAX 0.10.2 has no attribute 'sinn'"):
         jax.numpy.sinn  # noqa: B018
+
+
+def test_every_name_that_there_is_comes_with_a_star(jax):
+    """`from module import *` gives what other imports give, and asks for no missing name."""
+    before = len(plait_jax.report().requests)
+    for module in ("jax.numpy", "jax.lax", "jax.errors", "jax.scipy.special", "jax.tree_util"):
+        names: dict = {}
+        exec(f"from {module} import *", names)
+        there = importlib.import_module(module)
+        given = {n: v for n, v in names.items() if n != "__builtins__"}
+        assert len(given) > 8
+        assert {n for n in dir(there) if not n.startswith("_")} >= set(given)
+        assert all(v is getattr(there, n) for n, v in given.items())
+    assert names["tree_map"] is jax.tree_util.tree_map
+    assert len(plait_jax.report().requests) == before

@@ -42,6 +42,8 @@ class Module(ModuleType):
     """A module of JAX whose attributes are looked up on first access."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":  # what `from module import *` asks for
+            return part("names").exported(self.__name__)
         found = part("names").found(self.__name__, name)
         self.__dict__[name] = found
         return found

@@ -22,7 +22,7 @@ from .primitives import primitive_named
 from .requests import placeholder
 from .settings import SETTINGS, adopt_environment, block_of
 
-__all__ = ["NAMES", "begin", "found", "lacks", "public"]
+__all__ = ["NAMES", "begin", "exported", "found", "lacks", "public"]
 
 
 def _read() -> dict[str, frozenset[str]]:
@@ -283,6 +283,14 @@ def found(module: str, name: str) -> Any:
     if (name in NAMES.get(module, ()) and full not in _ABSENT) or why:
         return placeholder(full, why)
     raise AttributeError(f"module {module!r} of JAX {VERSION} has no attribute {name!r}")
+
+
+def exported(module: str) -> list[str]:
+    """Return the public names of a module of JAX that `from module import *` gives.
+
+    Missing names are left out: they would be recorded as requests.
+    """
+    return [name for name in sorted(public(module)) if _look(module, name)[1] is None]
 
 
 def lacks(full: str) -> bool:

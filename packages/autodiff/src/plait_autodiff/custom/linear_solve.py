@@ -164,7 +164,7 @@ def _(cts, *args, matvec, vecmat, solve, transpose_solve, consts):
             fix="differentiate with jvp, vjp or grad, which make linear equations of it",
         )
     if vecmat is None or transpose_solve is None:
-        raise MissingRule(
+        raise ArgumentError(
             "custom_linear_solve has no transpose_solve, which reverse mode needs",
             fix="pass transpose_solve=, or symmetric=True if the matrix is its own transpose",
         )

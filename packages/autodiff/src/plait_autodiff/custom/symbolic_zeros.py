@@ -6,6 +6,7 @@ Invariant: a symbolic zero has a type and no elements; no computation makes or p
 from collections.abc import Sequence
 from typing import Any
 
+from plait import tree as plait_tree
 from plait.ext.errors import OperandTypeError, TreeMismatch, TypeRule
 from plait.ext.ops.collective import varied
 from plait.ext.trace import admitted
@@ -15,7 +16,7 @@ from plait.ext.values import Literal
 from ..tangents import no_tangent
 from .variants import Present
 
-__all__ = ["CustomPrimal", "SymbolicZero"]
+__all__ = ["CustomPrimal", "SymbolicZero", "custom_vjp_primal_tree_values"]
 
 
 class SymbolicZero:
@@ -77,6 +78,19 @@ class CustomPrimal:
 
     def __repr__(self) -> str:
         return f"CustomPrimal({self.value!r}, perturbed={self.perturbed})"
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """Return an argument of a forward rule with symbolic zeros, with values in place of the
+    `CustomPrimal`s that it holds.
+
+    >>> import plait
+    >>> plait.custom_derivatives.custom_vjp_primal_tree_values(
+    ...     {"x": plait.CustomPrimal(2.0, True), "n": plait.CustomPrimal(3, False)})
+    {'n': 3, 'x': 2.0}
+    """
+    of = lambda leaf: leaf.value if leaf.__class__ is CustomPrimal else leaf  # noqa: E731
+    return plait_tree.map(of, tree)
 
 
 def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:

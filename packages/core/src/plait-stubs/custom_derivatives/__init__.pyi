@@ -7,3 +7,5 @@ from plait_autodiff import closure_convert as closure_convert
 from plait_autodiff import custom_gradient as custom_gradient
 from plait_autodiff import custom_jvp as custom_jvp
 from plait_autodiff import custom_vjp as custom_vjp
+from plait_autodiff import custom_vjp_primal_tree_values as custom_vjp_primal_tree_values
+from plait_autodiff import linear_call as linear_call
