@@ -47,7 +47,7 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval!r})"
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> tuple[Any, ...]:
         """The sizes of the axes."""
         return self.aval.shape
 
@@ -79,7 +79,7 @@ class CustomPrimal:
         return f"CustomPrimal({self.value!r}, perturbed={self.perturbed})"
 
 
-def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:
+def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list[Any]:
     """Return one differential per value, as users see them.
 
     `flat` holds those of the inexact values that are `present`.  The others become symbolic zeros,
