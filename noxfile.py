@@ -1,3 +1,8 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["nox[uv]>=2024.4.15"]
+# ///
 """Every way to run things: `python -m nox -l` lists them.
 
 Nothing but Python is needed beforehand. Environments are made by uv where it is installed, and by
@@ -63,6 +68,7 @@ MUTATING = (
     "test_array_object.py::test_setitem_masking",
     "test_creation_functions.py::test_asarray_arrays",
 )
+STYLE = ("ruff", "codespell", "zizmor")
 DEMO_TOOLS = ("matplotlib", "scikit-learn", "tqdm")
 # What makes the site, and what the tutorials are written with.
 DOCS_TOOLS = ("mkdocs-material>=9.7", "mike", "matplotlib", "scikit-learn", "scipy", "absl-py")
@@ -734,7 +740,7 @@ def hostile(session: nox.Session) -> None:
 @nox.session
 def quick(session: nox.Session) -> None:
     """Before each commit: style, the design's rules, a cross-section of all packages' tests."""
-    session.install("ruff")
+    session.install(*STYLE)
     style(session)
     session.install("--no-deps", *wheels(session, *PACKAGES))
     session.install("--no-deps", *(str(wheel(session, sample)) for sample in SAMPLES))
@@ -744,15 +750,18 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style and common mistakes, by ruff; `-- --fix` mends what can be mended."""
-    session.install("ruff")
+    """Style and common mistakes, by ruff, misspelt words, and weak workflows; `-- --fix` mends
+    what ruff can."""
+    session.install(*STYLE)
     style(session, *session.posargs)
 
 
 def style(session: nox.Session, *options: str) -> None:
-    """What ruff finds; the option `--fix` makes it write what it can."""
+    """What ruff, codespell and zizmor find; the option `--fix` makes ruff write what it can."""
     session.run("ruff", "check", *options, ".")
     session.run("ruff", "format", *([] if "--fix" in options else ["--check"]), ".")
+    session.run("codespell")
+    session.run("zizmor", "--offline", "--quiet", ".github/workflows")
 
 
 @nox.session
@@ -867,3 +876,7 @@ def released_cores(session: nox.Session, package: str) -> list[tuple[str, list[s
     for core in releasing.cores(package):
         found.append((core.tag, [released_wheel(session, core)]))
     return found
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -275,9 +275,34 @@ def test_a_run_that_skips_most_tests_fails_in_ci(skipped, ci, status, tmp_path):
 
 
 def test_hooks_check_style_as_the_session_does():
-    (repository,) = loaded(HOOKS)["repos"]
-    assert re.fullmatch(r"v\d+\.\d+\.\d+", repository["rev"])
-    assert [hook["id"] for hook in repository["hooks"]] == ["ruff-check", "ruff-format"]
+    repositories = loaded(HOOKS)["repos"]
+    assert all(re.fullmatch(r"v\d+\.\d+\.\d+", found["rev"]) for found in repositories)
+    hooks = [hook["id"] for found in repositories for hook in found["hooks"]]
+    assert hooks[:4] == ["ruff-check", "ruff-format", "codespell", "zizmor"]
+    (style,) = [node for node in NOXFILE.body if getattr(node, "name", "") == "style"]
+    runs = [node.args[0] for node in ast.walk(style) if ast.unparse(node).startswith("session.run(")
+            and isinstance(node, ast.Call)]  # fmt: skip
+    assert [*dict.fromkeys(ast.literal_eval(run) for run in runs)] == constant("STYLE")
+    assert [*dict.fromkeys(hook.partition("-")[0] for hook in hooks[:4])] == constant("STYLE")
+
+
+def test_texts_end_as_the_hooks_want():
+    """Hooks would change such a file in the first commit that touches it."""
+    (config,) = [h for r in loaded(HOOKS)["repos"] for h in r["hooks"]
+                 if h["id"] == "trailing-whitespace"]  # fmt: skip
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("only a repository lists its files")
+    wrong = []
+    for name in listed.stdout.split("\0")[:-1]:
+        try:
+            text = (ROOT / name).read_bytes().decode("utf-8")
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue  # binary, or deleted and not committed yet
+        blank = re.search(r"[ \t\r]+$", text, re.M) and not re.search(config["exclude"], name)
+        if blank or (text and not re.search(r"[^\n]\n\Z", text)):
+            wrong.append(name)
+    assert not wrong
 
 
 def test_the_quick_session_is_a_cross_section():

@@ -80,6 +80,22 @@ def lifts(x, form="pair", parts=2):
     )
 
 
+def height(form):
+    return form[1] if isinstance(form, tuple) else 0
+
+
+def growing(**methods):
+    """A carrier whose forms rise by one with each operation, from "pair"."""
+
+    def run(self, prim, rule, args, params):
+        first = self.to_form(args[0], self.form_of(args[0]) or "pair")
+        form = ("pair", height(self.form_of(args[0])) + 1)
+        return self.lift(args[0].aval, form, first)
+
+    highest = lambda self, aval, f, g: max(f, g, key=height)
+    return dict(run=run, **{"join": highest, **methods})
+
+
 SAME = lambda aval: aval
 MISTAKES = {
     "rule: one value": (
@@ -137,14 +153,26 @@ MISTAKES = {
         dict(coerce=lambda self, aval, parts, f, g: (parts[0], ext.as_value(np.float32(0)))),
         "coerce returned components",
     ),
+    "join: without end": (growing(), r"Pairs\.join does not settle the forms of core\.scan"),
+    "join: widened without end": (
+        growing(widen=lambda self, aval, f, g: ("pair", height(g) + 1)),
+        r"Pairs\.widen does not settle the forms of core\.scan",
+    ),
+    "join: a sum": (
+        growing(join=lambda self, aval, f, g: ("pair", height(f) + height(g))),
+        "join gives .* which it should be above",
+    ),
+    "join: None": (growing(join=lambda self, aval, f, g: None), "join returned None"),
+    "join: a list": (growing(join=lambda self, aval, f, g: ["pair"]), "not hashable"),
     "no rules": (dict(rules=None), "Pairs.rules is missing"),
 }
 
 
+JOINS = [name for name in MISTAKES if name.startswith("join")]
 IDLE = {
     "loop": ["coerce: one"],  # the body's numbers are coerced first, and the rule fails
-    "branch": ["run: two forms"],
-    "eager": ["run: two forms", "part_axes: one", "part_axes: beyond", "rule: elements"],
+    "branch": ["run: two forms", *JOINS],
+    "eager": ["run: two forms", "part_axes: one", "part_axes: beyond", "rule: elements", *JOINS],
 }
 """The mistakes that do not matter to a function."""
 
@@ -168,6 +196,23 @@ def test_a_mistake_is_the_authors(name, f):
 def test_a_mistake_is_found_without_checks(name):
     with plait.config(checks=False), pytest.raises(CarrierError, match=MISTAKES[name][1]):
         applied(carrier(**MISTAKES[name][0]), USER.branch if "coerce" in name else USER.loop)
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_a_join_is_judged_without_checks(name):
+    with plait.config(checks=False), pytest.raises(CarrierError, match=MISTAKES[name][1]):
+        applied(carrier(**MISTAKES[name][0]), USER.loop)
+
+
+def test_forms_that_grow_may_end():
+    """By a join with a highest form, or by `widen`; then the loop is lifted in that form."""
+    top = lambda self, aval, f, g: "pair" if "pair" in (f, g) else max(f, g)
+    end = lambda self, aval, f, g: ("pair", 99)
+    many = lambda self, aval, f, g: max(f, g, key=lambda h: min(height(h), 99))
+    for methods in (dict(join=top), dict(join=many, widen=end)):
+        first, second = applied(carrier(**growing(**methods)), USER.loop)
+        np.testing.assert_array_equal(np.asarray(first), np.ones(3))
+        np.testing.assert_array_equal(np.asarray(second), np.ones(3))
 
 
 def test_without_a_mistake_nothing_is_raised():

@@ -71,10 +71,10 @@ def counted(x, n=3):
 
 def test_form_that_grows_for_ever():
     """A form that each turn makes greater is an error that names the slot, not a loop."""
-    with pytest.raises(plait.PlaitError, match=r"do not settle: .*slot 1: \d+") as caught:
+    with pytest.raises(plait.PlaitError, match=r"does not settle .*: .*slot 1: \d+") as caught:
         terms(Sum, counted, f32(1), None)
     assert "widen" in caught.value.fix
-    with pytest.raises(plait.PlaitError, match="core.while.*do not settle"):
+    with pytest.raises(plait.PlaitError, match="does not settle .*core.while"):
         terms(
             Sum,
             lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + x), (0, x))[1],
@@ -164,6 +164,6 @@ def test_two_forms_that_grow_are_named():
     """The message names every slot with its form, and plain ones are left out."""
     step = lambda x: lambda c, _: ((c[0] + x, c[1]), None)  # noqa: E731
     f = lambda x: lax.scan(step(x), (x, 1.0), None, length=2)[0][0]  # noqa: E731
-    with pytest.raises(plait.PlaitError, match="do not settle") as caught:
+    with pytest.raises(plait.PlaitError, match="does not settle") as caught:
         terms(Sum, f, f32(1), None)
     assert str(caught.value).count("slot ") == 2 and "None" not in str(caught.value)

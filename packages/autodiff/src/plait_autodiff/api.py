@@ -53,7 +53,9 @@ R = TypeVar("R")
 
 
 @border
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
+def jvp(
+    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
     """Return `(fun(*primals), derivative along tangents)`, computed together.
 
     Args:
@@ -100,7 +102,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
 
 
 @border
-def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple:
+def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `(fun(*primals), fun_lin)`, where `fun_lin` maps tangents to tangents linearly.
 
     The computation on primals alone is done once; a call of `fun_lin` does the linear part.
@@ -184,7 +186,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: object) -> Callable:
 
 
 @border
-def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple:
+def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `(fun(*primals), pullback)`.
 
     The pullback maps a cotangent like the result to a tuple of cotangents like the arguments.  Its

@@ -60,7 +60,7 @@ class JVP(Carrier):
     def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return aval, aval.tangent_type
 
-    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: object, g: str) -> tuple[Any, ...]:
         return parts[0], Literal(0, aval.tangent_type)
 
     def dual(self, x: Any, t: Any, where: Any = None) -> Any:
@@ -86,7 +86,7 @@ class JVP(Carrier):
         d.where = x.where if x.__class__ is Var else where or here()
         return d
 
-    def halves(self, args: Any) -> tuple[list, list]:
+    def halves(self, args: Any) -> tuple[list[Any], list[Any]]:
         """Return (values, tangents) of operands; ZERO for plain ones."""
         xs = []
         ts = []
@@ -100,11 +100,11 @@ class JVP(Carrier):
                 ts.append(ZERO)
         return xs, ts
 
-    def duals(self, outs: Any, dots: list[Any]) -> list:
+    def duals(self, outs: Any, dots: list[Any]) -> list[Any]:
         """Return results with their tangents."""
         return [self.dual(o, d) for o, d in zip(outs, dots, strict=True)]
 
-    def run(self, prim: Any, rule: Any, args: Sequence[AnyArray], params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[AnyArray], params: dict[str, Any]) -> Any:
         xs, ts = self.halves(args)
         noting = self.noting
         if noting is None:

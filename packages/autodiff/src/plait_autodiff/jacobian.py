@@ -38,14 +38,14 @@ P = ParamSpec("P")
 
 
 def of_differentiable(
-    fun: Callable,
+    fun: Callable[..., Any],
     argnums: Any,
-    args: tuple,
-    kwargs: dict,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     what: str,
     holomorphic: bool,
     allow_int: bool = False,
-) -> tuple[Callable, tuple]:
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Do as `of_chosen`, and refuse arguments that cannot be differentiated."""
     nums = numbers(argnums, what)
     of, chosen = of_chosen(fun, nums, args, kwargs)
@@ -54,7 +54,7 @@ def of_differentiable(
     return of, chosen
 
 
-def basis(xs: Sequence[Any]) -> list:
+def basis(xs: Sequence[Any]) -> list[Any]:
     """Return the unit vectors of a flat list of values: for each value, (total, *shape)."""
     sizes = [x.aval.size for x in xs]
     if is_symbolic(sizes):

@@ -44,9 +44,9 @@ class Linearized:
     __slots__ = (
         "outs", "tree", "program", "residuals", "out_active", "in_tree", "avals", "aux", "name",
     )  # fmt: skip
-    outs: list
+    outs: list[Any]
     program: Program
-    residuals: list
+    residuals: list[Any]
     out_active: list[bool]
     avals: list[Aval]
 
@@ -57,7 +57,7 @@ class Linearized:
         ins = tuple(self.avals)
         return Derivative(self.program, self.in_tree, ins, self.tree, outs, active)
 
-    def gradient(self, holomorphic: bool) -> tuple:
+    def gradient(self, holomorphic: bool) -> tuple[Any, ...]:
         """Return (value, auxiliary value, gradients in a tree like the arguments).
 
         Raises ShapeError and OperandTypeError unless the result is one number, and real or, if
@@ -70,7 +70,11 @@ class Linearized:
 
 
 def linearized(
-    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str, of: Callable
+    f: Callable[..., Any],
+    primals: tuple[Any, ...],
+    has_aux: bool,
+    does: str,
+    of: Callable[..., Any],
 ) -> Linearized:
     r = Linearized()
     leaves, r.in_tree = flatten(adables.opened(primals))
@@ -103,7 +107,7 @@ class Levels(NamedTuple):
     tangents: Stage
 
 
-def levels_over(parent: Carrier | Interpreter, does: str, of: Callable) -> Levels:
+def levels_over(parent: Carrier | Interpreter, does: str, of: Callable[..., Any]) -> Levels:
     t = Stage(parent, does, of)
     t.settles = False
     s = Split(parent, t, of)
@@ -112,7 +116,7 @@ def levels_over(parent: Carrier | Interpreter, does: str, of: Callable) -> Level
     return Levels(j, s, t)
 
 
-def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linearized:
+def finished(r: Linearized, levels: Levels, outs: list[Any], has_aux: bool) -> Linearized:
     """Fill in the fields that are known once the function has returned `outs`."""
     j, s, t = levels
     s.closed = True
@@ -133,7 +137,7 @@ def finished(r: Linearized, levels: Levels, outs: list, has_aux: bool) -> Linear
     return r
 
 
-def pushed(j: JVP, outs: list) -> tuple[list, list]:
+def pushed(j: JVP, outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return (values, tangents) of results as users get them; float0 for integers and booleans."""
     halves = [j.split(o) for o in outs]
     return [_out(p[0]) for _, p in halves], [_dot(form, p) for form, p in halves]
@@ -152,7 +156,7 @@ def without_tangents(j: JVP, aux: Value | tuple[Any, ...] | None) -> Any:
     return tree.unflatten([_out(j.split(x)[1][0]) if isinstance(x, Value) else x for x in leaves])
 
 
-def expect_scalar(outs: list, name: str, holomorphic: bool) -> None:
+def expect_scalar(outs: list[Any], name: str, holomorphic: bool) -> None:
     """Raise unless the result is one scalar that has a gradient."""
     if not outs:
         raise ShapeError(

@@ -245,7 +245,7 @@ class Transposed(_At):
     """A function from cotangents of a linear function's result to a tuple of its arguments'."""
 
     @border
-    def __call__(self, ct: Any) -> tuple:
+    def __call__(self, ct: Any) -> tuple[Any, ...]:
         try:
             return self._transposed(ct)
         except MissingRule as error:

@@ -204,8 +204,8 @@ class PartialVal:
 
 
 def partial_trace(
-    f: Callable, pvals: Sequence[PartialVal], instantiate: Marks = False
-) -> tuple[Program, list[PartialVal], list]:
+    f: Callable[..., Any], pvals: Sequence[PartialVal], instantiate: Marks = False
+) -> tuple[Program, list[PartialVal], list[Any]]:
     """Run `f` on known values, and stage the operations that depend on unknown ones.
 
     Args:

@@ -135,12 +135,12 @@ def _linearizing(xs: Sequence[Any], does: str, of: Callable[..., Any]):
 
 def recorded_gradient(
     f: Callable[..., Any],
-    primals: tuple,
+    primals: tuple[Any, ...],
     has_aux: bool,
     holomorphic: bool,
     of: Callable[..., Any],
     differentiate: Callable[..., Any],
-) -> tuple:
+) -> tuple[Any, ...]:
     """Return (value, auxiliary value, gradients in a tree like the arguments), from one compiled
     program if there is one.
 
@@ -173,7 +173,7 @@ def recorded_gradient(
 
 
 def recorded_linearization(
-    f: Callable[..., Any], primals: tuple, has_aux: bool, does: str
+    f: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, does: str
 ) -> Linearized:
     """Return the function linearized at these primals, by one compiled program if there is one."""
     r, xs = _begun(primals, f)
@@ -222,7 +222,7 @@ def recorded_jvp(
     tree: TreeDef,
     has_aux: bool,
     differentiate: Callable[..., Any],
-) -> tuple:
+) -> tuple[Any, ...]:
     """Return the results of `jvp` with these primals and tangents, from one compiled program if
     there is one.
 

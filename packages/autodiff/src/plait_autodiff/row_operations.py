@@ -47,7 +47,11 @@ class Rowwise(ABC):
 
     @abstractmethod
     def made(
-        self, params: dict[str, Any], program: Program, kinds: tuple, outs: tuple
+        self,
+        params: dict[str, Any],
+        program: Program,
+        kinds: tuple[Any, ...],
+        outs: tuple[Any, ...],
     ) -> dict[str, Any]:
         """Return the parameters of this operation with another program and these kinds."""
 

@@ -47,7 +47,7 @@ class Split(Interpreter):
         """Return whether a value belongs to the stage."""
         return x.__class__ is Var and x.by is self.stage
 
-    def apply(self, prim: Any, args: Any, params: dict) -> Any:
+    def apply(self, prim: Any, args: Any, params: dict[str, Any]) -> Any:
         stage = self.stage
         for a in args:
             if a.__class__ is Var and a.by is stage:
@@ -124,13 +124,13 @@ def divide(split: Split, args: Sequence[Any]) -> tuple[bool, ...]:
     return tuple([split.unknown(a) for a in args])
 
 
-def merge(mask: Iterable[bool], unknown: Iterable[Any], known: Iterable[Any]) -> list:
+def merge(mask: Iterable[bool], unknown: Iterable[Any], known: Iterable[Any]) -> list[Any]:
     """Return `unknown` where the mask is true and `known` elsewhere, in order."""
     u, k = iter(unknown), iter(known)
     return [next(u) if m else next(k) for m in mask]
 
 
-def part(xs: Iterable[Any], mask: Iterable[Any], value: bool = True) -> list:
+def part(xs: Iterable[Any], mask: Iterable[Any], value: bool = True) -> list[Any]:
     """Return the items whose mask is `value`."""
     return [x for x, m in zip(xs, mask, strict=True) if bool(m) is value]
 

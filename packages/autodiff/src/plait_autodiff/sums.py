@@ -34,7 +34,7 @@ def added(total: Value, ct: Value | None) -> Any:
     return add.bind(total, convert(ct, total.aval.dtype) if narrow else ct)
 
 
-def rounded(totals: Sequence[Any], avals: Sequence[Aval]) -> list:
+def rounded(totals: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
     """Return sums of types `summed_in` as cotangents of these types."""
     pairs = zip(totals, avals, strict=True)
     return [t if t.aval.dtype == a.dtype else convert(t, a.dtype) for t, a in pairs]

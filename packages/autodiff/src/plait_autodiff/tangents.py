@@ -100,7 +100,7 @@ def whole(t: Any, of: Aval, what: str) -> Any:
     return t if t.aval.dtype == of.dtype else t.astype(of.dtype)
 
 
-def matching(want: Aval | Sequence[Any], got: Any, kind: Any, what: str) -> list:
+def matching(want: Aval | Sequence[Any], got: Any, kind: Any, what: str) -> list[Any]:
     """Return the leaves of `got`, which must have the structure `kind` of `want`."""
     got = adables.opened(got)
     leaves, tree = flatten(got)
@@ -112,7 +112,7 @@ def matching(want: Aval | Sequence[Any], got: Any, kind: Any, what: str) -> list
     return leaves
 
 
-def pair_of(out: Value | tuple[Any, ...], what: str) -> tuple:
+def pair_of(out: Value | tuple[Any, ...], what: str) -> tuple[Any, ...]:
     """Return (out, aux), the result of a function under `what`.
 
     The current interpreter must be the one in which the function ran.
@@ -150,7 +150,7 @@ def is_single(argnums: Any) -> bool:
     return not isinstance(argnums, tuple | list | range)
 
 
-def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
+def positions(nums: tuple[int, ...], args: tuple[Any, ...], fun: Callable[..., Any]) -> list[int]:
     """Return the positions of the arguments to differentiate; raise TypeRule if one is absent."""
     found = [position(n, args, fun) for n in nums]
     if len(set(found)) != len(found):
@@ -161,8 +161,8 @@ def positions(nums: tuple[int, ...], args: tuple, fun: Callable) -> list[int]:
 
 
 def of_chosen(
-    fun: Callable, nums: tuple[int, ...], args: tuple, kwargs: dict
-) -> tuple[Callable, tuple]:
+    fun: Callable[..., Any], nums: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return (function of the arguments that `nums` names, these arguments); fix the others."""
     at = positions(nums, args, fun)
 
@@ -175,7 +175,7 @@ def of_chosen(
     return of, tuple([args[i] for i in at])
 
 
-def position(n: int, args: tuple, fun: Callable) -> int:
+def position(n: int, args: tuple[Any, ...], fun: Callable[..., Any]) -> int:
     if not -len(args) <= n < len(args):
         raise ArgumentError(
             f"argnums names argument {n}, and {name_of(fun)} was called with {len(args)} "

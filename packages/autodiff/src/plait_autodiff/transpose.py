@@ -137,7 +137,7 @@ def backward(
     cts: Sequence[Any],
     later: Sequence[int] = (),
     wanted: Sequence[bool] | None = None,
-) -> list:
+) -> list[Any]:
     """Return the cotangents of the inputs, or None, given those of the outputs.
 
     Args:
@@ -254,7 +254,7 @@ def transpose_program(
 
 def divided_backward(
     program: Program, linear: tuple[bool, ...], known: Sequence[Any], cts: Sequence[Any]
-) -> list:
+) -> list[Any]:
     """Return the cotangents of the linear inputs, or None.
 
     Operations with programs may take known and linear operands together.  So the program is

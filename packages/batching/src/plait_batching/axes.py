@@ -50,7 +50,7 @@ _by_position: dict[type, AxisKind] = {}
 """Classes whose values are mapped by the position of an axis, as arrays are, each with its kind."""
 
 
-def added_kind(spec_type: type, kind: AxisKind, data_type: type) -> None:
+def added_kind(spec_type: type[Any], kind: AxisKind, data_type: type[Any]) -> None:
     """Accept instances of a class as entries for values of `data_type`.
 
     Positions are entries already; with int as `spec_type` they map values of `data_type` by `kind`.
@@ -89,7 +89,7 @@ ENTRY = "an axis or None"
 def entries(
     does: str,
     in_axes: object,
-    args: tuple,
+    args: tuple[Any, ...],
     like: tuple[Any, ...],
     count: int,
     is_entry: Callable[[Any], bool],

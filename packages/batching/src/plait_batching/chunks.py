@@ -18,7 +18,9 @@ from .axes import kind_of
 __all__ = ["in_chunks"]
 
 
-def in_chunks(run: Callable, xs: list, axes: list, size: int, chunk: int) -> tuple[list, Any]:
+def in_chunks(
+    run: Callable[..., Any], xs: list[Any], axes: list[Any], size: int, chunk: int
+) -> tuple[list[Any], Any]:
     """Return (results, their tree) of a map over more elements than one chunk holds.
 
     `run(xs, axes, size, chosen)` maps one chunk; see `vmap`.

@@ -91,17 +91,21 @@ class Batch(Carrier):
     def whole(self, aval: Aval) -> int:
         return 0
 
-    def coerce(self, aval: Aval, parts: tuple, f: int | None, g: int | None) -> tuple:
+    def coerce(
+        self, aval: Aval, parts: tuple[Any, ...], f: int | None, g: int | None
+    ) -> tuple[Any, ...]:
         if g is None:
             raise AxisError(f"vmap: {aval!r} varies along the mapped axis where it must not")
         return (self.move(parts[0], f, g),)
 
-    def collect(self, aval: Aval, parts: tuple, f: int | None, g: int | None) -> tuple:
+    def collect(
+        self, aval: Aval, parts: tuple[Any, ...], f: int | None, g: int | None
+    ) -> tuple[Any, ...]:
         if g is not None or f is None:
             return self.coerce(aval, parts, f, g)
         return (reduce_sum.bind(parts[0], axes=(f,)),)  # every element used the one value
 
-    def spread(self, aval: Aval, parts: tuple, g: int) -> tuple:
+    def spread(self, aval: Aval, parts: tuple[Any, ...], g: int) -> tuple[Any, ...]:
         """Give the whole cotangent to the first element, and zero to the others."""
         number = iota_.bind(shape=(self.size,), axis=0, dtype=np.dtype(np.int32))
         first = eq.bind(number, Literal(0, number.aval))
@@ -109,7 +113,7 @@ class Batch(Carrier):
         there = broadcast_in_dim.bind(first, shape=x.aval.shape, dims=(g,))
         return (select.bind(there, x, Literal(0, x.aval)),)
 
-    def part_axes(self, aval: Aval, form: int) -> tuple:
+    def part_axes(self, aval: Aval, form: int) -> tuple[Any, ...]:
         return (tuple([i + (i >= form) for i in range(aval.ndim)]),)
 
     def grow(self, form: int, axis: int, aval: Aval | None = None) -> int:
@@ -121,10 +125,10 @@ class Batch(Carrier):
     def cut(self, form: int, axis: int, aval: Aval | None = None) -> int:
         return form
 
-    def concerns(self, axes: frozenset) -> bool:
+    def concerns(self, axes: frozenset[Any]) -> bool:
         return self.axis_name is not None and self.axis_name in axes
 
-    def hidden_by(self, axes: frozenset) -> "Batch":
+    def hidden_by(self, axes: frozenset[Any]) -> "Batch":
         if not self.concerns(axes):
             return self
         values = (self.size, None, self.spmd_axis_name)
@@ -158,9 +162,9 @@ class Batch(Carrier):
         prim: Primitive,
         xs: Sequence[Any],
         dims: Sequence[Any],
-        params: dict,
+        params: dict[str, Any],
         where: Value | None = None,
-    ) -> tuple:
+    ) -> tuple[Any, ...]:
         """Apply the operation to one element after the other.
 
         This serves operations that must not run for all elements at once.  With `where`,
@@ -201,7 +205,7 @@ class Batch(Carrier):
                 _inner[key] = aval
         return self.lift(aval, dim, (out,))
 
-    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict[str, Any]) -> Any:
         xs = []
         dims = []
         for a in args:
@@ -232,6 +236,6 @@ def skip(axes: Sequence[int], d: int) -> tuple[int, ...]:
     return tuple([a + (a >= d) for a in axes])
 
 
-def insert(items: Sequence[Any], d: int, item: Any) -> tuple:
+def insert(items: Sequence[Any], d: int, item: Any) -> tuple[Any, ...]:
     """Insert the mapped axis' item at `d` into items per axis of the user's value."""
     return (*items[:d], item, *items[d:])

@@ -292,7 +292,7 @@ class custom_vmap(Function[P, R]):  # noqa: N801  (a decorator)
         return outs, tuple(flags)
 
 
-def sequential_vmap(fun: Callable) -> custom_vmap:
+def sequential_vmap(fun: Callable[..., Any]) -> "custom_vmap[..., Any]":
     """Return a function that vmap runs in a loop, for one element after the other in order.
 
     Use it for functions with side effects, or whose memory suffices for one element at a time.

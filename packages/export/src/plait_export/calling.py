@@ -105,7 +105,7 @@ class FlatFunction:
         self.paths, self.parameters = paths, tuple(parameters)
         self.by_argument, self.held, self.division = by_argument, tuple(held), division
         self.symbolic = any(is_symbolic(a.shape) for a in self.in_avals)
-        self.compiled: dict[tuple[Any, ...], tuple] = {}
+        self.compiled: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.made: dict[tuple[Aval, ...], MachineCode] = {}
         self._code: bytes | None = None
         self._laid_out: FlatFunction | None = None

@@ -291,7 +291,7 @@ def enter(e: Emitter, division: Division, name: str) -> tuple[int, ...]:
 def constrained(
     e: Emitter, division: Division, ids: Sequence[int], xs: Sequence[Any], avals: Sequence[Any],
     side: Sequence[Lies | None], told: bool,
-) -> list:  # fmt: skip
+) -> list[Any]:  # fmt: skip
     """Constrain values to the layouts of `side`; if `told`, also record their placements."""
     out = []
     for x, a, lies in zip(xs, avals, side, strict=True):

@@ -127,7 +127,7 @@ def cholesky(x: Value) -> Any:
     return pnp.where(good, low, pnp.nan)
 
 
-def lu(x: Value) -> list:
+def lu(x: Value) -> list[Any]:
     """Return (L and U in one matrix, the row that each row was exchanged with)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
@@ -174,7 +174,7 @@ def _reflector(x: Value, k: Value, rows: Value) -> tuple[Any, Any, Any]:
     return v, tau, beta
 
 
-def reflectors(x: Value) -> list:
+def reflectors(x: Value) -> list[Any]:
     """Return (R, with the reflectors below its diagonal, and their coefficients)."""
     m, n = x.shape[-2:]
     rows, columns = _rows(x), _columns(x)
@@ -297,7 +297,7 @@ def _at_partners(x: Value, partners: Value) -> Any:
     return pnp.where(_columns(x) == partners[:, None], x, 0).sum(-1)
 
 
-def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
+def eigh(x: Any, *, lower: bool, vectors: bool) -> list[Any]:
     """Return (eigenvalues, eigenvectors); eigenvalues alone unless `vectors`."""
     n = x.shape[-1]
     half = pnp.tril(x, -1) if lower else pnp.triu(x, 1)
@@ -339,7 +339,7 @@ def eigh(x: Any, *, lower: bool, vectors: bool) -> list:
     ]
 
 
-def svd(x: Value, *, full_matrices: bool, compute_uv: bool) -> list:
+def svd(x: Value, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
     """Return (singular values, U, V^H); singular values alone unless `compute_uv`."""
     m, n = x.shape[-2:]
     if m < n:

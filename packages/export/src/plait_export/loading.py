@@ -172,7 +172,7 @@ def with_trees(exported: Exported, in_tree: TreeDef, out_tree: TreeDef) -> Expor
 def read(
     archive: bytes | memoryview,
     allowed: set[str],
-    arrays: Mapping[str, np.ndarray] | None = None,
+    arrays: Mapping[str, np.ndarray[Any, Any]] | None = None,
     elsewhere: bool = False,
 ) -> Exported:
     """Read and verify the function in an archive.

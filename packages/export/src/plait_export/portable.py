@@ -222,7 +222,7 @@ def _callee(op: Any) -> str:
     return op.attributes["callee"].value
 
 
-def replace(op: Any, values: list) -> None:
+def replace(op: Any, values: list[Any]) -> None:
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     op.erase()
@@ -709,7 +709,7 @@ def call_inside(
     xs: Sequence[Any],
     outs: Sequence[Aval],
     platforms: Sequence[str] = (),
-) -> list:
+) -> list[Any]:
     """Call the `main` of a module within another module that is being built.
 
     Args:

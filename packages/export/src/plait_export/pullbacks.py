@@ -13,7 +13,7 @@ from plait.ext.ops.control_flow import call
 from .artifact import Exported
 
 
-def by_reading(artifact: Exported) -> Callable[..., list]:
+def by_reading(artifact: Exported) -> Callable[..., list[Any]]:
     """Return the function of flat values as one call of the program that was read back."""
 
     def apply(*xs: Any) -> list:
@@ -23,7 +23,7 @@ def by_reading(artifact: Exported) -> Callable[..., list]:
     return apply
 
 
-def with_pullback(artifact: Exported, apply: Callable[..., list]) -> Any:
+def with_pullback(artifact: Exported, apply: Callable[..., list[Any]]) -> Any:
     """Return `apply` with the saved derivative as its custom rule."""
 
     def pullback(xs: Sequence[Any], cts: Sequence[Any]) -> tuple:
@@ -34,7 +34,7 @@ def with_pullback(artifact: Exported, apply: Callable[..., list]) -> Any:
     return function
 
 
-def without_rules(artifact: Exported, apply: Callable[..., list]) -> Any:
+def without_rules(artifact: Exported, apply: Callable[..., list[Any]]) -> Any:
     """Return `apply` with a rule that refuses differentiation if that would lose custom rules."""
     function = plait.custom_jvp(apply)
 

@@ -109,7 +109,7 @@ def check_types(
 
 
 def other_arguments(
-    name: str, want: tuple, given: tuple, found: str, parameters: Sequence[str]
+    name: str, want: tuple[Any, ...], given: tuple[Any, ...], found: str, parameters: Sequence[str]
 ) -> TreeMismatch:
     """Return the error for a call with another structure of arguments.
 

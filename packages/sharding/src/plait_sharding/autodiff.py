@@ -58,7 +58,7 @@ class Division(NamedTuple):
     known: Program
     unknown: Program
     at: list[int | None]
-    pieces: list[tuple]
+    pieces: list[tuple[Any, ...]]
 
 
 @split_rules.rule(shard_map_p)
@@ -86,7 +86,7 @@ def _(split, args: list[Value], params: dict[str, Any]):
     return merge(h.out_unknown, rest, got[: len(made)])
 
 
-def piece_specs(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple]:
+def piece_specs(avals: Sequence[Aval], axes: tuple[str, ...], typed: bool) -> list[tuple[Any, ...]]:
     """Return the specs of values that stay on their device, along a new leading axis.
 
     In a typed shard_map a value that does not vary along an axis is stored once along it.

@@ -41,7 +41,12 @@ class Binder(NamedTuple):
         return lambda e, xs, ins, outs, **params: rule(e, self.mesh, xs, ins, outs, **params)
 
     def once(
-        self, e: Emitter, xs: list[IrValue], ins: list[Aval], outs: list[Aval], act: Callable
+        self,
+        e: Emitter,
+        xs: list[IrValue],
+        ins: list[Aval],
+        outs: list[Aval],
+        act: Callable[..., Any],
     ) -> Any:
         """Emit an operation with effects, which happens once for each position along the axes that
         are bound.

@@ -89,6 +89,9 @@ class Naming:
 
     __slots__ = ("axes", "rank", "said")
 
+    axes: dict[Any, Any]
+    rank: int | None
+
     def __init__(self, said: Any, what: str):
         self.said, self.rank = said, None
         if isinstance(said, dict):
@@ -213,7 +216,9 @@ def check_sizes(axis_sizes: Any) -> dict[str, int]:
     return {name: int(size) for name, size in axis_sizes.items()}
 
 
-def size_of(name: str, shapes: Iterable[tuple[str, tuple, int]], given: int | None) -> int:
+def size_of(
+    name: str, shapes: Iterable[tuple[str, tuple[Any, ...], int]], given: int | None
+) -> int:
     """Return the size of a named axis.
 
     `shapes` lists the arrays that have it: (words for the array, its shape, the axis).  `given` is
@@ -237,7 +242,7 @@ def size_of(name: str, shapes: Iterable[tuple[str, tuple, int]], given: int | No
 # ---- resources -----------------------------------------------------------------------------------
 
 
-def resources_of(axis_resources: Any) -> dict[str, tuple]:
+def resources_of(axis_resources: Any) -> dict[str, tuple[Any, ...]]:
     """Return the resources of each axis as a tuple; ArgumentError for other values."""
     if not isinstance(axis_resources, Mapping):
         raise ArgumentError(
@@ -304,7 +309,12 @@ class Layout(NamedTuple):
 
 
 def laid_out(
-    name: str, size: int, resources: tuple, lane: Lane, mesh: Mesh | None, taken: Mapping[str, str]
+    name: str,
+    size: int,
+    resources: tuple[Any, ...],
+    lane: Lane,
+    mesh: Mesh | None,
+    taken: Mapping[str, str],
 ) -> Layout:
     """Return the layout of an axis on its resources.
 

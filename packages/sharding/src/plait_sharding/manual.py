@@ -67,7 +67,7 @@ _KEPT = 128
 class Manual(Wiring):
     """The wiring of one program on the pieces of all operands; it binds axes of the mesh."""
 
-    def slots(self, params: dict[str, Any]):
+    def slots(self, params: dict[str, Any]) -> Slots:
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
@@ -87,7 +87,7 @@ class Manual(Wiring):
         parts: list[tuple[Any, ...]],
         operands: list[Value],
         extra: list[Any],
-    ):
+    ) -> tuple[list[Any], dict[str, Any]]:
         n = len(params["in_specs"])
         specs = zip((*params["in_specs"], *params["out_specs"]), parts, strict=True)
         moved = [tuple([p.spread(spec, ()) for p in ps]) for spec, ps in specs]
@@ -102,7 +102,7 @@ class Manual(Wiring):
             "out_specs": sum(moved[n:], ()),
         }
 
-    def binds(self, params: dict[str, Any]):
+    def binds(self, params: dict[str, Any]) -> frozenset[Any]:
         return frozenset(params["axes"])
 
 
@@ -253,7 +253,7 @@ class Piece(Stage):
         mesh: Mesh | AbstractMesh,
         axes: Sequence[str],
         typed: bool,
-        of: Callable,
+        of: Callable[..., Any],
     ):
         super().__init__(parent, "shard_map", of)
         self.mesh = mesh

@@ -344,7 +344,7 @@ class Mesh(_Axes):
     _remove: ClassVar[Callable[[Any], None]]
     _html: ClassVar[Callable[["Mesh"], str | None]]
     _driver: ClassVar[Callable[[int], int | None]]
-    devices: np.ndarray
+    devices: np.ndarray[Any, Any]
     ids: tuple[int, ...]
     topology: Any
     """The topology of its devices; None for devices that processes drive."""
@@ -475,7 +475,7 @@ class Mesh(_Axes):
         )
 
     @property
-    def device_ids(self) -> np.ndarray:
+    def device_ids(self) -> np.ndarray[Any, Any]:
         """The numbers of the devices, in the shape of the mesh."""
         return np.array(self.ids).reshape(self.axis_sizes)
 
@@ -531,7 +531,7 @@ class Mesh(_Axes):
 
     # -- for collectives -------------------------------------------------------------------
 
-    def coordinates(self, names: Sequence[str]) -> np.ndarray:
+    def coordinates(self, names: Sequence[str]) -> np.ndarray[Any, Any]:
         """Return each device's position along these axes together, the first slowest."""
         return _coordinates(self, tuple(names))
 
@@ -631,7 +631,9 @@ def in_words(numbers: Sequence[int]) -> str:
     return f"[{first}, {numbers[1]}, ..., {last}]"
 
 
-def _numbers(given: np.ndarray | list[Any], grid: np.ndarray) -> tuple[int, ...]:
+def _numbers(
+    given: np.ndarray[Any, Any] | list[Any], grid: np.ndarray[Any, Any]
+) -> tuple[int, ...]:
     """Return the numbers of devices; an array of integers is taken without a call per device."""
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.size:
         if given.min() >= 0:
@@ -648,7 +650,7 @@ def _number(device: object) -> int:
     )
 
 
-def _topology(devices: np.ndarray) -> Any:
+def _topology(devices: np.ndarray[Any, Any]) -> Any:
     """Return the topology of these devices or numbers; AxisError if there are several."""
     found = {getattr(d, "topology", None) for d in devices.flat}
     if len(found) > 1:
@@ -661,7 +663,7 @@ def _topology(devices: np.ndarray) -> Any:
 
 
 @cache
-def _coordinates(mesh: Mesh, names: Names) -> np.ndarray:
+def _coordinates(mesh: Mesh, names: Names) -> np.ndarray[Any, Any]:
     """Compute `Mesh.coordinates`, once per mesh and names."""
     out = np.zeros(mesh.size, np.int64)
     where = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), mesh.size)

@@ -349,8 +349,11 @@ Mesh.drive_by(_driver)
 
 
 def piece_shape(
-    mesh: Mesh | AbstractMesh, aval: Aval, parts: tuple, said: Callable | None = None
-) -> tuple:
+    mesh: Mesh | AbstractMesh,
+    aval: Aval,
+    parts: tuple[Any, ...],
+    said: Callable[..., Any] | None = None,
+) -> tuple[Any, ...]:
     """Return the shape of the pieces of an array; AxisError if they would differ in shape.
 
     `said()` names the array in the message.

@@ -55,23 +55,23 @@ class Named(Carrier):
         super().__init__(parent, axes, ambient=ambient, of=of)
         self.parts = dict(axes)
 
-    def concerns(self, axes: frozenset[Any]):
+    def concerns(self, axes: frozenset[Any]) -> bool:
         return not axes.isdisjoint(self.parts)
 
-    def hidden_by(self, axes: frozenset[Any]):
+    def hidden_by(self, axes: frozenset[Any]) -> "Named":
         rest = tuple([(n, parts) for n, parts in self.axes if n not in axes])
         return self if len(rest) == len(self.axes) else Named(self.parent, rest, of=self.of)
 
-    def whole(self, aval: Aval):
+    def whole(self, aval: Aval) -> None:
         return None
 
-    def part_avals(self, aval: Aval, form: object):
+    def part_avals(self, aval: Aval, form: object) -> tuple[Aval, ...]:
         return (aval,)
 
-    def coerce(self, aval: Aval, parts, f: object, g: object):
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: object, g: object) -> tuple[Any, ...]:
         return parts
 
-    def run(self, prim, rule, args, params):
+    def run(self, prim: Primitive, rule: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         with use(_Bound(self, current())):
             return rule(self, *args, **params)
 
@@ -79,7 +79,7 @@ class Named(Carrier):
         """Return the names of the parts of a logical axis; other names are returned unchanged."""
         return tuple([part for part, _ in self.parts[name]]) if name in self.parts else (name,)
 
-    def one(self, name: str, groups: tuple) -> Any:
+    def one(self, name: str, groups: tuple[Any, ...]) -> Any:
         """Return the only part of an axis, which `groups` needs; AxisError if it has several."""
         only, *more = self.names(name)
         if more:

@@ -20,7 +20,7 @@ __all__ = ["check_level", "entries", "given_apart", "said", "spread_specs"]
 
 
 def given_apart(
-    specs: object, args: tuple, leaves: Sequence[Any]
+    specs: object, args: tuple[Any, ...], leaves: Sequence[Any]
 ) -> tuple[list[PartitionSpec], SplitCall] | None:
     """Return the parts of arguments that are not arrays, apart from the others.
 
@@ -90,7 +90,7 @@ def entries(
     xs: Sequence[Any],
     what: str,
     f: Callable[..., Any] | None = None,
-) -> tuple:
+) -> tuple[Any, ...]:
     """Return, for each leaf of the tree, the names that each of its axes is divided over.
 
     `f` is the function whose arguments they are.
@@ -119,8 +119,8 @@ def entries(
 def check_level(
     manual: tuple[str, ...],
     program: Program,
-    ins: tuple,
-    outs: tuple,
+    ins: tuple[Any, ...],
+    outs: tuple[Any, ...],
     like: Aval | Sequence[Any] | dict[str, Any],
 ) -> None:
     """Raise AxisError if a result may differ along an axis that it is not divided over."""

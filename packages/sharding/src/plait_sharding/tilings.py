@@ -26,7 +26,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def spec_text(symbol: str, parts: tuple, open_: bool = False) -> str:
+def spec_text(symbol: str, parts: tuple[Any, ...], open_: bool = False) -> str:
     """Return the entries of a full spec in Shardy's notation.
 
     Axes whose entry is None are open to further mesh axes; `open_` opens all of them.

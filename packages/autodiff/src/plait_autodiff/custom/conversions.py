@@ -55,7 +55,9 @@ class _Converted:
 
 
 @border
-def closure_convert(fun: Callable, *example_args: object) -> tuple[Callable, list]:
+def closure_convert(
+    fun: Callable[..., Any], *example_args: object
+) -> tuple[Callable[..., Any], list[Any]]:
     """Return (converted, consts) such that `converted(*args, *consts)` is `fun(*args)`.
 
     `converted` closes over no value that could be differentiated.
@@ -160,8 +162,11 @@ def _value_and_pullback(fun: Callable, xs: tuple, kwargs: dict[str, Any]) -> tup
 
 @border
 def fwd_and_bwd(
-    fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
-) -> tuple[Callable, Callable]:
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return functions (fwd, bwd) for the forward and the backward pass.
 
     `fwd(*args)` returns (result, pullback), or (result, pullback, aux); `bwd(pullback, ct)`

@@ -36,14 +36,14 @@ class CustomWiring(Wiring):
     names: tuple[str, ...] = ()
     whole = False
 
-    def pending(self, params: dict) -> bool:
+    def pending(self, params: dict[str, Any]) -> bool:
         return isinstance(params["program"], Deferred)
 
-    def ends(self, params: dict, ins: range, outs: range) -> list[Ends]:
+    def ends(self, params: dict[str, Any], ins: range, outs: range) -> list[Ends]:
         """Return the ends of its rules, by the slots of the function's inputs and outputs."""
         raise ArgumentError("a custom operation says what the ends of its rules are")
 
-    def slots(self, params: dict) -> Slots:
+    def slots(self, params: dict[str, Any]) -> Slots:
         p = params["program"]
         n, m = len(p.inputs), len(p.outputs)
         ins, outs = range(n), range(n, n + m)
@@ -57,12 +57,12 @@ class CustomWiring(Wiring):
         parts: list[tuple[Any, ...]],
         operands: list[Value],
         extra: list[Any],
-    ):
+    ) -> tuple[list[Any], dict[str, Any]]:
         consts = width(parts[: params["consts"]]) + len(extra)
         new = dict(zip(("program", *self.names), programs))
         return [*extra, *operands], {**params, **new, "consts": consts}
 
-    def erase(self, prim: Any, params: dict) -> tuple[Any, dict]:
+    def erase(self, prim: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return call, {"program": params["program"]}
 
 
@@ -84,12 +84,12 @@ def lowered(
     outs: list[Aval],
     program: Program,
     **rules: object,
-):
+) -> Any:
     """Lower any of these operations to a call of the function."""
     return e.call(program, xs)
 
 
-def applied(args: Sequence[Any], params: dict) -> list | None:
+def applied(args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
     """Evaluate any of these operations by the user's Python, if it is still there."""
     program = params["program"]
     if not isinstance(program, Deferred):
@@ -156,7 +156,7 @@ def along_input(program: Program, k: int) -> Program:
     return derived(program, ("along", k), make)
 
 
-def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> list:
+def transposed(cts: Sequence[Any], args: Sequence[Any], program: Program) -> list[Any]:
     """Transpose any of these operations, if linear in some operands, by transposing the function.
 
     A derivative rule does not help here.  The derivative of a linear function is the function

@@ -99,7 +99,7 @@ class _Lin(Wiring):
         return call, {"program": pushforward(**params)}
 
 
-def varying_along(operands: Sequence[Any]) -> dict[str, tuple]:
+def varying_along(operands: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
     """Return the parameter of `custom_lin` with the mesh axes along which operands vary; an empty
     dict if none varies."""
     along = tuple([tuple(sorted(x.aval.vma)) for x in operands])
@@ -122,7 +122,7 @@ custom_lin = Primitive("autodiff.custom_lin", _lin, many=True, higher=_Lin())
 
 def linear_map(
     residuals: Sequence[Any], tangents: Sequence[Any], bwd: object, outs: Sequence[Any]
-) -> tuple[list, dict]:
+) -> tuple[list[Any], dict[str, Any]]:
     """Return (operands, parameters) of `custom_lin`: tangents of `outs` whose pullback is `bwd`."""
     operands = [*residuals, *tangents]
     return operands, {
@@ -138,7 +138,7 @@ def linear_map(
 
 
 def pushforward(
-    bwd: Any, residuals: int, operands: int, outs: Sequence[Aval], along: tuple = ()
+    bwd: Any, residuals: int, operands: int, outs: Sequence[Aval], along: tuple[Any, ...] = ()
 ) -> Program:
     """Return the program: captured and residuals, tangents of inexact xs -> those of inexact outs.
 

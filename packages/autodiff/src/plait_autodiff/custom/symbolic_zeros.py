@@ -48,7 +48,7 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval!r})"
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> tuple[Any, ...]:
         """The sizes of the axes."""
         return self.aval.shape
 
@@ -93,7 +93,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return plait_tree.map(of, tree)
 
 
-def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list:
+def differentials(flat: Sequence[Any], avals: Sequence[Aval], present: Present | None) -> list[Any]:
     """Return one differential per value, as users see them.
 
     `flat` holds those of the inexact values that are `present`.  The others become symbolic zeros,

@@ -26,16 +26,16 @@ class Variants:
     symbolic = True
     __slots__ = ("make", "made", "lifted", "name", "__weakref__")
 
-    def __init__(self, make: Callable[[tuple], Thunk], name: str = "f"):
+    def __init__(self, make: Callable[[tuple[Any, ...]], Thunk], name: str = "f"):
         self.make, self.name = make, name
-        self.made: dict[tuple, Thunk] = {}
+        self.made: dict[tuple[Any, ...], Thunk] = {}
         # Weakly, since those hold this one: they live for as long as programs hold them.
         self.lifted: WeakValueDictionary[Any, Variants] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return "<rule>"
 
-    def on(self, key: tuple) -> Thunk:
+    def on(self, key: tuple[Any, ...]) -> Thunk:
         """Return the rule for one pattern."""
         hit = self.made.get(key)
         if hit is None:
@@ -75,7 +75,9 @@ def present_of(xs: Sequence[Any], present: Present) -> tuple[Any, ...]:
     return (*xs[:n], *(x for x, there in zip(xs[n:], present) if there))
 
 
-def run(f: "Deferred | Thunk | Variants", args: Sequence[Any], key: tuple | None = None) -> list:
+def run(
+    f: "Deferred | Thunk | Variants", args: Sequence[Any], key: tuple[Any, ...] | None = None
+) -> list[Any]:
     """Run a rule, in Python if it is not staged yet, else as a program.
 
     A symbolic rule needs `key`.

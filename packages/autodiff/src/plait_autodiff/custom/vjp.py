@@ -265,7 +265,7 @@ def _(jvp: JVP, args: Sequence[Array], params):
 
 def duals_by_pullback(
     jvp: Any, outs: Sequence[Any], residuals: Sequence[Any], tangents: Sequence[Any], bwd: object
-) -> list:
+) -> list[Any]:
     """Return duals of `outs`, whose pullback maps residuals and cotangents by `bwd`."""
     operands, params = linear_map(residuals, tangents, bwd, outs)
     dots = iter(custom_lin.bind(*operands, **params))
@@ -476,7 +476,7 @@ def flat_cotangents(
     got: Value | tuple[Any, ...],
     avals: list[Aval],
     fun: Callable[..., Any] | None = None,
-) -> list:
+) -> list[Any]:
     """Return the cotangents of the inexact arguments of `fun`, given a rule's result for all
     arguments."""
     like = tree.unflatten(list(range(len(avals))))

@@ -384,7 +384,7 @@ def _named(f: Callable, like: Callable) -> Callable:
     return f
 
 
-class custom_ivjp(Function):  # noqa: N801  (a decorator)
+class custom_ivjp(Function[..., Any]):  # noqa: N801  (a decorator)
     """A function with its own reverse rule: (results, cotangents) -> arguments and cotangents.
 
     When staged inside an `invertible` function, only the arguments that the rule reads are kept.

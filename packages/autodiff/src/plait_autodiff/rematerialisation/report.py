@@ -101,7 +101,7 @@ def print_saved_residuals(f: Callable, *args: object, **kwargs: object) -> None:
 
 
 def section(
-    f: Callable, args: tuple, kwargs: dict
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]] | None:
     """Return the table of residuals for the page of a function: its title, the heads of its columns
     and its rows; None if it keeps none."""

@@ -59,7 +59,9 @@ def _(e: Emitter, xs: list[IrValue], ins: object, outs: list[Aval], memory: obje
 passed_by(move_)
 
 
-def asked(policy: Callable[..., Any], prim: Primitive, avals: list, params: dict) -> bool | Offload:
+def asked(
+    policy: Callable[..., Any], prim: Primitive, avals: list[Any], params: dict[str, Any]
+) -> bool | Offload:
     """Return a policy's answer for an operation; raise TypeRule unless it is a bool or Offload."""
     said = policy(prim, *avals, **params)
     if isinstance(said, bool | Offload):
@@ -191,7 +193,7 @@ def _economised(
 # ---- operations with programs --------------------------------------------------------------
 
 
-def divide_call(twice: Twice, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list:
+def divide_call(twice: Twice, prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Divide an operation that calls `params["program"]`, possibly in a special way."""
     k = economise(params["program"], twice.policy)
     n = len(k.redone)

@@ -22,7 +22,9 @@ def _(xs: list[Value], ts: list[Any], **params: object):
     return bilinear(dot_general, xs, ts, params)
 
 
-def bilinear(prim: Primitive, xs: list[Value], ts: list[Any], params: dict) -> tuple:
+def bilinear(
+    prim: Primitive, xs: list[Value], ts: list[Any], params: dict[str, Any]
+) -> tuple[Any, ...]:
     """Apply the product rule; return (result, tangent)."""
     (x, y), (t, u) = xs, ts
     out = prim.bind(x, y, **params)

@@ -51,7 +51,7 @@ def _(xs: list[Value], ts: list[Value]):
     return sh.barrier.bind(*xs), [t if t is ZERO else next(moved) for t in ts]
 
 
-def spread_back(x: Any, shape: tuple, axes: tuple) -> Any:
+def spread_back(x: Any, shape: tuple[Any, ...], axes: tuple[Any, ...]) -> Any:
     """Return a reduced value repeated along `axes`, which the reduction removed."""
     if x.__class__ is Literal:
         return Literal(x.value, x.aval.with_shape(shape))

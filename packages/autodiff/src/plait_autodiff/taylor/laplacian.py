@@ -60,10 +60,10 @@ class Laplacian(Carrier):
     def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return aval, aval.with_shape((*aval.shape, self.count)), aval
 
-    def part_axes(self, aval: Aval, form: str) -> tuple:
+    def part_axes(self, aval: Aval, form: str) -> tuple[Any, ...]:
         return (tuple(range(aval.ndim)),) * 3
 
-    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: object, g: str) -> tuple[Any, ...]:
         return parts[0], *[Literal(0, a) for a in self.part_avals(aval, g)[1:]]
 
     def whole(self, aval: Aval) -> Any:
@@ -76,7 +76,7 @@ class Laplacian(Carrier):
             return x
         return self.lift(x.aval, LAPLACIAN, parts)
 
-    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict[str, Any]) -> Any:
         out = rule([self.to_form(a, LAPLACIAN) for a in args], **params)
         return [self.carried(p) for p in out] if prim.many else self.carried(out)
 

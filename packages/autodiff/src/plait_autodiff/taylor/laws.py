@@ -226,7 +226,7 @@ def laplacian_law(prim: Primitive, args: Sequence[np.ndarray], params: dict[str,
     return count
 
 
-def real_parts(xs: Arrays) -> tuple[Arrays, Callable[..., list]]:
+def real_parts(xs: Arrays) -> tuple[Arrays, Callable[..., list[Any]]]:
     """Return (real arrays, a function that makes values like `xs` from such arrays)."""
     kinds = [category(x.dtype) == COMPLEX for x in xs]
     parts = [p.copy() for x, two in zip(xs, kinds) for p in ((x.real, x.imag) if two else (x,))]

@@ -61,7 +61,7 @@ class Jet(Carrier):
     def part_avals(self, aval: Aval, form: str) -> tuple[Aval, ...]:
         return (aval,) * (self.order + 1)
 
-    def coerce(self, aval: Aval, parts: tuple, f: object, g: str) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: object, g: str) -> tuple[Any, ...]:
         return (parts[0], *[Literal(0, aval)] * self.order)
 
     def whole(self, aval: Aval) -> Any:
@@ -74,7 +74,7 @@ class Jet(Carrier):
             return x
         return self.lift(x.aval, SERIES, tuple(parts))
 
-    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Sequence[Array], params: dict[str, Any]) -> Any:
         given = [self.to_form(a, SERIES) for a in args]
         if all(is_literal_zero(c) for s in given for c in s[1:]):
             return prim.bind(*[s[0] for s in given], **params)

@@ -38,7 +38,7 @@ def with_added_axes(x: Value, t: Aval, caps: Capacities) -> tuple[Any, Aval] | N
     return x, t.with_shape((*added, *t.shape))
 
 
-def leading(lengths: tuple) -> tuple[int, ...]:
+def leading(lengths: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the axes of a stack of batches; none for one batch."""
     return tuple(getattr(lengths[0], "shape", (0,)))[:-1] if lengths else ()
 

@@ -40,7 +40,7 @@ def _(batch: Batch, args: list[Value], params: dict[str, Any]):
 class Merged:
     """All examples of all piles, as the examples of one pile."""
 
-    def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict):
+    def __init__(self, batch: Batch, lengths: Sequence[Any], params: dict[str, Any]):
         self.batch, self.params = batch, params
         self.outer, self.inner = batch.size, params["size"]
         self.count = self.outer * self.inner
@@ -55,7 +55,7 @@ class Merged:
             batch.parent, self.count, None, self.table, padded, ambient=tuple(self.lengths)
         )
 
-    def apply(self, args: Sequence[Any]) -> list:
+    def apply(self, args: Sequence[Any]) -> list[Any]:
         params = self.params
         program, outs = params["program"], params["outs"]
         kinds, values = [], []

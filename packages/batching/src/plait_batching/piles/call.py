@@ -152,13 +152,13 @@ class _Argument:
 
 
 def over_piles(
-    f: Callable,
+    f: Callable[..., Any],
     in_axes: object,
     out_axes: PileAxis | int | None,
     axis_name: str | None,
     axis_size: int | None,
-    args: tuple,
-    kwargs: dict,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
     as_sizes: bool = False,
 ) -> Any:
     """Map a call over piles; with `as_sizes`, mapped integers that are known become sizes."""
@@ -432,13 +432,13 @@ def _arguments(
 
 
 def staged_example(
-    f: Callable,
+    f: Callable[..., Any],
     given: Callable[..., tuple[Any, Any]],
     avals: Sequence[Aval],
     does: str,
     axes: dict[Any, Any],
     lacks_elements: bool = False,
-) -> tuple[Program, list, Any, Any]:
+) -> tuple[Program, list[Any], Any, Any]:
     """Return (program of one example, captured values, result of `f`, its structure).
 
     `given(*variables)` returns the arguments of `f`; `axes` are sizes of named axes, along which

@@ -51,7 +51,12 @@ def which_vary(
 
 
 def refuse_results(
-    avals: Sequence[Aval], wanted: list, results: list, varies: list, out: object, names: list
+    avals: Sequence[Aval],
+    wanted: list[Any],
+    results: list[Any],
+    varies: list[Any],
+    out: object,
+    names: list[Any],
 ) -> None:
     paths: list[str] | None = None
     for i, (a, w, k, v) in enumerate(zip(avals, wanted, results, varies, strict=True)):
@@ -75,7 +80,7 @@ def refuse_results(
 class Taken:
     """The user's results, assembled from (values, type, out_axes entry) of each leaf."""
 
-    def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple]):
+    def __init__(self, sizes: Sizes, count: int, leaves: Iterable[tuple[Any, ...]]):
         self.sizes, self.count, self.leaves = sizes, count, iter(leaves)
 
     def unit(self, u: Value) -> Any:

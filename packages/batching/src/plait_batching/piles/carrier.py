@@ -43,9 +43,9 @@ pile_rules = RuleTable(
 )
 
 PARTIAL = "partial"
-partial_rules: dict[str, Callable] = {}
+partial_rules: dict[str, Callable[..., Any]] = {}
 """Evaluation of undone contractions: "each" gives one result per example, "all" their sum."""
-lazily: dict[Any, Callable] = {}
+lazily: dict[Any, Callable[..., Any]] = {}
 """Rules of primitives that keep contractions undone; they may return NotImplemented."""
 
 
@@ -81,11 +81,11 @@ class Ragged(Batch):
         self.lacks_elements = PRESENCE in self.dims
         self._present: Any = None
 
-    def concerns(self, axes: frozenset) -> bool:
+    def concerns(self, axes: frozenset[Any]) -> bool:
         # An example that is missing contributes to no collective, over whatever axis.
         return self.lacks_elements or super().concerns(axes)
 
-    def hidden_by(self, axes: frozenset) -> "Ragged":
+    def hidden_by(self, axes: frozenset[Any]) -> "Ragged":
         if not super().concerns(axes):
             return self
         values = self.size, None, self.table, self.padded
@@ -158,7 +158,7 @@ class Ragged(Batch):
         first, *rest = a.shape
         return (a.with_shape((*rest[:at], first, *rest[at:])),)
 
-    def part_axes(self, aval: Aval, form: Any) -> tuple:
+    def part_axes(self, aval: Aval, form: Any) -> tuple[Any, ...]:
         if form == FLAT:
             return (tuple(range(aval.ndim)),)
         if _is_undone(form):
@@ -171,7 +171,7 @@ class Ragged(Batch):
             return x.form
         return self.usual(x.aval) if self.axes(x.aval) else None
 
-    def split(self, x: Any) -> tuple[Any, tuple]:
+    def split(self, x: Any) -> tuple[Any, tuple[Any, ...]]:
         if x.__class__ is Lifted and x.by is self:
             return x.form, x.parts
         if not self.axes(x.aval):
@@ -207,7 +207,7 @@ class Ragged(Batch):
             return super().drop(form, axis)
         return form if form == FLAT else (form[0], form[1] - (axis < form[1]))
 
-    def coerce(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+    def coerce(self, aval: Aval, parts: tuple[Any, ...], f: Any, g: Any) -> tuple[Any, ...]:
         if f.__class__ is tuple and f[0] == PARTIAL:
             done = partial_rules["each"](self, f, parts)
             return (self.move(done, 0, g),)
@@ -222,7 +222,7 @@ class Ragged(Batch):
             x = converted(self, aval, x, how, to)
         return (x if goal is None else self.move(x, 0, goal),)
 
-    def collect(self, aval: Aval, parts: tuple, f: Any, g: Any) -> tuple:
+    def collect(self, aval: Aval, parts: tuple[Any, ...], f: Any, g: Any) -> tuple[Any, ...]:
         if g is None and f.__class__ is tuple and f[0] == PARTIAL:
             return (partial_rules["all"](self, f, parts),)
         if g is None and f is not None:
@@ -339,14 +339,14 @@ class Ragged(Batch):
         with use(self.parent):  # type: ignore[arg-type]
             return (self.cleaned(self.to_form(x, self.usual(x.aval))[0], x.aval),)
 
-    def concerned(self, args: Sequence[Any], outs: list[Aval], params: dict) -> bool:
+    def concerned(self, args: Sequence[Any], outs: list[Aval], params: dict[str, Any]) -> bool:
         """Return whether operands, results or parameters contain a ragged size."""
         for a in outs:
             if a.dims and not self.dims.isdisjoint(a.dims):
                 return True
         return speaks_of(self.dims, args, params)
 
-    def run(self, prim: Any, rule: Any, args: Any, params: dict) -> Any:
+    def run(self, prim: Any, rule: Any, args: Any, params: dict[str, Any]) -> Any:
         wanted = out = prim.infer(tuple([a.aval for a in args]), params)
         alike = self._alike(args)
         if alike is not args:
@@ -412,7 +412,9 @@ class Ragged(Batch):
             y = fit(y, a, n)
         return self.result(aval, y, how)
 
-    def by_padding(self, prim: Primitive, args: Sequence[Array], out: Any, params: dict) -> Any:
+    def by_padding(
+        self, prim: Primitive, args: Sequence[Array], out: Any, params: dict[str, Any]
+    ) -> Any:
         """Apply the operation to padded values, with neutral elements where it reads across
         padding.
 
@@ -469,12 +471,12 @@ class Ragged(Batch):
             f"(Pile.to_padded); or add a rule: @pile_rules.rule({short})",
         )
 
-    def plainly(self, prim: Primitive, args: Any, params: dict) -> list:
+    def plainly(self, prim: Primitive, args: Any, params: dict[str, Any]) -> list[Any]:
         """Apply an operation with programs, by its batching rule or by its wiring."""
         rule = batching_rules.find(prim)
         return self.through(prim, args, params) if rule is None else rule(self, args, params)
 
-    def through(self, prim: Primitive, args: Any, params: dict) -> list:
+    def through(self, prim: Primitive, args: Any, params: dict[str, Any]) -> list[Any]:
         return super().through(prim, [self.settled(a) for a in args], params)
 
 

@@ -36,7 +36,13 @@ __all__ = ["Parts", "gathered", "in_order", "indices_of", "known"]
 class Parts:
     """A pile in parts: columns of (rows, type of an element), lengths, and the bounds of sizes."""
 
-    def __init__(self, columns: Sequence[tuple], lengths: Sequence, sizes: Sequence[Size], n: int):
+    def __init__(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        lengths: Sequence[Any],
+        sizes: Sequence[Size],
+        n: int,
+    ):
         self.columns, self.sizes, self.count = tuple(columns), tuple(sizes), n
         self.lengths = tuple(map(as_value, lengths))
         self.caps = capacities_of(self.sizes, n)

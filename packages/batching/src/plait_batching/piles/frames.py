@@ -21,7 +21,7 @@ class Frame:
 
     __slots__ = ("about", "lengths")
 
-    def __init__(self, lengths: tuple, about: tuple):
+    def __init__(self, lengths: tuple[Any, ...], about: tuple[Any, ...]):
         self.lengths, self.about = lengths, about
 
     def __eq__(self, other: object) -> bool:

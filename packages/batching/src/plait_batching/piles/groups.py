@@ -88,7 +88,7 @@ def _groups(vectors: dict[str, Any], count: int) -> dict[tuple[int, ...], list[i
 
 def mapped_by_groups(
     does: str,
-    f: Callable[..., list],
+    f: Callable[..., list[Any]],
     r: Ragged,
     values: Sequence[tuple[Any, Aval, bool]],
     vectors: dict[str, Any],

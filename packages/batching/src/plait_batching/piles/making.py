@@ -50,7 +50,7 @@ def axis_number(axis: int | str | None) -> int:
     return a
 
 
-def arrays_of(data: object) -> tuple[list, TreeDef]:
+def arrays_of(data: object) -> tuple[list[Any], TreeDef]:
     """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure."""
     leaves, tree = flatten(data, _is_numbers)
     return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
@@ -92,7 +92,7 @@ def with_rows(x: Value, axis: int, n: int) -> Any:
 
 
 def from_elements(
-    kind: type, elements: list, axes: tuple[int, ...], policy: Capacities | None
+    kind: type[Any], elements: list[Any], axes: tuple[int, ...], policy: Capacities | None
 ) -> Any:
     if not elements:
         raise ArgumentError(

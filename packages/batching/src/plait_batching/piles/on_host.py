@@ -36,7 +36,7 @@ def is_on_host(*xs: Any) -> bool:
     )
 
 
-def elements_on_host(x: Any, t: Aval, caps: Capacities, sizes: list[dict[str, int]]) -> list:
+def elements_on_host(x: Any, t: Aval, caps: Capacities, sizes: list[dict[str, int]]) -> list[Any]:
     """Return the elements of a column of rows `x`, as numpy arrays; `sizes` are those of each."""
     rows, how = np.asarray(x), place(t, caps, False)
     axes = ragged_axes(t.shape, caps.named)
@@ -73,7 +73,7 @@ def _tiles(shape: Sequence[int], axes: tuple[int, ...]) -> list[tuple[int, tuple
     return found
 
 
-def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray:
+def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray[Any, Any]:
     """Return the elements in the layout of their type."""
     axes = ragged_axes(t.shape, caps.named)
     how = place(t, caps, False)
@@ -95,7 +95,9 @@ def laid_out(column: Any, t: Aval, caps: Capacities, count: int) -> np.ndarray:
     return out
 
 
-def padded_on_host(elements: list, shape: tuple, dtype: np.dtype, fill: float) -> np.ndarray:
+def padded_on_host(
+    elements: list[Any], shape: tuple[Any, ...], dtype: np.dtype, fill: float
+) -> np.ndarray[Any, Any]:
     """Return [number of elements, *shape], with `fill` beyond the end of each element."""
     out = np.full((len(elements), *shape), fill, dtype)
     for b, x in enumerate(elements):

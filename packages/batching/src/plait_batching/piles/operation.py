@@ -94,7 +94,7 @@ class Along(Wiring):
         parts: list[tuple[Any, ...]],
         operands: list[Value],
         extra: list[Any],
-    ):
+    ) -> tuple[list[Any], dict[str, Any]]:
         n, kinds, outs = len(params["sizes"]), params["kinds"], params["outs"]
         m = n + len(kinds)
         w = self.slots(params)

@@ -26,7 +26,7 @@ from .row_access import chosen, shaped
 __all__ = ["reduced"]
 
 
-def reduced(name: str, p: Any, axis: Any, options: dict) -> Any:
+def reduced(name: str, p: Any, axis: Any, options: dict[str, Any]) -> Any:
     """Return numpy's reduction `name` of a pile whose elements are arrays.
 
     Axis 0 is that of the elements; None stands for all axes, `plait.pile_axis` for those in which

@@ -23,7 +23,7 @@ from plait.typing import Array
 __all__ = ["chosen", "filled", "put", "rows_at", "rows_or", "shaped"]
 
 
-def shaped(x: Any, shape: tuple) -> Any:
+def shaped(x: Any, shape: tuple[Any, ...]) -> Any:
     """Reshape `x`, unless it has that shape."""
     return x if x.aval.shape == shape else reshape_.bind(x, shape=shape)
 

@@ -129,7 +129,7 @@ def _(batch: Carrier, x: Value, *, split: int, concat: int, size: int):
 
 
 @_along(collective.ppermute_)
-def _(batch: Carrier, x: Value, *, perm: tuple[tuple[Any, ...], ...], size: int):
+def _(batch: Carrier, x: Value, *, perm: tuple[tuple[Any, ...], ...], size: int) -> Any:
     source = {b: a for a, b in perm}
     zero = fill(0, x.aval.with_shape((1, *x.aval.shape[1:])))
     index = np.array([source.get(i, size) for i in range(size)], np.int32)

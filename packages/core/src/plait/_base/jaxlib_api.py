@@ -37,11 +37,15 @@ from . import jax_coexistence  # noqa: E402
 from .pjrt_plugins import GPUS, Plugin, companions, extension_modules  # noqa: E402
 
 if TYPE_CHECKING:  # jaxlib's MLIR is imported at the first compilation
+    from typing import TypeAlias
+
+    from jaxlib.mlir import ir as _ir
     from jaxlib.mlir.ir import Block as IrBlock
     from jaxlib.mlir.ir import Module as IrModule
     from jaxlib.mlir.ir import Operation as IrOperation
     from jaxlib.mlir.ir import Type as IrType
-    from jaxlib.mlir.ir import Value as IrValue
+
+    IrValue: TypeAlias = _ir.Value[Any]
 else:
     IrBlock = IrModule = IrOperation = IrType = IrValue = object
 

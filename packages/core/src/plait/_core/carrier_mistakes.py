@@ -158,6 +158,45 @@ def check_form(carrier: "Carrier", form: object) -> None:
         ) from None  # fmt: skip
 
 
+def joined(carrier: Any, aval: Aval, f: Any, g: Any) -> Any:
+    """Return the join of two forms of one type that differ.
+
+    Raises CarrierError if it is not a form above both: the forms of loops would then depend on the
+    order in which values meet, or grow without end.
+    """
+    if f == g:
+        return f
+    new = carrier.join(aval, f, g)
+    if new is None:
+        raise blamed(
+            carrier, "join", f"returned None for {f!r} and {g!r}, forms of {aval!r}",
+            "return the least form that both can be coerced to",
+        )  # fmt: skip
+    check_form(carrier, new)
+    for old in (f, g):
+        again = new if new == old else carrier.join(aval, new, old)
+        if again != new:
+            raise blamed(
+                carrier, "join",
+                f"gives {new!r} for {f!r} and {g!r}, forms of {aval!r}, and {again!r} for {new!r} "
+                f"and {old!r}, which it should be above",
+                "return the least form above both: joining either of them again changes nothing",
+            )  # fmt: skip
+    return new
+
+
+def unsettled(carrier: Any, prim: Any, forms: Sequence[Any]) -> CarrierError:
+    """Return the error for forms that still change after many rounds through the programs of an
+    operation."""
+    grown = ", ".join(f"slot {s}: {f!r}" for s, f in enumerate(forms) if f is not None)
+    widens = not hidden(getattr(code_of(type(carrier).widen), "co_filename", ""))
+    return blamed(
+        carrier, "widen" if widens else "join",
+        f"does not settle the forms of {prim}: {grown}",
+        f"give `join` finite height, or define {type(carrier).__name__}.widen so that it ends",
+    )  # fmt: skip
+
+
 def check_result(
     carrier: "Carrier", prim: "Primitive", out: Value | Sequence[Value] | None
 ) -> None:

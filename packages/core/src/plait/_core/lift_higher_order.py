@@ -18,12 +18,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, cast
 
-from .._base.errors import CarrierError, MissingRule, PlaitError
+from .._base.errors import CarrierError, MissingRule
 from .._base.lazy import later
 from .._plugins.rules import RuleTable, variable
 from .._types.avals import Aval
 from .array import is_literal_zero
-from .carrier_mistakes import check_lifted, check_parts, unheld
+from .carrier_mistakes import check_lifted, check_parts, joined, unheld, unsettled
 from .divided import with_axis, without_axis
 from .higher_order import Ends, Part, Slots, Wiring
 from .interpreter import Interpreter, Operation, Params, Value, current, use
@@ -144,7 +144,7 @@ def _settle(
     while _round(inner, w, inside, forms, widen=rounds > 3):
         rounds += 1
         if rounds > 8 + 4 * w.count:
-            raise _unsettled(carrier, prim, forms)
+            raise unsettled(carrier, prim, forms)
 
 
 def _wiring(prim: Operation) -> Wiring:
@@ -180,10 +180,10 @@ def _meet(
     if s in forms.plain and (forms[s] is not None or f is not None):
         least = carrier.least(aval)
         if least is not None:
-            f = least if f is None or f == least else carrier.join(aval, least, f)
+            f = least if f is None or f == least else joined(carrier, aval, least, f)
     if f is None or f == forms[s]:
         return False
-    new = f if forms[s] is None else carrier.join(aval, forms[s], f)
+    new = f if forms[s] is None else joined(carrier, aval, forms[s], f)
     if new == forms[s]:
         return False
     forms[s] = carrier.widen(aval, forms[s], new) if widen and forms[s] is not None else new
@@ -203,14 +203,6 @@ def _round(carrier: Lifting, w: Slots, inside: dict[int, Aval], forms: _Forms, w
                 f = carrier.entering(inside[s], f)
             changed |= _meet(carrier, forms, s, inside[s], f, widen)
     return changed
-
-
-def _unsettled(carrier: Lifting, prim: Operation, forms: list[Form]) -> PlaitError:
-    return PlaitError(
-        f"{type(carrier).__name__}: the forms of {prim} do not settle: "
-        + ", ".join(f"slot {s}: {f!r}" for s, f in enumerate(forms) if f is not None),
-        fix=f"{type(carrier).__name__}.join must have finite height, or `widen` must end it",
-    )
 
 
 # ---- the forms that custom rules require -----------------------------------------------------

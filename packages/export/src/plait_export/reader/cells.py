@@ -20,7 +20,7 @@ from .module import Block
 from .walking import Walk
 
 
-def of_cells(walk: Walk, block: Block) -> Callable[[Sequence[Any]], list]:
+def of_cells(walk: Walk, block: Block) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a region of scalars as a function of arrays of one shape.
 
     Raises NotReadable if it is not elementwise, or uses values from outside.

@@ -24,7 +24,7 @@ from .table import reads
 from .walking import Walk, takes_known
 
 
-def returned(walk: Walk, block: Block, args: Sequence[Any]) -> list:
+def returned(walk: Walk, block: Block, args: Sequence[Any]) -> list[Any]:
     """Read a block and return its results as values."""
     return [walk.value(v) for v in walk.block(block, args)]
 

@@ -327,7 +327,9 @@ def _uses(block: Block, number: int) -> int:
     return here + sum(_uses(b, number) for b in inner)
 
 
-def counted(walk: Walk, body: Block, given: list, kept: Sequence[int], counter: Counter) -> list:
+def counted(
+    walk: Walk, body: Block, given: list[Any], kept: Sequence[int], counter: Counter
+) -> list[Any]:
     """Return the results of a counting loop, read as a scan.
 
     Values that no turn changes stay outside the carry.

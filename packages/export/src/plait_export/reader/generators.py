@@ -18,7 +18,7 @@ def _(walk: object, op, xs):
     return drawn(op, xs[0], op.types[1].shape)
 
 
-def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list:
+def drawn(op: Op, state: Any, shape: Sequence[Any]) -> list[Any]:
     """Return the next state, and random bits of this shape."""
     name = enum(op.attributes["rng_algorithm"])
     algorithm = getattr(plait.lax.RandomAlgorithm, f"RNG_{name}")

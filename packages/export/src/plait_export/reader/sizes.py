@@ -110,7 +110,7 @@ _MOST = 64
 """The most elements of a constant that is treated as sizes; no shape needs more."""
 
 
-def known_constant(x: np.ndarray) -> "Known | None":
+def known_constant(x: np.ndarray[Any, Any]) -> "Known | None":
     """Return a constant array as known values; None if it cannot be sizes."""
     if x.ndim > 2 or x.size > _MOST or x.dtype.kind not in "iub":
         return None

@@ -8,8 +8,9 @@ Invariant: an operation has one rule, or is refused by name with a reason.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-RULES: dict[str, Callable] = {}
+RULES: dict[str, Callable[..., Any]] = {}
 """By name of the operation: rule(walk, op, xs) -> value, or list of values."""
 
 OF_SEVERAL_DEVICES = (

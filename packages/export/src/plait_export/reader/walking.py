@@ -89,7 +89,7 @@ class Walk:
 
     # -- operations ------------------------------------------------------------------------
 
-    def block(self, block: Block, args: Sequence[Any]) -> list:
+    def block(self, block: Block, args: Sequence[Any]) -> list[Any]:
         """Read a block for array values or known values, and return its results."""
         if len(args) != len(block.arguments):
             raise NotReadable(f"{len(args)} values are given to a block of {len(block.arguments)}")
@@ -175,7 +175,7 @@ class Walk:
 
     # -- functions -------------------------------------------------------------------------
 
-    def call(self, name: str, xs: Sequence[Any]) -> list:
+    def call(self, name: str, xs: Sequence[Any]) -> list[Any]:
         """Call a function of the module and return its results.
 
         Known results stay known; the others come from one call operation.
@@ -192,7 +192,7 @@ class Walk:
         outs = iter(call.bind(*values, program=program))
         return [next(outs) if y is None else y for y in returned]
 
-    def main(self, xs: Sequence[Any]) -> list:
+    def main(self, xs: Sequence[Any]) -> list[Any]:
         """Read the function `main` and return its results."""
         return self._entered(self._function("main"), xs)
 
@@ -229,7 +229,7 @@ class Walk:
             self._env = env
 
 
-TAKES_KNOWN: set[Callable] = set()
+TAKES_KNOWN: set[Callable[..., Any]] = set()
 """Rules that take known values without conversion to arrays."""
 
 
@@ -239,7 +239,7 @@ def takes_known(rule: Callable) -> Callable:
     return rule
 
 
-def operation(text: str, xs: Sequence[Any]) -> list:
+def operation(text: str, xs: Sequence[Any]) -> list[Any]:
     """Apply the operation that a function is named after, and return the results.
 
     Operands may be preceded by sizes, which are ignored.  Raises NotReadable for a text that is not

@@ -32,7 +32,7 @@ def plain_tree(x: Any) -> Any:
     return x
 
 
-def paths_of(args: tuple, kwargs: dict[str, Any]) -> list[str]:
+def paths_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """Return the path of every leaf."""
     return [f"args{p}" for p in key_paths(plain_tree(args))] + [
         f"kwargs{p}" for p in key_paths(plain_tree(kwargs))
@@ -52,7 +52,7 @@ def tensor_of(x: Any, path: str) -> Any:
         ) from None
 
 
-def sizes_said(shapes: Any, args: tuple, count: int) -> list[str | None]:
+def sizes_said(shapes: Any, args: tuple[Any, ...], count: int) -> list[str | None]:
     """Return the text for the sizes of each leaf; None for leaves of keyword arguments."""
     if shapes is None:
         return [None] * count

@@ -37,7 +37,8 @@ class Peer:
     def __init__(self, sock: socket.socket):
         self.sock, self.lines, self.out = sock, Lines(), bytearray()
         self.index: int | None = None
-        self.name, self.facts, self.at = "", {}, "nowhere yet"
+        self.name, self.at = "", "nowhere yet"
+        self.facts: dict[str, Any] = {}
         self.pulse, self.closing = False, False
         self.heard = time.monotonic()
 
@@ -53,15 +54,15 @@ class Coordinator:
         self.gone: dict[int, str] = {}
         self.complete = False
         self.refusals: list[str] = []
-        self.meetings: dict[tuple, dict[int, list]] = {}
-        self.runs: dict[tuple, dict[int, list]] = {}
-        self.counts: dict[tuple, int] = {}
-        self.differing: set[tuple] = set()
+        self.meetings: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
+        self.runs: dict[tuple[Any, ...], dict[int, list[Any]]] = {}
+        self.counts: dict[tuple[Any, ...], int] = {}
+        self.differing: set[tuple[Any, ...]] = set()
         self.listener, self.peers = listener, set[Peer]()
         self.selector = selectors.DefaultSelector()
         listener.setblocking(False)
         self.selector.register(listener, selectors.EVENT_READ, None)
-        self.orders: dict[str, Callable[[Peer, dict], None]] = {
+        self.orders: dict[str, Callable[[Peer, dict[str, Any]], None]] = {
             "at": self._met,
             "where": self._where,
             "ran": self._ran,

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from threading import Thread
+from typing import Any
 
 import plait
 from plait.ext.errors import ArgumentError
@@ -66,14 +67,16 @@ def bracketed(host: str) -> str:
 
 def start_coordinator_at(
     bind: str | None, host: str, port: int, count: int, patience: float
-) -> subprocess.Popen:
+) -> subprocess.Popen[Any]:
     """Start the coordinator on a new listening socket, which the others can connect to at once."""
     listener = _listening(bind, host, port)
     with listener:
         return start_coordinator(listener, count, patience)
 
 
-def start_coordinator(listener: socket.socket, count: int, patience: float) -> subprocess.Popen:
+def start_coordinator(
+    listener: socket.socket, count: int, patience: float
+) -> subprocess.Popen[Any]:
     """Start the coordinator on a listening socket, which it inherits."""
     expect_posix()
     number = listener.fileno()

@@ -57,8 +57,8 @@ class Lifeline:
         self.refusals: list[str] = []
         self.refused: tuple[str, str] | None = None
         self.service: int | None = None
-        self.met: dict[tuple[tuple[int, ...], int], dict[int, list]] = {}
-        self.got: dict[int, dict] = {}
+        self.met: dict[tuple[tuple[int, ...], int], dict[int, list[Any]]] = {}
+        self.got: dict[int, dict[str, Any]] = {}
         self.launched: dict[tuple[int, ...], deque[list[str]]] = {}
         self.differs: str | None = None
         self.changed = Condition()

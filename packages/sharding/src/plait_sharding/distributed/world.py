@@ -43,7 +43,7 @@ class World(Membership):
         self.broken: str | None = None
         self.stuck = False
         self.client: Any = None
-        self.coordinator: subprocess.Popen | None = None
+        self.coordinator: subprocess.Popen[Any] | None = None
         self.patience, self.farewell = 600.0, 300.0
         self._meetings: dict[tuple[int, ...], int] = {}
         self._counting = Lock()
@@ -162,7 +162,7 @@ class World(Membership):
 
     def meet(
         self, kind: str, name: str, value: Any, group: Iterable[int], seconds: float | None = None
-    ) -> dict[int, list]:
+    ) -> dict[int, list[Any]]:
         """Wait until all processes of a group are here; return [kind, name, value] of each.
 
         The meetings of a group are numbered.  If processes come to the same number for different
@@ -240,7 +240,7 @@ class World(Membership):
         said = [f"process {i} was last at {at}" for i, at in sorted(answer["value"].items())]
         return "; ".join(s for s in said if not s.startswith(f"process {self.index} "))
 
-    def answer(self, question: dict, seconds: float) -> dict | None:
+    def answer(self, question: dict[str, Any], seconds: float) -> dict[str, Any] | None:
         """Send the coordinator a question; return its answer, or None if it comes too late."""
         line = self.line
         number = line.ask(question)

@@ -112,7 +112,7 @@ def _of_pairs(r: Ragged, x: Value, y: Value, out: Aval, params: dict) -> Any:
 class Term(NamedTuple):
     """One product of an undone sum of products; its two operands are parts of the value."""
 
-    params: tuple
+    params: tuple[Any, ...]
     perm: tuple[int, ...]
     """The transposition that has been applied to its axes since."""
     x: Any

@@ -69,7 +69,7 @@ class Indices:
         """Which starts exist; None: all."""
         return None if self.rows is None else along(self.rows.there, self.axis, self.ndim)  # type: ignore[arg-type]
 
-    def columns(self, x: Value, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list, Any]:
+    def columns(self, x: Value, sizes: Sequence[Any], axes: Sequence[int]) -> tuple[list[Any], Any]:
         """Return (the starts along each axis, clipped to where windows fit; which of them fit)."""
         found, fits = [], None
         for k, a in enumerate(axes):
@@ -103,7 +103,7 @@ def _simple(r: Ragged, indices: Value) -> bool:
 
 def gathered(
     r: Ragged, x: Value, indices: Value, out: Aval, numbers: Any, sizes: Sequence[Any]
-) -> tuple | None:
+) -> tuple[Any, ...] | None:
     """Return (values read, which starts were inside, which examples have rows, leading axes).
 
     Returns None if the layouts of the operands do not permit this."""

@@ -58,7 +58,7 @@ def name_of(f: Function) -> str | None:
     return found[1] if found else None
 
 
-def known_again(f: Function, xs: Sequence[Any]) -> list | None:
+def known_again(f: Function, xs: Sequence[Any]) -> list[Any] | None:
     """Return the result of a function that TensorFlow has itself; None for any other.
 
     Its argument may be preceded by sizes.

@@ -172,7 +172,9 @@ def _(walk: object, op: object, xs):
     return padded(x, value, *map(listed, config))
 
 
-def padded(x: Any, value: Any, low: Sequence, high: Sequence, between: Sequence) -> Any:
+def padded(
+    x: Any, value: Any, low: Sequence[Any], high: Sequence[Any], between: Sequence[Any]
+) -> Any:
     """Pad an array with `value` before, after and between its elements.
 
     Negative padding before or after removes elements.

@@ -11,8 +11,9 @@ Invariant: an operation has one rule, or is refused by name with a reason.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-GRAPHS: dict[str, Callable] = {}
+GRAPHS: dict[str, Callable[..., Any]] = {}
 """By name of the operation: rule(walk, op, xs) -> tensor, or list of tensors."""
 
 REFUSED: dict[str, str] = {}

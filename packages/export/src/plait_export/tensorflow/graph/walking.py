@@ -66,7 +66,7 @@ class Walk:
 
     # -- operations ------------------------------------------------------------------------
 
-    def block(self, block: Block, args: Sequence[Any]) -> list:
+    def block(self, block: Block, args: Sequence[Any]) -> list[Any]:
         """Build a block for tensors, and return its results."""
         with self._deeper(), ExitStack() as later:
             env = self._env
@@ -125,11 +125,11 @@ class Walk:
 
     # -- functions -------------------------------------------------------------------------
 
-    def main(self, xs: Sequence[Any]) -> list:
+    def main(self, xs: Sequence[Any]) -> list[Any]:
         """Build the function `main` and return its results."""
         return self._entered(self.functions["main"], xs)
 
-    def size_checks(self, xs: Sequence[Any]) -> list:
+    def size_checks(self, xs: Sequence[Any]) -> list[Any]:
         """Return operations that fail if the sizes of these arguments do not fit.
 
         Raises ShapeError if that is known now.
@@ -142,7 +142,7 @@ class Walk:
             self.checks = []
         return found
 
-    def call(self, name: str, xs: Sequence[Any]) -> list:
+    def call(self, name: str, xs: Sequence[Any]) -> list[Any]:
         """Build a function of the module and return its results.
 
         Functions are inlined where they are called, as compilers do, so that tools that process the
