@@ -448,7 +448,7 @@ LOSSES = {
     "frozen": ("stop", "it has said nothing for"),
     "host": ("goes on", "it has said nothing for"),
 }
-"""What is lost: what process 1 does at that point, and what the others hear of it."""
+"""For each kind of loss, the act of process 1 and the text of the others' errors."""
 SILENCE = 10.0
 
 
