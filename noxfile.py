@@ -57,6 +57,7 @@ COREML = ("coremltools==9.0", "stablehlo-coreml-experimental==0.0.18")  # which 
 # What compiles for GPUs and TPUs.
 LIBRARIES = ("jax-cuda12-pjrt==0.10.2", "jax-cuda12-plugin==0.10.2", "libtpu==0.0.52")
 RAY = "ray==2.60.0"  # what starts processes on clusters
+DASK = "distributed==2026.8.0"  # likewise
 PEER = "jax==0.10.2"  # only to compare with, and only in environments of its own
 TORCH = "torch==2.15.0"  # likewise
 LATEST = ("3.14", "3.13", "3.12")
@@ -369,6 +370,19 @@ def tests_on_3_14(session: nox.Session) -> None:
     own_tests(session, "3.14")
 
 
+@nox.session(name="free-threaded", python=found_python("3.14t", "3.13t") or False)
+def free_threaded(session: nox.Session) -> None:
+    """Run sixteen threads at once on a Python without the global lock, if one is here."""
+    if not session.python:
+        session.skip("no free-threaded Python is here")
+    # the newest numpy may have no wheel for 3.13t, and its sources take long to compile
+    session.install("--only-binary=:all:", *wheels(session, *PACKAGES), "pytest>=8")
+    session.install("pytest-timeout", "pytest-xdist")
+    kept = "import sys, plait; plait.numpy.ones(2) + 1; assert not sys._is_gil_enabled()"
+    session.run("python", "-c", kept)
+    pytest(session, "free-threaded", "tests/threads", workers="0")
+
+
 def own_tests(session: nox.Session, report: str) -> None:
     """Run each package's own tests, one package after the other: they set up different numbers of
     devices."""
@@ -635,11 +649,12 @@ def topologies(session: nox.Session) -> None:
 
 @nox.session
 def ray(session: nox.Session) -> None:
-    """Training in the actors of a Ray cluster of this machine, whose workers are killed."""
+    """Run training in a Ray cluster and processes on Dask workers of this machine, of which some
+    are killed."""
     packages = (*WRITTEN_WITH, "autodiff", "batching", "sharding")
-    session.install(*wheels(session, *packages), JAXLIB, RAY)
+    session.install(*wheels(session, *packages), JAXLIB, RAY, DASK)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "tensorstore")
-    pytest(session, "ray", "tests/on_ray", workers="0")
+    pytest(session, "ray", "tests/on_ray", "tests/on_dask", workers="0")
 
 
 @nox.session(name="array-api")

@@ -443,27 +443,37 @@ WAYS = {
 }
 
 
+LOSSES = {
+    "process": ("kill", "its connection closed"),
+    "frozen": ("stop", "it has said nothing for"),
+    "host": ("goes on", "it has said nothing for"),
+}
+"""For each kind of loss, the act of process 1 and the text of the others' errors."""
+SILENCE = 10.0
+
+
 @pytest.mark.wide
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("what", ["process", "host"])
+@pytest.mark.parametrize("what", LOSSES)
 @pytest.mark.parametrize("way", WAYS)
 def test_others_hear_of_what_is_lost(way, what):
-    """Process 1 is killed, or host a3 cut off: each of the others has PeerLost, and says so."""
+    """Kill or stop process 1, or cut host a3 off: the others have PeerLost in time."""
     start, *programs = WAYS[way]
     needs(*programs)
+    how, why = LOSSES[what]
+    env = ENV | {"SILENCE": str(SILENCE), "PYTHONUNBUFFERED": "1"}
     with Hosts(3) as hosts:
-        how = ("training", "kill" if what == "process" else "goes on", 1)
-        env = ENV | {"SILENCE": "10", "PYTHONUNBUFFERED": "1"}
-        running = start(hosts, sys.executable, PROGRAMS, *how, **env)
+        running = start(hosts, sys.executable, PROGRAMS, "training", how, 1, **env)
         count = 2 if "MPI" in way else 3
-        if what == "host":
+        if what != "process":
             everything = lambda: "".join(map(hosts.said, running))  # noqa: E731
-            assert until(lambda: everything().count('"going"') == count, 90.0), everything()
-            hosts.unplug("a3")
-            # what starts processes may wait for that host for ever; what others said is here
-            assert until(lambda: everything().count('"again"') >= count - 1, 60.0), everything()
+            if what == "host":
+                assert until(lambda: everything().count('"going"') == count, 90.0), everything()
+                hosts.unplug("a3")
+            # what starts processes may wait for the lost one for ever; what others said is here
+            assert until(lambda: everything().count('"again"') >= count - 1, 90.0), everything()
         ended = [hosts.end(child, 90.0 if what == "process" else 1.0) for child in running]
-    gone = 1 if what == "process" else count - 1
+    gone = count - 1 if what == "host" else 1
     lost = [t for _, told, _ in ended for t in told if "peers" in t and t["index"] != gone]
     texts = [text for _, _, text in ended]
     if "MPI" in way and what == "process" and not lost:
@@ -471,7 +481,6 @@ def test_others_hear_of_what_is_lost(way, what):
         assert all(code != 0 for code, _, _ in ended), texts
         return
     assert lost and all(t["peers"] == [gone] for t in lost), texts
-    why = "its connection closed" if what == "process" else "it has said nothing for"
     assert all(why in t["text"] for t in lost), texts
     assert "MPI" in way or len(lost) == count - 1, texts  # which ends the others itself
     print(way, what, [round(t["waited"], 1) for t in lost], [code for code, _, _ in ended])
