@@ -649,12 +649,22 @@ def topologies(session: nox.Session) -> None:
 
 @nox.session
 def ray(session: nox.Session) -> None:
-    """Run training in a Ray cluster and processes on Dask workers of this machine, of which some
-    are killed."""
+    """Training in the actors of a Ray cluster of this machine, whose workers are killed."""
+    on_cluster(session, "ray", RAY)
+
+
+@nox.session
+def dask(session: nox.Session) -> None:
+    """Processes on Dask workers of three hosts of this machine, of which some are lost."""
+    on_cluster(session, "dask", DASK)
+
+
+def on_cluster(session: nox.Session, name: str, engine: str) -> None:
+    """Run the tests of the way by an engine that starts processes."""
     packages = (*WRITTEN_WITH, "autodiff", "batching", "sharding")
-    session.install(*wheels(session, *packages), JAXLIB, RAY, DASK)
+    session.install(*wheels(session, *packages), JAXLIB, engine)
     session.install("pytest>=8", "pytest-timeout", "pytest-xdist", "tensorstore")
-    pytest(session, "ray", "tests/on_ray", "tests/on_dask", workers="0")
+    pytest(session, name, f"tests/on_{name}", workers="0")
 
 
 @nox.session(name="array-api")
