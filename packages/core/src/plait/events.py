@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ._base.lazy import advise as _advise
+from ._base.tracebacks import explained_calls as _explained_calls
 
 __all__ = ["NAMES", "counting", "counting_of", "happened", "listening"]
 
@@ -87,4 +88,5 @@ def _plain(what: object) -> object:
     return inner if type(inner).__hash__ is not None else repr(inner)
 
 
+_explained_calls(globals())
 _advise("plait.events", globals())
