@@ -11,7 +11,8 @@ import plait
 from .public_functions import OTHERS, SURFACES, functions
 
 TREES = {
-    "broadcast", "custom_linear_solve", "custom_root", "device_get", "eval_shape", "io_callback",
+    "broadcast", "custom_linear_solve", "custom_root", "custom_vjp_primal_tree_values",
+    "device_get", "eval_shape", "io_callback", "linear_call",
     "make_array_from_process_local_data", "map", "map_with_path", "pure_callback",
     "symbolic_args_specs", "transpose", "unflatten",
 }  # fmt: skip

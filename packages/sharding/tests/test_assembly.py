@@ -137,5 +137,5 @@ def test_a_device_or_a_spec_alone_says_where(mesh):
     assert z.sharding == plait.sharding.NamedSharding(mesh, plait.P("x"))
     for got in (x, y, z):
         np.testing.assert_array_equal(got, WHOLE)
-    with pytest.raises(plait.PlaitError, match="no mesh is set"):
+    with pytest.raises(plait.PlaitError, match="no mesh is in context"):
         plait.make_array_from_process_local_data(plait.P("x"), WHOLE)
