@@ -8,7 +8,7 @@ import pytest
 
 import plait
 from plait import Pile
-from plait.errors import ShapeError, SubscriptError
+from plait.errors import ShapeError, SubscriptError, UnknownMask
 
 MASKED = [np.arange(6.0).reshape(3, 2), np.zeros((0, 2)), np.array([[9.0, 1.0]]), np.ones((4, 2))]
 
@@ -43,3 +43,10 @@ def test_masks_that_do_not_fit_the_rows():
         p[Pile.from_list([np.ones(1, bool)] * 4)]
     with pytest.raises(SubscriptError, match="picked by"):
         p[p]
+
+
+def test_a_mask_inside_of_a_map_is_refused_by_what_to_write():
+    """The number of rows of each element would be known from values only."""
+    p = Pile.from_list(MASKED)
+    with pytest.raises(UnknownMask, match=r"outside of vmap, by a pile of booleans: p\[mask\]"):
+        plait.vmap(lambda x: x[x.sum(1) > 2], plait.pile_axis, plait.pile_axis)(p)

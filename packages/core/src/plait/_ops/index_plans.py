@@ -176,10 +176,15 @@ def concrete_mask(mask: np.ndarray | Value) -> np.ndarray:
     try:
         return mask.concrete().numpy()  # type: ignore[attr-defined]
     except ConcretizationError:
+        fix = (
+            "use plait.numpy.where(mask, x, other); x.at[mask].set(value) works if the value has "
+            "no axis for the elements picked"
+        )
+        if is_symbolic(mask.aval.shape):
+            fix += "; rows of a pile are picked outside of vmap, by a pile of booleans: p[mask]"
         raise UnknownMask(
             f"how many elements the boolean index {mask!r} picks is not known while tracing",
-            fix="use plait.numpy.where(mask, x, other); x.at[mask].set(value) works if the value "
-            "has no axis for the elements picked",
+            fix=fix,
         ) from None
 
 
