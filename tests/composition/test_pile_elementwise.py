@@ -32,8 +32,9 @@ PUBLIC = {
 }
 CONVERSIONS = {
     "array", "asarray", "astype", "block", "from_dlpack", "place",
+    "trim_zeros",
 }  # fmt: skip
-"""Functions that are given arrays, or make new ones."""
+"""Functions that are given arrays, or make new ones; one that returns a number as it is."""
 
 
 def rank(f):

@@ -302,14 +302,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> A
     [1, 2]
     """
     x = value(filt)
+    if not x.aval.ndim:
+        return x
     if isinstance(x, Tracer):
         raise ConcretizationError(
             f"the shape of trim_zeros({x!r}) depends on values that are not known while it is "
             "traced",
             fix="trim before, or mask instead",
         )
-    if not x.aval.ndim:
-        return x
     positions = np.nonzero(np.asarray(x))
     for i in sh.normal_axes(axis, x.aval.ndim):
         n = x.aval.shape[i]
