@@ -844,3 +844,10 @@ def test_default_dtypes_follow_the_settings():
             lambda: pnp.sum(V, dtype="float64"),
         ):
             assert f().dtype == np.float32
+
+
+def test_trim_zeros_of_a_number_is_an_array():
+    """Python's and traced numbers, too."""
+    for x in (0.0, 3.0):
+        for got in (pnp.trim_zeros(x), plait.jit(pnp.trim_zeros)(x)):
+            assert type(got) is type(pnp.ones(1)) and got.shape == () and got == x

@@ -303,7 +303,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis | None = None) -> A
     """
     x = value(filt)
     if not x.aval.ndim:
-        return x
+        return sh.materialise_at_ground(x)
     if isinstance(x, Tracer):
         raise ConcretizationError(
             f"the shape of trim_zeros({x!r}) depends on values that are not known while it is "
