@@ -782,7 +782,7 @@ def lint(session: nox.Session) -> None:
 
 
 def style(session: nox.Session, *options: str) -> None:
-    """What ruff, codespell and zizmor find; the option `--fix` makes ruff write what it can."""
+    """Run ruff, codespell and zizmor; the option `--fix` makes ruff mend what it can."""
     session.run("ruff", "check", *options, ".")
     session.run("ruff", "format", *([] if "--fix" in options else ["--check"]), ".")
     session.run("codespell")

@@ -16,7 +16,7 @@ import plait
 PACKAGES = {"plait", *(f"plait_{p}" for p in ("checks", "export", "inspect", "numpy", "sharding"))}
 """Third parties' modules may be found on `plait`, too."""
 APART = {"plait.ext"}
-"""What authors import from: its families of names have errors of their own."""
+"""The module for authors, whose families of names have errors of their own."""
 
 
 def found():

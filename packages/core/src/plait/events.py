@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from ._base.lazy import advise as _advise
 from ._base.tracebacks import explained_calls as _explained_calls
 
-__all__ = ["NAMES", "counting", "counting_of", "happened", "listening"]
+__all__ = ["NAMES", "counting", "counting_of", "listening"]
 
 NAMES = ("trace", "lower", "compile", "load", "transfer")
 _listeners: list[Callable[[str, object], None]] = []

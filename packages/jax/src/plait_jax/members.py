@@ -89,7 +89,8 @@ def update_weak_type(aval: Aval, weak_type: bool) -> Aval:
 
 
 class ManualAxisType(NamedTuple):
-    """Axes along which values differ inside `shard_map`, or are parts of sums: none are, here."""
+    """Axes along which values differ inside `shard_map`, and those along which they are parts of a
+    sum.  Plait adds such parts at once, so the latter are always empty."""
 
     varying: frozenset[Any]
     unreduced: frozenset[Any] = frozenset()

@@ -94,7 +94,7 @@ def while_loop(
     """
     max_steps = _bound(max_steps, "while_loop")
     for f in (cond_fun, body_fun):
-        _expect_function(f, "while_loop")
+        expect_function(f, "while_loop")
     return _while(cond_fun, body_fun, init_val, max_steps, Loop("while_loop", body_fun))
 
 
@@ -248,7 +248,7 @@ def scan(
     >>> plait.lax.scan(lambda c, x: (c + x, c), 0.0, plait.numpy.arange(3.0))
     (Array(3., dtype=float32), Array([0., 0., 1.], dtype=float32, weak_type=True))
     """
-    _expect_function(f, "scan")
+    expect_function(f, "scan")
     return _scan(f, init, xs, length, reverse, unroll, Loop("scan", f))
 
 
@@ -437,7 +437,7 @@ def fori_loop(
         b.__class__ is int or hasattr(b, "__index__") and not isinstance(b, Value | np.ndarray)
         for b in (lower, upper)
     )
-    _expect_function(body_fun, "fori_loop")
+    expect_function(body_fun, "fori_loop")
 
     def turn(ix: tuple[Any, ...], _: object) -> Any:
         i, x = ix
@@ -479,7 +479,7 @@ def fori_loop(
     return out
 
 
-def _expect_function(f: object, does: str) -> None:
+def expect_function(f: object, does: str) -> None:
     """Raise ArgumentError if the step of a loop cannot be called.
 
     The other arguments may be wrong as well, and their errors would hide this one.

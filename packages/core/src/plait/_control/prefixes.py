@@ -7,7 +7,7 @@ logarithmic.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._base.errors import ArgumentError, AxisError, TreeMismatch
+from .._base.errors import AxisError, TreeMismatch
 from .._base.tracebacks import border
 from .._core.array import as_value
 from .._core.handles import handle_among
@@ -15,7 +15,7 @@ from .._core.interpreter import Value
 from .._ops import shape as sh
 from .._types.dims import Dim
 from ..tree import flatten
-from .loops import scan
+from .loops import expect_function, scan
 
 X = TypeVar("X")
 
@@ -40,10 +40,7 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
     >>> plait.lax.associative_scan(plait.numpy.add, plait.numpy.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
-    if not callable(fn):
-        raise ArgumentError(
-            f"associative_scan: {fn!r} is not a function", fix="pass what can be called"
-        )
+    expect_function(fn, "associative_scan")
     leaves, tree = flatten(elems)
     xs = [as_value(x) for x in leaves]
     if not xs:
