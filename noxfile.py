@@ -810,6 +810,14 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def tune(session: nox.Session) -> None:
+    """The numbers on which the forms of operations for CPUs depend, measured on this machine; ends
+    with the setting that holds what was found."""
+    session.install(*wheels(session, *PACKAGES), JAXLIB)
+    session.run("python", "benchmarks/tune.py", *session.posargs, env={"PYTHONPATH": None})
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation as a site, with its tutorials run; a broken link, a cell that raises, and a
     query that the search misses are errors.  `-- serve` shows it, and `-- deploy X.Y.Z` adds it to

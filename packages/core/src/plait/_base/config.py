@@ -99,6 +99,23 @@ def _bytes(x: Any) -> int:
 
 _bytes.__name__ = "a number of bytes"
 
+
+def named_numbers(text: str) -> dict[str, int]:
+    """Return the numbers of a text such as "reduction.longest=4,attention.tile=32"."""
+    parts = [part.split("=") for part in text.replace(" ", "").split(",") if part]
+    return {name: int(number) for name, number in parts}
+
+
+def _limits(x: Any) -> str:
+    given = named_numbers(x) if isinstance(x, str) else dict(x or {})
+    given = {str(name): int(n) for name, n in given.items()}
+    if not all("." in name and n >= 0 for name, n in given.items()):
+        raise ValueError(x)
+    return ",".join([f"{name}={n}" for name, n in sorted(given.items())])
+
+
+_limits.__name__ = 'limits with their numbers, as in "reduction.longest=4,attention.tile=32"'
+
 _guard = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 _SETTINGS: dict[str, tuple[Any, Any, str]] = {
@@ -129,6 +146,11 @@ _SETTINGS: dict[str, tuple[Any, Any, str]] = {
         True,
         _flag,
         "False: operations are given to the CPU's compiler as they are written",
+    ),
+    "cpu_limits": (
+        "",
+        _limits,
+        "numbers measured on this processor, on which the choice of such a form depends",
     ),
     "checks": (False, _flag, "verify every value that a rule returns, and every new Program"),
     "source_lines": (
@@ -337,6 +359,7 @@ class Config:
     _lock: Any
     state: State
     cpu_forms: bool
+    cpu_limits: str
     checks: bool
     guarded: bool
     jit: bool

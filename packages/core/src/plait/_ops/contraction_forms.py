@@ -21,12 +21,16 @@ import numpy as np
 
 from .._core.interpreter import Value
 from .._types.avals import Aval
+from .._xla.cpu_limits import cpu_limit
 from .contraction import dot_general
 from .elementwise import reduce_precision
 from .shape import reshape, transpose
 
-SMALLEST_STACKED = 16
-"""The least size of the axes of stacked matrices that are worth a transposition."""
+SMALLEST_STACKED = cpu_limit(
+    "contraction.smallest_stacked",
+    16,
+    "The least size of the axes of stacked matrices that are worth a transposition.",
+)
 
 Places = list[tuple[int, ...]]
 
@@ -112,7 +116,7 @@ def _is_slow_stack(it: Merged, dtype: np.dtype, out: np.dtype) -> bool:
         and it.shared == ((0,), (0,))
         and it.contract == ((1,), (2,))
         and len(it.left) == len(it.right) == 3
-        and min(*it.left[1:], it.right[1]) >= SMALLEST_STACKED
+        and min(*it.left[1:], it.right[1]) >= SMALLEST_STACKED.value
     )
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._types.avals import Aval
+from .._xla.cpu_limits import cpu_limit
 from .contraction import dot_general
 from .convolution import ConvDims, conv_general
 from .divided_convolution import every
@@ -35,14 +36,24 @@ from .reduction import reduce_sum
 from .reduction_forms import LONGEST
 from .shape import broadcast_in_dim, concatenate, pad, reshape, rev, transpose
 
-MOST_TERMS = 64
-"""The most positions to write down one by one; larger modules take long to compile."""
-MOST_SUMS = 25
-"""The most positions at which a sum over all places is written down: sums compile longer."""
-SMALLEST_RESULT = 96
-"""The fewest results at one place of a group that several places are worth products for."""
-MOST_GROUPS = 8
-"""The most groups to write down as a convolution each."""
+MOST_TERMS = cpu_limit(
+    "convolution.most_terms",
+    64,
+    "The most positions to write down one by one; larger modules take long to compile.",
+)
+MOST_SUMS = cpu_limit(
+    "convolution.most_sums",
+    25,
+    "The most positions at which a sum over all places is written down: sums compile longer.",
+)
+SMALLEST_RESULT = cpu_limit(
+    "convolution.smallest_result",
+    96,
+    "The fewest results at one place of a group that several places are worth products for.",
+)
+MOST_GROUPS = cpu_limit(
+    "convolution.most_groups", 8, "The most groups to write down as a convolution each."
+)
 
 
 class Convolution:
@@ -160,20 +171,20 @@ def form_of(avals: Sequence[Aval], **params: Any) -> Callable | None:
         return None
     window, places = math.prod(it.window), math.prod(it.places)
     if it.is_depthwise:
-        return (lambda x, y: _depthwise(it, x, y)) if window <= MOST_TERMS else None
+        return (lambda x, y: _depthwise(it, x, y)) if window <= MOST_TERMS.value else None
     if it.is_by_depthwise_kernel:
-        return (lambda x, y: _depthwise_kernel(it, x, y)) if places <= MOST_SUMS else None
+        return (lambda x, y: _depthwise_kernel(it, x, y)) if places <= MOST_SUMS.value else None
     if window == 1 and not it.is_padded:
         return lambda x, y: _pointwise(it, x, y)
     if it.is_scattered:
         return lambda x, y: _scattered(it, x, y)
     # In one and two dimensions, the compiler's convolution is as fast as two products or more.  It
     # is slower where each example has a group, as in the derivative by kernels of examples.
-    stacks = it.groups > MOST_GROUPS and it.each >= SMALLEST_RESULT
-    most = MOST_TERMS if len(it.window) > 2 else MOST_SUMS if stacks else 1
+    stacks = it.groups > MOST_GROUPS.value and it.each >= SMALLEST_RESULT.value
+    most = MOST_TERMS.value if len(it.window) > 2 else MOST_SUMS.value if stacks else 1
     if places <= most and places < window:
         return lambda x, y: _at_each_place(it, x, y)
-    if it.batches == 1 < it.features <= MOST_GROUPS:
+    if it.batches == 1 < it.features <= MOST_GROUPS.value:
         return lambda x, y: _one_by_one(it, x, y, params)
     return None
 
@@ -283,7 +294,7 @@ def _summed(x: Value, axes: Sequence[int]) -> Any:
     reads a fraction.
     """
     shape = x.aval.shape
-    parts = [(math.gcd(shape[a], LONGEST), a) for a in axes if a < x.aval.ndim - 1]
+    parts = [(math.gcd(shape[a], LONGEST.value), a) for a in axes if a < x.aval.ndim - 1]
     count, axis = max(parts, key=lambda p: p[0], default=(1, 0))
     if count > 1:
         x = reshape(x, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))

@@ -13,13 +13,16 @@ from typing import Any
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._types.avals import FLOATING, Aval
+from .._xla.cpu_limits import cpu_limit
 from .elementwise import add
 from .shape import reshape, slice_in_dim
 
-LONGEST = 8
-"""The longest axis to write out."""
-SHORTEST_ROW = 8
-"""The least size of the last axis: slices of shorter rows are gathered one by one."""
+LONGEST = cpu_limit("reduction.longest", 8, "The longest axis to write out.")
+SHORTEST_ROW = cpu_limit(
+    "reduction.shortest_row",
+    8,
+    "The least size of the last axis: slices of shorter rows are gathered one by one.",
+)
 
 
 def form_of(avals: Sequence[Aval], *, axes: Sequence[int]) -> Callable | None:
@@ -30,7 +33,7 @@ def form_of(avals: Sequence[Aval], *, axes: Sequence[int]) -> Callable | None:
     (axis,) = axes
     if axis == x.ndim - 1 or not all(d.__class__ is int and d > 0 for d in x.shape):
         return None
-    fits = 1 < x.shape[axis] <= LONGEST and x.shape[-1] >= SHORTEST_ROW
+    fits = 1 < x.shape[axis] <= LONGEST.value and x.shape[-1] >= SHORTEST_ROW.value
     return (lambda x: _of_slices(x, axis)) if fits else None
 
 

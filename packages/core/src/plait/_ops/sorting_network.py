@@ -12,12 +12,14 @@ Invariant: integers are compared whole, so equal ones are interchangeable and no
 
 from typing import Any
 
+from .._base.config import config
 from .._base.jaxlib_api import limits
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._core.ir import Program
 from .._core.staging import staged
 from .._types.avals import INT32, INTEGER, Aval
+from .._xla.cpu_limits import cpu_limit
 from .control_flow import scan
 from .elementwise import and_, eq, maximum, minimum, select, shift_left, shift_right_logical, xor
 from .shape import broadcast_in_dim, iota, moveaxis, pad, reshape, slice_in_dim, transpose
@@ -26,23 +28,29 @@ from .taking import take
 
 __all__ = ["network"]
 
-FEWEST = 1 << 16
-"""The fewest elements that are worth a network: compiling one takes a fifth of a second."""
-BLOCK = 1 << 17
-"""The bytes of a block, of 2**15 to 2**20 the fastest."""
-LANES = 32, 64
-"""The fewest rows, and the fewest of a block where there are more."""
-LONGEST = 1 << 20
-"""The most bytes of a block; longer rows are left to the compiler."""
-ADVANTAGE = 28
-"""The cost of a comparison that branches, in bytes of a step of the network."""
+FEWEST = cpu_limit(
+    "sort.fewest",
+    1 << 16,
+    "The fewest elements that are worth a network: compiling one takes a fifth of a second.",
+)
+BLOCK = cpu_limit("sort.block", 1 << 17, "The bytes of a block, of 2**15 to 2**20 the fastest.")
+LEAST_ROWS = cpu_limit("sort.least_rows", 32, "The fewest rows that are worth a network.")
+LANES = cpu_limit("sort.lanes", 64, "The fewest rows of a block where there are more.", 1)
+LONGEST = cpu_limit(
+    "sort.longest", 1 << 20, "The most bytes of a block; longer rows are left to the compiler."
+)
+ADVANTAGE = cpu_limit(
+    "sort.advantage",
+    28,
+    "The cost of a comparison that branches, in bytes of a step of the network.",
+)
 
 _CELL = Aval((), INT32)
 
 
 def network(aval: Aval, axis: int) -> Program | None:
     """Return the program that sorts integers along `axis`; None where comparing row by row wins."""
-    key = "network", aval, axis
+    key = "network", aval, axis, config.cpu_limits
     if key not in sort_.compiled:
         sort_.compiled[key] = _made(aval, axis)
     return sort_.compiled[key]
@@ -52,12 +60,12 @@ def _made(aval: Aval, axis: int) -> Program | None:
     if aval.category != INTEGER or not all(d.__class__ is int for d in aval.shape):
         return None
     n, size = aval.shape[axis], aval.dtype.itemsize
-    if n < 2 or aval.size < FEWEST or aval.size // n < LANES[0]:
+    if n < 2 or aval.size < FEWEST.value or aval.size // n < LEAST_ROWS.value:
         return None
     long = 1 << (n - 1).bit_length()
-    if long * LANES[1] * size > LONGEST:
+    if long * LANES.value * size > LONGEST.value:
         return None
-    if long * _steps(long) * size > ADVANTAGE * n * n.bit_length():
+    if long * _steps(long) * size > ADVANTAGE.value * n * n.bit_length():
         return None
     return staged(lambda x: [_sorted(x, axis, long)], (aval,), "sort_rows")
 
@@ -73,7 +81,7 @@ def _sorted(x: Any, axis: int, long: int) -> Any:
     shape, dtype = x.aval.shape, x.aval.dtype
     n = shape[-1]
     count = x.aval.size // n
-    blocks = -(-count // max(LANES[1], BLOCK // (long * dtype.itemsize)))
+    blocks = -(-count // max(LANES.value, BLOCK.value // (long * dtype.itemsize)))
     rows = -(-count // blocks)
     most = Literal(int(limits(dtype)[1]), Aval((), dtype))
     x = pad(reshape(x, (count, n)), most, [(0, rows * blocks - count, 0), (0, long - n, 0)])

@@ -40,7 +40,7 @@ def form(e: Eqn) -> Program | None:
     avals = tuple([a.aval for a in e.inputs])
     if any(a.sharding is not None for a in avals):
         return None
-    key = "form", avals, e.prim.frozen(e.params)
+    key = "form", avals, e.prim.frozen(e.params), config.cpu_limits
     known = e.prim.compiled
     if key not in known:
         function = rule(avals, **e.params)

@@ -23,6 +23,7 @@ from .._plugins.traits import (
     ZeroPreserving,
 )
 from .._xla.cpu_forms import cpu_form_rules
+from .._xla.cpu_limits import cpu_limit
 from .._xla.guards import reuse_rules
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
@@ -30,7 +31,7 @@ from .._xla.physical import physical_rules
 __all__ = [
     "PLUGIN_API", "AnyElement", "Collective", "Cumulative", "Decreasing", "Discrete",
     "Elementwise", "Increasing", "Indexing", "Linear", "Reduction", "RuleTable", "Structural",
-    "ZeroPreserving", "core_version", "cpu_form_rules", "eager_rules", "expand_rules",
+    "ZeroPreserving", "core_version", "cpu_form_rules", "cpu_limit", "eager_rules", "expand_rules",
     "later_names", "lower_rules", "parallel_rules", "physical_rules", "resolve", "reuse_rules",
     "tables",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from plait.ext import Aval
 from plait.ext.control import scan
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
-from plait.ext.rules import cpu_form_rules
+from plait.ext.rules import cpu_form_rules, cpu_limit
 from plait.ext.trace import Value
 from plait.typing import ArrayLike
 
@@ -34,14 +34,26 @@ from .attention import (
     tangent_of,
 )
 
-TILE = 64
-"""Queries of a tile: of 32 to 256, the fastest for 256 queries and for 2048."""
-LOOPS = 4
-"""The most loops over tiles that see different keys; each is compiled."""
-AT_ONCE = 1 << 20
-"""The most products of queries and keys to hold at once, if one tile of one head has fewer."""
-FEWEST = 1 << 14
-"""The fewest products of a head that are worth tiles."""
+TILE = cpu_limit(
+    "attention.tile",
+    64,
+    "Queries of a tile: of 32 to 256, the fastest for 256 queries and for 2048.",
+    least=1,
+)
+LOOPS = cpu_limit(
+    "attention.loops",
+    4,
+    "The most loops over tiles that see different keys; each is compiled.",
+    least=1,
+)
+AT_ONCE = cpu_limit(
+    "attention.at_once",
+    1 << 20,
+    "The most products of queries and keys to hold at once, if one tile of one head has fewer.",
+)
+FEWEST = cpu_limit(
+    "attention.fewest", 1 << 14, "The fewest products of a head that are worth tiles."
+)
 
 
 class Segment(NamedTuple):
@@ -59,12 +71,13 @@ def segments(
     queries: int, keys: int, causal: bool, window: tuple[int, int] | None
 ) -> list[Segment]:
     """Divide the queries into segments of tiles."""
-    tiles, rest = divmod(queries, TILE)
-    loops = min(LOOPS, tiles) if causal or window is not None else min(1, tiles)
+    tile = TILE.value
+    tiles, rest = divmod(queries, tile)
+    loops = min(LOOPS.value, tiles) if causal or window is not None else min(1, tiles)
     ends = [tiles * (i + 1) // loops for i in range(loops)]
-    found = [(a * TILE, TILE, b - a) for a, b in zip([0, *ends], ends)]
+    found = [(a * tile, tile, b - a) for a, b in zip([0, *ends], ends)]
     if rest:
-        found.append((tiles * TILE, rest, 1))
+        found.append((tiles * tile, rest, 1))
     made = []
     for start, size, count in found:
         low, high = 0, start + size * count if causal else keys
@@ -89,7 +102,7 @@ def _form(
     q, k = avals[:2]
     if not all(n.__class__ is int and n > 0 for a in avals for n in a.shape):
         return None
-    if q.shape[-3] * k.shape[-3] < FEWEST:
+    if q.shape[-3] * k.shape[-3] < FEWEST.value:
         return None
     return lambda *xs: _Tiles(q, k, how, by_query, function, sums).results(xs)
 
@@ -142,8 +155,8 @@ class _Tiles:
         dtypes = [x.aval.dtype for x in xs]
         arranged = [self._arranged(x) for x in xs]
         heads = prod(self.lead) * self.groups
-        pairs = self.each * min(TILE, self.queries) * self.keys
-        most = max(1, AT_ONCE // pairs)
+        pairs = self.each * min(TILE.value, self.queries) * self.keys
+        most = max(1, AT_ONCE.value // pairs)
         at_once = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= most)
         turns = heads // at_once
         if turns == 1:
