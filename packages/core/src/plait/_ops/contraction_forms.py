@@ -21,7 +21,7 @@ import numpy as np
 
 from .._core.interpreter import Value
 from .._types.avals import Aval
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_limit
 from .contraction import dot_general
 from .elementwise import reduce_precision
 from .shape import reshape, transpose

@@ -27,7 +27,7 @@ import numpy as np
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._types.avals import Aval
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_limit
 from .contraction import dot_general
 from .convolution import ConvDims, conv_general
 from .divided_convolution import every

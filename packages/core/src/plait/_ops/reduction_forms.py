@@ -13,7 +13,7 @@ from typing import Any
 from .._core.array import Literal
 from .._core.interpreter import Value
 from .._types.avals import FLOATING, Aval
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_limit
 from .elementwise import add
 from .shape import reshape, slice_in_dim
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core.interpreter import Value
 from .._types.avals import FLOATING, INTEGER, Aval
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_limit
 from .elementwise import add, mul
 from .reduction import max_
 from .shape import broadcast_to, concatenate, expand_dims, iota, reshape, slice_in_dim

@@ -19,7 +19,7 @@ from .._core.interpreter import Value
 from .._core.ir import Program
 from .._core.staging import staged
 from .._types.avals import INT32, INTEGER, Aval
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_limit
 from .control_flow import scan
 from .elementwise import and_, eq, maximum, minimum, select, shift_left, shift_right_logical, xor
 from .shape import broadcast_in_dim, iota, moveaxis, pad, reshape, slice_in_dim, transpose

@@ -22,8 +22,7 @@ from .._plugins.traits import (
     Structural,
     ZeroPreserving,
 )
-from .._xla.cpu_forms import cpu_form_rules
-from .._xla.cpu_limits import cpu_limit
+from .._xla.cpu_forms import cpu_form_rules, cpu_limit
 from .._xla.guards import reuse_rules
 from .._xla.lower import eager_rules, lower_rules
 from .._xla.physical import physical_rules
