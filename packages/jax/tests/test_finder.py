@@ -23,6 +23,7 @@ from plait.errors import PlaitError
 
 SCRIPT = """
     import sys
+    import numpy as np
     import jax
     import jax.numpy as jnp
     from jax import lax, random
@@ -32,7 +33,7 @@ SCRIPT = """
     def f(x):
         return lax.fori_loop(0, 3, lambda i, v: jnp.sin(v) + i, x)
 
-    print([round(float(v), 4) for v in f(jnp.arange(3.0))], jnp.ones(2, "float64").dtype)
+    print([round(float(v), 4) for v in f(jnp.arange(3.0))], jnp.asarray(np.ones(2)).dtype)
     print(jax.__version__, sys.argv[1:], __name__, float(logsumexp(jnp.zeros(1))))
 """
 

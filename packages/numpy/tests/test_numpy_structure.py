@@ -597,7 +597,8 @@ def test_integers_that_no_array_holds_are_refused():
         with pytest.raises(OverflowError, match="fit"):
             make()
     assert np.asarray(pnp.array([7, -8], "int4")).astype(int).tolist() == [7, -8]
-    with plait.config(x64=False), pytest.raises(OverflowError):
+    narrowed = pytest.warns(UserWarning, match="int64 becomes int32")
+    with plait.config(x64=False), narrowed, pytest.raises(OverflowError):
         pnp.array([2**40], "int64")
 
 
@@ -837,11 +838,10 @@ def test_default_dtypes_follow_the_settings():
             assert f().dtype == np.int64
     with plait.config(x64=False):
         for f in (
-            lambda: pnp.zeros(2, "float64"),
             lambda: pnp.array(np.ones(2)),
             lambda: pnp.float64(1),
-            lambda: pnp.arange(3.0, dtype="float64"),
-            lambda: pnp.sum(V, dtype="float64"),
+            lambda: pnp.zeros_like(np.ones(2)),
+            lambda: pnp.zeros(2, float),
         ):
             assert f().dtype == np.float32
 
@@ -851,3 +851,18 @@ def test_trim_zeros_of_a_number_is_an_array():
     for x in (0.0, 3.0):
         for got in (pnp.trim_zeros(x), plait.jit(pnp.trim_zeros)(x)):
             assert type(got) is type(pnp.ones(1)) and got.shape == () and got == x
+
+
+def test_a_request_for_64_bits_that_is_not_met_is_warned_of():
+    requests = (
+        lambda: pnp.zeros(2, "float64"), lambda: pnp.arange(3.0, dtype=np.float64),
+        lambda: pnp.sum(V, dtype="float64"), lambda: pnp.asarray(V).astype("float64"),
+        lambda: pnp.ones_like(V, "float64"), lambda: plait.lax.full((2,), 1, np.float64),
+        lambda: plait.lax.convert_element_type(pnp.asarray(V), np.float64),
+        lambda: plait.jit(lambda x: x.astype("float64"))(V),
+    )  # fmt: skip
+    with plait.config(x64=False):
+        for request in requests:
+            with pytest.warns(UserWarning, match="float64 becomes float32") as caught:
+                assert request().dtype == np.float32
+            assert {w.filename for w in caught} == {__file__}

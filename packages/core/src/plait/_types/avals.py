@@ -350,13 +350,24 @@ def canonical(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
 
 def asked_dtype(dtype: object, kind: int = FLOATING) -> "np.dtype[Any]":
     """Return the dtype that a user requests by `dtype`; Python's classes mean the default dtypes,
-    and None the default one of `kind`."""
+    and None the default one of `kind`.
+
+    If the setting x64 is off, 32 bits stand for 64, which is warned of.
+    """
     if dtype is None:
         return _defaults[kind]
     if isinstance(dtype, type) and dtype in WEAK:
         return WEAK[dtype].dtype
     found: Any = dtype_of(dtype)
-    return found if found.__class__ is Opaque else canonical(found)
+    if found.__class__ is Opaque:
+        return found
+    given = canonical(found)
+    if given.itemsize < found.itemsize:
+        warn(
+            f"a dtype of 64 bits was requested, and x64 is off: {found.name} becomes {given.name}\n"
+            f"  write {given.name!r}, or set plait.config.x64 (jax_enable_x64) to True"
+        )
+    return given
 
 
 def is_narrow(a: Aval) -> bool:

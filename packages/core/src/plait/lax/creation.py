@@ -58,7 +58,7 @@ def full(
     [7, 7]
     """
     v: Any = fill_value if fill_value.__class__ is int and dtype is not None else value(fill_value)
-    v = v if dtype is None else sh.convert(v, canonical(dtype_of(dtype)))
+    v = v if dtype is None else sh.convert(v, asked_dtype(dtype))
     if v.aval.ndim:
         raise ArgumentError(f"lax.full with {v.aval!r}", fix="give one number, or use broadcast_to")
     return placed(materialise_at_ground(sh.broadcast_to(v, normal_shape(shape))), sharding)
@@ -79,7 +79,7 @@ def full_like(
     """
     like: Any = x if hasattr(x, "shape") and hasattr(x, "dtype") else value(x)
     weak = dtype is None and getattr(like, "weak_type", False)
-    kind = canonical(dtype_of(like.dtype if dtype is None else dtype))
+    kind = canonical(dtype_of(like.dtype)) if dtype is None else asked_dtype(dtype)
     v = sh.convert(fill_value if fill_value.__class__ is int else value(fill_value), kind, weak)
     if v.aval.ndim:
         raise ArgumentError(f"lax.full_like with {v.aval!r}", fix="give one number")
@@ -99,7 +99,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
     >>> plait.lax.empty((2,), "float32").tolist()
     [0.0, 0.0]
     """
-    return placed(sh.fill(0, Aval(normal_shape(shape), canonical(dtype_of(dtype)))), out_sharding)
+    return placed(sh.fill(0, Aval(normal_shape(shape), asked_dtype(dtype))), out_sharding)
 
 
 def shape_as_value(shape: Shape) -> Array:

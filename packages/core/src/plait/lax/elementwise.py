@@ -15,12 +15,12 @@ from plait.typing import Array, ArrayLike, DTypeLike
 from .._api.strict_functions import agree, strict_binary, strict_unary
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, OperandTypeError
-from .._core.array import Literal, canonical
+from .._core.array import Literal
 from .._core.interpreter import Value, current
 from .._ops import elementwise as el
 from .._ops.shape import convert
 from .._ops.static_arguments import fixed
-from .._types.avals import COMPLEX, FLOATING, INTEGER, dtype_of
+from .._types.avals import COMPLEX, FLOATING, INTEGER, asked_dtype
 from .operands import accurately
 
 __all__ = [
@@ -282,7 +282,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
         except AttributeError:
             pass
         return _mul(x, y)
-    kind = canonical(dtype_of(out_dtype))
+    kind = asked_dtype(out_dtype)
     x, y = agree("mul", (x, y))
     return el.mul.bind(convert(x, kind), convert(y, kind))
 

@@ -12,10 +12,9 @@ from plait.typing import ArrayLike, DTypeLike, Shape
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError
-from .._core.array import canonical
 from .._ops import rng
 from .._ops.shape import normal_shape
-from .._types.avals import dtype_of
+from .._types.avals import asked_dtype
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -57,7 +56,7 @@ def rng_bit_generator(
     >>> bits.shape, bits.dtype
     ((2, 3), dtype('uint32'))
     """
-    d, how = canonical(dtype_of(dtype)), _algorithm(algorithm)
+    d, how = asked_dtype(dtype), _algorithm(algorithm)
     out = rng.rng_bit_generator(value(key), shape=normal_shape(shape), dtype=d, algorithm=how)
     return out[0], out[1]
 

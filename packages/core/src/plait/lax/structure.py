@@ -13,13 +13,12 @@ from plait.typing import Array, ArrayLike, Axis, DTypeLike, Shape
 
 from .._api.surfaces import value
 from .._base.errors import ArgumentError, AxisError, ShapeError
-from .._core.array import canonical
 from .._ops import shape as sh
 from .._ops.conversion import bitcast
 from .._ops.layout import free, placed
 from .._ops.shape import materialise_at_ground, normal_axes, normal_shape
 from .._ops.static_arguments import fixed, fixed_each
-from .._types.avals import WEAK, asked_dtype, dtype_of
+from .._types.avals import asked_dtype
 from .._types.avals import broadcast_shapes as _broadcast_shapes
 from .._types.dims import product
 from ..dtypes import canonicalize_dtype
@@ -56,12 +55,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> plait.lax.convert_element_type(plait.numpy.array([1.7, -1.7]), "int8").tolist()
     [1, -1]
     """
-    weak = isinstance(new_dtype, type) and new_dtype in WEAK
-    kind = (
-        WEAK[new_dtype].dtype
-        if isinstance(new_dtype, type) and weak
-        else canonical(dtype_of(new_dtype))
-    )
+    kind = asked_dtype(new_dtype)
     x = operand if operand.__class__ is int else value(operand)
     return materialise_at_ground(sh.convert(x, kind))
 

@@ -408,7 +408,7 @@ def _like(a: Any, dtype: Any, shape: Any) -> Aval:
     is_batch = hasattr(type(a), "__plait_function__")  # `value` leaves it to its class
     aval = a if hasattr(a, "shape") and hasattr(a, "dtype") and not is_batch else value(a)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))  # as in operations with `a`
-    dtype = types.asked_dtype(aval.dtype if dtype is None else dtype)
+    dtype = canonical(aval.dtype) if dtype is None else types.asked_dtype(dtype)
     return Aval(tuple(aval.shape) if shape is None else sh.normal_shape(shape), dtype, weak)
 
 
