@@ -140,8 +140,8 @@ plt.show()
 # %% [markdown]
 # ## Per-example gradients
 #
-# How much does each image pull at the weights? The norm of its gradient says so. `grad` is for
-# one loss; `vmap` over the examples gives all 1,400 gradients in one compiled program.
+# How much does each image pull at the weights? The norm of its gradient measures it. `grad` is
+# for one loss; `vmap` over the examples gives all 1,400 gradients in one compiled program.
 
 
 # %%

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Data parallel on eight devices
 #
-# You will divide arrays over a mesh of devices, look at pictures of where their pieces are, and
+# You will divide arrays over a mesh of devices, look at pictures of where the pieces are, and
 # train one model on eight devices at once. No accelerator is needed: a CPU can stand for eight
 # devices.
 
@@ -54,8 +54,8 @@ for ax, array, spec in zip(axes, placed, specs):
 #
 # ## `jit` divides the work
 #
-# A jitted function computes where its arguments are. The compiler divides the work, and adds the
-# communication that it takes. The result says how it lies.
+# A jitted function computes where its arguments are. The compiler divides the work and adds the
+# communication it needs. The result shows how it is divided.
 
 # %%
 product = plait.jit(lambda a, b: a @ b)(placed[1], placed[2])
@@ -68,7 +68,7 @@ picture(ax, product, "rows times columns")
 # %% [markdown]
 # ## Train on shares of a batch
 #
-# *Data parallel* means: every device has all parameters, and its share of each batch. So the
+# In *data parallel* training, every device holds all parameters and a share of each batch. So the
 # parameters are replicated, `P()`, and the batch is divided along its first axis.
 
 # %%
@@ -121,7 +121,8 @@ plt.show()
 # ## Say it yourself: `shard_map`
 #
 # In `shard_map` you write the program of one device, which sees its piece; collectives such as
-# `pmean` speak of the mesh axes by name. Use it where the compiler's choice is not yours.
+# `pmean` speak of the mesh axes by name. Use it where you want to divide the work otherwise than
+# the compiler does.
 
 
 # %%

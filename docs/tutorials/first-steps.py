@@ -26,8 +26,8 @@ print(x, x.dtype)
 print(y)
 
 # %% [markdown]
-# Arrays of numpy and numbers of Python can be given to every function, and `np.asarray(x)` or
-# `float(x)` takes a result back.
+# Every function takes numpy arrays and Python numbers, and `np.asarray(x)` or `float(x)` converts
+# a result back.
 #
 # ## Data to fit
 #
@@ -70,8 +70,8 @@ print("loss before training:", loss(params, xs, ys))
 #
 # ## Gradients
 #
-# `grad(loss)` is a function too. It returns the derivative of the loss by each parameter, in a
-# tree of the same form.
+# `grad(loss)` is a function too. It returns the derivative of the loss with respect to each
+# parameter, in a tree of the same form.
 
 # %%
 slopes = plait.grad(loss)(params, xs, ys)

@@ -24,8 +24,8 @@ print(pnp.linspace(0, 1, 3).dtype)
 # %% [markdown]
 # ## 1. The rates of a differential equation
 #
-# Hares and lynxes: `x' = a x - b x y`, `y' = c x y - d y`. Runge and Kutta's step of fourth
-# order, repeated by `scan`, which compiles the step once.
+# Hares and lynxes: `x' = a x - b x y`, `y' = c x y - d y`. A Runge-Kutta step of fourth order,
+# repeated by `scan`, which compiles it once.
 
 # %%
 TIMES, STEP = 300, 0.05
@@ -64,11 +64,11 @@ print("largest difference from scipy's:", abs(path - scipys.y.T).max())
 assert abs(path - scipys.y.T).max() < 1e-3
 
 # %% [markdown]
-# scipy called a jitted function of Plait there: it takes numpy's arrays, and returns what numpy
+# Here scipy called a jitted function of Plait, which takes numpy arrays and returns what numpy
 # can use.
 #
 # Now the rates are unknown, and the path is measured with noise. `grad` through `solve` is the
-# *discrete adjoint*: one sweep back in time gives the derivative by all rates.
+# *discrete adjoint*: one sweep back in time gives the derivatives with respect to all rates.
 
 # %%
 measured = path + 0.3 * random.normal(random.key(0), path.shape)
@@ -107,8 +107,8 @@ plt.show()
 #
 # A physics-informed network (PINN) for Poisson's equation on a square, `u_xx + u_yy = -2 π²
 # sin(πx) sin(πy)`, zero at the edge. The network times `x (1-x) y (1-y)` is zero at the edge by
-# itself. The loss is how far it is from the equation at random points; `plait.fwd_laplacian`
-# gives value, gradient and Laplacian in one pass.
+# itself. The loss is the mean squared residual of the equation at random points;
+# `plait.fwd_laplacian` gives value, gradient and Laplacian in one pass.
 
 
 # %%
@@ -287,6 +287,6 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# For more than a page of such code, [libraries of JAX](../libraries.md) run on Plait unmodified:
-# diffrax for differential equations, optimistix and optax for optimisation, blackjax and numpyro
-# for sampling.
+# Beyond a page of such code, [libraries of JAX](../libraries.md) run on Plait unmodified: diffrax
+# for differential equations, optimistix and optax for optimisation, blackjax and numpyro for
+# sampling.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Variable-length text in ten minutes
 #
-# You will train a model that says what each line of a program is, code or words about code. Lines
+# You will train a model that tells the code of a program from its comments, line by line. Lines
 # have different lengths, and you will write the model for *one* line: without padding, masks or
 # lengths. It takes under a minute on a laptop.
 #
@@ -45,7 +45,7 @@ for text, is_words in lines[:4]:
 # %% [markdown]
 # ## A pile of lines
 #
-# A **pile** is a batch of arrays of different sizes. Its rows lie one after the other.
+# A **pile** is a batch of arrays of different sizes. Its rows are stored one after the other.
 
 # %%
 texts = [np.frombuffer(text.encode()[:80], np.uint8) for text, _ in lines]

@@ -20,8 +20,8 @@ print(images.shape, labels.shape)
 # %% [markdown]
 # ## A block that can be undone
 #
-# The features are in two halves. Each half gets a residual that depends on the other half alone, so
-# `x2 = y2 - tanh(y1 @ w2 + b2)`, then `x1 = y1 - tanh(x2 @ w1 + b1)`.
+# The features are split into two halves. Each half gets a residual that depends on the other half
+# alone, so `x2 = y2 - tanh(y1 @ w2 + b2)`, then `x1 = y1 - tanh(x2 @ w1 + b1)`.
 
 
 # %%

@@ -29,10 +29,10 @@ print(text[1000:1240])
 # %% [markdown]
 # ## The model
 #
-# Two blocks of attention and a dense layer each, of 64 numbers for each of 64 positions.
+# Two blocks, each of attention and a dense layer, with 64 features at each of 64 positions.
 # Causal attention lets a position read itself and those before it; each head of attention has a
-# part of the features.
-# `nn.dot_product_attention` takes arrays of (batch, position, head, feature).
+# part of the features. `nn.dot_product_attention` takes arrays of (batch, position, head,
+# feature).
 
 # %%
 WIDTH, HEADS, DEPTH, LENGTH, BATCH = 64, 4, 2, 64, 16
@@ -189,7 +189,7 @@ def write(params, start, number, seed=0):
 print(write(params, "The statement ", 300))
 
 # %% [markdown]
-# Words, and no sense yet: that takes some thousand steps, and a wider network.
+# Words, and no sense yet: that takes a few thousand steps, and a wider network.
 #
 # ## The same with optax
 #
