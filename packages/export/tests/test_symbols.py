@@ -23,6 +23,8 @@ X = np.zeros((4, 3, 2), np.float32)
         ("floordiv(b, 2), mod(b, 3), max(b, c)", None, "(floordiv(b, 2), mod(b, 3), max(b, c))"),
         ("b, _, _", (4, 3, 2), "(b, 3, 2)"),
         ("b, ...", (4, 3, 2), "(b, 3, 2)"),
+        ("b, _, 2", (None, 3, None), "(b, 3, 2)"),
+        ("b, ...", (None, 3), "(b, 3)"),
         ("..., c", (4, 3, 2), "(4, 3, c)"),
         ("b, ..., c", (4, 3), "(b, c)"),
         ("(b, ...)", (4,), "(b,)"),
@@ -38,6 +40,7 @@ def test_texts(text, like, want):
 @pytest.mark.parametrize(
     ("text", "like"),
     [("b, _", None), ("_, _", (3,)), ("b, ...", None), ("..., ...", (3, 4)), ("_", (3, 4)),
+     ("b, _", (3, None)), ("...", (None,)), (None, (3, None)),
      ("a, b, ...", (3,)), (None, None)],
 )  # fmt: skip
 def test_placeholders_that_nothing_fills(text, like):

@@ -33,7 +33,7 @@ def symbolic_shape(
         for all of `like`.
       constraints: facts about the sizes, such as "b >= 8" or "mod(b, 8) == 0".
       scope: a scope to use instead of constraints; a name means the same size in all its shapes.
-      like: a shape of ints.
+      like: a shape of ints, with None for sizes that `shape_spec` names.
 
     Raises ProgramError for a text that cannot be parsed, and ShapeError for placeholders that
     `like` does not fill.
@@ -77,8 +77,10 @@ def _sizes(like: Any) -> tuple[Any, ...]:
     try:
         found = tuple(like)
     except TypeError:
-        found = (None,)
-    if any(isinstance(n, bool) or not isinstance(n, int | Dim) for n in found):
+        found = None
+    if found is None or any(
+        isinstance(n, bool) or not isinstance(n, int | Dim | None) for n in found
+    ):
         raise ArgumentError(
             f"like is {like!r}, and is a shape", fix="give the shape of an array: like=x.shape"
         )
@@ -106,6 +108,11 @@ def filled(text: str, like: Sequence[Any] | None) -> list[str]:
         raise ShapeError(
             f"{text!r} has {len(sizes)} sizes, and {tuple(like)} has {len(like)}",
             fix="write as many sizes as there are axes, or '...' for those left out",
+        )
+    if any(s == "_" and n is None for s, n in zip(sizes, like)):
+        raise ShapeError(
+            f"a placeholder of {text!r} stands for a size that {tuple(like)} leaves open",
+            fix="name that size, or give its number",
         )
     return [str(n) if s == "_" else s for s, n in zip(sizes, like)]
 
