@@ -49,6 +49,19 @@ def test_placeholders_that_nothing_fills(text, like):
     assert e.value.fix
 
 
+@pytest.mark.parametrize(
+    ("text", "like"),
+    [("3", (4,)), ("b, 3", (None, 4)), ("b, 3, ...", (1, 4, 2)), ("b", (3, 4)), ("b, c", (3,)),
+     ("2, ..., 5", (2, 3, 4))],
+)  # fmt: skip
+def test_texts_that_contradict_the_shape(text, like):
+    with pytest.raises(ValueError, match="size"):
+        symbolic_shape(text, like=like)
+    if None not in like:
+        with pytest.raises(ValueError, match="size"):
+            symbolic_args_specs((np.ones(like),), text)
+
+
 def test_what_can_not_be_read():
     with pytest.raises(ProgramError, match="cannot read sizes"):
         symbolic_shape("b +")
