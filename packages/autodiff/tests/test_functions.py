@@ -125,3 +125,25 @@ def test_gradients_of_python_numbers_are_as_weak(name):
         assert (plait.grad(f)(x) * plait.numpy.float16(1)).dtype == (
             np.float16 if weak else np.float32
         )
+
+
+DERIVATIVES = {
+    "grad": plait.grad,
+    "jacfwd": plait.jacfwd,
+    "jacrev": plait.jacrev,
+    "hessian": plait.hessian,
+    "jvp": lambda f: lambda x: plait.jvp(f, (x,), (x,))[1],
+    "vjp": lambda f: lambda x: plait.vjp(f, x)[1](1.0)[0],
+    "linearize": lambda f: lambda x: plait.linearize(f, x)[1](x),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, plait.jit], ids=["plain", "jit"])
+@pytest.mark.parametrize("of", DERIVATIVES.values(), ids=DERIVATIVES)
+@pytest.mark.parametrize("f", [lambda x: x, lambda x: x**2, lambda x: 3 * jnp.sin(x)])
+def test_a_derivative_is_as_weakly_typed_as_its_argument(f, of, wrap):
+    # Beside a float16 array, the derivative for a Python number must not widen the result.
+    for x in (2.0, jnp.float32(2.0), jnp.float16(2.0)):
+        value, derivative = f(jnp.asarray(x)), wrap(of(f))(x)
+        assert derivative.weak_type == value.weak_type == isinstance(x, float)
+        assert derivative.dtype == value.dtype

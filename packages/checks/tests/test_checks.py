@@ -228,6 +228,39 @@ def test_which_kind_of_error_came_first(errors, f, args, kind):
         np.testing.assert_array_equal(a, b)  # results are those of the function
 
 
+WAYS = {
+    "read": (lambda x, i: x[i], lambda x, i: x[i]),
+    "read last": (lambda x, i: x[..., i], lambda x, i: x[..., i]),
+    "read beside a slice": (lambda x, i: x[i, :], lambda x, i: x[i, :]),
+    "read two": (lambda x, i: x[i, 0], lambda x, i: x[i, 0]),
+    "get": (lambda x, i: x.at[i].get(), lambda x, i: x[i]),
+    "fill": (lambda x, i: x.at[i].get(mode="fill"), lambda x, i: x[i]),
+    "clip": (lambda x, i: x.at[i].get(mode="clip"), lambda x, i: x[i]),
+    "pair": (lambda x, i: x[pnp.stack([i, i])], lambda x, i: x[np.stack([i, i])]),
+    "take": (lambda x, i: pnp.take(x, i, axis=1), lambda x, i: np.take(x, i, axis=1)),
+    "set": (lambda x, i: x.at[i].set(7.0), lambda x, i: x[i]),
+    "set last": (lambda x, i: x.at[..., i].set(7.0), lambda x, i: x[..., i]),
+    "add": (lambda x, i: x.at[i].add(7.0), lambda x, i: x[i]),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (2, 1), (2, 3)])
+@pytest.mark.parametrize("ours, numpys", WAYS.values(), ids=WAYS)
+def test_an_index_is_outside_where_numpy_raises(ours, numpys, shape):
+    # An axis of size 1 leaves no choice of element, but an index into it can still be outside.
+    x = np.ones(shape, np.float32)
+    checked = plait.jit(checkify(ours, errors=I))
+    for i in (-4, -3, -2, -1, 0, 1, 2, 3):
+        try:
+            numpys(x, np.int32(i))
+        except IndexError:
+            want = True
+        else:
+            want = False
+        error, _ = checked(pnp.asarray(x), pnp.int32(i))
+        assert (error.get() is not None) == want, (i, error.get())
+
+
 def test_a_nan_is_found_where_numpy_finds_one():
     def chain(x):
         for f in (pnp.log, pnp.sqrt, pnp.arcsin):

@@ -378,6 +378,21 @@ def test_arrays_that_live():
     plait.effects_barrier()
 
 
+def test_copies_to_the_host_begin_for_arrays_of_others():
+    begun = []
+
+    class Theirs:
+        def copy_to_host_async(self):
+            begun.append(self)
+            raise AttributeError("theirs")
+
+    x = Theirs()
+    with pytest.raises(AttributeError, match="theirs"):  # a mistake of theirs is not hidden
+        plait.copy_to_host_async([1, x, object()])
+    assert begun == [x]
+    assert float(plait.jit(plait.copy_to_host_async)(2.0)) == 2.0
+
+
 def test_traced_values_are_arrays():
     kinds = []
     plait.jit(

@@ -321,3 +321,14 @@ def test_a_thread_computes_with_a_value_of_its_parent():
         return found[-1] + 1.0
 
     assert plait.jit(f)(f64(2.0)).item() == 7
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,), (1, 3), (2, 0)])
+def test_the_truth_of_many_elements_is_refused_in_a_trace_as_outside(shape):
+    x = np.ones(shape, np.float32)
+    with pytest.raises(ValueError):
+        bool(plait.numpy.asarray(x))
+    with pytest.raises(ValueError, match=r"has no truth value(.|\n)*x.any\(\)"):
+        plait.jit(bool)(x)
+    with pytest.raises(ext.errors.ConcretizationError):  # one element: only the value is unknown
+        plait.jit(bool)(np.ones(1))

@@ -84,3 +84,14 @@ def test_it_is_not_made_until_it_is_looked_at(monkeypatch):
         m.setattr(inspect, "signature", refuse)
         g = plait.jit(lambda x: x + 1)
         assert float(g(1.0)) == 2.0
+
+
+@pytest.mark.parametrize("role", ["static_argnames", "donate_argnames"])
+@pytest.mark.parametrize("name", ["a", "args"])
+def test_roles_by_name_are_for_arguments_that_have_one(role, name):
+    def f(a, /, b, *args, **kwargs):
+        return b
+
+    plait.jit(f, **{role: ("b", "anything")})
+    with pytest.raises(ValueError, match=f"argnames '{name}'"):
+        plait.jit(f, **{role: ("b", name)})

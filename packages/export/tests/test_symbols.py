@@ -23,6 +23,8 @@ X = np.zeros((4, 3, 2), np.float32)
         ("floordiv(b, 2), mod(b, 3), max(b, c)", None, "(floordiv(b, 2), mod(b, 3), max(b, c))"),
         ("b, _, _", (4, 3, 2), "(b, 3, 2)"),
         ("b, ...", (4, 3, 2), "(b, 3, 2)"),
+        ("b, _, 2", (None, 3, None), "(b, 3, 2)"),
+        ("b, ...", (None, 3), "(b, 3)"),
         ("..., c", (4, 3, 2), "(4, 3, c)"),
         ("b, ..., c", (4, 3), "(b, c)"),
         ("(b, ...)", (4,), "(b,)"),
@@ -38,12 +40,26 @@ def test_texts(text, like, want):
 @pytest.mark.parametrize(
     ("text", "like"),
     [("b, _", None), ("_, _", (3,)), ("b, ...", None), ("..., ...", (3, 4)), ("_", (3, 4)),
+     ("b, _", (3, None)), ("...", (None,)), (None, (3, None)),
      ("a, b, ...", (3,)), (None, None)],
 )  # fmt: skip
 def test_placeholders_that_nothing_fills(text, like):
     with pytest.raises(TypeRule) as e:
         symbolic_shape(text, like=like)
     assert e.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "like"),
+    [("3", (4,)), ("b, 3", (None, 4)), ("b, 3, ...", (1, 4, 2)), ("b", (3, 4)), ("b, c", (3,)),
+     ("2, ..., 5", (2, 3, 4))],
+)  # fmt: skip
+def test_texts_that_contradict_the_shape(text, like):
+    with pytest.raises(ValueError, match="size"):
+        symbolic_shape(text, like=like)
+    if None not in like:
+        with pytest.raises(ValueError, match="size"):
+            symbolic_args_specs((np.ones(like),), text)
 
 
 def test_what_can_not_be_read():

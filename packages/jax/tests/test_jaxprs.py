@@ -4,6 +4,7 @@ Invariant: the interpreters here are written as libraries write them, with names
 results are compared with numpy and with counts made by hand.
 """
 
+import functools
 import math
 import weakref
 
@@ -408,3 +409,13 @@ def test_values_that_outlived_their_function_are_not_compared(jax):
     jax.jit(lambda x: kept.append(x))(1.0)
     with pytest.raises(plait.errors.UnexpectedTracerError):
         kept[0] == 1.0  # noqa: B015
+
+
+def test_a_function_that_makes_jaxprs_has_a_name(jax):
+    def twice(x):
+        return 2 * x
+
+    made = jax.make_jaxpr(twice)
+    assert made.__name__ == "make_jaxpr(twice)" and made.__module__ == "jax"
+    assert made.__qualname__ == f"make_jaxpr({twice.__qualname__})"
+    assert len(jax.make_jaxpr(functools.partial(twice))(1.0).eqns) == 1

@@ -182,3 +182,29 @@ def test_trees_are_taken_apart_by_the_inner_registry(jax):
         )
     with pytest.raises(KeyError):
         _registry[int]
+
+
+def test_a_primitive_without_rules_is_not_implemented(jax):
+    p = jax.extend.core.Primitive("bare")
+    for use in (p.bind, jax.jit(p.bind)):
+        with pytest.raises(NotImplementedError):
+            use(X)
+    with pytest.raises(NotImplementedError, match=r"write bare.def_abstract_eval"):
+        jax.jit(p.bind)(X)
+    p.def_abstract_eval(lambda x: x)
+    with pytest.raises(NotImplementedError):
+        p.bind(X)
+    p.def_impl(lambda x: 2 * np.asarray(x))  # after uses of the primitive
+    np.testing.assert_array_equal(p.bind(X), 2 * X)
+    p.def_impl(lambda x: 3 * np.asarray(x))
+    np.testing.assert_array_equal(p.bind(X), 3 * X)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_rule_for_types_returns_as_many_as_the_primitive_has(jax, many):
+    p = jax.extend.core.Primitive("miscounted")
+    p.multiple_results = many
+    p.def_abstract_eval(lambda x: x if many else [x])
+    with pytest.raises(ValueError, match="miscounted must return") as caught:
+        jax.jit(p.bind)(X)
+    assert f"multiple_results = {not many}" in str(caught.value)

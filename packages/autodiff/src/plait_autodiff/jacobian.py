@@ -126,7 +126,7 @@ def jacfwd(
 
         def push(*ts: Value) -> list:
             nonlocal out_tree
-            moving = iter(ts)
+            moving = map(as_weak_as, ts, live)
             given = [next(moving) if x.aval.varies else _nothing(x.aval.shape) for x in xs]
             dot = jvp(function, chosen, tree.unflatten(given))[1]
             dots, out_tree = flatten(adables.opened(dot))
@@ -139,6 +139,11 @@ def jacfwd(
         return (result, pair_of(of(*chosen), "jacfwd")[1]) if has_aux else result
 
     return border(wraps(fun)(jacobian))
+
+
+def as_weak_as(t: Value, x: Value) -> Value:
+    """Return a tangent, as weakly typed as the value `x` that it belongs to."""
+    return sh.convert(t, x.aval.dtype, True) if x.aval.weak_type else t
 
 
 def _nothing(shape: tuple) -> np.ndarray:

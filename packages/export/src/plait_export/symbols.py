@@ -33,10 +33,10 @@ def symbolic_shape(
         for all of `like`.
       constraints: facts about the sizes, such as "b >= 8" or "mod(b, 8) == 0".
       scope: a scope to use instead of constraints; a name means the same size in all its shapes.
-      like: a shape of ints.
+      like: a shape of ints, with None for sizes that `shape_spec` names.
 
     Raises ProgramError for a text that cannot be parsed, and ShapeError for placeholders that
-    `like` does not fill.
+    `like` does not fill and for numbers that differ from those of `like`.
 
     >>> import plait
     >>> plait.export.symbolic_shape("2*b, _, 3", like=(4, 5, 3))
@@ -59,7 +59,31 @@ def symbolic_shape(
         if like is not None and all(n.__class__ is int for n in like):
             return tuple(like)
         shape_spec = "..."
-    return symbolic_dims(", ".join(filled(shape_spec, like)), scope)
+    shape = symbolic_dims(", ".join(filled(shape_spec, like)), scope)
+    if like is not None:
+        _expect_alike(shape_spec, shape, like)
+    return shape
+
+
+def _expect_alike(text: str, shape: Sequence[Any], like: Sequence[Any]) -> None:
+    """Raise ShapeError if a text has other sizes than `like` where both have numbers, or another
+    number of sizes."""
+    if len(shape) != len(like):
+        raise _other_length(text, len(shape), like)
+    for axis, (n, m) in enumerate(zip(shape, like, strict=True)):
+        if n.__class__ is m.__class__ is int and n != m:
+            raise ShapeError(
+                f"{text!r} has the size {n} at axis {axis}, where {tuple(like)} has {m}",
+                fix=f"write {m}, or a name for a size that may differ",
+            )
+
+
+def _other_length(text: str, count: int, like: Sequence[Any]) -> ShapeError:
+    """Return the error for a text with more or fewer sizes than `like`."""
+    return ShapeError(
+        f"{text!r} has {count} sizes, and {tuple(like)} has {len(like)}",
+        fix="write as many sizes as there are axes, or '...' for those left out",
+    )
 
 
 def _scope(scope: object) -> Scope:
@@ -77,8 +101,10 @@ def _sizes(like: Any) -> tuple[Any, ...]:
     try:
         found = tuple(like)
     except TypeError:
-        found = (None,)
-    if any(isinstance(n, bool) or not isinstance(n, int | Dim) for n in found):
+        found = None
+    if found is None or any(
+        isinstance(n, bool) or not isinstance(n, int | Dim | None) for n in found
+    ):
         raise ArgumentError(
             f"like is {like!r}, and is a shape", fix="give the shape of an array: like=x.shape"
         )
@@ -103,9 +129,11 @@ def filled(text: str, like: Sequence[Any] | None) -> list[str]:
         at = sizes.index("...")
         sizes[at : at + 1] = ["_"] * missing
     if len(sizes) != len(like):
+        raise _other_length(text, len(sizes), like)
+    if any(s == "_" and n is None for s, n in zip(sizes, like)):
         raise ShapeError(
-            f"{text!r} has {len(sizes)} sizes, and {tuple(like)} has {len(like)}",
-            fix="write as many sizes as there are axes, or '...' for those left out",
+            f"a placeholder of {text!r} stands for a size that {tuple(like)} leaves open",
+            fix="name that size, or give its number",
         )
     return [str(n) if s == "_" else s for s, n in zip(sizes, like)]
 

@@ -507,6 +507,9 @@ def make_jaxpr(
         made.jaxpr.debug_info = _debug_info(fun, args, kwargs, shape)
         return (made, shape) if return_shape else made
 
+    for attribute in ("__name__", "__qualname__"):
+        setattr(jaxpr_of, attribute, f"make_jaxpr({getattr(fun, attribute, repr(fun))})")
+    jaxpr_of.__module__ = "jax"
     return jaxpr_of
 
 

@@ -30,6 +30,7 @@ from plait.ext import (
     ops,
 )
 from plait.ext import Primitive as Operation
+from plait.ext.errors import ArgumentError, MissingRule
 from plait.ext.ir import registered
 from plait.ext.rules import Elementwise
 from plait.ext.trace import as_list
@@ -149,7 +150,7 @@ class Primitive:
 
     def __init__(self, name: str):
         self.name = name
-        self.acts = False
+        self.acts = self._runs_outside = False
         self._operation: Operation | None = None
         self._pending: list[Callable[[], None]] = []
 
@@ -159,6 +160,8 @@ class Primitive:
     def def_impl(self, impl: Rule) -> Rule:
         """Set the implementation for known values."""
         self.impl = impl
+        if self._operation is not None:
+            self._run_outside(self._operation)
         return impl
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
@@ -201,9 +204,12 @@ class Primitive:
     def _make(self) -> Operation:
         def rule(*avals: Aval, **params: object) -> Any:
             if self.abstract_eval is None:
-                raise missing(f"{self.name}.def_abstract_eval", "nobody called it")
+                raise MissingRule(
+                    f"the primitive {self.name} has no rule for the types of its results",
+                    fix=f"write {self.name}.def_abstract_eval(rule)",
+                )
             out, _ = self.abstract_eval(*avals, **free(params))
-            return [_aval(a) for a in out] if self.multiple_results else _aval(out)
+            return self._types(out)
 
         word = "".join(c if c.isalnum() else "_" for c in self.name)
         effect = Effect(f"jax.{word}") if self.acts else None
@@ -214,9 +220,30 @@ class Primitive:
             many=self.multiple_results,
             effect=(lambda params: effect) if effect is not None else None,
         )
-        if self.impl is not None and self.impl is not apply_primitive:
-            eager_rules.rule(p)(self._eager)
+        self._run_outside(p)
         return p
+
+    def _run_outside(self, operation: Operation) -> None:
+        """Call the implementation, if there is one, where the operands are known."""
+        own = self.impl is not None and self.impl is not apply_primitive
+        if own and not self._runs_outside:
+            eager_rules.rule(operation)(self._eager)
+            self._runs_outside = True
+
+    def _types(self, out: Any) -> Any:
+        """Return what the rule for types returned, as Plait's types.
+
+        Raises ArgumentError for a list where one type is expected, and for a type where a list is.
+        """
+        many = self.multiple_results
+        if isinstance(out, list | tuple) != many:
+            raise ArgumentError(
+                f"the rule for types of the primitive {self.name} must return "
+                f"{'a list of types' if many else 'one type'}, got {out!r}",
+                fix=f"return {'[type]' if many else 'the type alone'}, or set "
+                f"{self.name}.multiple_results = {not many}",
+            )
+        return [_aval(a) for a in out] if many else _aval(out)
 
     def _eager(self, args: list[Value], params: dict[str, Any]) -> Any:
         assert self.impl is not None

@@ -249,11 +249,13 @@ def device_get(x: object) -> Any:
 def copy_to_host_async(x: T) -> T:
     """Begin to copy the arrays of a tree to the host; return the tree.
 
-    Where the device shares its memory with the host, as the CPU does, this does nothing.
+    Where the device shares its memory with the host, as the CPU does, this does nothing.  Arrays of
+    other libraries are leaves, too, if they have a method of this name.
     """
     for leaf in flatten(x)[0]:
-        if isinstance(leaf, Array):
-            leaf.copy_to_host_async()
+        begin = getattr(leaf, "copy_to_host_async", None)
+        if begin is not None:
+            begin()
     return x
 
 

@@ -296,6 +296,12 @@ class Tracer(Value):
         return self.by.concrete(self)
 
     def __bool__(self) -> bool:
+        size = self.aval.size
+        if size.__class__ is int and size != 1:
+            raise ArgumentError(
+                f"an array of {size} elements, {self.aval!r}, has no truth value",
+                fix="write x.any() or x.all()",
+            )
         return bool(self.concrete())
 
     def __int__(self) -> int:

@@ -66,8 +66,9 @@ def role(
     found = [n for n in found if n >= 0]  # from the end of arguments whose number is open
     known = {p.name for p in parameters}
     takes_any = not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters)
+    rest = {p.name for p in parameters if p.kind is p.VAR_POSITIONAL}
     for name in given:
-        if not takes_any and name not in known:
+        if name in rest or (not takes_any and name not in known):
             raise ArgumentError(
                 f"{what}_argnames {name!r} is not an argument of the function",
                 fix=f"its arguments are {', '.join(known)}",

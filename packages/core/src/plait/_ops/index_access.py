@@ -135,7 +135,8 @@ def _boxed(x: Value, entries: Sequence[Any], values: Sequence[Any]) -> Any:
             limits = tuple([a + m for a, m in zip(starts, sizes)])
             x = slice_.bind(x, starts=tuple(starts), limits=limits, strides=steps)
     else:
-        if sizes != x.aval.shape:
+        # A traced position in an axis of size 1 stays an operand: checks of indices look at it.
+        if not fixed or sizes != x.aval.shape:
             x = dynamic_slice_.bind(x, *_as_positions(x, entries, starts), sizes=sizes)
         x = _stepped(x, steps)
     points = tuple([i for i, e in enumerate(entries) if e in (POINT, SCALAR)])
