@@ -62,14 +62,14 @@ def _of_like_elements(p: Pile, q: Pile) -> bool:
 
 
 class _Change(NamedTuple):
-    """How the rows of a leaf get other capacities: their shape, and (axis, size) of each change."""
+    """The shape of the rows of a leaf, and (axis, size) of each change of a capacity."""
 
     shape: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
 
 
 class _Plan(NamedTuple):
-    """How piles of one structure get that of another.
+    """The change that gives piles of one structure another one.
 
     Attributes:
       is_needed: whether the structures differ.

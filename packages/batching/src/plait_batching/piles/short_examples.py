@@ -319,9 +319,9 @@ def _refusal_of_some(
 def _small_sizes(size: Size, doubts: _Doubts) -> list[tuple[int, int]]:
     """Return ranges of values of a name; the greatest of each range is staged.
 
-    No rows and one row are ranges of their own, since functions may take other paths there.  The
-    others end with the greatest value that is too small for a window, or that answers a question
-    differently, and with the greatest for which an operand has no rows."""
+    No rows and one row are ranges of their own, since functions may take other paths there.  One
+    range ends with the greatest value that is too small for a window, or that answers a question
+    differently.  Others end with the greatest value for which an operand has no rows."""
     both = [k for k in (0, 1) if size.multiple * k + size.least < 2]
     found = [(k, k) for k in both if doubts.few({size.name: k})]
     first = len(both)

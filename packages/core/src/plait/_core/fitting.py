@@ -144,7 +144,7 @@ def fitted(tree: object, want: TreeDef) -> Any:
 
 
 class Fit(NamedTuple):
-    """How trees of one structure get the capacities of another one.
+    """The change that gives trees of one structure the capacities of another one.
 
     Attributes:
       want: that structure.
