@@ -60,11 +60,13 @@ def register_capacities(
 
 def has_capacities(kind: TreeDef) -> bool:
     """Return whether a structure has nodes of such classes."""
-    return bool(_classes) and _has_one(kind)
-
-
-def _has_one(kind: TreeDef) -> bool:
-    return _is_unit(kind) or any(map(_has_one, kind.children()))
+    waiting = [kind] if _classes else []
+    while waiting:  # deep trees pass through jit, so this does not call itself
+        kind = waiting.pop()
+        if _is_unit(kind):
+            return True
+        waiting += kind.children()
+    return False
 
 
 class _Unit(NamedTuple):
