@@ -11,8 +11,8 @@ import pytest
 
 import plait
 import plait.numpy as pnp
-from plait import Pile, nn
-from plait.errors import NotAnArrayError
+from plait import Pile, ext, nn, pile_axis
+from plait.errors import MissingRule, NotAnArrayError
 from plait.scipy import special
 from plait_batching.piles.elementwise_names import ELEMENTWISE
 
@@ -160,3 +160,56 @@ def test_arrays_like_piles_are_piles(wrap):
         assert wrap(lambda p, f=f: f(p, dtype="int32"))(p).dtype == np.int32
         assert wrap(lambda p, f=f: f(p, shape=(3,)))(p).tolist() == [number] * 3
     assert wrap(lambda p: pnp.zeros_like(p, "int32"))(p).dtype == np.int32
+
+
+# ---- primitives of strangers ---------------------------------------------------------------------
+
+
+@ext.primitive("stranger.squash", traits=(ext.Elementwise,))
+def squash(x: ext.Aval) -> ext.Aval:
+    """Apply a function of single numbers that no table of piles has a name for."""
+    return x
+
+
+@ext.lower_rules.rule(squash)
+def _(e, xs, ins, outs):
+    return e.op("stablehlo.tanh", xs, outs[0])
+
+
+@ext.primitive("stranger.cube")
+def cube(x: ext.Aval) -> ext.Aval:
+    """Apply the same kind of function without declaring it."""
+    return x
+
+
+@ext.lower_rules.rule(cube)
+def _(e, xs, ins, outs):
+    return e.op("stablehlo.tanh", xs, outs[0])
+
+
+LAYOUTS = {  # flat rows, tiles of pairs, padded elements
+    "flat": lambda x: x,
+    "tiles": lambda x: x[:, None] * x[None, :],
+    "padded": lambda x: x[:, None, None] * x[None, :, None] * x[None, None, :],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_primitive_goes_through_by_its_trait(layout):
+    """`Elementwise` is all that its author declares; lengths are traced, so groups cannot help."""
+    over = plait.jit(
+        lambda rows, n: plait.vmap(lambda x: squash.bind(LAYOUTS[layout](x)), pile_axis, pile_axis)(
+            Pile(rows, n)
+        )
+    )
+    x = OPERANDS["floats"]
+    got = over(x, np.array(LENGTHS)).to_list()
+    for g, part in zip(got, np.split(x, np.cumsum(LENGTHS)[:-1]), strict=True):
+        np.testing.assert_allclose(g, np.tanh(LAYOUTS[layout](part)), rtol=1e-12)
+
+
+def test_a_primitive_that_declares_nothing_is_refused():
+    with pytest.raises(MissingRule, match="stranger.cube"):
+        plait.jit(lambda rows, n: plait.vmap(cube.bind, pile_axis, pile_axis)(Pile(rows, n)))(
+            OPERANDS["floats"], np.array(LENGTHS)
+        )

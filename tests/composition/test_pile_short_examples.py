@@ -239,3 +239,47 @@ def test_facts_are_not_about_elements_that_a_capacity_adds():
     p = Pile.from_list([rows[:4], rows[:2]], capacity=room, multiple_of=2)
     assert mapped(lambda x: x.reshape(-1, 2).sum(1))(p).lengths.tolist() == [2, 1, 0, 0, 0]
     assert p.lengths.tolist() == [4, 2, 0, 0, 0]
+
+
+CUTS = {  # parts of an example that may have no rows where the example has some
+    "ends": lambda x: x[1:-1],
+    "behind": lambda x: x[2:],
+    "behind, jitted": lambda x: plait.jit(lambda v: v[3:])(x),
+    "half": lambda x: x[: x.shape[0] // 2],
+    "a few of the end": lambda x: x[2:][:3],
+}
+OF_SOME_ROWS = {
+    "place of the greatest": lambda x: pnp.argmax(x, 0),
+    "place of the least": lambda x: x * 0 + pnp.argmin(x, 0),
+    "median": lambda x: pnp.median(x, 0),
+    "quantile": lambda x: pnp.quantile(x, 0.3, axis=0),
+    "reach": lambda x: pnp.ptp(x, 0),
+    "greatest": lambda x: x.max(0),
+    "slopes": lambda x: pnp.gradient(x, axis=0),
+    "sorted": lambda x: pnp.sort(x, 0),
+    "in a branch": lambda x: lax.cond(x.sum() > 0, lambda: pnp.argmax(x, 0), lambda: x.argmin(0)),
+}
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", OF_SOME_ROWS)
+@pytest.mark.parametrize("cut", CUTS)
+def test_parts_without_rows_are_refused_as_alone(cut, name):
+    """An operand may have no rows where the example has some."""
+
+    def f(x):
+        return OF_SOME_ROWS[name](CUTS[cut](x))
+
+    over = plait.jit(lambda rows, n: mapped(f)(Pile(rows, n)))
+    for n in range(6):
+        xs = [np.arange(4.0 * k).reshape(k, 4) for k in (7, n)]
+        try:
+            want = np.asarray(f(pnp.asarray(xs[1])))
+        except PlaitError as e:
+            with pytest.raises(type(e), match=f"example 1, where n0_0 is {n}"):
+                mapped(f)(pile(xs))
+            with pytest.raises(FailedCheckError, match=f"example 1, where n0_0 is {n}"):
+                plait.block_until_ready(over(np.concatenate(xs), np.array([7, n])))
+        else:
+            for out in (mapped(f)(pile(xs)), over(np.concatenate(xs), np.array([7, n]))):
+                np.testing.assert_allclose(out.to_list()[1], want)

@@ -133,3 +133,50 @@ def test_donated_batches_of_a_stream():
         xs = elements(r, r.integers(0, 2 ** r.integers(2, 7), 5))
         for y, x in zip(doubled(Pile.from_list(xs)).to_list(), xs, strict=True):
             np.testing.assert_allclose(y, 2 * x)
+
+
+TREES = {  # trees of two piles that a jitted function takes in turn, some equal by == alone
+    "by name": lambda p, q: {"a": p, "b": q},
+    "one lengths": lambda p, q: {"a": p, "b": Pile(p.data * 2, p.lengths)},
+    "by numbers": lambda p, q: {1: p, 2: q},
+    "by a truth": lambda p, q: {True: p, 2: q},
+    "of numpy": lambda p, q: {"a": plait.tree.map(np.asarray, p), "b": q},
+    "in a list": lambda p, q: [p, None, (q,)],
+}
+
+
+def test_forms_of_calls_in_turn():
+    """A call finds the program of its own form, whatever calls came before."""
+    r = np.random.default_rng(7)
+    seen = []
+
+    @plait.jit
+    def total(tree, scale):
+        kind = plait.tree.structure(tree, is_leaf=lambda x: isinstance(x, Pile))
+        seen.append(str(kind))
+        p, q = plait.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Pile))
+        sums = [vmap(lambda x: (x**2).sum(), pile_axis)(each) for each in (p, q)]
+        named = next(iter(tree)) if isinstance(tree, dict) else None
+        return sums[0] - sums[1] * scale, plait.numpy.asarray(100 if named is True else 0)
+
+    for turn in range(40):
+        name = list(TREES)[turn % len(TREES)]
+        pair = [Pile.from_list(elements(r, power_law(r))) for _ in range(2)]
+        tree = TREES[name](*pair)
+        flat = plait.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Pile))
+        p, q = [np.array([(x**2).sum() for x in each.to_list()]) for each in flat]
+        for scale in (2.0, np.float64(3.0)):
+            got, told = total(tree, scale)
+            np.testing.assert_allclose(got, p - q * scale, rtol=1e-9)
+            assert told == (100 if name == "by a truth" else 0)
+    assert len(seen) < 2 * 40
+
+
+def test_a_batch_that_fits_in_no_program_makes_one():
+    """How the capacities of a call change depends on its own, and on its lengths."""
+    f = plait.jit(lambda p: vmap(lambda x: x.sum(), pile_axis)(p))
+    r = np.random.default_rng(8)
+    for n in ([5, 5], [70, 3], [5, 6], [900, 1], [71, 2], [1, 1], [900, 900], [80, 1], [0, 0]):
+        xs = elements(r, np.array(n))
+        for made in (Pile.from_list(xs), Pile(np.concatenate([*xs, np.full(7, np.nan)]), n)):
+            np.testing.assert_allclose(f(made), [x.sum() for x in xs], atol=1e-9)

@@ -177,6 +177,34 @@ def test_python_calls_for_an_element_of_a_pile(ways):
     assert (calls(many) - calls(few)) / 100 <= 4
 
 
+def batches(capacity):
+    """60 batches of other lengths each, made anew at each call."""
+    r = np.random.default_rng(3)
+    lengths = [np.minimum(r.pareto(1.2, 16) * 10 + 1, 300).astype(np.int32) for _ in range(60)]
+    xs = [np.ones((int(n.sum()), 8), F32) for n in lengths]
+    return lambda: [plait.Pile(x, n, capacity=capacity) for x, n in zip(xs, lengths)]
+
+
+CALLS_FOR_A_BATCH = {  # a capacity; calls to make a pile; calls of a jitted function of it
+    "a capacity": ((5000, 300), 92, 20),
+    "capacities in turn": (None, 92, 90),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_FOR_A_BATCH)
+def test_python_calls_for_a_batch(name):
+    """A jitted function finds the program for a pile without comparing structures part by part."""
+    capacity, to_make, to_call = CALLS_FOR_A_BATCH[name]
+    make = batches(capacity)
+    f = plait.jit(lambda p: plait.vmap(lambda x: x.sum(0), plait.pile_axis)(p))
+    for _ in range(2):  # the second time, all programs are there
+        for p in make():
+            f(p)
+    assert calls(make) / 60 <= to_make
+    piles = make()
+    assert calls(lambda: [f(p) for p in piles]) / 60 <= to_call
+
+
 # ---- launches ----------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ Invariant: forms follow from types, except for the choice of a layout.  A rule t
 rows first fills the places without rows with neutral values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import plait.numpy as pnp
@@ -362,6 +362,7 @@ class Ragged(Batch):
                 if got is not NotImplemented:
                     return got
             return super().run(prim, own, [self.settled(a) for a in args], params)
+        args = self._written_as(outs, args)
         if rule is not batching_rules.find(prim):
             made = rule(self, args, out, **params)
         else:
@@ -391,6 +392,32 @@ class Ragged(Batch):
         return [
             Literal(a.value, t) if a.__class__ is Literal else self._typed(t, a) for t, a in typed
         ]
+
+    def _written_as(self, outs: Sequence[Aval], args: Sequence[Any]) -> Sequence[Any]:
+        """Return the operands with their sizes written as equal ones of the results.
+
+        Rows that an operation leaves where they are then have the capacity that the result's type
+        gives them."""
+        mine = {id(d): d for t in outs for d in t.shape if d.__class__ is Dim}
+        new = list(args)
+        for i, a in enumerate(args):
+            if not a.aval.dims or a.__class__ is Literal:
+                continue
+            shape = [
+                d if d.__class__ is not Dim or id(d) in mine else self._among(mine.values(), d)
+                for d in a.aval.shape
+            ]
+            if any(d is not e for d, e in zip(shape, a.aval.shape)):
+                new[i] = self._typed(a.aval.with_shape(shape), self.settled(a))
+        return new
+
+    def _among(self, found: Iterable[Dim], d: Dim) -> Dim:
+        """Return the size that equals another one, if it is found written in another way."""
+        key = str(d)
+        each = {str(e): e for e in found}
+        if key in each:
+            return d
+        return next((e for e in each.values() if self._equal(d, e)), d)
 
     def _equal(self, d: Dim, e: Dim) -> bool:
         key = str(d), str(e)

@@ -9,7 +9,7 @@ Invariant: rows and lengths of every element stay as they are, and no element is
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .making import with_rows
 from .on_host import is_on_host
 from .operation import layout, place
 from .operators import is_pile
-from .pile import Pile
+from .pile import Pile, structure_of
 
 __all__ = ["MOST", "MOST_ROWS"]
 
@@ -61,23 +61,66 @@ def _of_like_elements(p: Pile, q: Pile) -> bool:
     )
 
 
-def _fitted(p: Pile, model: Pile) -> Pile | None:
-    if p._sizes == model._sizes and _alike(p, model):
-        return p
-    if not _alike(p, model) or any(map(is_pile, p._leaves)):
+class _Change(NamedTuple):
+    """The shape of the rows of a leaf, and (axis, size) of each change of a capacity."""
+
+    shape: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
+
+
+class _Plan(NamedTuple):
+    """The change that gives piles of one structure another one.
+
+    Attributes:
+      is_needed: whether the structures differ.
+      is_certain: whether all such piles fit; otherwise it depends on their lengths.
+      leaves: what changes in each leaf.
+    """
+
+    is_needed: bool
+    is_certain: bool
+    leaves: tuple[_Change, ...]
+
+
+_MOST_PLANS = 4096
+_plans: dict[tuple[Any, Any], _Plan | None] = {}
+"""By both structures; None if they differ in more than capacities and facts."""
+
+
+def _plan_of(p: Pile, model: Pile) -> _Plan | None:
+    if not _alike(p, model):
         return None
-    if not all(map(_fits, p._sizes, model._sizes, p._lengths)):
-        return None
+    if p._sizes == model._sizes:
+        return _Plan(False, True, ())
     caps = [capacities_of(in_rows_alone(q._sizes), p._count) for q in (p, model)]
     leaves = []
-    for x, t in zip(p._leaves, p._types, strict=True):
+    for t in p._types:
         have, want = (layout(t, c, place(t, c, False)).shape for c in caps)
-        added = len(getattr(x, "shape", have)) - len(have)
-        if added < 0 or tuple(x.shape[added:]) != tuple(have):
+        sizes = [(a, n) for a, (m, n) in enumerate(zip(have, want)) if m != n]
+        leaves.append(_Change(tuple(have), tuple(sizes)))
+    return _Plan(True, all(map(_surely_fits, p._sizes, model._sizes)), tuple(leaves))
+
+
+def _fitted(p: Pile, model: Pile) -> Pile | None:
+    key = structure_of(p), structure_of(model)
+    try:
+        plan = _plans[key]
+    except KeyError:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        plan = _plans[key] = _plan_of(p, model)
+    if plan is None or not plan.is_needed:
+        return plan and p
+    if not plan.is_certain and not all(map(_fits, p._sizes, model._sizes, p._lengths)):
+        return None
+    leaves = []
+    for x, change in zip(p._leaves, plan.leaves, strict=True):
+        have = change.shape
+        added = -1 if is_pile(x) else len(getattr(x, "shape", have)) - len(have)
+        if added < 0 or tuple(x.shape[added:]) != have:
             return None
-        for a, (m, n) in enumerate(zip(have, want), added):
-            if m != n:
-                x = _resized(x, a, n)
+        for a, n in change.sizes:
+            x = _resized(x, added + a, n)
         leaves.append(x)
     return p._of(leaves, p._lengths, model._types, model._sizes, model._tree, model._count)
 
@@ -89,10 +132,20 @@ def _resized(x: Any, axis: int, n: int) -> Any:
     return with_rows(x, axis, n) if is_on_host(x) else fit(x, axis, n)
 
 
+def _follow(own: Size, model: Size) -> bool:
+    """Return whether the facts of one size follow from those of another."""
+    return own.least >= model.least and own.multiple % model.multiple == 0
+
+
+def _surely_fits(own: Size, model: Size) -> bool:
+    """Return whether all lengths with these bounds fit in other ones."""
+    return _follow(own, model) and all(getattr(own, k) <= getattr(model, k) for k in COUNTS)
+
+
 def _fits(own: Size, model: Size, lengths: Value) -> bool:
-    """Return whether lengths with these bounds certainly fit in other ones."""
-    follow = own.least >= model.least and own.multiple % model.multiple == 0
-    if follow and all(getattr(own, k) <= getattr(model, k) for k in COUNTS):
+    """Return whether lengths with these bounds fit in other ones."""
+    follow = _follow(own, model)
+    if _surely_fits(own, model):
         return True
     if isinstance(lengths, Tracer):
         return False

@@ -35,6 +35,11 @@ def checked(lengths: object) -> Any:
     negative."""
     if isinstance(lengths, list | tuple):
         lengths = np.asarray(lengths) if lengths else np.zeros(0, np.int32)
+    if type(lengths) is np.ndarray and lengths.ndim == 1 and lengths.dtype.kind in "iu":
+        host = lengths.astype(np.int32)
+        _expect_no_negative(host)
+        if is_on_host(host):
+            return array_of(host)
     n = as_value(lengths)
     if n.aval.dtype.kind == "b":
         raise ArgumentError(
@@ -45,11 +50,16 @@ def checked(lengths: object) -> Any:
         raise ArgumentError(
             f"lengths are {n.aval!r}", fix="give a vector of integers, one for each element"
         )
-    if not isinstance(n, Tracer) and np.asarray(n).min(initial=0) < 0:
-        raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
+    if not isinstance(n, Tracer):
+        _expect_no_negative(np.asarray(n))
     if is_on_host(n):  # a conversion on the device would be compiled for each number of elements
         return array_of(np.asarray(n).astype(np.int32))
     return one_of(pnp.asarray(n, "int32"))
+
+
+def _expect_no_negative(n: np.ndarray) -> None:
+    if n.min(initial=0) < 0:
+        raise ArgumentError("a length is negative", fix="give lengths that are 0 or more")
 
 
 def one_of(n: AnyArray) -> Any:
@@ -70,8 +80,11 @@ def array_of(n: np.ndarray) -> Array:
     """Return the canonical array of known lengths, int32, in no chosen place.
 
     Nothing is copied to a device if there is one already."""
-    found = _vectors.get((n.tobytes(), Aval(n.shape, n.dtype)))
-    return one_of(as_value(n)) if found is None or found.is_deleted() else found
+    key = n.tobytes(), Aval(n.shape, n.dtype)
+    found = _vectors.get(key)
+    if found is None or found.is_deleted():
+        found = _vectors[key] = as_value(n)
+    return found
 
 
 def size_of(name: str, n: Any, rows: Any, longest: Any, policy: Capacities | None = None) -> Size:

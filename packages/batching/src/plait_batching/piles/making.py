@@ -29,7 +29,7 @@ from .policy import Capacities
 if TYPE_CHECKING:
     from .pile import Pile
 
-__all__ = ["arrays_of", "axis_number", "from_elements", "whole_number", "with_rows"]
+__all__ = ["arrays_of", "axis_number", "from_elements", "type_of", "whole_number", "with_rows"]
 
 
 _ARRAYS = frozenset([np.ndarray, Array])
@@ -51,9 +51,25 @@ def axis_number(axis: int | str | None) -> int:
 
 
 def arrays_of(data: object) -> tuple[list[Any], TreeDef]:
-    """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure."""
+    """Return the leaves of a tree of arrays, where a list of numbers is one, and its structure.
+
+    Numpy arrays stay as they are, since each copy to a device takes time."""
     leaves, tree = flatten(data, _is_numbers)
-    return [as_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
+    return [_value(_array(x) if isinstance(x, list) else x) for x in leaves], tree
+
+
+def _value(x: Any) -> Any:
+    return x if x.__class__ is np.ndarray and _is_as_stored(x.dtype) else as_value(x)
+
+
+def _is_as_stored(dtype: np.dtype) -> bool:
+    """Return whether arrays have numpy arrays of this dtype as they are."""
+    return dtype.kind in "biufc" and canonical(dtype) == dtype
+
+
+def type_of(x: Any) -> Aval:
+    """Return the type of an array that `arrays_of` returned."""
+    return Aval(x.shape, x.dtype) if x.__class__ is np.ndarray else x.aval
 
 
 def _array(x: object) -> np.ndarray:
@@ -79,11 +95,11 @@ def with_rows(x: Value, axis: int, n: int) -> Any:
     """Return `x` with `n` rows along `axis`.
 
     Known values are resized in numpy, because each number of rows would compile a program."""
-    if isinstance(x, Tracer) or x.aval.dtype.__class__ is Opaque:
+    if isinstance(x, Tracer) or x.dtype.__class__ is Opaque:
         return fit(x, axis, n)
+    if x.shape[axis] == n:
+        return as_value(x)
     host = np.asarray(x)
-    if host.shape[axis] == n:
-        return x
     out = np.zeros((*host.shape[:axis], n, *host.shape[axis + 1 :]), host.dtype)
     rows = (slice(None),) * axis
     most = min(n, host.shape[axis])
@@ -187,7 +203,7 @@ def _on_host(column: Sequence[np.ndarray]) -> list[np.ndarray]:
     dtypes = {x.dtype for x in column}
     if any(d.kind not in "biufc" for d in dtypes):
         return [np.asarray(as_value(x)) for x in column]
-    if all(canonical(d) == d for d in dtypes):
+    if all(map(_is_as_stored, dtypes)):
         return [*column]
     return [x.astype(canonical(x.dtype)) for x in column]
 

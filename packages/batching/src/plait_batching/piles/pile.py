@@ -17,6 +17,8 @@ from plait.ext.trace import Tracer, Value, current
 from plait.ext.tree import (
     SavedClass,
     TreeDef,
+    bare,
+    exact,
     flatten,
     guard,
     register,
@@ -38,7 +40,7 @@ from .guarding import expect_equal, is_passive
 from .layouts import fit
 from .length_checks import hold_lengths, hold_rows
 from .lengths import checked, one_of, size_of, with_count, with_empty
-from .making import arrays_of, axis_number, from_elements, whole_number, with_rows
+from .making import arrays_of, axis_number, from_elements, type_of, whole_number, with_rows
 from .names import named
 from .on_host import is_on_host, laid_out
 from .operation import FLAT, PADDED, layout
@@ -49,7 +51,7 @@ from .pile_type import PileType
 from .policy import in_force
 from .saving import read, written
 
-__all__ = ["Pile"]
+__all__ = ["Pile", "structure_of"]
 
 
 class Pile(PilePacking):
@@ -89,13 +91,14 @@ class Pile(PilePacking):
         "or stack padded elements, p.to_padded(), together with p.lengths"
     )
     __plait_saved__: ClassVar[SavedClass]
-    __slots__ = ("_count", "_leaves", "_lengths", "_sizes", "_tree", "_types")
+    __slots__ = ("_about", "_count", "_leaves", "_lengths", "_sizes", "_tree", "_types")
     _leaves: tuple[Any, ...]
     _lengths: tuple[Any, ...]
     _types: tuple[Aval, ...]
     _sizes: tuple[Size, ...]
     _tree: TreeDef
     _count: int
+    _about: Any
 
     @border
     def __init__(
@@ -113,29 +116,30 @@ class Pile(PilePacking):
         n = checked(lengths)
         facts.hold(n)
         n = with_empty(n, policy)
+        given = n if isinstance(n, Tracer) else np.asarray(n)
         axis = axis_number(axis)
-        rows = {x.aval.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
+        rows = {x.shape[axis] if -x.ndim <= axis < x.ndim else None for x in xs}
         if len(rows) != 1 or None in rows:
             raise ShapeError(
                 f"a pile of rows along axis {axis} of "
-                f"{', '.join(repr(x.aval) for x in xs) or 'no arrays'}",
+                f"{', '.join(repr(type_of(x)) for x in xs) or 'no arrays'}",
                 fix="give arrays that have the same number of rows along that axis",
             )
         have: Any = rows.pop()
-        size = facts.of(size_of("n0", n, have, have, policy))
+        size = facts.of(size_of("n0", given, have, have, policy))
         hold_rows(n, have if policy is None else min(have, policy.rows))
         if policy is not None:
             hold_lengths(n, policy.longest)
-        if not isinstance(n, Tracer) and int(np.asarray(n).sum()) > have:
+        if given is not n and int(given.sum()) > have:
             raise ShapeError(
-                f"lengths of {int(np.asarray(n).sum())} rows in all, and there are {have}",
+                f"lengths of {int(given.sum())} rows in all, and there are {have}",
                 fix="give each element's number of rows",
             )
         d = named("n0")
         types = []
         for i, x in enumerate(xs):
             a = axis % x.ndim
-            types.append(x.aval.with_shape((*x.shape[:a], d, *x.shape[a + 1 :])))
+            types.append(type_of(x).with_shape((*x.shape[:a], d, *x.shape[a + 1 :])))
             xs[i] = with_rows(x, a, size.rows)
         self._set(xs, (n,), types, (size,), tree, n.shape[0])
 
@@ -150,7 +154,7 @@ class Pile(PilePacking):
     ) -> None:
         self._leaves, self._lengths = tuple(leaves), tuple(lengths)
         self._types, self._sizes = tuple(types), tuple(sizes)
-        self._tree, self._count = tree, count
+        self._tree, self._count, self._about = tree, count, None
 
     @classmethod
     def _of(
@@ -204,9 +208,10 @@ class Pile(PilePacking):
         policy, facts = in_force(capacity), declared(at_least, multiple_of)
         p = from_elements(cls, list(elements), tuple([axis_number(a) for a in axes]), policy)
         if facts.are_given:
-            p._sizes = tuple(map(facts.of, p._sizes))
             for s, n in zip(p._sizes, p._lengths, strict=True):
                 facts.hold(np.asarray(n)[: examples_in([s], {s.name: n})])
+            sizes = list(map(facts.of, p._sizes))
+            return cls._of(p._leaves, p._lengths, p._types, sizes, p._tree, p._count)
         return p
 
     @classmethod
@@ -237,6 +242,7 @@ class Pile(PilePacking):
         Pile([[1.], [1. 1.]], f32[n0])
         """
         xs, tree = arrays_of(x)
+        xs = list(map(as_value, xs))
         n = checked(lengths)
         count, axis = n.shape[0], axis_number(axis)
         for v in xs:
@@ -487,7 +493,7 @@ class Pile(PilePacking):
 
     def __reduce__(self) -> tuple[Any, ...]:
         children, static = _children(self)
-        return _restored, (static, children)
+        return _restored, (bare(static), children)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_list())
@@ -541,8 +547,29 @@ class _Elements(NamedTuple):
         return f"{self.number} elements {', '.join(map(repr, self.types))}{room}"
 
 
+_MOST_KEPT = 4096
+_kept: dict[tuple[Any, ...], Any] = {}
+"""The structures of piles by their parts: equal ones are one object, so that calls need not compare
+them part by part.  Those with symbolic sizes are not kept."""
+
+
+def structure_of(p: Pile) -> Any:
+    """Return the structure of a pile, made once, as `exact` wraps it."""
+    if p._about is None:
+        key = p._types, p._sizes, p._tree, p._count
+        found = _kept.get(key)
+        if found is None:
+            found = exact(_Elements(*key))
+            if not is_symbolic([c for s in p._sizes for c in s.counts]):
+                if len(_kept) >= _MOST_KEPT:
+                    _kept.clear()
+                _kept[key] = found
+        p._about = found
+    return p._about
+
+
 def _children(p: Pile) -> tuple:
-    return (*p._leaves, *p._lengths), _Elements(p._types, p._sizes, p._tree, p._count)
+    return (*p._leaves, *p._lengths), structure_of(p)
 
 
 def _again(static: Any, children: tuple[Any, ...]) -> Pile:
@@ -582,7 +609,7 @@ def _framed(p: Pile) -> tuple:
     inner = inner_lengths(p._tree)
     rows = tuple([x for i, x in enumerate(p._leaves) if i not in inner])
     fixed = tuple([x for i, x in enumerate(p._leaves) if i in inner])
-    return rows, Frame((*fixed, *p._lengths), _children(p)[1])
+    return rows, Frame((*fixed, *p._lengths), bare(structure_of(p)))
 
 
 def _unframed(frame: Frame, rows: tuple) -> Pile:

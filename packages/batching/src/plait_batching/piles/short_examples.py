@@ -116,7 +116,8 @@ def refuse_short(
     for b in _shortest(lengths):
         rows = {name: int(n[b]) for name, n in lengths.items()}
         parts = {name: sizes[name].part(n) for name, n in rows.items()}
-        if doubts.fit(parts) and not (min(rows.values()) <= 1 and doubts.few(parts)):
+        few = min(rows.values()) <= 1 and doubts.few(parts)
+        if doubts.fit(parts) and not few and not doubts.empty(parts):
             continue
         error = _refusal(program, parts, of_example, roomy)
         if error is not None:
@@ -129,11 +130,15 @@ class _Doubts:
 
     Attributes:
       operations: whether an operation may have refused an example of few rows, without a question.
+      sizes: the sizes of operands of these operations; an example may be refused where one is 0.
     """
 
     def __init__(self, program: Program, names: frozenset[str], questions: Questions):
         self.program, self.names = program, names
-        self.operations = _may_refuse(program, names, _ASKING)
+        doubtful = list(_may_refuse(program, names, _ASKING))
+        self.operations = bool(doubtful)
+        ends = [a.aval.shape for e in doubtful for a in e.inputs]
+        self.sizes = {d for shape in ends for d in shape if d.__class__ is Dim}
         self.questions = [q for q in questions if names & q[0].variables]
         self.least = [q for q in self.questions if q[1] == ">="]
 
@@ -144,6 +149,10 @@ class _Doubts:
         return not self.asks(sizes, self.least) and all(
             _fits(e, sizes) for e in self.windows(frozenset(sizes))
         )
+
+    def empty(self, sizes: dict[str, int]) -> list[Dim]:
+        """Return the sizes of doubtful operands that are 0, or less, at these sizes."""
+        return [d for d in self.sizes if _answer(d - 1, ">=", sizes) is False]
 
     def asks(self, sizes: dict[str, int], questions: Questions) -> bool:
         """Return whether a question has another answer at these sizes than at large ones."""
@@ -169,22 +178,24 @@ def _answer(d: Dim, relation: str, sizes: dict[str, int]) -> bool | None:
     return decide_ge(found, 0) if relation == ">=" else decide_eq(found, 0)
 
 
-def _may_refuse(program: Program, names: frozenset[str], asking: frozenset = frozenset()) -> bool:
-    """Return whether an operation of the program may have refused an example of few rows.
+def _may_refuse(
+    program: Program, names: frozenset[str], asking: frozenset = frozenset()
+) -> Iterator[Eqn]:
+    """Yield the operations of the program that may have refused an example of few rows.
 
-    Those `asking` may not.  Operations with programs are judged by these."""
+    Those `asking` may not.  Calls are judged by their programs."""
     for e in program.eqns:
         if e.prim in _OF_ANY_SIZE or e.prim in asking or Elementwise in e.prim.traits:
             continue
         if e.prim is slice_ and _takes_all_rows(e):
             continue
-        inner = list(programs_in(e.params))
         if e.prim is call:
-            if any(_may_refuse(p, names) for p in inner):
-                return True
+            for inner in programs_in(e.params):
+                yield from _may_refuse(inner, names)
         elif speaks_of(names, (*e.inputs, *e.outputs), e.params):
-            return True
-    return False
+            yield e
+            for inner in programs_in(e.params):
+                yield from _may_refuse(inner, names)
 
 
 def _takes_all_rows(e: Eqn) -> bool:
@@ -308,25 +319,32 @@ def _refusal_of_some(
 def _small_sizes(size: Size, doubts: _Doubts) -> list[tuple[int, int]]:
     """Return ranges of values of a name; the greatest of each range is staged.
 
-    No rows and one row are ranges of their own, since functions may take other paths there.  A
-    third range has the values that are too small for a window, or that answer a question
-    differently."""
-
-    def fit(k: int) -> bool:
-        return doubts.fit({size.name: k})
-
+    No rows and one row are ranges of their own, since functions may take other paths there.  One
+    range ends with the greatest value that is too small for a window, or that answers a question
+    differently.  Others end with the greatest value for which an operand has no rows."""
     both = [k for k in (0, 1) if size.multiple * k + size.least < 2]
-    few = [(k, k) for k in both if doubts.few({size.name: k})]
+    found = [(k, k) for k in both if doubts.few({size.name: k})]
     first = len(both)
-    if fit(first):
-        return few
+    small: list[Callable[[int], bool]] = [lambda k: not doubts.fit({size.name: k})]
+    small += [lambda k, d=d: d in doubts.empty({size.name: k}) for d in doubts.sizes]
+    ends = [_last(first, each) for each in small]
+    for end in sorted({n for n in ends if n is not None}):
+        found.append((first, end))
+        first = end + 1
+    return found
+
+
+def _last(first: int, small: Callable[[int], bool]) -> int | None:
+    """Return the greatest number that is small, from `first` on; None if `first` is not."""
+    if not small(first):
+        return None
     low, high = first, first + 1
-    while high < _MOST_ROWS and not fit(high):
+    while high < _MOST_ROWS and small(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if fit(middle) else (middle, high)
-    return [*few, (first, low)]
+        low, high = (middle, high) if small(middle) else (low, middle)
+    return low
 
 
 # ---- windows -----------------------------------------------------------------------------------

@@ -247,8 +247,11 @@ class _WithClasses(tuple[Any, Any]):
 
 
 def exact(x: Any) -> Any:
-    """Return a value whose == is `same`: itself if Python's == agrees with `same`, else wrapped."""
-    if x.__class__ in PLAIN:
+    """Return a value whose == is `same`: itself if Python's == agrees with `same`, else wrapped.
+
+    A wrapped value is returned as it is.  Keeping it saves making its key again.
+    """
+    if x.__class__ in PLAIN or x.__class__ is Exact:
         return x
     if x.__class__ is not tuple:
         return Exact(x)

@@ -11,12 +11,16 @@ such classes cost one look-up.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._base.freezing import bare
-from ..tree import TreeDef, flatten, registry
+from ..tree import TreeDef, exact_key, flatten, registry
+from .array import Array
+from .same_parts import parts_that_may_be_one
 
 __all__ = [
-    "aligned", "chosen", "fitted", "has_capacities", "joined", "register_capacities",
-    "static_parts",
+    "Fit", "aligned", "chosen", "fit_of", "fitted", "has_capacities", "joined", "refitted",
+    "register_capacities", "static_parts",
 ]  # fmt: skip
 
 
@@ -29,6 +33,7 @@ class Capacities(NamedTuple):
 
 
 _classes: dict[type, Capacities] = {}
+_KNOWN = frozenset((Array, np.ndarray))
 
 
 def register_capacities(
@@ -55,11 +60,13 @@ def register_capacities(
 
 def has_capacities(kind: TreeDef) -> bool:
     """Return whether a structure has nodes of such classes."""
-    return bool(_classes) and _has_one(kind)
-
-
-def _has_one(kind: TreeDef) -> bool:
-    return _is_unit(kind) or any(map(_has_one, kind.children()))
+    waiting = [kind] if _classes else []
+    while waiting:  # deep trees pass through jit, so this does not call itself
+        kind = waiting.pop()
+        if _is_unit(kind):
+            return True
+        waiting += kind.children()
+    return False
 
 
 class _Unit(NamedTuple):
@@ -136,6 +143,85 @@ def fitted(tree: object, want: TreeDef) -> Any:
             return None
         leaves[own.at : end] = flatten(x)[0]
     return want.unflatten(leaves)
+
+
+class Fit(NamedTuple):
+    """The change that gives trees of one structure the capacities of another one.
+
+    Attributes:
+      want: that structure.
+      models: for each part with capacities, the model that it is fitted to, or None if it has these
+        capacities; None for other parts.
+      one: the leaves whose identity matters.
+    """
+
+    want: TreeDef
+    models: tuple[Any, ...]
+    one: tuple[int, ...]
+
+
+def fit_of(tree: object, want: TreeDef) -> tuple[tuple[Any, ...], Fit] | None:
+    """Return a key of the structure of a tree, and how such trees get the capacities of `want`.
+
+    Returns None if keys of dictionaries must be compared by more than ==."""
+    if exact_key(want) is not want:
+        return None
+    key, _, inside = _parted(tree)
+    models: list[Any] = []
+    units = iter(_units(want))
+    for taken in inside:
+        if taken is None:
+            models.append(None)
+            continue
+        unit = next(units)
+        models.append(None if unit.kind == taken[1] else unit.model())
+    return key, Fit(want, tuple(models), parts_that_may_be_one(want))
+
+
+def _parted(tree: object) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
+    """Return (key of the structure, parts, for each part with capacities its leaves and structure).
+
+    The key holds static parts, which hashes of structures leave out."""
+    parts, around = flatten(tree, _holds_capacities)
+    key: list[Any] = [around]
+    inside: list[Any] = []
+    for x in parts:
+        if x.__class__ not in _classes:
+            inside.append(None)
+            continue
+        taken = flatten(x)
+        data = taken[1].node_data()
+        assert data is not None  # the class is registered
+        key += taken[1], data[1]
+        inside.append(taken)
+    return tuple(key), parts, inside
+
+
+def _holds_capacities(x: object) -> bool:
+    return x.__class__ in _classes
+
+
+def refitted(tree: object, fits: dict[tuple[Any, ...], Fit]) -> tuple[list[Any], Fit]:
+    """Return the leaves of a tree with other capacities, and how it was fitted.
+
+    Raises KeyError if none of `fits`, by their keys, are for it, or if values do not fit."""
+    key, parts, inside = _parted(tree)
+    how = fits[key]
+    leaves: list[Any] = []
+    for x, taken, model in zip(parts, inside, how.models):
+        if taken is None:
+            leaves.append(x)
+            continue
+        own = taken[0]
+        if model is not None:
+            if not all(v.__class__ in _KNOWN for v in own):
+                raise KeyError
+            x = _classes[x.__class__].fit(x, model)
+            if x is None:
+                raise KeyError
+            own = flatten(x)[0]
+        leaves += own
+    return leaves, how
 
 
 def joined(kinds: Sequence[TreeDef]) -> TreeDef | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..tree import TreeDef, node_data
 
-__all__ = ["alike", "as_one", "parts_that_may_be_one", "tell_parts_apart"]
+__all__ = ["alike", "as_one", "parts_that_may_be_one", "pattern_of", "tell_parts_apart"]
 
 Pattern = tuple[int, ...]
 """For each of the parts, the number of the first leaf that is the same object."""
@@ -66,12 +66,16 @@ def _collect(tree: TreeDef, at: int, found: list[int]) -> None:
 
 def alike(tree: TreeDef, leaves: Sequence[Any]) -> Pattern:
     """Return which of the parts are one object, as a Pattern; empty if no two are."""
-    parts = parts_that_may_be_one(tree)
+    return pattern_of(parts_that_may_be_one(tree), leaves)
+
+
+def pattern_of(parts: Sequence[int], leaves: Sequence[Any]) -> Pattern:
+    """Return which of the leaves with these numbers are one object; empty if no two are."""
     if len(parts) < 2:
         return ()
     first: dict[int, int] = {}
-    pattern = tuple([first.setdefault(id(leaves[i]), i) for i in parts])
-    return pattern if len(first) < len(parts) else ()
+    found = tuple([first.setdefault(id(leaves[i]), i) for i in parts])
+    return found if len(first) < len(parts) else ()
 
 
 def as_one(tree: TreeDef, pattern: Pattern, leaves: Sequence[Any]) -> Sequence[Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._base import code_memory
 from .._base.config import config
-from .._core.fitting import chosen, static_parts
+from .._core.fitting import Fit, chosen, fit_of, static_parts
 from ..tree import TreeDef
 
 if TYPE_CHECKING:
@@ -157,18 +157,25 @@ class CompiledCalls:
       flat: those with several arrays, by their dispatch keys.
       staged: calls with flat values under a transformation, by their types.
       structures: the structure that serves another one, where they hold capacities.
+      fits: how calls get the capacities of the structure that serves theirs.
       forget: drops them all.
     """
 
-    __slots__ = ("every", "one", "flat", "staged", "structures", "forget", "__weakref__")
+    __slots__ = (
+        "every", "one", "flat", "staged", "structures", "fits", "forget",
+        "__weakref__",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.structures: dict[tuple[Any, ...], TreeDef] = {}
+        self.fits: dict[tuple[Any, ...], Fit] = {}
         self.every: dict[tuple[Any, ...], Any] = {}
         self.one: dict[Any, Any] = {}
         self.flat: dict[Any, Any] = {}
         self.staged: dict[Any, Any] = {}
-        self.forget = forgetting((self.every, self.one, self.flat, self.staged, self.structures))
+        self.forget = forgetting(
+            (self.every, self.one, self.flat, self.staged, self.structures, self.fits)
+        )
 
     def serving(self, tree: TreeDef) -> TreeDef:
         """Return the structure that calls of this structure are performed with.
@@ -181,6 +188,13 @@ class CompiledCalls:
             found = chosen(tree, dict.fromkeys(self.structures.values()))
             self.structures[key] = found
         return found
+
+    def keep_fit(self, tree: object, want: TreeDef) -> None:
+        """Keep how calls with trees like this one get the capacities of a structure."""
+        found = fit_of(tree, want)
+        if found is not None:
+            make_room(self.fits)
+            self.fits[found[0]] = found[1]
 
     def keep(self, key: tuple[Any, ...], call: "CompiledCall") -> None:
         """Keep a compiled call."""

@@ -180,9 +180,11 @@ def served(
     want = version.calls.serving(tree)
     if want is tree or want == tree:
         return tree, leaves, values
-    fits = fitted(tree.unflatten(values), want)
+    whole = tree.unflatten(values)
+    fits = fitted(whole, want)
     if fits is None:
         return tree, leaves, values
+    version.calls.keep_fit(whole, want)
     values = [as_argument(x) for x in flatten(fits)[0]]
     return want, values, values
 

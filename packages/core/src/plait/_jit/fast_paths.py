@@ -19,7 +19,8 @@ from .._base.config import config
 from .._base.surroundings import Surroundings, around
 from .._core.array import Array, run_on, wrap
 from .._core.buffers import default_place
-from .._core.same_parts import alike, parts_that_may_be_one
+from .._core.fitting import has_capacities, refitted
+from .._core.same_parts import alike, parts_that_may_be_one, pattern_of
 from .._types.avals import Key
 from .._xla.operands import as_argument
 from ..tree import LEAF, TreeDef, exact_key, flatten
@@ -151,13 +152,24 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
     of structures without such parts serve all calls.
     """
     entries, A, tree = call.version.calls.every, Array, call.form.tree
-    mixed = "v" in call.form.leaves  # some leaves are not arrays yet
+    fits = call.version.calls.fits if has_capacities(tree) else None
+    mixed = "v" in call.form.leaves or fits is not None  # some leaves are not arrays yet
     is_keyed = exact_key(tree) is not tree
     has_parts = len(parts_that_may_be_one(tree)) > 1
 
+    def found_by(whole: Any) -> tuple[Any, list[Any]]:
+        """Return the compiled call and the arrays of a call, whose capacities may have to change.
+
+        Raises KeyError if it is not known."""
+        leaves, how = refitted(whole, fits)  # type: ignore[arg-type]
+        leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
+        key: tuple[Any, ...] = how.want, tuple([x.key for x in leaves])
+        return entries[*key, *pattern_of(how.one, leaves)], leaves
+
     def path(args: Args, kwargs: Kwargs) -> Any:
         try:
-            leaves, tree = flatten(jittables.opened((args, kwargs)))
+            whole = jittables.opened((args, kwargs))
+            leaves, tree = flatten(whole)
             if mixed:
                 leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
             bufs = [x._buf for x in leaves]
@@ -165,7 +177,11 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
             found: tuple[Any, ...] = kind, tuple([x.key for x in leaves])
             if has_parts:
                 found = *found, *alike(tree, leaves)
-            run, handlers, key, build, _, _ = entries[found]
+            known = entries.get(found)
+            if known is None:
+                known, leaves = found_by(whole)
+                bufs = [x._buf for x in leaves]
+            run, handlers, key, build, _, _ = known
         except (KeyError, AttributeError, TypeError, ValueError):
             return slow(args, kwargs)
         outs = run_on(run, bufs, handlers)

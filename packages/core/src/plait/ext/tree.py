@@ -3,6 +3,7 @@
 Invariant: nothing is defined here.
 """
 
+from .._base.freezing import bare, exact
 from .._base.guarded import guard, guarded_nodes
 from .._core.elements import SavedClass, advice_for_elements
 from .._core.fitting import aligned, fitted, register_capacities
@@ -28,8 +29,8 @@ from ..tree import (
 from ..tree_util import Partial
 
 __all__ = [
-    "advice_for_elements", "aligned", "children", "difference", "each_leaf", "exact_key", "fitted",
-    "flatten", "flatten_up_to", "guard", "guarded_nodes", "in_words", "key_paths", "LEAF",
-    "map_tree", "node_data", "Partial", "register", "register_capacities", "registered_by",
-    "registry", "SavedClass", "spread", "tell_parts_apart", "TreeDef",
+    "advice_for_elements", "aligned", "bare", "children", "difference", "each_leaf", "exact",
+    "exact_key", "fitted", "flatten", "flatten_up_to", "guard", "guarded_nodes", "in_words",
+    "key_paths", "LEAF", "map_tree", "node_data", "Partial", "register", "register_capacities",
+    "registered_by", "registry", "SavedClass", "spread", "tell_parts_apart", "TreeDef",
 ]  # fmt: skip
