@@ -29,7 +29,7 @@ from .._base.errors import ArgumentError
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.source import where_defined
 from .._base.tracebacks import border, leaving
-from .._base.wrapping import OFFERED, wraps
+from .._base.wrapping import offer, wraps
 from .._core.array import DONATED_TWICE, Array, failure
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
@@ -286,11 +286,11 @@ def _jitted(f: Callable[..., Any], state: JittedState) -> Callable[..., Any]:
             raise
 
     wraps(f)(jitted)
-    setattr(jitted, OFFERED, _OFFERED)
-    offering: Any = jitted
-    offering.trace, offering.lower = state.trace, state.lower
-    offering.eval_shape, offering.clear_cache = state.eval_shape, state.clear_cache
+    offer(
+        jitted,
+        trace=state.trace,
+        lower=state.lower,
+        eval_shape=state.eval_shape,
+        clear_cache=state.clear_cache,
+    )
     return jitted
-
-
-_OFFERED = ("trace", "lower", "eval_shape", "clear_cache")
