@@ -526,3 +526,13 @@ def test_the_device_of_jit_takes_arguments_from_anywhere(mesh, entries):
     np.testing.assert_allclose(np.asarray(inside), A * 3 + 2, atol=1e-5)
     with pytest.raises(PlacementError, match="in_shardings"):
         plait.jit(lambda v: v, in_shardings=SingleDeviceSharding(there))(x)
+
+
+def test_the_device_of_jit_runs_functions_without_arguments():
+    there = plait.devices()[3]
+    for f in (lambda: 3.0, lambda: plait.numpy.arange(4) * 2, lambda: plait.numpy.ones(3)):
+        got = plait.jit(f, device=there)()
+        assert got.devices() == {there} and got.committed
+        np.testing.assert_array_equal(got, np.asarray(f()))
+    got = plait.jit(lambda k: plait.random.normal(k, (3,)), device=there)(plait.random.key(0))
+    assert got.devices() == {there}
