@@ -15,11 +15,11 @@ W = TypeVar("W", bound=Callable[..., Any])
 
 
 class _Offering(dict[str, Any]):
-    """The attributes of a function, some of which wrappers of it must not get.
+    """The attributes of a function, with some that its wrappers must not get.
 
-    `functools.wraps` copies all that it finds here.  A copy of `lower`, for instance, would lower
-    the function that is wrapped instead of the wrapper.  So iteration leaves out what is offered;
-    the function itself finds it.
+    `functools.wraps` copies every attribute that it finds here.  A copy of `lower`, for instance,
+    would lower the function inside the wrapper instead of the wrapper.  So iteration leaves out
+    the names in `offered`; attribute access finds them.
     """
 
     offered: frozenset[str] = frozenset()
