@@ -30,7 +30,7 @@ def specs(program):
     found = []
     for e in program.eqns:
         if "sharding" in e.params:
-            found.append(e.params["sharding"].spec)
+            found.append(e.params["sharding"].spec.trimmed)
         for name in ("in_specs", "out_specs"):
             found += [P(*s) for s in e.params.get(name, ())]
         for p in programs_in(e.params):

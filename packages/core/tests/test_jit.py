@@ -352,3 +352,40 @@ def test_an_executable_takes_the_arguments_that_it_was_lowered_for():
     for call in wrong:
         with pytest.raises(TypeError, match="static"):
             call()
+
+
+# ---- functions that wrap a jitted one ---------------------------------------------------------
+
+
+def test_a_wrapper_of_a_jitted_function_speaks_of_itself():
+    def plain(x):
+        return x
+
+    inner = plait.jit(plain)
+
+    @functools.wraps(inner)
+    def outer(x):
+        return {"more": inner(x) + 1, "sum": pnp.sum(inner(x))}
+
+    def bare(x):
+        return {"more": plain(x) + 1, "sum": pnp.sum(plain(x))}
+
+    x = plait.ShapeDtypeStruct((3,), "float32")
+    assert plait.eval_shape(outer, x) == plait.eval_shape(bare, x)
+    assert plait.eval_shape(plait.jit(outer), x) == plait.eval_shape(bare, x)
+    assert sorted(plait.jit(outer).eval_shape(x)) == ["more", "sum"]
+    for name in ("lower", "trace", "eval_shape", "clear_cache"):
+        assert hasattr(inner, name) and hasattr(plait.jit(outer), name)
+        assert not hasattr(outer, name), name  # it would be that of `inner`
+
+
+def test_attributes_of_the_user_reach_wrappers():
+    def plain(x):
+        return x
+
+    plain.unit = "metre"
+    inner = plait.jit(plain)
+    inner.label = "a"
+    outer = functools.wraps(inner)(lambda x: inner(x) * 2)
+    assert (outer.unit, outer.label, outer.__name__) == ("metre", "a", "plain")
+    assert outer.__wrapped__ is inner

@@ -179,3 +179,24 @@ def test_functions_that_say_how_their_results_lie():
         jnp.zeros(k, device=plait.devices()[0], out_sharding=over)
     with pytest.raises(TypeError, match="unexpected keyword"):
         jnp.sum(x, out_sharding=None)
+
+
+def test_operands_without_a_place_lie_where_the_program_runs():
+    """The shardings that a compiled function has for its arguments are those it can be called
+    with: here, one argument was a numpy array."""
+    mesh = plait.make_mesh((2, 4), ("x", "y"))
+    lie = plait.NamedSharding(mesh, plait.P("x"))
+    a, b = np.arange(8, dtype=np.float32), np.ones((2, 3), np.float32)
+    there = plait.jit(lambda v, w: (v * 2, w.T)).lower(plait.device_put(a, lie), b).compile()
+    (first, second), rest = there.input_shardings
+    assert (first, second, rest) == (lie, plait.NamedSharding(mesh, plait.P()), {})
+    assert [f.sharding for f in there.input_formats[0]] == [first, second]
+    for given in (b, plait.device_put(b, second)):
+        out = there(plait.device_put(a, first), given)
+        np.testing.assert_array_equal(out[1], b.T)
+    alone = plait.jit(lambda v: v).lower(a).compile()
+    assert alone.input_shardings[0] == (plait.sharding.SingleDeviceSharding(0),)
+    np.testing.assert_array_equal(alone(plait.device_put(a, alone.input_shardings[0][0])), a)
+    for executable, given in ((alone, (a,)), (there, (plait.device_put(a, lie), b))):
+        with pytest.raises(plait.PlaitError, match="is for"):
+            executable(*given[:-1], plait.device_put(given[-1], plait.devices()[5]))

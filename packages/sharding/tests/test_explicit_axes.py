@@ -574,6 +574,31 @@ def test_mistakes_name_both_specs(mesh, told):
         told(lambda: reshard(np.ones(8), P("x")), "is Auto")
 
 
+@pytest.mark.parametrize("entries", [("x",), ("x", None), (None, "y"), (("x", "y"),), ()])
+def test_types_have_an_entry_for_each_axis(entries, mesh):
+    """However the operand's spec was written, and also after an equal type was made from another
+    one: code that adds entries to it would otherwise divide another axis."""
+    x = plait.device_put(np.zeros((8, 8, 8), np.float32), NamedSharding(mesh, P(*entries)))
+    full = P(*entries, *[None] * (3 - len(entries)))
+    seen = []
+
+    @plait.jit
+    def f(v):
+        seen.extend(plait.typeof(y).sharding.spec for y in (v, v * 2, v.sum(2), v.T, v[None]))
+        return v
+
+    f(x)
+    for given, rule in zip(
+        seen,
+        (full, full, P(*full[:2]), P(*full[::-1]), P(None, *full)),
+        strict=True,
+    ):
+        assert tuple(given) == tuple(rule)
+    assert plait.typeof(x).sharding.spec == full
+    shape = plait.eval_shape(lambda v: v * 2, x)
+    assert tuple(shape.sharding.spec) == tuple(full)
+
+
 def test_nothing_is_said_where_all_axes_are_auto():
     with use_mesh(make_mesh((2, 4), ("x", "y"))):
         a, b = plait.device_put((host((8, 8), "float32"),) * 2, (P("x", None), P("y", None)))

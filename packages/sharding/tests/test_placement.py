@@ -1,6 +1,7 @@
 """Arrays in pieces: where the pieces are, and that computing with them gives the same."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -95,6 +96,25 @@ def test_trailing_entries_and_equality(mesh):
     assert NamedSharding(mesh, P("x")) != NamedSharding(mesh, P("y"))
     assert SingleDeviceSharding(1) == SingleDeviceSharding(plait.devices()[1])
     assert SingleDeviceSharding(1) != SingleDeviceSharding(2)
+
+
+@pytest.mark.parametrize(
+    "entries", [(), ("x",), ("x", None), (None, None), (("x", "y"), None, None)]
+)
+def test_a_spec_is_kept_as_it_was_given(mesh, entries):
+    """Entries can be added behind it, and then divide the axes that they are written for; those of
+    arrays do not depend on which of several equal shardings came first."""
+    s = NamedSharding(mesh, P(*entries))
+    assert s.spec == P(*entries) and tuple(s.spec) == entries
+    assert pickle.loads(pickle.dumps(s)).spec == s.spec and s.with_spec(s.spec).spec == s.spec
+    shape = (8, 8, 8)[: max(len(entries), 1)]
+    x = device_put(np.zeros(shape, np.float32), s)
+    shortest = entries[:1] if entries[:1] != (None,) else ()
+    assert tuple(x.sharding.spec) == shortest and x.sharding == s
+    more = NamedSharding(mesh, P(*s.spec, None))
+    assert len(more.spec) == len(entries) + 1 and more == s
+    with pytest.raises(ValueError):
+        s.check_compatible_aval((8,) * (len(entries) - 1)) if entries else P("x", "x")
 
 
 def test_questions(mesh, lies):
@@ -506,3 +526,13 @@ def test_the_device_of_jit_takes_arguments_from_anywhere(mesh, entries):
     np.testing.assert_allclose(np.asarray(inside), A * 3 + 2, atol=1e-5)
     with pytest.raises(PlacementError, match="in_shardings"):
         plait.jit(lambda v: v, in_shardings=SingleDeviceSharding(there))(x)
+
+
+def test_the_device_of_jit_runs_functions_without_arguments():
+    there = plait.devices()[3]
+    for f in (lambda: 3.0, lambda: plait.numpy.arange(4) * 2, lambda: plait.numpy.ones(3)):
+        got = plait.jit(f, device=there)()
+        assert got.devices() == {there} and got.committed
+        np.testing.assert_array_equal(got, np.asarray(f()))
+    got = plait.jit(lambda k: plait.random.normal(k, (3,)), device=there)(plait.random.key(0))
+    assert got.devices() == {there}

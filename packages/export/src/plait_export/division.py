@@ -163,7 +163,9 @@ def division_of(module: Any, keys: Sequence[Any], name: str) -> Division | None:
 
 def _lies(placement: Any, meshes: Sequence[Axes]) -> Lies | None:
     """Return the layout of an array with this placement; None if axis names do not describe it."""
-    parts = getattr(getattr(placement, "spec", None), "parts", None)
+    # Equal shardings give equal bytes, however many entries of None their specs end with.
+    spec = getattr(placement, "spec", None)
+    parts = None if spec is None else spec.trimmed.parts
     if parts is None or None in parts:
         return None
     return Lies(meshes.index(tuple(placement.mesh.shape_tuple)), parts)

@@ -12,13 +12,15 @@ piece per device, along a new leading axis that is divided over the mesh.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plait.ext.devices import first, same_devices
 from plait.ext.ir import Program, Var, derived, evaluate
 from plait.ext.ops.elementwise import mul
 from plait.ext.ops.shape import reshape
 from plait.ext.trace import Value, staged
 from plait.ext.types import Aval
-from plait.ext.values import Literal
+from plait.ext.values import Array, Literal
 from plait_autodiff.ext import (
+    JVP,
     Halves,
     Kept,
     Linear,
@@ -40,10 +42,10 @@ from plait_autodiff.ext import (
 from .inspection import inspect_p
 from .manual import divided, shard_map_p
 from .mesh import AbstractMesh, Mesh
-from .placement import constraint, release
+from .placement import SingleDeviceSharding, constraint, release, there_and_back
 
 if TYPE_CHECKING:
-    from .named_shardings import NamedSharding
+    from .placement import Sharding
 
 # ---- division ------------------------------------------------------------------------------
 
@@ -278,9 +280,33 @@ def _(xs, ts: object, *, callback):
     return inspect_p.bind(*xs, callback=callback), []
 
 
+@jvp_rules.rule(constraint)
+def _(xs, ts, *, sharding: "Sharding"):
+    (x,), (t,) = xs, ts
+    y, have = constraint.bind(x, sharding=sharding), _sharding_of(x)
+    if have is None or same_devices(have.place, sharding.place):
+        return y, constraint.bind(t, sharding=sharding)
+    return y, there_and_back.bind(t, sharding=sharding, back=have)
+
+
+def _sharding_of(x: Any) -> "Sharding | None":
+    """Return where an array is, also one that is differentiated; None for a traced value, whose
+    program runs in one place."""
+    while isinstance(getattr(x, "by", None), JVP):
+        x = x.parts[0]
+    if x.__class__ is not Array:
+        return None
+    return x.key.placement or SingleDeviceSharding(first())
+
+
 @transpose_rules.rule(constraint)
-def _(ct: Value, x: object, *, sharding: "NamedSharding"):
+def _(ct: Value, x: object, *, sharding: "Sharding"):
     return (constraint.bind(ct, sharding=sharding),)
+
+
+@transpose_rules.rule(there_and_back)
+def _(ct: Value, x: object, *, sharding: "Sharding", back: "Sharding"):
+    return (there_and_back.bind(ct, sharding=back, back=sharding),)
 
 
 @transpose_rules.rule(release)

@@ -39,7 +39,7 @@ from .explicit_types import (
     whole_along,
 )
 from .mesh import Names
-from .placement import constraint, release
+from .placement import constraint, release, there_and_back
 
 # ---- traits --------------------------------------------------------------------------------
 
@@ -476,10 +476,15 @@ def _(avals: tuple[Aval, ...], outs: Aval, *, sharding):
     """Keep the sharding's own type, and for axes left to the compiler the operand's entries."""
     if sharding.explicit is None or None not in sharding.spec.parts:
         return None
-    said = sharding.spec.full(outs.ndim)
+    said = sharding.spec.trimmed.full(outs.ndim)
     taken = {n for names in said for n in names or ()}
     old = [tuple([n for n in names if n not in taken]) for names in entries_of(avals[0])]
     return tuple([had if names is None else names for names, had in zip(said, old)])
+
+
+@explicit_rules.rule(there_and_back)
+def _(avals: tuple[Aval, ...], outs: Aval, *, sharding, back):
+    return None
 
 
 @explicit_rules.rule(release)

@@ -156,6 +156,12 @@ class PartitionSpec:
         """All mesh axes that it divides by."""
         return tuple([n for p in self.parts for n in p or ()])
 
+    @property
+    def trimmed(self) -> "PartitionSpec":
+        """The spec without its trailing entries of None, which have no effect."""
+        last = max([i for i, p in enumerate(self.parts) if p != ()], default=-1)
+        return self if last + 1 == len(self) else PartitionSpec(*tuple(self)[: last + 1])
+
     def full(self, ndim: int, said: Callable[[], str] = lambda: "the array") -> Parts:
         """Return an entry for every axis of an array with `ndim` axes.
 

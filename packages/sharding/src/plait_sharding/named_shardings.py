@@ -100,7 +100,7 @@ def _decoded(
         if not fit:
             return None
         entries.append(fit[0])
-    return NamedSharding(mesh, PartitionSpec(*entries))
+    return NamedSharding(mesh, PartitionSpec(*entries).trimmed)
 
 
 @cache
@@ -132,9 +132,11 @@ class NamedSharding(Sharding):
     NamedSharding(mesh=Mesh('x': 1), spec=PartitionSpec(None, 'x'))
     """
 
-    __slots__ = ("mesh", "spec", "explicit", "_hash")
+    __slots__ = ("mesh", "spec", "explicit", "_divided", "_hash")
     mesh: Mesh
     spec: PartitionSpec
+    """The spec as it was given.  Trailing entries of None have no effect, and do not make
+    shardings differ; those of arrays lack them, and types have an entry for each axis."""
     explicit: "NamedSharding | None"
     """The part of this sharding that is in the types of arrays, over the explicit axes only; None
     if the mesh has none."""
@@ -150,13 +152,9 @@ class NamedSharding(Sharding):
                 fix='write NamedSharding(mesh, P("x"))',
             )
         mesh.check(spec)
-        entries = list(spec)
-        # Trailing None entries have no effect, and must not make equal layouts differ.
-        while entries and entries[-1] is None:
-            entries.pop()
-        self.mesh = mesh
-        self.spec = spec if len(entries) == len(spec) else PartitionSpec(*entries)
-        self._hash = hash((mesh, self.spec))
+        self.mesh, self.spec = mesh, spec
+        self._divided = spec.trimmed
+        self._hash = hash((mesh, self._divided))
         self.explicit = self._of_types()
         if memory_kind is not None:
             self.with_memory_kind(memory_kind)
@@ -182,7 +180,7 @@ class NamedSharding(Sharding):
             return True
         if not isinstance(other, NamedSharding) or self._hash != other._hash:
             return False
-        return self.spec == other.spec and self.mesh == other.mesh
+        return self._divided == other._divided and self.mesh == other.mesh
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
@@ -215,6 +213,16 @@ class NamedSharding(Sharding):
         there = self if mesh is None else NamedSharding(mesh, PartitionSpec())
         return there.with_spec(self.spec if spec is None else spec)
 
+    @property
+    def shortest(self) -> "NamedSharding":
+        """The sharding as arrays have it, without entries of None at the end."""
+        return self if self._divided is self.spec else NamedSharding(self.mesh, self._divided)
+
+    def of_rank(self, ndim: int) -> "NamedSharding":
+        if len(self.spec) == ndim:
+            return self
+        return NamedSharding(self.mesh, PartitionSpec(*self._divided.full(ndim)))
+
     def closed(self) -> "NamedSharding":
         if None not in self.spec.parts:
             return self
@@ -227,7 +235,7 @@ class NamedSharding(Sharding):
 
     def open_at(self, axis: int, ndim: int) -> "NamedSharding":
         open_ = PartitionSpec.UNCONSTRAINED
-        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries = [open_ if p is None else p for p in self._divided.full(ndim)]
         entries.insert(axis, open_)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
@@ -240,20 +248,25 @@ class NamedSharding(Sharding):
                 fix="leave that name out of one of them",
             )
         open_ = PartitionSpec.UNCONSTRAINED
-        entries = [open_ if p is None else p for p in self.spec.full(ndim)]
+        entries = [open_ if p is None else p for p in self._divided.full(ndim)]
         entries.insert(axis, names)
         return NamedSharding(self.mesh, PartitionSpec(*entries))
 
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        shape = tuple(aval_shape)
+        self.spec.full(len(shape), lambda: f"an array of shape {shape}")
+        super().check_compatible_aval(shape)
+
     def check(self, aval: Aval, said: str = "") -> None:
         words = lambda: said or repr(aval)  # noqa: E731
-        piece_shape(self.mesh, aval, self.spec.full(aval.ndim, words), words)
+        piece_shape(self.mesh, aval, self._divided.full(aval.ndim, words), words)
 
     def check_axes(self, aval: Aval) -> None:
-        self.spec.full(aval.ndim, lambda: repr(aval))
+        self._divided.full(aval.ndim, lambda: repr(aval))
 
     def divides(self, aval: Aval) -> bool:
         """Return whether all pieces have one shape, as pieces of arrays must."""
-        parts = self.spec.full(aval.ndim)
+        parts = self._divided.full(aval.ndim)
         counts = [self.mesh.product(p or ()) for p in parts]
         return all(k == 1 or n % k == 0 for n, k in zip(aval.shape, counts))
 
@@ -261,7 +274,7 @@ class NamedSharding(Sharding):
         names = [n for n in self.spec.names if self.mesh.shape[n] > 1]
         if not names:
             return "{replicated}"
-        parts = self.spec.full(max(ndim, len(self.spec)))
+        parts = self._divided.full(max(ndim, len(self._divided)))
         rest = [n for n in self.mesh.axis_names if n not in names]
         counts = [self.mesh.product(p or ()) for p in parts]
         copies = self.mesh.product(rest)
@@ -278,7 +291,7 @@ class NamedSharding(Sharding):
     # -- as part of a type (`plait.typeof(x).sharding`) ---------------------------------------
 
     def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:
-        return tuple([p or () for p in self.spec.full(ndim)])
+        return tuple([p or () for p in self._divided.full(ndim)])
 
     def with_entries(self, entries: Any) -> "NamedSharding":
         return NamedSharding(self.mesh, PartitionSpec(*entries))
@@ -299,7 +312,7 @@ class NamedSharding(Sharding):
             return x
         alone = self.mesh.are_all_axes_explicit
         e.unit.run_at(self.place)
-        parts = self.spec.full(aval.physical.ndim)
+        parts = self._divided.full(aval.physical.ndim)
         how = attr("#sdy.sharding" + spec_text(self.place.symbol(e.unit), parts, not alone))
         y = e.op("sdy.sharding_constraint", [x], aval, sharding=how)
         if alone and not e.bound and self.divides(aval):
@@ -312,7 +325,7 @@ class NamedSharding(Sharding):
         return mesh.untyped == self.mesh.untyped
 
     def _text(self, unit: object, ndim: int) -> str:
-        return spec_text(self.place.symbol(unit), self.spec.full(ndim))
+        return spec_text(self.place.symbol(unit), self._divided.full(ndim))
 
     def lowered(self, e: Any, x: Any, aval: Aval) -> Any:
         left = set(self.mesh.axis_names) - e.bound.keys()

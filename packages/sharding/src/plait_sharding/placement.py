@@ -349,6 +349,33 @@ def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
     return constraint.bind(*xs, sharding=sharding)
 
 
+@primitive("sharding.there_and_back", traits=(Linear, Structural))
+def there_and_back(x: Aval, *, sharding: Sharding, back: Sharding) -> Aval:
+    """Return `x`, a tangent, moved from the devices of `back` to the sharding on other devices.
+
+    Its cotangent moves the other way, so it meets the values that `x` was made of.
+    """
+    sharding.check_axes(x)
+    return x.with_sharding(sharding.explicit)
+
+
+@lower_rules.rule(there_and_back)
+def _(
+    e: "Emitter",
+    xs: list[IrValue],
+    ins: list[Aval],
+    outs: list[Aval],
+    sharding: Sharding,
+    back: Sharding,
+) -> Any:
+    return sharding.lowered(e, xs[0], outs[0])
+
+
+@physical_rules.rule(there_and_back)
+def _(tail: tuple, xs: Any, sharding: Sharding, back: Sharding) -> Any:
+    return there_and_back.bind(*xs, sharding=sharding, back=back)
+
+
 @primitive("sharding.release", traits=(Linear, Structural))
 def release(x: Aval) -> Aval:
     """Return `x`, in its place, with a type without explicit axes."""

@@ -30,12 +30,17 @@ from plait.ext.values import Array, solid, wrap
 
 from .mesh import Names
 from .named_shardings import NamedSharding
-from .placement import Sharding, SingleDeviceSharding, constraint, release
+from .placement import Sharding, SingleDeviceSharding, constraint, release, there_and_back
 from .tilings import in_tiles
 
 __all__ = ["stations"]
 
 Box = tuple[slice, ...]
+
+
+@eager_rules.rule(there_and_back)
+def _(args: tuple[Value, ...], params: dict[str, Any]) -> Array:
+    return constraint.bind(*args, sharding=params["sharding"])
 
 
 @eager_rules.rule(constraint)
@@ -71,9 +76,9 @@ def _(args: tuple[Value, ...], params: dict[str, Any]) -> Array | None:
 
 def _alike(a: object, b: object) -> bool:
     """Return whether two shardings differ in the types of mesh axes only."""
-    if not (isinstance(a, NamedSharding) and isinstance(b, NamedSharding) and a.spec == b.spec):
+    if not (isinstance(a, NamedSharding) and isinstance(b, NamedSharding)):
         return False
-    return a.mesh.untyped == b.mesh.untyped
+    return a.spec.trimmed == b.spec.trimmed and a.mesh.untyped == b.mesh.untyped
 
 
 @eager_rules.rule(release)
@@ -126,7 +131,7 @@ def stations(have: Sharding, want: Sharding, aval: Aval) -> list[NamedSharding]:
         return []
     if have.mesh.untyped != want.mesh.untyped:
         return []
-    old, new = have.spec.full(aval.ndim), want.spec.full(aval.ndim)
+    old, new = have.spec.trimmed.full(aval.ndim), want.spec.trimmed.full(aval.ndim)
     finer = _further(old, new, have.spec.names)
     turned = _further(new, old, want.spec.names)
     way = [s for s in map(have.with_spec, (finer, turned)) if s not in (have, want)]

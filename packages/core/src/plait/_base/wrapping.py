@@ -7,14 +7,44 @@ names that begin with `__plait_`, or are offered by a wrapper of Plait.
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar
 
 W = TypeVar("W", bound=Callable[..., Any])
 
-OFFERED = "__plait_offered__"
-"""The attribute of a wrapper that lists the attributes of its own."""
+
+class _Offering(dict[str, Any]):
+    """The attributes of a function, with some that its wrappers must not get.
+
+    `functools.wraps` copies every attribute that it finds here.  A copy of `lower`, for instance,
+    would lower the function inside the wrapper instead of the wrapper.  So iteration leaves out
+    the names in `offered`; attribute access finds them.
+    """
+
+    offered: frozenset[str] = frozenset()
+
+    def keys(self) -> Any:
+        return [name for name, _ in self.items() if name not in self.offered]
+
+    def __iter__(self) -> Iterator[str]:  # `dict.update` asks for `keys` of classes that have this
+        return iter(self.keys())
+
+    def __reduce__(self) -> tuple[object, ...]:  # pickles by contents restore every attribute
+        return dict, (dict(self.items()),)
+
+
+def offer(f: Callable[..., Any], **attributes: Any) -> None:
+    """Give a function attributes that functions which wrap it do not get."""
+    every = _Offering(f.__dict__ | attributes)
+    every.offered = frozenset(attributes)
+    f.__dict__ = every
+
+
+def is_offered(f: object, name: str) -> bool:
+    """Return whether `offer` gave a function an attribute with this name."""
+    own = f.__dict__ if f.__class__ is FunctionType else None
+    return own.__class__ is _Offering and name in own.offered  # type: ignore[union-attr]
 
 
 class Signature(inspect.Signature):
@@ -94,10 +124,9 @@ def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
         if f.__class__ in _PLAIN or isinstance(getattr(type(f), "__call__", None), FunctionType):  # noqa: B004
             wrapper.__signature__ = Signature(f)  # type: ignore[attr-defined]
         if f.__class__ is FunctionType and f.__dict__:
-            own = f.__dict__.get(OFFERED, ())
-            for name, value in f.__dict__.items():
-                if not name.startswith("__plait_") and name not in own and name != "__wrapped__":
-                    wrapper.__dict__[name] = value
+            for name in f.__dict__:
+                if not name.startswith("__plait_") and name != "__wrapped__":
+                    wrapper.__dict__[name] = f.__dict__[name]
         return wrapper
 
     return dress

@@ -29,7 +29,7 @@ from .._base.errors import ArgumentError
 from .._base.jaxlib_api import RuntimeFailure
 from .._base.source import where_defined
 from .._base.tracebacks import border, leaving
-from .._base.wrapping import OFFERED, wraps
+from .._base.wrapping import offer, wraps
 from .._core.array import DONATED_TWICE, Array, failure
 from .._core.buffers import expect_platform
 from .._core.interpreter import GROUND, current
@@ -153,7 +153,8 @@ def jit(
         placed on purpose must already have that placement.
       keep_unused: has no effect: arguments that `fun` does not use are kept in what `lower`
         returns, and calls leave them out where that is faster.
-      device: the device to which arguments are moved, wherever they were placed.
+      device: the device to which arguments are moved, wherever they were placed, and on which the
+        function runs.
       backend: the platform; this process has one.
       inline: staged calls become the operations of `fun` instead of one call.
       compiler_options: names and values of XLA's flags, for this program alone; they are ignored
@@ -188,7 +189,10 @@ def jit(
     if device is not None:
         if in_shardings is not None:
             raise ArgumentError("jit was given device and in_shardings", fix="give one of them")
-        in_shardings = resolve("SingleDeviceSharding")(device).from_anywhere()
+        there = resolve("SingleDeviceSharding")(device)
+        in_shardings = there.from_anywhere()
+        if out_shardings is None:  # a function without arguments runs there, too
+            out_shardings = there
     f = fun if out_shardings is None else placed(fun, out_shardings)
     roles = roles_of(static, donate, in_shardings)
     return _jitted(f, JittedState(f, roles, inline, options))
@@ -286,11 +290,11 @@ def _jitted(f: Callable[..., Any], state: JittedState) -> Callable[..., Any]:
             raise
 
     wraps(f)(jitted)
-    setattr(jitted, OFFERED, _OFFERED)
-    offering: Any = jitted
-    offering.trace, offering.lower = state.trace, state.lower
-    offering.eval_shape, offering.clear_cache = state.eval_shape, state.clear_cache
+    offer(
+        jitted,
+        trace=state.trace,
+        lower=state.lower,
+        eval_shape=state.eval_shape,
+        clear_cache=state.clear_cache,
+    )
     return jitted
-
-
-_OFFERED = ("trace", "lower", "eval_shape", "clear_cache")

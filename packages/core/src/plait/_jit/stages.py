@@ -321,6 +321,7 @@ class Compiled(_Stage):
     _run: Executable
     _loaded: Any
     _wanted: list[Any]
+    _place: Any
     _way: Way
     """Performs a call with arrays of exactly these types, and gives others to `_general`."""
 
@@ -334,7 +335,7 @@ class Compiled(_Stage):
         keys: list[Any],
     ):
         super().__init__(traced, donated, in_tree, options)
-        self._asked = keys
+        self._asked, self._place = keys, module.place
         topology = self._topology()
         if topology is not None:
             self._look_at(module, compiled_for(topology, module, options), topology)
@@ -428,7 +429,9 @@ class Compiled(_Stage):
                 except (AxisError, PlacementError) as e:
                     e.of(leaf_name((args, kwargs), i, names_in_call(self._traced.parameters)))
                     raise
-            if not x.aval.same_type(k.aval) or x.key.placement != k.placement:
+            have = x.key.placement
+            there = have == k.placement or have is not None and have == _sharding(k, self._place)
+            if not (there and x.aval.same_type(k.aval)):
                 raise ArgumentError(
                     f"this executable is for {k!r}, not {x.key!r} "
                     f"({leaf_name((args, kwargs), i, names_in_call(self._traced.parameters))})",
@@ -506,7 +509,7 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """The shardings (of plait-sharding) of arguments, as a tree like (args, kwargs)."""
-        return self.in_tree.unflatten([_sharding(k) for k in self._wanted])
+        return self.in_tree.unflatten([_sharding(k, self._place) for k in self._wanted])
 
     @property
     def placements(self) -> list[Any]:
@@ -523,7 +526,7 @@ class Compiled(_Stage):
         """The memory layouts and shardings of arguments, as a tree like (args, kwargs)."""
         every = self._loaded.get_parameter_layouts()
         own = every[len(every) - len(self._wanted) :]  # after those of captured values
-        return self.in_tree.unflatten(_formats(own, self._wanted))
+        return self.in_tree.unflatten(_formats(own, self._wanted, self._place))
 
     @property
     def output_formats(self) -> Any:
@@ -533,12 +536,18 @@ class Compiled(_Stage):
         return self.out_tree.unflatten(_formats(own, self._run.keys))
 
 
-def _sharding(key: Aval | Placed) -> Any:
-    return resolve("SingleDeviceSharding")(first()) if key.placement is None else key.placement
+def _sharding(key: Aval | Placed, place: Any = None) -> Any:
+    """Return the sharding of an array of a program that runs at `place`; operands of the default
+    place are copied to all of it."""
+    if key.placement is not None:
+        return key.placement
+    return resolve("SingleDeviceSharding")(first()) if place is None else place.everywhere()
 
 
-def _formats(layouts: list, keys: Sequence[Any]) -> list[Format]:
-    return [Format(_major_to_minor(x), _sharding(k)) for x, k in zip(layouts, keys, strict=True)]
+def _formats(layouts: list, keys: Sequence[Any], place: Any = None) -> list[Format]:
+    return [
+        Format(_major_to_minor(x), _sharding(k, place)) for x, k in zip(layouts, keys, strict=True)
+    ]
 
 
 def _major_to_minor(layout: object) -> tuple[int, ...]:

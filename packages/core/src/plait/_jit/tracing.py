@@ -6,7 +6,6 @@ captured values of other interpreters is not kept.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from .. import events
@@ -15,7 +14,7 @@ from .._base.errors import ArgumentError, TypeRule
 from .._base.lazy import later
 from .._base.surroundings import around, ask, last_asked
 from .._base.tracebacks import border
-from .._base.wrapping import OFFERED, name_of
+from .._base.wrapping import is_offered, name_of
 from .._core.array import not_an_array
 from .._core.handles import Handle, is_lasting
 from .._core.interpreter import Value, current
@@ -200,7 +199,7 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     >>> plait.eval_shape(lambda x: x @ x.T, plait.ShapeDtypeStruct((3, 2), "float32"))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
     """
-    if fun.__class__ is FunctionType and "eval_shape" in fun.__dict__.get(OFFERED, ()):
+    if is_offered(fun, "eval_shape"):
         return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
     return traced_shapes(fun, args, kwargs).shapes()
 

@@ -129,7 +129,8 @@ class Aval:
         self.shape, self.dtype, self.weak_type = shape, dtype, _ = key
         self.ndim, self.category = len(shape), category(dtype)
         self.inexact = self.varies = self.category in (FLOATING, COMPLEX)
-        self.vma, self.sharding = vma, sharding
+        self.vma = vma
+        self.sharding = None if sharding is None else sharding.of_rank(self.ndim)
         named = [d.variables for d in shape if d.__class__ is Dim]
         self.dims = NOWHERE.union(*named) if named else NOWHERE
         self.physical = self
@@ -407,6 +408,9 @@ class Placed:
     def __new__(cls, aval: Aval, placement: "Placement") -> "Placed":
         self = cls._all.get((aval, placement))
         if self is None:
+            # Equal placements may be written in several ways: that of arrays does not depend on
+            # which of them came first.
+            placement = getattr(placement, "shortest", placement)
             # The type's division over explicit axes follows from the placement.
             typed = aval.with_sharding(getattr(placement, "explicit", None))
             if typed is not aval:
@@ -428,6 +432,10 @@ class Division(Protocol):
 
     def entries(self, ndim: int) -> tuple[tuple[str, ...], ...]:
         """Return the names of the mesh axes that each axis is divided over."""
+        ...
+
+    def of_rank(self, ndim: int) -> "Division":
+        """Return the same division, written out for an array with `ndim` axes."""
         ...
 
     def with_entries(self, entries: "Iterable[tuple[str, ...]]") -> "Division":
