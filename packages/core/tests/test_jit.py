@@ -376,6 +376,7 @@ def test_a_wrapper_of_a_jitted_function_speaks_of_itself():
     assert sorted(plait.jit(outer).eval_shape(x)) == ["more", "sum"]
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
         assert hasattr(inner, name) and hasattr(plait.jit(outer), name)
+        assert name in dir(inner)  # editors complete it
         assert not hasattr(outer, name), name  # it would be that of `inner`
 
 

@@ -15,17 +15,21 @@ W = TypeVar("W", bound=Callable[..., Any])
 
 
 class _Offering(dict[str, Any]):
-    """The attributes of a function, with some that its wrappers must not get.
+    """The attributes of a function, some of which wrappers of it must not get.
 
-    `functools.wraps` copies every attribute that it finds here.  A copy of `lower`, for instance,
-    would lower the function inside the wrapper instead of the wrapper.  So iteration leaves out
-    the names in `offered`; attribute access finds them.
+    `functools.wraps` copies all that it finds here.  A copy of `lower`, for instance, would lower
+    the function that is wrapped instead of the wrapper.  So iteration there leaves out what is
+    offered; `dir` and whoever else asks finds it.
     """
 
     offered: frozenset[str] = frozenset()
 
     def keys(self) -> Any:
-        return [name for name, _ in self.items() if name not in self.offered]
+        asks = sys._getframe(1)
+        if asks.f_code is _Offering.__iter__.__code__ and asks.f_back is not None:
+            asks = asks.f_back
+        hidden = self.offered if asks.f_code is functools.update_wrapper.__code__ else ()
+        return [name for name, _ in self.items() if name not in hidden]
 
     def __iter__(self) -> Iterator[str]:  # `dict.update` asks for `keys` of classes that have this
         return iter(self.keys())
