@@ -364,3 +364,28 @@ def test_infinitely_many_trials():
     p = np.array([0.5, 1.0, 0.0, np.nan, 0.5], "float32")
     got = plait.random.binomial(plait.random.key(0), n, p)
     np.testing.assert_array_equal(got, np.array([np.inf, np.inf, np.nan, np.nan, np.nan]))
+
+
+@pytest.mark.parametrize("name", ["union1d", "intersect1d", "setxor1d", "setdiff1d"])
+def test_missing_elements_of_sets_are_the_least_one(name):
+    rng = np.random.default_rng(3)
+    for dtype in ("int32", "float32", "uint8", "bool"):
+        for n in (0, 1, 6):
+            x, y = (rng.integers(2, 7, k).astype(dtype) for k in (n, 5))
+            want = getattr(np, name)(x, y)
+            fill = want.min() if want.size and name != "setdiff1d" else 0
+            for f in (lambda x, y: getattr(pnp, name)(x, y, size=9),
+                      plait.jit(lambda x, y: getattr(pnp, name)(x, y, size=9))):  # fmt: skip
+                got = f(x, y)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.pad(want, (0, 9 - want.size),
+                                                          constant_values=fill))  # fmt: skip
+            given = getattr(pnp, name)(x, y, size=9, fill_value=1)
+            np.testing.assert_array_equal(given, np.pad(want, (0, 9 - want.size),
+                                                        constant_values=1))  # fmt: skip
+
+
+def test_arguments_that_vectorize_cannot_leave_out():
+    with pytest.raises(ValueError, match="negative"):
+        pnp.vectorize(lambda x: x, excluded={-1})
+    assert pnp.mgrid[()].dtype == pnp.mgrid[:2].dtype == "int32"

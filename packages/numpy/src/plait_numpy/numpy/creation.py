@@ -778,7 +778,7 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if key == ():
-            return zeros((0,)) if not self._sparse else []
+            return zeros((0,), int) if not self._sparse else []
         one = not isinstance(key, tuple)
         parts = [_slice_range(s) for s in ((key,) if one else key)]
         dtype = types.promote([p.aval for p in parts])[0]
