@@ -93,7 +93,7 @@ def test_pieces_between_brackets():
     same(pnp.c_[0:3, v], np.c_[0:3, v])
     assert pnp.r_[1:3, 0.5].dtype == np.float32
     with pytest.raises(TypeRule, match="not a directive"):
-        pnp.r_["r", v]
+        pnp.r_["x", v]
 
 
 @pytest.mark.parametrize("order", ["big", "little"])

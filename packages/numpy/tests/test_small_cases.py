@@ -189,3 +189,203 @@ def test_no_variables_have_no_covariances(f, dtype):
         ours = getattr(pnp, f)
         for got in (ours(x, **options), plait.jit(lambda v, o=options: ours(v, **o))(x)):
             assert got.shape == want.shape == (0, 0) and got.dtype == np.float32
+
+
+def test_trapezoid_counts_a_negative_axis_of_the_positions_from_their_own_end():
+    # Positions with fewer axes than the values: axis -2 is another one of each.
+    rng = np.random.default_rng(0)
+    for shape, places in (((2, 3, 10), (3, 10)), ((2, 2, 2), (2, 2)), ((4, 2, 5), (2, 5))):
+        y, x = rng.normal(size=shape), np.sort(rng.normal(size=places), axis=-2)
+        for axis in (-1, -2):
+            got = pnp.trapezoid(y, x, axis=axis)
+            np.testing.assert_allclose(got, np.trapezoid(y, x, axis=axis), rtol=1e-6)
+
+
+def test_variance_of_too_few_elements_is_nan():
+    for name in ("var", "std", "nanvar", "nanstd"):
+        for n in (1, 2, 3):
+            x = np.arange(n, dtype="float64")
+            for ddof in range(n + 3):
+                got = float(getattr(pnp, name)(x, ddof=ddof))
+                want = float(getattr(np, name)(x, ddof=ddof)) if ddof < n else math.nan
+                np.testing.assert_allclose(got, want)
+                by_name = float(getattr(pnp, name)(x, correction=ddof))
+                np.testing.assert_allclose(by_name, want)
+    slope = float(plait.jit(lambda d: pnp.var(np.arange(2.0), ddof=d))(5))
+    assert math.isnan(slope)
+
+
+@pytest.mark.parametrize("make", ["array", "asarray"])
+def test_what_is_made_of_a_list_keeps_its_dtype_beside_others(make):
+    f = getattr(pnp, make)
+    narrow = np.ones(1, "int8")
+    for number in (1, 2.5, 1j):
+        known = f([number])
+        for made in (
+            plait.jit(lambda x: f([x]))(number),
+            plait.jit(f)([number]),
+            f([pnp.array(number)]),
+            f([[pnp.array(number), number]])[0, :1],
+            f((pnp.array(number),)),
+        ):
+            assert made.dtype == known.dtype and not made.weak_type
+            assert (made + narrow).dtype == (known + narrow).dtype
+    assert f([pnp.array(1), np.int16(2)]).dtype == "int16"  # the number gives way to the array
+    assert f(pnp.array(1)).weak_type  # a number alone stays one
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
+def test_a_copy_that_is_asked_for_has_memory_of_its_own(dtype):
+    x = pnp.ones(3, dtype)
+    for copied in (
+        x.astype(dtype, copy=True),
+        pnp.astype(x, dtype, copy=True),
+        pnp.array(x, dtype),
+        pnp.asarray(x, copy=True),
+        pnp.copy(x),
+        x.copy(),
+    ):
+        assert copied.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    number = pnp.array(1.0)  # weak; a change of that alone shares memory otherwise
+    for copied in (number.astype("float32", copy=True), pnp.array(number, "float32")):
+        assert copied.unsafe_buffer_pointer() != number.unsafe_buffer_pointer()
+    kept = x.astype(dtype, copy=True)
+    x.delete()
+    assert not kept.is_deleted() and kept.astype("float32").tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64"])
+def test_elements_along_an_axis_by_comparison(axis, dtype):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2, (3, 4)).astype(dtype) if dtype == "bool" else (
+        rng.normal(size=(3, 4)) * 9).astype(dtype)  # fmt: skip
+    n = 12 if axis is None else x.shape[axis]
+    i = rng.integers(-n, n, {0: (5, 4), None: (7,)}.get(axis, (3, 5)))
+    got = pnp.take_along_axis(x, i, axis, mode="one_hot")
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, np.take_along_axis(x, i, axis))
+    # No position outside is read, and nan and infinity stay where they are.
+    row = np.array([np.nan, 1.0, np.inf], "float32")
+    read = pnp.take_along_axis(row, np.array([1, -4, 3, 2, -3]), 0, mode="one_hot")
+    np.testing.assert_array_equal(read, np.array([1, 0, 0, np.inf, np.nan], "float32"))
+    # Positions that narrow integers do not count to are not read for lesser ones.
+    many = np.arange(300)
+    for narrow, want in (("int8", [127, 299, 172]), ("uint8", [127, 255, 128])):
+        i = np.array([127, -1, -128]).astype(narrow)
+        assert pnp.take_along_axis(many, i, 0, mode="one_hot").tolist() == want
+
+
+@pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all", "default"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_complex_numbers_in_a_sorted_vector(side, method):
+    rng = np.random.default_rng(2)
+    parts = np.array([-1.0, 0.0, 2.0, np.inf, np.nan], "float32")
+    pick = lambda n: (rng.choice(parts, n) + 0j + 1j * rng.choice(parts[:3], n)).astype("complex64")  # noqa: E731
+    a, v = np.sort(pick(40)), pick((5, 6))
+    a = a[~np.isnan(a)]
+    v = np.where(np.isnan(v), 7, v)
+    got = pnp.searchsorted(a, v, side=side, method=method)
+    np.testing.assert_array_equal(got, np.searchsorted(a, v, side=side))
+
+
+def test_keys_without_axes_and_shapes_as_arrays():
+    assert pnp.lexsort((3.0, 1.0)).tolist() == np.lexsort((3.0, 1.0)).tolist() == 0
+    assert pnp.lexsort(np.array([2, 1])).shape == np.lexsort(np.array([2, 1])).shape == ()
+    with pytest.raises(plait.errors.AxisError):
+        pnp.lexsort((3.0, 1.0), axis=1)
+    assert pnp.broadcast_shapes((1,), np.array([0, 1])) == (0, 1)
+    assert pnp.broadcast_shapes(np.array([2, 1]), 3, [1], np.int32(3)) == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
+def test_logical_folds_begin_with_an_initial_value(name):
+    x = np.array([[0, 2, 0], [3, 1, 0]])
+    where = np.array([True, False, True])
+    for initial in (False, True, 0, 2.5):
+        for axis in (0, 1, None):
+            for options in ({}, {"where": where}, {"keepdims": True}):
+                got = getattr(pnp, name).reduce(x, axis=axis, initial=initial, **options)
+                want = getattr(np, name).reduce(x, axis=axis, initial=initial, **options)
+                np.testing.assert_array_equal(got, np.asarray(want) != 0)
+
+
+def test_bitwise_folds_of_unsigned_integers_begin_with_all_bits():
+    for dtype in ("uint8", "uint32", "int32", "bool"):
+        x = np.array([[7, 5, 13], [3, 0, 6]]).astype(dtype)
+        for shape in ((2, 3), (0, 3)):
+            part, where = x[: shape[0]], np.array([True, False, True])
+            for options in ({}, {"where": where}):
+                got = pnp.bitwise_and.reduce(part, axis=0, **options)
+                want = np.bitwise_and.reduce(part, axis=0, **options)
+                assert got.dtype == want.dtype
+                np.testing.assert_array_equal(got, want)
+
+
+def test_only_functions_with_folds_are_ufuncs():
+    assert isinstance(pnp.add, pnp.ufunc) and isinstance(pnp.frompyfunc(max, 2, 1), pnp.ufunc)
+    for other in (pnp.sum, 1, pnp.float32, type("Any", (), {"__getattr__": lambda s, n: s})()):
+        assert not isinstance(other, pnp.ufunc)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_matrix_directives_of_joined_pieces():
+    a = np.arange(6).reshape(2, 3)
+    for join, own in ((np.r_, pnp.r_), (np.c_, pnp.c_)):
+        for key in (("r", [1, 2], [3]), ("c", [1, 2], [3]), ("r", a, a), ("c", a, a)):
+            if join is np.c_ and np.ndim(key[1]) == 1:
+                key = (key[0], [1, 2], [3, 4])
+            want = np.asarray(join[key])
+            assert own[key].shape == want.shape
+            np.testing.assert_array_equal(own[key], want)
+        with pytest.raises(TypeRule):
+            own["x", [1, 2]]
+
+
+def test_refusals_of_the_kind_that_callers_catch():
+    with pytest.raises(IndexError):
+        pnp.take(np.ones((2, 0, 4)), np.array([0]), axis=1)
+    for axes in (2, ([0], [0, 1]), ("bad", "axes"), "badaxes", (0, 1, 2)):
+        with pytest.raises(TypeError):
+            pnp.tensordot(np.ones((3, 2, 2)), np.ones(2), axes=axes)
+    with pytest.raises(ValueError, match="period"):
+        pnp.interp(0.0, np.arange(3.0), np.arange(3.0), period=np.array([1.0]))
+
+
+def test_equality_of_keys_by_closeness():
+    keys = plait.random.split(plait.random.key(0), 3)
+    assert pnp.isclose(keys, keys).tolist() == [True, True, True]
+    assert pnp.isclose(keys, keys[::-1]).tolist() == [False, True, False]
+    assert bool(pnp.allclose(keys, keys)) and not bool(pnp.allclose(keys, keys[0]))
+
+
+def test_infinitely_many_trials():
+    n = np.array([np.inf, np.inf, np.inf, np.inf, -np.inf], "float32")
+    p = np.array([0.5, 1.0, 0.0, np.nan, 0.5], "float32")
+    got = plait.random.binomial(plait.random.key(0), n, p)
+    np.testing.assert_array_equal(got, np.array([np.inf, np.inf, np.nan, np.nan, np.nan]))
+
+
+@pytest.mark.parametrize("name", ["union1d", "intersect1d", "setxor1d", "setdiff1d"])
+def test_missing_elements_of_sets_are_the_least_one(name):
+    rng = np.random.default_rng(3)
+    for dtype in ("int32", "float32", "uint8", "bool"):
+        for n in (0, 1, 6):
+            x, y = (rng.integers(2, 7, k).astype(dtype) for k in (n, 5))
+            want = getattr(np, name)(x, y)
+            fill = want.min() if want.size and name != "setdiff1d" else 0
+            for f in (lambda x, y: getattr(pnp, name)(x, y, size=9),
+                      plait.jit(lambda x, y: getattr(pnp, name)(x, y, size=9))):  # fmt: skip
+                got = f(x, y)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.pad(want, (0, 9 - want.size),
+                                                          constant_values=fill))  # fmt: skip
+            given = getattr(pnp, name)(x, y, size=9, fill_value=1)
+            np.testing.assert_array_equal(given, np.pad(want, (0, 9 - want.size),
+                                                        constant_values=1))  # fmt: skip
+
+
+def test_arguments_that_vectorize_cannot_leave_out():
+    with pytest.raises(ValueError, match="negative"):
+        pnp.vectorize(lambda x: x, excluded={-1})
+    assert pnp.mgrid[()].dtype == pnp.mgrid[:2].dtype == "int32"

@@ -355,7 +355,8 @@ def tensordot(
       axes: a number of last axes of x that meet as many first ones of y; or (axes of x, axes
         of y), ints or sequences.
 
-    Raises AxisError for axes out of range, TypeRule if sizes disagree.
+    Raises AxisError for axes out of range, ArgumentError for more axes than an operand has and
+    for different numbers of them, TypeRule if sizes disagree.
 
     >>> import numpy as np
     >>> tensordot(np.ones((2, 3, 4)), np.ones((4, 3, 5)), ((1, 2), (1, 0))).shape
@@ -366,13 +367,18 @@ def tensordot(
     if hasattr(axes, "__index__") and not getattr(axes, "ndim", 0):
         k = axes.__index__()
         if not 0 <= k <= min(n, m):
-            raise AxisError(
+            raise ArgumentError(
                 f"tensordot over {k} axes of {x.aval!r} and {y.aval!r}",
                 fix=f"contract 0 to {min(n, m)} axes",
             )
         contract = tuple(range(n - k, n)), tuple(range(k))
     else:
         cx, cy = map(given_axes, axes)
+        if len({len(c) if isinstance(c, tuple) else 1 for c in (cx, cy)}) > 1:
+            raise ArgumentError(
+                f"tensordot: axes {cx} of the first operand and {cy} of the second",
+                fix="give as many axes of each",
+            )
         contract = normal_axes(cx, n), normal_axes(cy, m)
     return contracted(x, y, contract, precision=precision, preferred_element_type=dtype)
 

@@ -53,7 +53,7 @@ __all__ = [
     "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "expm1", "FLOAT", "floating", "floor",
     "ge", "gt", "imag", "IMAGINARY", "INEXACT", "integer_pow", "is_finite", "le", "lgamma", "log",
     "log1p", "LOGIC", "logistic", "lt", "maximum", "minimum", "mul", "ne", "neg", "nextafter",
-    "not_", "NUMBER", "once", "or_", "population_count", "pow_", "promoted", "real",
+    "not_", "NUMBER", "once", "or_", "owned", "population_count", "pow_", "promoted", "real",
     "reduce_precision", "relu", "rem", "round_away", "round_even", "rsqrt", "select", "shift_left",
     "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "stop", "sub",
     "tan", "tanh", "xor",
@@ -620,6 +620,16 @@ def copied(x: Any) -> Any:
     if x.__class__ is not Array or current() is not GROUND:
         return x
     return standing_for(stop(laid(x)), x.aval) if x.aval.category == OPAQUE else stop(x)
+
+
+def owned(out: Any, x: Any) -> Any:
+    """Return `out`, a conversion of `x`, in memory of its own.
+
+    A conversion to the same dtype shares memory, and is deleted when `x` is donated.
+    """
+    if x.__class__ is Array and out.__class__ is Array and out.aval.dtype == x.aval.dtype:
+        return copied(out)
+    return out
 
 
 # ---- precision -----------------------------------------------------------------------------

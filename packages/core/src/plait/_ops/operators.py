@@ -281,13 +281,15 @@ def _astype(self: Any, dtype: DTypeLike | None, copy: bool = False) -> Array:
     """Convert the elements to another dtype, and return them as an array of the same shape.
 
     bool, int, float and complex stand for the default dtypes of their kind, None for the default
-    float.  `copy` changes nothing, since arrays are immutable.  As numpy.ndarray.astype.
+    float.  `copy`: whether the result owns its memory even if it has the same dtype, so that it
+    outlives an array that is donated or deleted.  As numpy.ndarray.astype.
 
     >>> import plait
     >>> plait.numpy.asarray([1.5, -1.5]).astype(int)
     Array([ 1, -1], dtype=int32)
     """
-    return shape.convert(self, asked_dtype(dtype))
+    out = shape.convert(self, asked_dtype(dtype))
+    return el.owned(out, self) if copy else out
 
 
 @dispatched

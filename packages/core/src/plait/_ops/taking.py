@@ -6,14 +6,23 @@ the mode alone decides about positions outside.
 
 from typing import Any
 
-from .._base.errors import ShapeError
+from .._base.errors import ShapeError, SubscriptError
 from .._core.array import as_value
-from .._types.avals import broadcast_shapes
+from .._types.avals import BOOL, broadcast_shapes
 from ..typing import ArrayLike
 from . import composed
 from . import elementwise as el
 from .indexing import GatherDimensionNumbers, gather_, normal_fill, normal_mode
-from .shape import broadcast_to, expand_dims, materialise_at_ground, normal_axis, reshape
+from .reduction import any_, sum_
+from .shape import (
+    broadcast_to,
+    expand_dims,
+    iota,
+    materialise_at_ground,
+    moveaxis,
+    normal_axis,
+    reshape,
+)
 from .sizes import from_front, integers, size_value
 from .subscript import At
 
@@ -54,7 +63,7 @@ def take(
         i = el.maximum(i, 0)
     named = normal_mode(mode)
     if x.aval.shape[at].__class__ is int and not n and i.aval.size:
-        raise ShapeError("there is nothing to take from an empty axis", fix="take no elements")
+        raise SubscriptError("there is nothing to take from an empty axis", fix="take no elements")
     return At(x)[(*(slice(None),) * at, i)].get(
         mode=named,
         fill_value=fill_value,
@@ -77,7 +86,8 @@ def take_along_axis(
       indices: integers, of a shape that agrees with that of `x` (or broadcasts) elsewhere.
       axis: the axis; None takes from the array in row-major order.
       mode, fill_value: as `take`, but negative numbers count from the end with "clip", too; only
-        those before the first element are clipped.
+        those before the first element are clipped.  "one_hot" compares positions instead of
+        reading by them, which may be faster on accelerators; positions outside read zero.
 
     >>> import plait
     >>> x = plait.numpy.array([[3, 1, 2], [6, 5, 4]])
@@ -101,6 +111,8 @@ def take_along_axis(
     if mode == "wrap":
         i, mode = composed.modulo(i, size_value(own[at], i.aval.dtype)), "promise_in_bounds"
     i = from_front(i, own[at])
+    if mode == "one_hot":
+        return _compared(x, i, at)
     rest_axes = tuple([a for a in range(len(own)) if a != at])
     return gather_.bind(
         x,
@@ -112,3 +124,19 @@ def take_along_axis(
         indices_are_sorted=False,
         unique_indices=False,
     )
+
+
+def _compared(x: Any, i: Any, at: int) -> Any:
+    """Return elements along an axis by comparing each position with every other.
+
+    Elements are selected and not multiplied: nan and infinity stay where they are.
+    """
+    n, last = x.aval.shape[at], x.aval.ndim
+    x, i = moveaxis(x, at, -1), expand_dims(moveaxis(i, at, -1), last)
+    positions = iota(i.aval.dtype, (n,), 0)
+    chosen = el.eq(i, reshape(positions, (*[1] * last, n)))
+    if x.aval.dtype == BOOL:
+        out = any_(el.and_(chosen, expand_dims(x, last - 1)), -1)
+    else:
+        out = sum_(el.select(chosen, expand_dims(x, last - 1), 0), -1, x.aval.dtype)
+    return moveaxis(out, -1, at)

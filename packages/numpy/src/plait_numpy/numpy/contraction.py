@@ -137,8 +137,8 @@ def tensordot(
 
     As numpy.tensordot.
 
-    Raises NotAnArrayError if an operand is not an array, and AxisError if one has fewer axes than
-    are summed.
+    Raises NotAnArrayError if an operand is not an array, ArgumentError if one has fewer axes
+    than are summed, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.tensordot(np.ones((2, 3, 4)), np.ones((3, 4, 5))).shape

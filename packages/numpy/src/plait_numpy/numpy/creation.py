@@ -19,7 +19,7 @@ from plait.errors import (
     OutOfBounds,
     ShapeError,
 )
-from plait.ext import Array, Aval, Literal, Tracer, Value, materialise_at_ground, types
+from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
 from plait.ext.ops.shape import stack as stacked
@@ -66,8 +66,8 @@ def array(
     """
     listed = isinstance(object, list | tuple | range)
     out = _of_list(object, dtype) if listed else _of_one(object, dtype)
-    if copy and out is object and out.__class__ is Array:
-        out = el.copied(out)  # otherwise it would be deleted when the other one is donated
+    if copy:
+        out = el.owned(out, object)
     if out.aval.ndim < ndmin:
         out = sh.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
     return out
@@ -79,9 +79,14 @@ def _of_one(x: Any, dtype: object) -> Any:
     if isinstance(x, Handle):
         raise x.refused("what an array is made of")
     v = _typed(x, dtype)
-    if dtype is None and isinstance(x, np.generic) and v.aval.weak_type:
-        v = sh.convert(v, v.aval.dtype)  # as an array, it keeps its dtype beside others
+    if dtype is None and isinstance(x, np.generic):
+        v = _strong(v)
     return materialise_at_ground(v)
+
+
+def _strong(x: Any) -> Any:
+    """Return a value that keeps its dtype beside others, as an array does and a number does not."""
+    return sh.convert(x, x.aval.dtype) if x.aval.weak_type else x
 
 
 def _typed(x: object, dtype: object) -> Any:
@@ -126,7 +131,7 @@ def _of_list(xs: Sequence[Any], dtype: Any) -> Any:
     kind = None if dtype is None else types.asked_dtype(dtype)
     if any(_converts(v) for v in leaves):
         if kind is None:
-            return _stacked(xs)
+            return _strong(_stacked(xs))
         return sh.convert(_stacked(_fitting(xs, kind)), kind)
     for v in leaves:
         unmasked(v)
@@ -293,7 +298,8 @@ def copy(a: ArrayLike, order: str | None = None) -> AnyArray:
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray:
     """Convert an array to another dtype: floats are cut towards zero, any nonzero value is True.
 
-    dtype: None is the default float.  As numpy.astype.
+    dtype: None is the default float.
+    copy: whether the result owns its memory even if `x` has that dtype.  As numpy.astype.
 
     Raises NotAnArrayError if `x` is not an array, and OperandTypeError if `dtype` is not a dtype.
 
@@ -301,7 +307,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False) -> AnyArray
     >>> plait.numpy.astype(np.array([1.7, -1.7]), int).tolist()
     [1, -1]
     """
-    return _of_one(x, types.asked_dtype(dtype))
+    out = _of_one(x, types.asked_dtype(dtype))
+    return el.owned(out, x) if copy else out
 
 
 def fromfunction(
@@ -771,7 +778,7 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if key == ():
-            return zeros((0,)) if not self._sparse else []
+            return zeros((0,), int) if not self._sparse else []
         one = not isinstance(key, tuple)
         parts = [_slice_range(s) for s in ((key,) if one else key)]
         dtype = types.promote([p.aval for p in parts])[0]

@@ -97,7 +97,7 @@ def _trapezoid(y: Any, x: Any, dx: ArrayLike, *, axis: int) -> Any:
     n = y.aval.shape[at]
     if x is not None:
         x = value(x)
-        dx = diff(x, axis=-1 if x.aval.ndim == 1 else at)
+        dx = diff(x, axis=-1 if x.aval.ndim == 1 else axis)
         if dx.aval.ndim == 1 and y.aval.ndim > 1:
             size = n - 1 if n.__class__ is int else max_dim(n - 1, 0)
             dx = sh.reshape(dx, [size if i == at else 1 for i in range(y.aval.ndim)])

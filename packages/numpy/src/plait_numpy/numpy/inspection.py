@@ -11,7 +11,7 @@ from plait import local_devices
 from plait.dtypes import isdtype
 from plait.ext import Value
 from plait.ext.devices import devices
-from plait.ext.ops.shape import normal_axes
+from plait.ext.ops.shape import normal_axes, normal_shape
 from plait.ext.surface import value
 from plait.ext.types import COMPLEX, FLOATING, INTEGER, default_dtype
 from plait.ext.types import broadcast_shapes as _broadcast_shapes
@@ -126,7 +126,7 @@ def broadcast_shapes(*shapes: object) -> tuple[Any, ...]:
     >>> plait.numpy.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return _broadcast_shapes([tuple(s) if isinstance(s, tuple | list) else (s,) for s in shapes])
+    return _broadcast_shapes([normal_shape(s) for s in shapes])
 
 
 def can_cast(from_: object, to: object, casting: str = "safe") -> bool:

@@ -21,13 +21,18 @@ class _Joined:
         self._axis, self._ndmin, self._position, self.__doc__ = axis, ndmin, position, doc
 
     def __getitem__(self, key: Any) -> Any:
-        pieces = key if isinstance(key, tuple) else (key,)
+        pieces, matrix = key if isinstance(key, tuple) else (key,), None
         how = self._axis, self._ndmin, self._position
         if pieces and isinstance(pieces[0], str):
-            how, pieces = _directive(pieces[0], how), pieces[1:]
+            matrix = pieces[0] if pieces[0] in ("r", "c") else None
+            how = how if matrix else _directive(pieces[0], how)
+            pieces = pieces[1:]
         axis, ndmin, position = how
         made = [_piece(p, ndmin, position) for p in pieces]
-        return concatenate(convert_together(made), axis)
+        out = concatenate(convert_together(made), axis)
+        if matrix is None or out.aval.ndim > 1:
+            return out
+        return reshape(out, (-1, 1) if matrix == "c" else (1, -1))
 
 
 def _directive(text: str, default: tuple) -> tuple:
@@ -37,8 +42,8 @@ def _directive(text: str, default: tuple) -> tuple:
             raise ValueError
     except ValueError:
         raise ShapeError(
-            f"{text!r} is not a directive of r_: there are no matrices here",
-            fix='write up to three integers, "axis,ndmin,position"',
+            f"{text!r} is not a directive of r_ and c_",
+            fix='write up to three integers, "axis,ndmin,position", or "r" or "c"',
         ) from None
     return given + default[len(given) :]
 

@@ -17,7 +17,7 @@ from plait.ext.ops.reduction import all_, truth
 from plait.ext.ops.shape import convert, fill
 from plait.ext.surface import beside, binary, fused, overridden, unary, value
 from plait.ext.trace import Value
-from plait.ext.types import BOOL, COMPLEX, INTEGER, broadcast_shapes, category, float0
+from plait.ext.types import BOOL, COMPLEX, INTEGER, OPAQUE, broadcast_shapes, category, float0
 from plait.typing import Array, ArrayLike
 
 from . import masking
@@ -373,6 +373,8 @@ def isclose(
     >>> plait.numpy.isclose(np.array([1.0, 1.1]), 1.0).tolist()
     [True, False]
     """
+    if OPAQUE in (value(a).aval.category, value(b).aval.category):
+        return el.eq(a, b)  # keys have no distance
     return _close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 

@@ -123,6 +123,11 @@ def vectorize(
             f"vectorize: excluded must have numbers and names of arguments, got {excluded!r}",
             fix="write excluded={0} for the first argument",
         )
+    if any(isinstance(x, int) and x < 0 for x in left_out):
+        raise ArgumentError(
+            f"vectorize: excluded={excluded!r} has negative numbers",
+            fix="count arguments from the first one, which is 0",
+        )
     core = None if signature is None else _terms(signature)
 
     @wraps(pyfunc)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.errors import ArgumentError, OperandTypeError
-from plait.ext import Value
+from plait.ext import Aval, Value
 from plait.ext.ops import sorting
 from plait.ext.ops.reduction import dtype_for_indices
-from plait.ext.ops.shape import convert, iota, normal_axis
+from plait.ext.ops.shape import convert, fill, iota, normal_axis
 from plait.ext.surface import value
 from plait.ext.types import COMPLEX, INTEGER, asked_dtype, category
 from plait.typing import Array, ArrayLike, DTypeLike
@@ -92,6 +92,9 @@ def lexsort(keys: Sequence[ArrayLike], axis: int = -1) -> Array:
     if not xs:
         raise OperandTypeError("lexsort needs a key", fix="give at least one")
     shape = xs[0].aval.shape
+    if not shape:  # one element of each key: the order of one
+        normal_axis(axis, 1)
+        return fill(0, Aval((), dtype_for_indices(1)))
     at = normal_axis(axis, len(shape))
     positions = iota(dtype_for_indices(shape[at]), shape, at)
     return sorting.sort_together([*xs[::-1], positions], at, num_keys=len(xs))[-1]

@@ -342,7 +342,8 @@ def _var(
     total = reduction.sum_(squares, axis, keepdims=keepdims, where=where)
     ones = Literal(1, squares.aval)
     count = reduction.sum_(ones, axis, keepdims=keepdims, where=where)
-    out = el.div(total, el.maximum(el.sub(count, correction), 0))
+    free = el.sub(count, correction)
+    out = el.div(total, el.select(el.gt(free, 0), free, np.nan))
     real = out.aval.dtype if types.category(result) == types.COMPLEX else result
     return sh.convert(out, real)
 

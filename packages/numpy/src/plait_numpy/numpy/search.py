@@ -18,6 +18,7 @@ from plait.ext.ops.taking import take
 from plait.ext.sizes import max_dim
 from plait.ext.surface import fused, value
 from plait.ext.trace import Value
+from plait.ext.types import COMPLEX
 from plait.typing import Array, ArrayLike
 
 from .logic import isnan
@@ -92,7 +93,14 @@ def _places(a: Value, v: ArrayLike, *, right: bool, method: str) -> Any:
 
 
 def _before(a: Value, v: Value, right: bool) -> Any:
-    """Return whether elements of `a` come before the position of `v`."""
+    """Return whether elements of `a` come before the position of `v`.
+
+    Complex numbers are ordered by their real parts, and by their imaginary parts where these agree.
+    """
+    if a.aval.category == COMPLEX:
+        (ar, ai), (vr, vi) = [(el.real(z), el.imag(z)) for z in (a, v)]
+        level = el.or_(el.eq(ar, vr), el.and_(isnan(ar), isnan(vr)))
+        return el.or_(_before(ar, vr, False), el.and_(level, _before(ai, vi, right)))
     before = (el.le if right else el.lt)(a, v)
     if not a.aval.inexact:
         return before
@@ -209,6 +217,11 @@ def interp(
         )
     if a.aval.shape[0] == 0:
         raise ArgumentError("interp between no points", fix="give one at least")
+    if period is not None and value(period).aval.ndim:
+        raise ArgumentError(
+            f"interp: period must be a number, got {value(period).aval!r}",
+            fix="index it, or map over periods with vmap",
+        )
     onward = []
     for name, end in (("left", left), ("right", right)):
         if isinstance(end, str) and end != _ONWARD:

@@ -234,7 +234,7 @@ def take_along_axis(
       arr: an array.
       indices: integers, with as many axes; sizes broadcast, except along the axis.
       axis: axis to take from; None takes from the flattened array.
-      mode, fill_value: as in `take`.
+      mode, fill_value: as in `take`; "one_hot" compares positions instead of reading by them.
       wrap_negative_indices: whether negative indices count from the end (the default); False: they
         are outside.
 

@@ -2,7 +2,7 @@
 
 Invariant: the number of distinct elements depends on values, so it is computed from known arrays or
 given as `size`.  Then `fill_value` fills up to `size`, by default the least element, or 0 for
-intersections and differences; further elements are left out.
+`setdiff1d` and where there is none; further elements are left out.
 """
 
 from typing import Any, NamedTuple, overload
@@ -287,18 +287,20 @@ def _chosen(x: Value, keep: Array, size: int | None, fill_value: Any, what: str)
                 fix="give size, and perhaps fill_value",
             )
         return unique(np.asarray(x)[np.asarray(keep)])
-    return _packed(x, keep, 0 if fill_value is None else fill_value, size=size.__index__())
+    return _packed(x, keep, fill_value, size=size.__index__())
 
 
 @fused(numbers=("fill_value",))
 def _packed(x: Value, keep: Any, fill_value: Any, *, size: int) -> Any:
-    """Sort elements, with those kept first and once each."""
+    """Sort elements, with those kept first and once each; fill with the least one by default."""
     dropped, rows = sort_together([el.not_(keep), x], 0, num_keys=2)
     n = rows.aval.shape[0]
     same = el.eq(rows[1:], rows[:-1])
     again = sh.concatenate([sh.fill(False, Aval((min_dim(n, 1),), BOOL)), same], 0)
     here = el.not_(el.or_(dropped, again))
     target = el.select(here, el.sub(sh.convert(here, np.int32).cumsum(), 1), size)
+    if fill_value is None:
+        fill_value = el.select(any_(keep), rows[0], 0) if n.__class__ is not int or n else 0
     start = sh.broadcast_to(sh.convert(fill_value, x.aval.dtype), (size,))
     return (el.add(start, 0) if x.aval.dtype != BOOL else start).at[target].set(rows, mode="drop")
 
@@ -339,7 +341,7 @@ def intersect1d(
       assume_unique: accepted for compatibility.
       return_indices: whether to return their first positions in each, too; those of missing
         elements are the sizes of the arrays.
-      size, fill_value: see `unique`; missing elements are 0 by default.
+      size, fill_value: see `unique`.
 
     Raises ConcretizationError if operands are traced and `size` is not given.  As
     numpy.intersect1d.
@@ -384,7 +386,7 @@ def setdiff1d(
 ) -> Array:  # fmt: skip
     """Return the distinct elements of the first that the second lacks, in order; see `intersect1d`.
 
-    The result has the dtype of the first.  As numpy.setdiff1d.
+    The result has the dtype of the first; missing elements are 0 by default.  As numpy.setdiff1d.
 
     Raises NotAnArrayError if an operand is not an array, and ConcretizationError in a traced
     function without `size`.
@@ -393,8 +395,8 @@ def setdiff1d(
     >>> plait.numpy.setdiff1d(np.array([1, 2, 3]), np.array([3, 2, 7])).tolist()
     [1]
     """
-    x = _flat(ar1)
-    return _chosen(x, isin(x, _flat(ar2), invert=True), size, fill_value, "setdiff1d")
+    x, fill = _flat(ar1), 0 if fill_value is None else fill_value
+    return _chosen(x, isin(x, _flat(ar2), invert=True), size, fill, "setdiff1d")
 
 
 def setxor1d(

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from plait.errors import ArgumentError, AxisError, OperandTypeError
 from plait.ext import Literal
 from plait.ext.control import fori_loop, scan
@@ -18,7 +20,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.ops.cumulative import cumprod, cumsum
 from plait.ext.ops.elementwise import rounded, single
 from plait.ext.ops.indexing import At, getitem
-from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_
+from plait.ext.ops.reduction import all_, any_, max_, min_, prod, sum_, truth
 from plait.ext.surface import value
 from plait.ext.trace import Value, copy_names, name_of
 from plait.ext.types import asked_dtype, dtype_of
@@ -34,7 +36,7 @@ class _Functions(type):
     """A metaclass that makes functions with these methods count as instances of `ufunc`."""
 
     def __instancecheck__(cls, x: object) -> bool:
-        return hasattr(x, "reduceat") and hasattr(x, "nin")
+        return hasattr(x, "reduceat") and isinstance(getattr(x, "nin", None), int)
 
 
 class ufunc(metaclass=_Functions):  # noqa: N801
@@ -135,7 +137,9 @@ class ufunc(metaclass=_Functions):  # noqa: N801
         return _with_axes(result, axes) if keepdims else result
 
     def _folded(self, rows: Value, kept: Value | None, initial: float | None) -> Any:
-        start = self.identity if initial is None else initial
+        start = initial
+        if initial is None and self.identity is not None:  # -1 of unsigned integers is all bits
+            start = np.asarray(self.identity).astype(rows.aval.dtype)
         n = rows.aval.shape[0]
         if start is None and (kept is not None or n == 0):
             raise ArgumentError(
@@ -301,6 +305,16 @@ def _at(method: str) -> Callable:
     return lambda x, indices, b: getattr(At(x)[indices], method)(b)
 
 
+def _begun(reduce: Callable, join: Callable) -> Callable:
+    """Return a reduction of booleans that takes the value before the first element, too."""
+
+    def begun(x: Any, *, initial: Any = None, **how: Any) -> Any:
+        out = reduce(x, **how)
+        return out if initial is None else join(out, truth(initial))
+
+    return begun
+
+
 _OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
     arithmetic.add: (0, {"reduce": sum_, "accumulate": cumsum, "at": _at("add")}),
     arithmetic.multiply: (1, {"reduce": prod, "accumulate": cumprod, "at": _at("multiply")}),
@@ -325,8 +339,8 @@ _OWN: dict[Any, tuple[Any, dict[str, Any]]] = {
     logic.bitwise_xor: (0, {}),
     logic.left_shift: (None, {}),
     logic.right_shift: (None, {}),
-    logic.logical_and: (True, {"reduce": all_}),
-    logic.logical_or: (False, {"reduce": any_}),
+    logic.logical_and: (True, {"reduce": _begun(all_, el.and_)}),
+    logic.logical_or: (False, {"reduce": _begun(any_, el.or_)}),
     logic.logical_xor: (False, {}),
 }  # fmt: skip
 _METHODS = ("reduce", "accumulate", "outer", "at", "reduceat", "identity", "nin", "nout", "nargs")

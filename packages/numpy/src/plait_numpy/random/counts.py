@@ -158,7 +158,7 @@ def binomial(
 
     Counts failures between successes where at most 10 are expected, and uses W. Hormann's
     transformed rejection (BTRS, 1993) otherwise.  nan where `n` is negative or `p` is outside [0,
-    1].
+    1]; of infinitely many trials infinitely many succeed, unless `p` is 0.
 
     Raises TypeRule unless `key` is a key, and for shapes and dtypes that do not fit.
 
@@ -175,7 +175,8 @@ def binomial(
 def _binomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
     wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
     n, p = (broadcast_to(convert(v, wide), shape) for v in (n, p))
-    good = el.and_(el.and_(n >= 0.0, el.lt(n, math.inf)), el.and_(p >= 0.0, el.le(p, 1.0)))
+    endless = el.eq(n, math.inf)
+    good = el.and_(el.and_(n >= 0.0, el.not_(endless)), el.and_(p >= 0.0, el.le(p, 1.0)))
     q = el.select(el.lt(p, 0.5), p, 1.0 - p)
     usual = el.and_(good, el.and_(el.gt(n, 0.0), el.gt(q, 0.0)))
     few = el.le(n * q, 10.0)
@@ -185,7 +186,9 @@ def _binomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: np.dtype) -> Any:
     high = _by_ratio(key, el.select(right, n, 1e4), el.select(right, q, 0.5), shape)
     out = el.select(usual, el.select(few, low, high), 0.0)
     out = el.select(el.lt(p, 0.5), out, n - out)
-    return convert(el.select(good, out, math.nan), dtype)
+    out = el.select(good, out, math.nan)
+    endless = el.and_(endless, el.and_(el.gt(p, 0.0), el.le(p, 1.0)))
+    return convert(el.select(endless, math.inf, out), dtype)
 
 
 def _by_gaps(key: Any, n: Any, q: Value, shape: Any) -> Any:

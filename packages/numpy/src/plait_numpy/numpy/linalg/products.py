@@ -64,8 +64,8 @@ def tensordot(
     """Return the sum of products over axes; see `plait.numpy.tensordot`.  As
     numpy.linalg.tensordot.
 
-    Raises NotAnArrayError if an operand is not an array, and AxisError if one has fewer axes than
-    are summed.
+    Raises NotAnArrayError if an operand is not an array, ArgumentError if one has fewer axes
+    than are summed, and AxisError if it has no such axis.
 
     >>> import numpy as np, plait
     >>> plait.numpy.linalg.tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
