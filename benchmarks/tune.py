@@ -91,8 +91,8 @@ def rows(count: int, n: int) -> Program:
     return lambda x: pnp.sort(x, -1), (drawn(count, n),)
 
 
-def attention(n: int, heads: int = 4, causal: bool = False) -> Program:
-    x = drawn(2, n, heads, 32)
+def attention(n: int, causal: bool = False) -> Program:
+    x = drawn(max(1, 2048 // n), n, 8, 64)
     return lambda q: plait.nn.dot_product_attention(q, q + 1, q * 2, is_causal=causal), (x,)
 
 
@@ -112,13 +112,13 @@ def probes() -> dict[str, Callable[[], Probe]]:
         "contraction.smallest_stacked": lambda: Probe(
             (4, 8, 16, 32, 64, 10**6), named(stacks, 4, 8, 16, 32, 64, 128)),
         "convolution.most_terms": lambda: Probe(
-            (8, 9, 25, 49, 64, 81), named(depthwise, 3, 5, 7, 9)),
+            (8, 9, 25, 49, 64, 81, 121, 169), named(depthwise, 3, 5, 7, 9, 11, 13)),
         "convolution.most_sums": lambda: Probe(
             (8, 9, 25, 49), {str(n): by_kernel(depthwise(n)) for n in (3, 5, 7)}),
         "convolution.smallest_result": lambda: Probe(
-            (16, 48, 96, 192), named(of_examples, 4, 8, 16)),
+            (8, 16, 48, 96, 192), named(of_examples, 2, 4, 8, 16)),
         "convolution.most_groups": lambda: Probe(
-            (1, 2, 4, 8, 16), named(grouped, 2, 4, 8, 16)),
+            (1, 2, 4, 8, 16, 32), named(grouped, 2, 4, 8, 16, 32)),
         "reduction.longest": lambda: Probe(
             (1, 2, 4, 8, 16, 32), named(sums, 2, 4, 8, 16, 32)),
         "reduction.shortest_row": lambda: Probe(
@@ -142,7 +142,9 @@ def probes() -> dict[str, Callable[[], Probe]]:
         "sort.advantage": lambda: Probe(
             (7, 14, 28, 56, 112), named(rows, (4096, 16), (1024, 256), (256, 1024), (128, 4096))),
         "attention.tile": lambda: Probe(
-            (16, 32, 64, 128, 256), of_attention(256, 1024)),
+            (32, 64, 128, 256, 512), of_attention(256, 1024, 2048)),
+        "attention.smallest_tile": lambda: Probe(
+            (32, 64, 128, 256), of_attention(256, 512, causal=True)),
         "attention.loops": lambda: Probe(
             (1, 2, 4, 8), of_attention(512, 1024, causal=True)),
         "attention.at_once": lambda: Probe(

@@ -14,7 +14,7 @@ import plait
 TILED = [
     # batch, queries, keys, heads, groups, depth, columns, causal, window
     (2, 200, 200, 2, 2, 8, 8, True, None),  # a last tile with fewer queries
-    (1, 192, 130, 4, 2, 4, 3, False, None),  # heads share keys
+    (1, 300, 130, 4, 2, 4, 3, False, None),  # heads share keys
     (1, 130, 260, 2, 1, 4, 4, True, (70, 0)),
     (2, 330, 100, 1, 1, 3, 5, False, (20, 9)),  # the last queries see no key
     (1, 640, 640, 1, 1, 4, 4, True, (100, 3)),  # several tiles in a loop

@@ -50,7 +50,7 @@ def test_what_is_not_finite_stays_in_its_sum(value):
     [
         ((3, 9, 16), 1, "float32"),  # a long axis
         ((16, 8), 1, "float32"),  # the last one
-        ((3, 2, 4), 1, "float32"),  # short rows
+        ((3, 2, 1), 1, "float32"),  # short rows
         ((3, 2, 16), 1, "float16"),  # sums are wider
         ((3, 2, 16), 1, "int32"),
     ],

@@ -28,7 +28,7 @@ from .shape import reshape, transpose
 
 SMALLEST_STACKED = cpu_limit(
     "contraction.smallest_stacked",
-    16,
+    8,
     "The least size of the axes of stacked matrices that are worth a transposition.",
 )
 

@@ -38,7 +38,7 @@ from .shape import broadcast_in_dim, concatenate, pad, reshape, rev, transpose
 
 MOST_TERMS = cpu_limit(
     "convolution.most_terms",
-    64,
+    121,
     "The most positions to write down one by one; larger modules take long to compile.",
 )
 MOST_SUMS = cpu_limit(
@@ -48,7 +48,7 @@ MOST_SUMS = cpu_limit(
 )
 SMALLEST_RESULT = cpu_limit(
     "convolution.smallest_result",
-    96,
+    16,
     "The fewest results at one place of a group that several places are worth products for.",
 )
 MOST_GROUPS = cpu_limit(

@@ -20,7 +20,7 @@ from .shape import reshape, slice_in_dim
 LONGEST = cpu_limit("reduction.longest", 8, "The longest axis to write out.")
 SHORTEST_ROW = cpu_limit(
     "reduction.shortest_row",
-    8,
+    2,
     "The least size of the last axis: slices of shorter rows are gathered one by one.",
 )
 

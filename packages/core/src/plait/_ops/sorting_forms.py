@@ -25,14 +25,11 @@ from .taking import take_along_axis
 
 BLOCK = cpu_limit(
     "top_k.block",
-    16,
-    "Elements of a block: of 16 to 128, the fastest for rows of 10,000; rows of a million have "
-    "about the same time for all.",
+    32,
+    "Elements of a block of neighbours.",
     least=1,
 )
-FEWEST = cpu_limit(
-    "top_k.fewest", 2048, "The size of rows from which blocks pay: with 256 elements they do not."
-)
+FEWEST = cpu_limit("top_k.fewest", 512, "The size of rows from which blocks pay.")
 LEAST_LEFT_OUT = cpu_limit(
     "top_k.least_left_out",
     4,

@@ -30,12 +30,12 @@ __all__ = ["network"]
 
 FEWEST = cpu_limit(
     "sort.fewest",
-    1 << 16,
+    1 << 15,
     "The fewest elements that are worth a network: compiling one takes a fifth of a second.",
 )
-BLOCK = cpu_limit("sort.block", 1 << 17, "The bytes of a block, of 2**15 to 2**20 the fastest.")
+BLOCK = cpu_limit("sort.block", 1 << 16, "The bytes of a block.")
 LEAST_ROWS = cpu_limit("sort.least_rows", 32, "The fewest rows that are worth a network.")
-LANES = cpu_limit("sort.lanes", 64, "The fewest rows of a block where there are more.", 1)
+LANES = cpu_limit("sort.lanes", 32, "The fewest rows of a block where there are more.", 1)
 LONGEST = cpu_limit(
     "sort.longest", 1 << 20, "The most bytes of a block; longer rows are left to the compiler."
 )

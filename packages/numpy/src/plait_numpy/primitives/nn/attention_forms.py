@@ -36,8 +36,14 @@ from .attention import (
 
 TILE = cpu_limit(
     "attention.tile",
+    256,
+    "Queries of a tile; more take more memory.",
+    least=1,
+)
+SMALLEST_TILE = cpu_limit(
+    "attention.smallest_tile",
     64,
-    "Queries of a tile: of 32 to 256, the fastest for 256 queries and for 2048.",
+    "Queries of a tile, at least, where smaller tiles leave out more keys.",
     least=1,
 )
 LOOPS = cpu_limit(
@@ -71,9 +77,10 @@ def segments(
     queries: int, keys: int, causal: bool, window: tuple[int, int] | None
 ) -> list[Segment]:
     """Divide the queries into segments of tiles."""
-    tile = TILE.value
+    uneven = causal or window is not None
+    tile = tile_of(queries, uneven)
     tiles, rest = divmod(queries, tile)
-    loops = min(LOOPS.value, tiles) if causal or window is not None else min(1, tiles)
+    loops = min(LOOPS.value if uneven else 1, tiles)
     ends = [tiles * (i + 1) // loops for i in range(loops)]
     found = [(a * tile, tile, b - a) for a, b in zip([0, *ends], ends)]
     if rest:
@@ -86,6 +93,17 @@ def segments(
         low = min(max(low, 0), keys - 1)
         made.append(Segment(start, size, count, low, max(min(high, keys), low + 1)))
     return made
+
+
+def tile_of(queries: int, uneven: bool) -> int:
+    """Return the number of queries of a tile; `uneven`: they see different keys.
+
+    Then it is small enough for several loops, because a tile meets all keys that one of its
+    queries sees.
+    """
+    if not uneven:
+        return TILE.value
+    return min(TILE.value, max(SMALLEST_TILE.value, queries // LOOPS.value))
 
 
 def _form(
@@ -149,13 +167,14 @@ class _Tiles:
         self.wide = np.dtype(np.float32) if q.dtype.itemsize < 4 else q.dtype
         self.by_query, self.function, self.sums = by_query, function, sums
         self.segments = segments(self.queries, self.keys, how["causal"], how["window"])
+        self.tile = max(s.size for s in self.segments)
 
     def results(self, xs: Sequence[Any]) -> Any:
         """Return the results of the operation: one array, or a list if there are several."""
         dtypes = [x.aval.dtype for x in xs]
         arranged = [self._arranged(x) for x in xs]
         heads = prod(self.lead) * self.groups
-        pairs = self.each * min(TILE.value, self.queries) * self.keys
+        pairs = self.each * self.tile * self.keys
         most = max(1, AT_ONCE.value // pairs)
         at_once = max(n for n in range(1, heads + 1) if heads % n == 0 and n <= most)
         turns = heads // at_once
