@@ -135,7 +135,9 @@ def test_a_function_climbs_at_most_twice(name):
     *first, again = ways
     assert again == ["spine"]  # a hit passes through no stage
     assert "tracing" in first[1]
-    assert sum(map(climbs, first)) <= 2 and sum(map(len, first)) <= 14, first
+    # where results are constrained, a function of `placements` calls that of the user
+    most, stays = (3, 16) if name == "placed" else (2, 14)
+    assert sum(map(climbs, first)) <= most and sum(map(len, first)) <= stays, first
 
 
 # ---- the caches --------------------------------------------------------------------------------

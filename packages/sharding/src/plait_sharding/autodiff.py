@@ -283,20 +283,24 @@ def _(xs, ts: object, *, callback):
 @jvp_rules.rule(constraint)
 def _(xs, ts, *, sharding: "Sharding"):
     (x,), (t,) = xs, ts
-    y, have = constraint.bind(x, sharding=sharding), _sharding_of(x)
+    y, have = constraint.bind(x, sharding=sharding), _origin(x, sharding)
     if have is None or same_devices(have.place, sharding.place):
         return y, constraint.bind(t, sharding=sharding)
     return y, there_and_back.bind(t, sharding=sharding, back=have)
 
 
-def _sharding_of(x: Any) -> "Sharding | None":
-    """Return where an array is, also one that is differentiated; None for a traced value, whose
-    program runs in one place."""
+def _origin(x: Any, sharding: "Sharding") -> "Sharding | None":
+    """Return where an array is, also one that is differentiated, before it moves to `sharding`.
+
+    None for a traced value, whose program runs in one place; and where a mesh divides an array
+    without a chosen place, whose gradient stays divided.
+    """
     while isinstance(getattr(x, "by", None), JVP):
         x = x.parts[0]
     if x.__class__ is not Array:
         return None
-    return x.key.placement or SingleDeviceSharding(first())
+    moves = isinstance(sharding, SingleDeviceSharding)
+    return x.key.placement or (SingleDeviceSharding(first()) if moves else None)
 
 
 @transpose_rules.rule(constraint)

@@ -129,7 +129,8 @@ def wraps(f: Callable[..., Any]) -> Callable[[W], W]:
             wrapper.__signature__ = Signature(f)  # type: ignore[attr-defined]
         if f.__class__ is FunctionType and f.__dict__:
             for name in f.__dict__:
-                if not name.startswith("__plait_") and name != "__wrapped__":
+                own = name.startswith("__plait_") or name == "__wrapped__" or is_offered(f, name)
+                if not own:
                     wrapper.__dict__[name] = f.__dict__[name]
         return wrapper
 

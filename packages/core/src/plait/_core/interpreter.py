@@ -297,7 +297,7 @@ class Tracer(Value):
 
     def __bool__(self) -> bool:
         size = self.aval.size
-        if size.__class__ is int and size != 1:
+        if size.__class__ is int and size != 1 and not self.by.closed:
             raise ArgumentError(
                 f"an array of {size} elements, {self.aval!r}, has no truth value",
                 fix="write x.any() or x.all()",

@@ -15,8 +15,7 @@ from plait.ext.ops import shape as sh
 from plait.ext.sizes import product
 from plait.ext.surface import advise as _advise
 from plait.ext.surface import value as as_value
-from plait.ext.types import COMPLEX, FLOATING, INT32, category, default_dtype, dtype_of
-from plait.ext.values import canonical
+from plait.ext.types import COMPLEX, FLOATING, INT32, asked_dtype, category
 from plait.typing import Array, ArrayLike, Axis, DTypeLike, Shape
 
 from ..lax.linalg import qr
@@ -47,8 +46,7 @@ class Initializer(Protocol):
 
 
 def _dtype(given: object, default: Any) -> Any:
-    given = default if given is None else given
-    return default_dtype(FLOATING) if given is None else canonical(dtype_of(given))
+    return asked_dtype(default if given is None else given)
 
 
 def zeros(key: ArrayLike, shape: Shape, dtype: DTypeLike | None = None) -> Array:

@@ -15,8 +15,7 @@ from plait.ext.ops.shape import convert, expand_dims, given_axes, iota, normal_a
 from plait.ext.sizes import Dim
 from plait.ext.surface import fixed, fused, value
 from plait.ext.trace import Value
-from plait.ext.types import FLOATING, INTEGER, default_dtype, dtype_of
-from plait.ext.values import canonical
+from plait.ext.types import INTEGER, asked_dtype
 from plait.lax import axis_index, axis_size
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -95,7 +94,7 @@ def one_hot(
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     x = value(asarray(x) if isinstance(x, list | tuple) else x)
-    kind = default_dtype(FLOATING) if dtype is None else canonical(dtype_of(dtype))
+    kind = asked_dtype(dtype)
     if num_classes.__class__ is not Dim:
         num_classes = fixed("one_hot", "num_classes", num_classes)
     if isinstance(axis, str):

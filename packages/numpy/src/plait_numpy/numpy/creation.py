@@ -144,7 +144,7 @@ def _of_list(xs: Sequence[Any], dtype: Any) -> Any:
         kind = _dtype_of_numbers({v.__class__ for v in leaves}, leaves, host)
         if host.dtype.kind in "iuO" and kind.kind in "iu":
             return from_numpy(_narrowed(host, kind))
-        return from_numpy(host.astype(types.asked_dtype(kind)))
+        return from_numpy(host.astype(canonical(kind)))
     # narrow integer dtypes of our own, not numpy's
     if kind.kind == "V" and types.category(kind) == types.INTEGER:
         return from_numpy(_narrowed(_on_host(xs, np.dtype(np.int64)), kind))

@@ -17,23 +17,18 @@ from plait.ext.ops.random import random_bits, random_split
 from plait.ext.ops.shape import broadcast_to, convert, normal_shape
 from plait.ext.surface import fused
 from plait.ext.trace import Value
-from plait.ext.types import COMPLEX, FLOATING, INTEGER, UINT32, category, default_dtype, dtype_of
-from plait.ext.values import canonical
+from plait.ext.types import FLOATING, INTEGER, UINT32, asked_dtype, category, default_dtype
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
 from .keys import RANGES, number, one_key
 
 BITS = {1: np.uint8, 2: np.uint16, 4: UINT32, 8: np.uint64}
 MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
-_PYTHON = {float: FLOATING, int: INTEGER, complex: COMPLEX}
 
 
 def sample_dtype(dtype: object, kind: int, what: str, *others: int) -> np.dtype:
     """Return the dtype of samples: the default one of its kind if none is given."""
-    if dtype is None:
-        return default_dtype(kind)
-    python = _PYTHON.get(dtype) if dtype.__class__ is type else None
-    d = canonical(dtype_of(dtype)) if python is None else default_dtype(python)
+    d = asked_dtype(dtype, kind)
     kinds = category(d)
     small = (kinds == FLOATING and d.name not in MANTISSA) or (kinds == INTEGER and d not in RANGES)
     if kinds not in (kind, *others) or small:
@@ -59,7 +54,7 @@ def bits(
     >>> plait.random.bits(key, (2,), "uint8").dtype
     dtype('uint8')
     """
-    d = UINT32 if dtype is None else canonical(dtype_of(dtype))
+    d = UINT32 if dtype is None else asked_dtype(dtype)
     if d.kind != "u" or d.itemsize not in BITS:
         raise OperandTypeError(f"bits are unsigned integers, not {d}", fix='use dtype="uint32"')
     return raw_bits(one_key(key, "bits"), normal_shape(shape), d)

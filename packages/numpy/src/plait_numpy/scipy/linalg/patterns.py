@@ -16,8 +16,8 @@ from plait.ext.ops import elementwise as el
 from plait.ext.ops.shape import concatenate, convert_together, expand_dims, iota, pad, reshape, rev
 from plait.ext.sizes import is_symbolic, max_dim
 from plait.ext.surface import fixed, fused, value
-from plait.ext.types import COMPLEX, FLOATING, asked_dtype, category, default_dtype, dtype_of
-from plait.ext.values import canonical, from_numpy
+from plait.ext.types import COMPLEX, FLOATING, asked_dtype, category, default_dtype
+from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike, DTypeLike
 
 from ...primitives.linalg.batched_matrices import identity
@@ -409,7 +409,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentError(f"dft has no scale {scale!r}", fix='use None, "sqrtn" or "n"')
     n = _size("dft", n)
-    wanted = None if dtype is None else canonical(dtype_of(dtype))
+    wanted = None if dtype is None else asked_dtype(dtype)
     if wanted is not None and category(wanted) != COMPLEX:
         raise OperandTypeError(f"dft: {wanted} is not complex", fix='use dtype="complex64"')
     i = np.arange(n)
