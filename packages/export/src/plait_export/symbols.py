@@ -59,7 +59,13 @@ def symbolic_shape(
         if like is not None and all(n.__class__ is int for n in like):
             return tuple(like)
         shape_spec = "..."
-    shape = symbolic_dims(", ".join(filled(shape_spec, like)), scope)
+    sizes = filled(shape_spec, like)
+    if like is not None and "None" in sizes:
+        raise ShapeError(
+            f"a placeholder of {shape_spec!r} stands for a size that {tuple(like)} leaves open",
+            fix="name that size, or give its number",
+        )
+    shape = symbolic_dims(", ".join(sizes), scope)
     if like is not None:
         _expect_alike(shape_spec, shape, like)
     return shape
@@ -130,11 +136,6 @@ def filled(text: str, like: Sequence[Any] | None) -> list[str]:
         sizes[at : at + 1] = ["_"] * missing
     if len(sizes) != len(like):
         raise _other_length(text, len(sizes), like)
-    if any(s == "_" and n is None for s, n in zip(sizes, like)):
-        raise ShapeError(
-            f"a placeholder of {text!r} stands for a size that {tuple(like)} leaves open",
-            fix="name that size, or give its number",
-        )
     return [str(n) if s == "_" else s for s, n in zip(sizes, like)]
 
 
