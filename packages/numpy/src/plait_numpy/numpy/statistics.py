@@ -539,6 +539,11 @@ def histogram(
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     _weigh("histogram", weights, value(a).aval.shape)
+    if value(a).aval.category == types.COMPLEX:
+        raise OperandTypeError(
+            f"histogram of {value(a).aval!r}, whose numbers lie in no interval",
+            fix="count the real parts, or magnitudes",
+        )
     return _histogram(a, edges, weights, density=bool(density)), edges
 
 
