@@ -64,10 +64,12 @@ def by_kernel(program: Program) -> Program:
 
 
 def depthwise(window: int) -> Program:
+    """Return a convolution with a kernel for each feature alone."""
     return convolution((4, 32, 32, 64), (window, window, 1, 64), 64)
 
 
 def grouped(groups: int) -> Program:
+    """Return a convolution of groups of features."""
     return convolution((4, 32, 32, 64), (3, 3, 64 // groups, 64), groups)
 
 
@@ -79,24 +81,29 @@ def of_examples(features: int) -> Program:
 
 
 def sums(length: int, row: int = 256) -> Program:
+    """Return sums of `length` rows, between other operations."""
     x = drawn((1 << 20) // (length * row), length, row)
     return lambda x: pnp.tanh(x).sum(1) * 2, (x,)
 
 
 def greatest(n: int, k: int) -> Program:
+    """Return the `k` greatest of rows of `n` elements."""
     return lambda x: lax.top_k(x, k), (drawn((1 << 19) // n, n),)
 
 
 def rows(count: int, n: int) -> Program:
+    """Return sorted rows of `n` elements."""
     return lambda x: pnp.sort(x, -1), (drawn(count, n),)
 
 
 def attention(n: int, causal: bool = False) -> Program:
+    """Return attention of `n` queries and 8 heads."""
     x = drawn(max(1, 2048 // n), n, 8, 64)
     return lambda q: plait.nn.dot_product_attention(q, q + 1, q * 2, is_causal=causal), (x,)
 
 
 def its_gradient(program: Program) -> Program:
+    """Return the gradient of the sum of squares of a program's result."""
     function, arguments = program
     return plait.grad(lambda x: (function(x) ** 2).sum()), arguments
 

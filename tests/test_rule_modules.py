@@ -5,8 +5,10 @@ Invariant: what a table imports is judged in a process that has imported nothing
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -179,3 +181,27 @@ def test_the_first_thing_that_a_process_does(what):
     command = [sys.executable, "-c", f"import plait\n{FIRST[what]}"]
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert (done.stdout.strip(), done.stderr) == ("9.0", "")
+
+
+EVERY = """
+import plait
+from plait._core.primitive import primitives
+from plait._plugins.metadata import declared, load, names
+
+for space in names("plait.primitives"):
+    for d in declared("plait.primitives", space):
+        load(d)
+print(*names("plait.primitives"))
+print(*[p.name for p in primitives().values()])
+"""
+WRITTEN = re.compile(r'(?:\bP|@p)rimitive\(\s*"((\w+)\.[\w.]*[^\W_])"')
+
+
+def test_what_is_declared_for_a_namespace_defines_all_its_primitives():
+    """Texts and files of programs find primitives by what is declared, in any process."""
+    done = subprocess.run([sys.executable, "-c", EVERY], capture_output=True, text=True, check=True)
+    spaces, defined = map(str.split, done.stdout.splitlines())
+    root = Path(__file__).parents[1]
+    sources = [f.read_text(encoding="utf-8") for f in root.glob("packages/*/src/**/*.py")]
+    written = {name for s in sources for name, space in WRITTEN.findall(s) if space in spaces}
+    assert len(written) > 100 and written <= {*defined}, written - {*defined}

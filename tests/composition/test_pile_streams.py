@@ -173,7 +173,7 @@ def test_forms_of_calls_in_turn():
 
 
 def test_a_batch_that_fits_in_no_program_makes_one():
-    """How the capacities of a call change depends on its own, and on its lengths."""
+    """Calls change capacities by their own ones and by their lengths."""
     f = plait.jit(lambda p: vmap(lambda x: x.sum(), pile_axis)(p))
     r = np.random.default_rng(8)
     for n in ([5, 5], [70, 3], [5, 6], [900, 1], [71, 2], [1, 1], [900, 900], [80, 1], [0, 0]):

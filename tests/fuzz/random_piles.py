@@ -654,7 +654,7 @@ def check(seed, length, how=None, way=None, vector=None):
 
 
 def _refused(of_one, args, how, error):
-    """Whether an example alone is refused by the same words."""
+    """Return whether an example alone is refused in the same words."""
     try:
         run_as_it_is(of_one, args, how)
     except MissingRule as e:

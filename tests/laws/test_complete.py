@@ -39,7 +39,7 @@ OTHER_TESTS = {
     **dict.fromkeys(["piles.map", "piles.segmented", "nn.attention",
                      "nn.attention_tangent", "nn.attention_cotangent"], "tested with piles"),
     **dict.fromkeys(["sharding.shard_map", "sharding.constraint", "sharding.release",
-                     "sharding.inspect", "sharding.there_and_back", "core.pvary"],
+                     "sharding.inspect", "sharding.transfer", "core.pvary"],
                     "tested on several devices"),
     **dict.fromkeys([f"core.random_{n}" for n in ("bits", "clone", "fold_in", "seed", "split")],
                     KEYS),

@@ -52,7 +52,7 @@ def test_four_bits():
     np.testing.assert_array_equal(np.asarray(bitcast(x, ml_dtypes.uint4)).astype(int), [1, 8, 7])
 
 
-def test_there_and_back():
+def test_transfer():
     x = asarray(np.array([[1.5, -0.0], [np.inf, np.nan]]))
     f = plait.jit(lambda v: bitcast(bitcast(v, "uint32"), "float64"))
     assert np.asarray(f(x)).tobytes() == np.asarray(x).tobytes()

@@ -288,7 +288,7 @@ def test_any_layers(times, layer, distance, read):
 # ---- rows that go from one scan to another ---------------------------------------------------
 
 
-def there_and_back(n, x, ws):
+def transfer(n, x, ws):
     """A network, and what its backward pass reads: weights and values, last layer first."""
     inputs, outputs = [], []
     for w in ws:
@@ -304,8 +304,8 @@ def there_and_back(n, x, ws):
 
 
 def test_a_scan_reads_what_another_one_wrote():
-    check(there_and_back, X, WS, rolled=[(9, 1), (9, 1)])
-    program = plait.make_program(plait.reroll(lambda *a: there_and_back(pnp, *a), size=3))(X, WS)
+    check(transfer, X, WS, rolled=[(9, 1), (9, 1)])
+    program = plait.make_program(plait.reroll(lambda *a: transfer(pnp, *a), size=3))(X, WS)
     # One array of the weights, one of the inputs (the first one, and outputs of the first scan);
     # the only rows that are taken out are the results.
     assert names(program).count("core.concatenate") == 2

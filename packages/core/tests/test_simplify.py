@@ -317,7 +317,7 @@ I8, I32, I64, U8, U32 = map(np.dtype, (np.int8, np.int32, np.int64, np.uint8, np
     ],
     ids=str,
 )  # fmt: skip
-def test_conversion_there_and_back(start, middle, is_identity):
+def test_conversion_transfer(start, middle, is_identity):
     def f(x):
         y = shape.convert_.bind(x, dtype=middle, weak=False)
         return [shape.convert_.bind(y, dtype=start, weak=False)]

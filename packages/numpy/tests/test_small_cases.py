@@ -389,3 +389,19 @@ def test_arguments_that_vectorize_cannot_leave_out():
     with pytest.raises(ValueError, match="negative"):
         pnp.vectorize(lambda x: x, excluded={-1})
     assert pnp.mgrid[()].dtype == pnp.mgrid[:2].dtype == "int32"
+
+
+Z, V = np.array([1 + 1j, 2, 0.5j], np.complex64), np.arange(3.0)
+
+
+@pytest.mark.parametrize("f", [
+    lambda z: pnp.digitize(z, np.arange(3.0)), lambda z: pnp.digitize(np.arange(3.0), z),
+    lambda z: pnp.histogram(z, 3), lambda z: pnp.histogram2d(z, np.ones(3), 3),
+    lambda z: pnp.histogramdd(pnp.stack([z, z], 1), 3), lambda z: pnp.interp(z, V, V),
+    lambda z: pnp.median(z), lambda z: pnp.quantile(z, 0.5),
+])  # fmt: skip
+def test_complex_numbers_have_no_place_on_a_line(f):
+    """They are refused alike, although `searchsorted` takes them in lexical order."""
+    for call in (f, plait.jit(f)):
+        with pytest.raises(TypeRule, match="complex ones have no order"):
+            call(Z)

@@ -3,10 +3,11 @@
 Invariant: importing this module defines every primitive of `autodiff`.
 """
 
-from .custom import jvp, linear, linear_solve, vjp
+from .custom import jvp, linear, linear_solve, transposes, vjp
 from .inversion import functions
 from .rematerialisation import checkpointing, policies, residuals
 
 __all__ = [
-    "checkpointing", "functions", "jvp", "linear", "linear_solve", "policies", "residuals", "vjp",
+    "checkpointing", "functions", "jvp", "linear", "linear_solve", "policies", "residuals",
+    "transposes", "vjp",
 ]  # fmt: skip

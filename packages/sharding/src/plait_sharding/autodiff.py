@@ -42,7 +42,7 @@ from plait_autodiff.ext import (
 from .inspection import inspect_p
 from .manual import divided, shard_map_p
 from .mesh import AbstractMesh, Mesh
-from .placement import SingleDeviceSharding, constraint, release, there_and_back
+from .placement import SingleDeviceSharding, constraint, release, transfer
 
 if TYPE_CHECKING:
     from .placement import Sharding
@@ -286,7 +286,7 @@ def _(xs, ts, *, sharding: "Sharding"):
     y, have = constraint.bind(x, sharding=sharding), _origin(x, sharding)
     if have is None or same_devices(have.place, sharding.place):
         return y, constraint.bind(t, sharding=sharding)
-    return y, there_and_back.bind(t, sharding=sharding, back=have)
+    return y, transfer.bind(t, sharding=sharding, source=have)
 
 
 def _origin(x: Any, sharding: "Sharding") -> "Sharding | None":
@@ -308,9 +308,9 @@ def _(ct: Value, x: object, *, sharding: "Sharding"):
     return (constraint.bind(ct, sharding=sharding),)
 
 
-@transpose_rules.rule(there_and_back)
-def _(ct: Value, x: object, *, sharding: "Sharding", back: "Sharding"):
-    return (there_and_back.bind(ct, sharding=back, back=sharding),)
+@transpose_rules.rule(transfer)
+def _(ct: Value, x: object, *, sharding: "Sharding", source: "Sharding"):
+    return (transfer.bind(ct, sharding=source, source=sharding),)
 
 
 @transpose_rules.rule(release)

@@ -17,7 +17,7 @@ from .inspection import inspect_p
 from .manual import shard_map_p
 from .mesh import Mesh, PartitionSpec
 from .named_shardings import NamedSharding
-from .placement import constraint, release, there_and_back
+from .placement import constraint, release, transfer
 
 
 def _names(batch: Batch) -> tuple[str, ...] | None:
@@ -39,12 +39,12 @@ def _(batch, xs: list[Value], dims: list[int], *, sharding: NamedSharding):
     return constraint.bind(x, sharding=sharding.divided_at(d, ndim, names)), d
 
 
-@batching_rules.rule(there_and_back)
-def _(batch, xs: list[Value], dims: list[int], *, sharding: NamedSharding, back: NamedSharding):
+@batching_rules.rule(transfer)
+def _(batch, xs: list[Value], dims: list[int], *, sharding: NamedSharding, source: NamedSharding):
     (x,), (d,) = xs, dims
     ndim = x.aval.ndim - 1
-    over = [s.open_at(d, ndim) for s in (sharding, back)]
-    return there_and_back.bind(x, sharding=over[0], back=over[1]), d
+    over = [s.open_at(d, ndim) for s in (sharding, source)]
+    return transfer.bind(x, sharding=over[0], source=over[1]), d
 
 
 @batching_rules.rule(release)

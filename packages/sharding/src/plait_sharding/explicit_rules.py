@@ -39,7 +39,7 @@ from .explicit_types import (
     whole_along,
 )
 from .mesh import Names
-from .placement import constraint, release, there_and_back
+from .placement import constraint, release, transfer
 
 # ---- traits --------------------------------------------------------------------------------
 
@@ -482,8 +482,8 @@ def _(avals: tuple[Aval, ...], outs: Aval, *, sharding):
     return tuple([had if names is None else names for names, had in zip(said, old)])
 
 
-@explicit_rules.rule(there_and_back)
-def _(avals: tuple[Aval, ...], outs: Aval, *, sharding, back):
+@explicit_rules.rule(transfer)
+def _(avals: tuple[Aval, ...], outs: Aval, *, sharding, source):
     return None
 
 

@@ -349,31 +349,31 @@ def _(tail: tuple, xs: Any, sharding: Sharding) -> Any:
     return constraint.bind(*xs, sharding=sharding)
 
 
-@primitive("sharding.there_and_back", traits=(Linear, Structural))
-def there_and_back(x: Aval, *, sharding: Sharding, back: Sharding) -> Aval:
-    """Return `x`, a tangent, moved from the devices of `back` to the sharding on other devices.
+@primitive("sharding.transfer", traits=(Linear, Structural))
+def transfer(x: Aval, *, sharding: Sharding, source: Sharding) -> Aval:
+    """Move a tangent from the sharding `source` to one on other devices.
 
-    Its cotangent moves the other way, so it meets the values that `x` was made of.
+    The cotangent moves the other way, so that it meets the values that `x` was made of.
     """
     sharding.check_axes(x)
     return x.with_sharding(sharding.explicit)
 
 
-@lower_rules.rule(there_and_back)
+@lower_rules.rule(transfer)
 def _(
     e: "Emitter",
     xs: list[IrValue],
     ins: list[Aval],
     outs: list[Aval],
     sharding: Sharding,
-    back: Sharding,
+    source: Sharding,
 ) -> Any:
     return sharding.lowered(e, xs[0], outs[0])
 
 
-@physical_rules.rule(there_and_back)
-def _(tail: tuple, xs: Any, sharding: Sharding, back: Sharding) -> Any:
-    return there_and_back.bind(*xs, sharding=sharding, back=back)
+@physical_rules.rule(transfer)
+def _(tail: tuple, xs: Any, sharding: Sharding, source: Sharding) -> Any:
+    return transfer.bind(*xs, sharding=sharding, source=source)
 
 
 @primitive("sharding.release", traits=(Linear, Structural))

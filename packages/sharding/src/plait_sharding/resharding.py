@@ -30,7 +30,7 @@ from plait.ext.values import Array, solid, wrap
 
 from .mesh import Names
 from .named_shardings import NamedSharding
-from .placement import Sharding, SingleDeviceSharding, constraint, release, there_and_back
+from .placement import Sharding, SingleDeviceSharding, constraint, release, transfer
 from .tilings import in_tiles
 
 __all__ = ["stations"]
@@ -38,7 +38,7 @@ __all__ = ["stations"]
 Box = tuple[slice, ...]
 
 
-@eager_rules.rule(there_and_back)
+@eager_rules.rule(transfer)
 def _(args: tuple[Value, ...], params: dict[str, Any]) -> Array:
     return constraint.bind(*args, sharding=params["sharding"])
 

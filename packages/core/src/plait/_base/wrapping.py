@@ -18,8 +18,8 @@ class _Offering(dict[str, Any]):
     """The attributes of a function, some of which wrappers of it must not get.
 
     `functools.wraps` copies all that it finds here.  A copy of `lower`, for instance, would lower
-    the function that is wrapped instead of the wrapper.  So iteration there leaves out what is
-    offered; `dir` and whoever else asks finds it.
+    the function that is wrapped instead of the wrapper.  So iteration leaves out these attributes
+    for `functools.update_wrapper` alone; `dir` and editors see them.
     """
 
     offered: frozenset[str] = frozenset()

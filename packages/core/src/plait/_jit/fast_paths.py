@@ -161,7 +161,9 @@ def _flattening(call: PerformedCall, slow: Way) -> Way:
         """Return the compiled call and the arrays of a call, whose capacities may have to change.
 
         Raises KeyError if it is not known."""
-        leaves, how = refitted(whole, fits)  # type: ignore[arg-type]
+        if fits is None:
+            raise KeyError
+        leaves, how = refitted(whole, fits)
         leaves = [x if x.__class__ is A else as_argument(x) for x in leaves]
         key: tuple[Any, ...] = how.want, tuple([x.key for x in leaves])
         return entries[*key, *pattern_of(how.one, leaves)], leaves

@@ -363,7 +363,7 @@ def asked_dtype(dtype: object, kind: int = FLOATING) -> "np.dtype[Any]":
     if found.__class__ is Opaque:
         return found
     given = canonical(found)
-    if given.itemsize < found.itemsize:
+    if given is not found and given.itemsize < found.itemsize:
         warn(
             f"a dtype of 64 bits was requested, and x64 is off: {found.name} becomes {given.name}\n"
             f"  write {given.name!r}, or set plait.config.x64 (jax_enable_x64) to True"

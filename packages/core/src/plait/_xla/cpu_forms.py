@@ -80,8 +80,8 @@ class CpuLimit:
     def value(self) -> int:
         """The number that holds under the current settings.
 
-        Raises PlaitError if the setting `cpu_limits` names a limit of this family that is none, or
-        gives one a number that it cannot be.
+        Raises PlaitError if the setting `cpu_limits` names a limit that this family does not have,
+        or gives one a number below its least.
         """
         chosen = config.cpu_limits
         return _chosen(chosen, self.name.partition(".")[0])[self.name] if chosen else self.default

@@ -120,6 +120,15 @@ def _digitized(x: Value, bins: Value, *, right: bool) -> Any:
     return el.select(el.ge(bins[-1], bins[0]), up, down)
 
 
+def expect_ordered(name: str, *xs: Value) -> None:
+    """Raise OperandTypeError for complex numbers, which the function `name` finds no place for."""
+    if any(x.aval.category == COMPLEX for x in xs):
+        raise OperandTypeError(
+            f"{name} takes real numbers, and complex ones have no order",
+            fix="take it of the real part, the imaginary part, or the absolute value",
+        )
+
+
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
@@ -131,14 +140,15 @@ def digitize(
       right: whether a bin holds its right edge instead of its left one.
       method: accepted for compatibility.
 
-    Raises TypeRule unless `bins` is a vector; known edges must ascend or descend.  As
-    numpy.digitize.
+    Raises TypeRule unless `bins` is a vector, and for complex numbers; known edges must ascend or
+    descend.  As numpy.digitize.
 
     >>> import numpy as np, plait
     >>> plait.numpy.digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0])).tolist()
     [1, 3]
     """
     b = value(bins)
+    expect_ordered("digitize", value(x), b)
     if b.aval.ndim != 1:
         raise ShapeError(
             f"digitize: the edges must be a vector, not {b.aval!r}", fix="use .ravel()"
@@ -204,13 +214,15 @@ def interp(
       period: period of the positions; they need not ascend then, and `left` and `right` are
         ignored.
 
-    Raises TypeRule unless `xp` and `fp` are vectors of one size, at least 1.  As numpy.interp.
+    Raises TypeRule unless `xp` and `fp` are vectors of one size, at least 1, and for complex
+    positions.  As numpy.interp.
 
     >>> import numpy as np, plait
     >>> float(plait.numpy.interp(1.5, np.array([1.0, 2.0]), np.array([10.0, 20.0])))
     15.0
     """
     a, b = value(xp), value(fp)
+    expect_ordered("interp", value(x), a)
     if a.aval.ndim != 1 or a.aval.shape != b.aval.shape:
         raise ArgumentError(
             f"interp: positions {a.aval!r} and data {b.aval!r}", fix="give equal vectors"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.errors import ArgumentError, ConcretizationError, OperandTypeError, ShapeError
+from plait.errors import ArgumentError, ConcretizationError, ShapeError
 from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
@@ -27,7 +27,7 @@ from .logic import isnan
 from .masking import unwritten
 from .matrices import diagonal
 from .reductions import average
-from .search import searchsorted
+from .search import expect_ordered, searchsorted
 from .weighing import weighted_quantile
 
 __all__ = [
@@ -66,14 +66,7 @@ def _quantile(
             raise ArgumentError(f"{name} {q}: not between 0 and 1 (or 100%)", fix="give a fraction")
     x = value(a)
     q = value(q) if isinstance(q, np.ndarray | np.generic) else q
-    if types.COMPLEX in (
-        x.aval.category,
-        q.aval.category if isinstance(q, Value) else types.FLOATING,
-    ):
-        raise OperandTypeError(
-            f"{name} takes real numbers, and complex ones have no order",
-            fix="take it of the real part, the imaginary part, or the absolute value",
-        )
+    expect_ordered(name, x, *([q] if isinstance(q, Value) else []))
     axes = tuple(sorted(sh.normal_axes(axis, x.aval.ndim)))
     if weights is not None:
         if method != "inverted_cdf":
@@ -537,13 +530,9 @@ def histogram(
     >>> [x.tolist() for x in plait.numpy.histogram(np.array([0.0, 1.0, 3.0, 4.0]), 2)]
     [[2.0, 2.0], [0.0, 2.0, 4.0]]
     """
+    expect_ordered("histogram", value(a))
     edges = histogram_bin_edges(a, bins, range, weights)
     _weigh("histogram", weights, value(a).aval.shape)
-    if value(a).aval.category == types.COMPLEX:
-        raise OperandTypeError(
-            f"histogram of {value(a).aval!r}, whose numbers lie in no interval",
-            fix="count the real parts, or magnitudes",
-        )
     return _histogram(a, edges, weights, density=bool(density)), edges
 
 
@@ -594,6 +583,7 @@ def histogramdd(
     if x.aval.ndim != 2:
         raise ShapeError(f"histogramdd takes points as rows, not {x.aval!r}", fix="give a matrix")
     _weigh("histogramdd", weights, x.aval.shape[:1])
+    expect_ordered("histogramdd", x)
     count = x.aval.shape[1]
     each = list(bins) if isinstance(bins, tuple | list) else [bins] * count
     limits = [None] * count if range is None else list(range)
