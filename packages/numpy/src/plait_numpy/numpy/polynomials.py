@@ -23,6 +23,7 @@ from plait.ext.types import COMPLEX, FLOATING, broadcast_shapes, default_dtype
 from plait.ext.values import from_numpy
 from plait.typing import Array, ArrayLike
 
+from ..exact import matmul
 from ..primitives.linalg.batched_matrices import complex_dtype, identity, real_dtype
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
@@ -121,7 +122,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     x, y = [_or_zero(el.floating((_coefficients(a),))[0]) for a in (a1, a2)]
     if trim_leading_zeros:
         x, y = _trimmed("polymul", x), _trimmed("polymul", y)
-    return convolve(x, y)
+    return convolve(x, y, precision="highest")
 
 
 def _or_zero(p: Value) -> Any:
@@ -266,7 +267,7 @@ def _from_zeros(zeros: Array) -> Any:
     one = Literal(1, Aval((1,), zeros.aval.dtype))
     out: Any = one
     for i in range(zeros.aval.size):
-        out = convolve(out, sh.concatenate([one, el.neg(zeros[i : i + 1])], 0))
+        out = convolve(out, sh.concatenate([one, el.neg(zeros[i : i + 1])], 0), precision="highest")
     return sh.convert(out, zeros.aval.dtype)
 
 
@@ -388,7 +389,7 @@ def _prepared(x: Value, y: Value, w: Value | None, *, deg: int) -> Any:
 
 def _covariance(powers: Value, scale: Value, rest: Array, y: Value, cov: bool | str) -> Any:
     m, order = powers.aval.shape
-    base = inv(powers.T @ powers) / (scale[:, None] * scale[None])
+    base = inv(matmul(powers.T, powers)) / (scale[:, None] * scale[None])
     if cov == "unscaled":
         return base if y.aval.ndim == 1 else base[:, :, None]
     if m <= order:

@@ -15,13 +15,13 @@ from plait.ext import Aval, Literal, Tracer, Value, materialise_at_ground, types
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import reduction
 from plait.ext.ops import shape as sh
-from plait.ext.ops.contraction import matmul
 from plait.ext.ops.sorting import sort
 from plait.ext.ops.taking import take_along_axis
 from plait.ext.sizes import Dim, decide_eq, decide_ge, max_dim, product
 from plait.ext.surface import fused, size_given, value
 from plait.typing import Array, ArrayLike, Axis, DTypeLike
 
+from ..exact import matmul
 from .creation import linspace
 from .logic import isnan
 from .masking import unwritten

@@ -11,7 +11,6 @@ import numpy as np
 from plait.errors import ArgumentError, ShapeError
 from plait.ext import as_value
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.contraction import matmul
 from plait.ext.ops.reduction import max_
 from plait.ext.ops.shape import broadcast_to, convert, expand_dims, moveaxis, normal_shape
 from plait.ext.surface import fixed, fused
@@ -19,6 +18,7 @@ from plait.ext.trace import Value
 from plait.ext.types import FLOATING, broadcast_shapes
 from plait.typing import Array, ArrayLike, DTypeLike, Shape
 
+from ..exact import matmul
 from ..primitives.linalg.batched_matrices import diagonal
 from ..primitives.linalg.factorisation import cholesky_, qr_
 from ..primitives.linalg.spectral import eigh_, svd_

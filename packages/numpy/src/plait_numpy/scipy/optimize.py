@@ -10,7 +10,6 @@ from plait.errors import ArgumentError, AxisError
 from plait.ext import Literal
 from plait.ext.control import while_loop
 from plait.ext.ops import elementwise as el
-from plait.ext.ops.contraction import dot
 from plait.ext.ops.reduction import all_, max_, sum_
 from plait.ext.ops.shape import convert, expand_dims
 from plait.ext.rules import resolve
@@ -19,6 +18,7 @@ from plait.ext.surface import value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
+from ..exact import dot
 from ..numpy.matrices import eye
 from ..refusals import explained
 

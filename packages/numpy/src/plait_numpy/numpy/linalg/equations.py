@@ -18,9 +18,9 @@ from plait.ext.trace import Value
 from plait.ext.types import broadcast_shapes
 from plait.typing import Array, ArrayLike
 
+from ...exact import matmul
 from ...primitives.linalg import matrix_inverses, solving
 from ...primitives.linalg.batched_matrices import identity, nothing, real_dtype, stack_of
-from ..contraction import matmul
 from .factors import SlogdetResult, matrices, svdvals
 
 __all__ = [

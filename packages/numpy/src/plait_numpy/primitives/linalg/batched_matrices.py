@@ -12,7 +12,6 @@ from plait.ext import Aval, Literal
 from plait.ext.ir import Primitive
 from plait.ext.lower import LETTERS
 from plait.ext.ops import shape as sh
-from plait.ext.ops.contraction import matmul
 from plait.ext.ops.elementwise import add, conj, eq, ge, le, mul, real, select
 from plait.ext.ops.reduction import reduce_sum
 from plait.ext.ops.shape import transpose_ as transposition
@@ -21,8 +20,7 @@ from plait.ext.trace import Value
 from plait.ext.types import COMPLEX, INT32
 from plait.typing import Array
 
-HIGHEST = "highest"
-"""Precision of products within factorisations, where errors grow."""
+from ...exact import matmul
 
 # ---- types ---------------------------------------------------------------------------------
 
@@ -124,7 +122,7 @@ def real_part(x: Value) -> Any:
 def times(x: Array, *ys: Array) -> Any:
     """Multiply matrices from the left, as exactly as the platform can."""
     for y in ys:
-        x = matmul(x, y, precision=HIGHEST)
+        x = matmul(x, y)
     return x
 
 

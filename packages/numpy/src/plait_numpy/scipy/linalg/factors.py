@@ -19,6 +19,7 @@ from plait.ext.surface import fixed_each, fused, value
 from plait.ext.trace import Value
 from plait.typing import Array, ArrayLike
 
+from ...exact import matmul
 from ...lax import linalg as lax_linalg
 from ...numpy import linalg as numpy_linalg
 from ...numpy.arithmetic import hypot
@@ -180,7 +181,7 @@ def qr_multiply(
     if mode == "left" and c.aval.shape[-2] == q.aval.shape[-2] != q.aval.shape[-1]:
         q, *rest = qr(a, mode="full", pivoting=pivoting)
     q = conjugated(q) if conjugate else q
-    out = q @ c if mode == "left" else c @ q
+    out = matmul(q, c) if mode == "left" else matmul(c, q)
     return (out.squeeze(int(mode == "left")) if vector else out, *rest)
 
 

@@ -14,8 +14,6 @@ from plait.ext import Aval, Value
 from plait.ext.control import fori_loop, while_loop
 from plait.ext.ops import elementwise as el
 from plait.ext.ops import shape as sh
-from plait.ext.ops.contraction import dot, matmul
-from plait.ext.ops.contraction import vdot as inner
 from plait.ext.ops.indexing import At, getitem
 from plait.ext.ops.reduction import sum_
 from plait.ext.rules import resolve
@@ -25,6 +23,8 @@ from plait.ext.surface import fixed, value
 from plait.tree import flatten
 from plait.typing import Array, ArrayLike
 
+from ...exact import dot, matmul
+from ...exact import vdot as inner
 from ...refusals import explain
 
 __all__ = ["bicgstab", "cg", "gmres"]
